@@ -5,6 +5,12 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from engine.command_line import PROGRAM
+
+if TYPE_CHECKING:
+    from typer.core import TyperGroup
 
 
 def _open_streams() -> None:
@@ -25,6 +31,15 @@ def _open_streams() -> None:
             setattr(sys, f"__{name}__", stream)
 
 
+def _complete(group: "TyperGroup") -> None:
+    """Answer a shell that completes a line, and exit; return if this is a usual start."""
+    variable = f"_{PROGRAM.replace('-', '_').upper()}_COMPLETE"
+    if variable in os.environ:
+        from typer.completion import shell_complete
+
+        sys.exit(shell_complete(group, {}, PROGRAM, variable, os.environ[variable]))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; return its exit code (see `ExitCode`)."""
     _open_streams()
@@ -33,10 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             del os.environ[name]
     from typer.exceptions import Abort, Exit, TyperException
 
-    from engine.command_line import PROGRAM
     from engine.errors import InputError, MachineFault
-    from tui_transformer.cli.app import command
-    from tui_transformer.cli.mistyped import usage_line
+    from tui_transformer.cli.app import program
     from tui_transformer.cli.output import ExitCode, complain
 
     for stream in (sys.stdout, sys.stderr):
@@ -52,16 +65,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ExitCode.FAILED
     try:
         # Not through typer's own main, which hides a broken pipe behind exit code 1.
-        group = command()
+        group = program()
+        _complete(group)
         with group.make_context(PROGRAM, words) as context:
             result = group.invoke(context)
         sys.stdout.flush()
     except Exit as leaving:
         result = leaving.exit_code
+    except SystemExit as leaving:  # a shell's completion was asked for
+        result = leaving.code
     except InputError as error:
         complain(str(error))
         return ExitCode.FAILED if isinstance(error, MachineFault) else ExitCode.BAD_INPUT
     except TyperException as error:
+        from tui_transformer.cli.mistyped import usage_line
+
         complain(usage_line(error, words))
         return ExitCode.BAD_INPUT
     except (Abort, KeyboardInterrupt):

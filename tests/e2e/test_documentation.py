@@ -11,7 +11,7 @@ import pytest
 from engine.config import presets
 from engine.data.catalogue import kind_by_name
 from tests.tui_transformer.loaded import loaded
-from tui_transformer.cli.app import command
+from tui_transformer.cli.app import program
 from tui_transformer.cli.run import Request
 from tui_transformer.lab.studies.arguments import StudyArgs
 from tui_transformer.lab.studies.study import shipped_studies
@@ -185,4 +185,4 @@ def test_one_sentence_says_what_it_is() -> None:
 
     sentence = README.read_text(encoding="utf-8").split("\n\n")[1]
     package = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert package["project"]["description"] == sentence == command().help
+    assert package["project"]["description"] == sentence == program().help

@@ -2,12 +2,12 @@
 
 from typer.core import TyperGroup
 
-from tui_transformer.cli.app import command
-from tui_transformer.cli.options import Unloaded
+from tui_transformer.cli.app import program
+from tui_transformer.cli.commands import Listed
 
 
 def loaded() -> TyperGroup:
-    group = command()
+    group = program()
     for name, one in group.commands.items():
-        group.commands[name] = one.load() if isinstance(one, Unloaded) else one
+        group.commands[name] = one.load() if isinstance(one, Listed) else one
     return group

@@ -3,7 +3,6 @@
 import json as json_text
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from contextlib import nullcontext
@@ -16,7 +15,8 @@ import typer
 from engine.command_line import RUNS, as_typed, command_line
 from engine.config.toml import parse
 from engine.errors import InputError, no_process
-from tui_transformer.cli.options import Corpus, DataDir, Json, PresetName, RunsDir, Set
+from tui_transformer.cli.commands import command
+from tui_transformer.cli.options import Corpus, DataDir, Json, PresetName, RunsDir, Set, preset_names, study_names
 from tui_transformer.cli.output import ExitCode, answer, complain, emit, is_terminal, loading, print_columns, say
 from tui_transformer.cli.run import listening
 from tui_transformer.cli.study_plan import ReadyStudy, RunOptions, make_ready, show_plan
@@ -24,6 +24,7 @@ from tui_transformer.cli.study_progress import Board, audience, how_it_stands
 from tui_transformer.lab.analysis.detail import study_text
 from tui_transformer.lab.analysis.entry import read_entry
 from tui_transformer.lab.analysis.folder import read_study_file
+from tui_transformer.lab.launch.launch import detached
 from tui_transformer.lab.launch.logs import last_words_in
 from tui_transformer.lab.studies.arguments import StudyArgs
 from tui_transformer.lab.studies.record import ABSENT, SKIPPED, is_run, only_runner, study_file, write
@@ -34,13 +35,20 @@ MEASURED = {"study", "device", "jobs", "cells", "took"}  # input of `measure-stu
 STARTS = 60.0  # seconds for a detached runner to lock its study
 
 
+@command(20)
 def ablate(
-    study: Annotated[str | None, typer.Option("--study", help="A study: NAME of --list, or a TOML file.")] = None,
+    study: Annotated[
+        str | None,
+        typer.Option("--study", help="A study: NAME of --list, or a TOML file.", autocompletion=study_names),
+    ] = None,
     preset: PresetName = None,
     vary: Annotated[
         list[str] | None, typer.Option("--vary", help="An axis: model.n_heads=1,2,4,8; several: a grid.")
     ] = None,
-    on: Annotated[str | None, typer.Option("--on", help="Another base for the variants, e.g. demo.")] = None,
+    on: Annotated[
+        str | None,
+        typer.Option("--on", help="Another base for the variants, e.g. demo.", autocompletion=preset_names),
+    ] = None,
     seeds: Annotated[str | None, typer.Option("--seeds", help="3: the seeds 1, 2 and 3; 1,5,9: these.")] = None,
     set_: Set = None,
     corpus: Corpus = None,
@@ -56,6 +64,7 @@ def ablate(
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
+    """Train variants of one base with several seeds. Stopped or killed, the same command goes on with it."""
     if list_:
         return _list(as_json=json)
     if retry_failed and skip_failed:
@@ -91,15 +100,12 @@ def _list(*, as_json: bool) -> int:
 def _detach(ready: ReadyStudy, options: RunOptions) -> int:
     name, runs_dir = ready.study.name, options.runs_dir
     file, log = study_file(runs_dir, name).resolve(), runs_dir / f".{name}.study.log"
-    command = [sys.executable, "-m", "tui_transformer", "ablate", "--study", str(file), "--device", options.device]
-    command += ["--jobs", str(ready.plan.jobs), "--runs-dir", str(runs_dir.resolve())]
-    command += [f"--{options.failed}-failed"] if options.failed else []
-    command += ["--data-dir", str(options.data_dir.resolve())] if options.data_dir is not None else []
+    words = ["ablate", "--study", str(file), "--device", options.device]
+    words += ["--jobs", str(ready.plan.jobs), "--runs-dir", str(runs_dir.resolve())]
+    words += [f"--{options.failed}-failed"] if options.failed else []
+    words += ["--data-dir", str(options.data_dir.resolve())] if options.data_dir is not None else []
     try:
-        with log.open("ab") as out:
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
-            )
+        process = detached(log, *words)
     except OSError as error:
         raise no_process(error) from None
     deadline = time.monotonic() + STARTS
@@ -117,7 +123,9 @@ def _detach(ready: ReadyStudy, options: RunOptions) -> int:
     return ExitCode.DONE
 
 
+@command(30, hidden=True)
 def measure_study(data_dir: DataDir = None) -> int:
+    """Plan the study on stdin; what `ablate` starts."""
     # Started by `tui_transformer.lab.studies.plan`: reads a study on stdin, writes its plan to stdout, as JSON lines.
     from tui_transformer.lab.studies.plan import plan_of
 

@@ -13,6 +13,7 @@ import typer
 from engine.command_line import as_typed
 from engine.config import presets
 from engine.errors import InputError, one_of
+from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Device, Json
 from tui_transformer.cli.output import answer, emit, print_columns, say
 
@@ -58,6 +59,7 @@ def _several(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+@command(150)
 def bench(
     case: Annotated[
         str,
@@ -80,7 +82,9 @@ def bench(
     json: Json = False,
     write: Annotated[Path | None, typer.Option("--write", help="A Markdown file to put the tables into.")] = None,
 ) -> int:
-    """Defaults depend on the device. On a CPU: the baseline in fp32 and bf16, without other libraries. On a GPU:
+    """Time training, evaluation, sampling and attention beside other libraries, in turns.
+
+    Defaults depend on the device. On a CPU: the baseline in fp32 and bf16, without other libraries. On a GPU:
     baseline, nanogpt, gpt2-small, win16 and linear, in every precision, beside all libraries that are installed.
     """
     cases, sizes, precisions = _several(case), _several(size), _several(precision)

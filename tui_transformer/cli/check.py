@@ -10,6 +10,7 @@ from engine.command_line import RUNS
 from engine.config import presets
 from engine.errors import InputError
 from engine.lints import lint
+from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import ConfigFile, Corpus, DataDir, Device, Json, On, PresetName, RunsDir, Set
 from tui_transformer.cli.output import ExitCode, emit, loading, stdout, warn
 from tui_transformer.cli.run import Request
@@ -18,6 +19,7 @@ from tui_transformer.lab.formatting import count, duration, memory, short
 LONG_RUN = 20 * 60  # seconds; above that, a smaller base is suggested
 
 
+@command(130)
 def check(
     preset: PresetName = None,
     config: ConfigFile = None,
@@ -29,6 +31,7 @@ def check(
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
+    """Try a model without training it: leaks, cache parity, whether its switches do something, time and memory."""
     request = Request(preset, config, on, tuple(set_ or ()), corpus, None)
     asked = request.resolve()
     source = request.source()

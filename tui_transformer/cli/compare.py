@@ -14,8 +14,9 @@ from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.errors import InputError, nearest, one_of
 from engine.runs.reader import RunReader, no_runs
+from tui_transformer.cli.commands import command
 from tui_transformer.cli.names import resolve_names
-from tui_transformer.cli.options import Json, RunsDir
+from tui_transformer.cli.options import Json, RunsDir, run_and_study_names, run_names
 from tui_transformer.cli.output import ExitCode, emit, is_terminal, print_columns, say, stdout
 from tui_transformer.lab.analysis import group_columns
 from tui_transformer.lab.analysis.columns import ALIASES, Column, columns
@@ -31,13 +32,20 @@ RUN, VARIANT = BY = ("run", "variant")
 GAP = 2  # spaces between columns
 
 
+@command(170)
 def compare(
     runs: Annotated[
-        list[str] | None, typer.Argument(help="Runs, or a study; all if left out. The first run is the baseline.")
+        list[str] | None,
+        typer.Argument(
+            help="Runs, or a study; all if left out. The first run is the baseline.", autocompletion=run_and_study_names
+        ),
     ] = None,
     filter_: Annotated[str, typer.Option("--filter", help="Such as: rope n_heads>=2 loss<1.3 -badge:LEAK")] = "",
     sort_by: Annotated[str, typer.Option("--sort", help="By a column, e.g. loss; -loss is the other way round.")] = "",
-    baseline: Annotated[str, typer.Option("--baseline", help="The run or variant that differences are to.")] = "",
+    baseline: Annotated[
+        str,
+        typer.Option("--baseline", help="The run or variant that differences are to.", autocompletion=run_names),
+    ] = "",
     by: Annotated[str, typer.Option("--by", help="run, or variant: over its seeds, as a study is.")] = "",
     all_settings: Annotated[bool, typer.Option("--all-settings", help="Not only the settings that differ.")] = False,
     json: Json = False,
@@ -52,6 +60,7 @@ def compare(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="A file; its ending says the format.")] = None,
     runs_dir: RunsDir = RUNS,
 ) -> int:
+    """Runs side by side: what differs, what they score, and whether anything can be concluded."""
     if by_distance:
         from tui_transformer.cli.distance import draw_by_distance
 

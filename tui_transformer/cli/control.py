@@ -1,13 +1,13 @@
 """`pause`, `continue`, `stop`, `checkpoint`: send a training process a command and wait until it obeys."""
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from engine.command_line import RUNS
 from engine.errors import InputError
 from engine.runs.commands import Command, send
 from engine.runs.reader import LIVE_STATES, STILL, RunReader
+from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Json, RunArgument, RunsDir
 from tui_transformer.cli.output import ExitCode, answer, complain, emit, say
 
@@ -15,15 +15,28 @@ PATIENCE = 120.0  # seconds; a step or an evaluation batch of a large model may 
 LOOK = 0.1  # seconds between polls
 
 
-def _sender(command: Command) -> Callable[..., int]:
-    def sender(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
-        return _sent(command, run, json, runs_dir)
+@command(70)
+def pause(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+    """Let a run wait at its next step; its process stays."""
+    return _sent(Command.PAUSE, run, json, runs_dir)
 
-    return sender
+
+@command(80)
+def continue_(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+    """Let a paused run go on."""
+    return _sent(Command.CONTINUE, run, json, runs_dir)
 
 
-pause, continue_ = _sender(Command.PAUSE), _sender(Command.CONTINUE)
-stop, checkpoint = _sender(Command.STOP), _sender(Command.CHECKPOINT)
+@command(90)
+def stop(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+    """End a run at its next step, with a checkpoint to resume from."""
+    return _sent(Command.STOP, run, json, runs_dir)
+
+
+@command(100)
+def checkpoint(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+    """Let a run save a checkpoint at its next step, and go on."""
+    return _sent(Command.CHECKPOINT, run, json, runs_dir)
 
 
 def _sent(command: Command, run: str, json: bool, runs_dir: Path) -> int:

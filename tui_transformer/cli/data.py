@@ -13,7 +13,8 @@ from engine.command_line import command_line
 from engine.data.catalogue import CORPORA, KINDS, kind_of, load_corpus
 from engine.data.corpus import CorpusEntry, data_folders
 from engine.errors import InputError, nearest
-from tui_transformer.cli.options import DataDir, Group, Json
+from tui_transformer.cli.commands import Group, command
+from tui_transformer.cli.options import DataDir, Json, corpus_names
 from tui_transformer.cli.output import ExitCode, answer, emit, is_terminal, print_columns, say, stderr
 
 if TYPE_CHECKING:
@@ -33,8 +34,10 @@ app = typer.Typer(cls=Group, add_completion=False, rich_markup_mode=None)
 
 
 @app.callback(invoke_without_command=True)
-def default(context: typer.Context, data_dir: DataDir = None) -> int:
-    return list_corpora(data_dir=data_dir) if context.invoked_subcommand is None else 0
+@command(280)
+def data(context: typer.Context, json: Json = False, data_dir: DataDir = None) -> int:
+    """The corpora to train on."""
+    return list_corpora(json=json, data_dir=data_dir) if context.invoked_subcommand is None else 0
 
 
 @app.command("list")
@@ -55,7 +58,12 @@ def list_corpora(json: Json = False, data_dir: DataDir = None) -> int:
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(help="A corpus by name, a text file, or the path of sentence pairs.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A corpus by name, a text file, or the path of sentence pairs.", autocompletion=corpus_names
+        ),
+    ],
     json: Json = False,
     data_dir: DataDir = None,
 ) -> int:
@@ -82,7 +90,7 @@ def show(
 
 @app.command()
 def fetch(
-    name: Annotated[str, typer.Argument(help="A corpus by name.")],
+    name: Annotated[str, typer.Argument(help="A corpus by name.", autocompletion=corpus_names)],
     json: Json = False,
     data_dir: DataDir = None,
 ) -> int:

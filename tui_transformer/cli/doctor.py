@@ -15,7 +15,8 @@ from engine.data.catalogue import CORPORA
 from engine.data.corpus import data_folders
 from engine.errors import InputError
 from engine.runs.reader import LIVE_STATES, RunReader
-from tui_transformer.cli.options import DataDir, Json, RunsDir
+from tui_transformer.cli.commands import command
+from tui_transformer.cli.options import DataDir, Json, RunsDir, run_names
 from tui_transformer.cli.output import ExitCode, emit, is_terminal, stdout
 from tui_transformer.lab.formatting import count, memory
 
@@ -33,8 +34,12 @@ class Finding:
     advice: str = ""
 
 
+@command(230)
 def doctor(
-    run: Annotated[str | None, typer.Argument(help="A run to look through; without it, this machine.")] = None,
+    run: Annotated[
+        str | None,
+        typer.Argument(help="A run to look through; without it, this machine.", autocompletion=run_names),
+    ] = None,
     gpu: Annotated[bool, typer.Option("--gpu", help="Prove that training works on a GPU: up to ten minutes.")] = False,
     device: Annotated[str, typer.Option("--device", help="With --gpu: auto, cpu, cuda, cuda:0 or mps.")] = "auto",
     out: Annotated[
@@ -44,6 +49,7 @@ def doctor(
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
+    """What this machine (or a run) has, what is missing, what to do; with --gpu, proof that training works on it."""
     if gpu:
         if run is not None:
             raise InputError(f"doctor --gpu: tests this machine, not a run; leave out '{run[:80]}'")

@@ -14,6 +14,7 @@ from engine.measures import MEASURES
 from engine.runs.files import write_named
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts
+from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, RunsDir
 from tui_transformer.cli.output import ExitCode, answer, emit, loading, stamp
 from tui_transformer.lab.formatting import count
@@ -57,6 +58,7 @@ class EvaluateArgs:
         return config
 
 
+@command(140)
 def evaluate(
     run: RunArgument = "last",
     split: Annotated[str, typer.Option("--split", help="validation, test or train.")] = "validation",
@@ -79,6 +81,7 @@ def evaluate(
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
+    """Score a checkpoint over a whole split; a translation by BLEU and chrF too, questions by exact answers."""
     reader = RunReader.resolve(run, runs_dir)
     config = reader.config
     if config.task.corpus != "pairs" and split not in SPLITS:

@@ -10,7 +10,8 @@ from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.errors import InputError, nearest, one_of, refused
 from engine.runs.reader import RunReader
-from tui_transformer.cli.options import Json, RunsDir
+from tui_transformer.cli.commands import command
+from tui_transformer.cli.options import Json, RunsDir, run_names
 from tui_transformer.cli.output import ExitCode, answer, emit, loading, say, stamp
 from tui_transformer.lab.analysis.export import save
 from tui_transformer.lab.exports.formats import FORMATS, TEXTS, write
@@ -19,14 +20,16 @@ from tui_transformer.lab.exports.recorded import ExportedRun
 FOLDER = Path("exports")  # default folder for tools' files
 
 
+@command(250)
 def export(
-    runs: Annotated[list[str], typer.Argument(help="Runs' names, paths, or `last`.")],
-    to: Annotated[str, typer.Option("--to", help="csv, json, tensorboard, wandb, mlflow or huggingface.")],
+    runs: Annotated[list[str], typer.Argument(help="Runs' names, paths, or `last`.", autocompletion=run_names)],
+    to: Annotated[str, typer.Option("--to", help=f"{one_of(FORMATS)}.", autocompletion=lambda: list(FORMATS))],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="A folder; for csv and json, a file too.")] = None,
     checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, or a step: whose weights.")] = "best",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> int:
+    """Write runs down for another tool. Nothing leaves this machine unless your own environment says so."""
     if to not in FORMATS:
         raise InputError(f"--to {to[:40]!r}: must be {one_of(FORMATS)}{nearest(to, FORMATS)}")
     found = {reader.path.resolve(): reader for reader in (RunReader.resolve(run, runs_dir) for run in runs)}

@@ -1,6 +1,5 @@
 """Terminal output: answers to stdout, commentary to stderr; colour only where a terminal wants it."""
 
-import json
 import os
 import shutil
 import sys
@@ -71,6 +70,8 @@ def answer(text: str = "", *, end: str = "\n", flush: bool = False) -> None:
 
 
 def emit(record: Mapping[str, object]) -> None:
+    import json  # `--help` does without
+
     print(json.dumps(record, ensure_ascii=True), flush=True)
 
 

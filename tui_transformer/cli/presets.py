@@ -9,7 +9,8 @@ import typer
 
 from engine.clean import clean, clean_line
 from engine.config import presets
-from tui_transformer.cli.options import Group, Json, On, Set
+from tui_transformer.cli.commands import Group, command
+from tui_transformer.cli.options import Json, On, Set, preset_names
 from tui_transformer.cli.output import answer, emit, is_terminal, print_columns, stdout
 
 if TYPE_CHECKING:
@@ -20,8 +21,10 @@ app = typer.Typer(cls=Group, add_completion=False, rich_markup_mode=None)
 
 
 @app.callback(invoke_without_command=True)
-def default(context: typer.Context) -> int:
-    return list_presets() if context.invoked_subcommand is None else 0
+@command(270)
+def presets_(context: typer.Context, json: Json = False) -> int:
+    """Named settings to start from."""
+    return list_presets(json=json) if context.invoked_subcommand is None else 0
 
 
 @app.command("list")
@@ -40,7 +43,7 @@ def list_presets(json: Json = False) -> int:
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(help="A preset's name.")],
+    name: Annotated[str, typer.Argument(help="A preset's name.", autocompletion=preset_names)],
     on: On = None,
     set_: Set = None,
     mask: Annotated[
@@ -118,8 +121,8 @@ def _pictured(config: "RunConfig") -> Iterator[tuple[str, object]]:
 
 @app.command("diff")
 def diff_presets(
-    a: Annotated[str, typer.Argument(help="A preset's name.")],
-    b: Annotated[str, typer.Argument(help="Another preset's name.")],
+    a: Annotated[str, typer.Argument(help="A preset's name.", autocompletion=preset_names)],
+    b: Annotated[str, typer.Argument(help="Another preset's name.", autocompletion=preset_names)],
     json: Json = False,
 ) -> int:
     """The settings in which two presets differ."""

@@ -16,6 +16,7 @@ from engine.command_line import RUNS
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.records import Floor, MetricRecord, Status, TrainRecord, ValidationRecord
 from engine.runs.tail import Columns
+from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Json, RunArgument, RunsDir
 from tui_transformer.cli.output import ExitCode, complain, emit, is_terminal, say, stderr
 from tui_transformer.cli.summary import print_summary
@@ -27,7 +28,9 @@ REFRESH = 0.25  # seconds between reads of the run directory
 PLAIN_INTERVAL = 10.0  # seconds between plain lines, evaluations aside
 
 
+@command(220)
 def watch(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+    """Follow a run, wherever it was started. Leaving does not stop it."""
     reader = RunReader.resolve(run, runs_dir)
     if reader.state in LIVE_STATES:
         follow(reader, lambda: reader.state in LIVE_STATES, as_json=json)

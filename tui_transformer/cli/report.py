@@ -9,8 +9,9 @@ import typer
 from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.errors import InputError, nearest, one_of
+from tui_transformer.cli.commands import command
 from tui_transformer.cli.names import resolve_names
-from tui_transformer.cli.options import Json, RunsDir
+from tui_transformer.cli.options import Json, RunsDir, run_and_study_names
 from tui_transformer.cli.output import ExitCode, answer, emit, say
 from tui_transformer.lab.reports.formats import FORMATS
 from tui_transformer.lab.reports.languages import LANGUAGES
@@ -18,14 +19,23 @@ from tui_transformer.lab.reports.languages import LANGUAGES
 ENGINES = {"en": "pdflatex", "zh": "xelatex"}
 
 
+@command(180)
 def report(
-    runs: Annotated[list[str], typer.Argument(help="Runs, or a study. The first of several runs is the baseline.")],
-    format_: Annotated[str, typer.Option("--format", "-f", help="markdown, latex or html.")] = "markdown",
-    language: Annotated[str, typer.Option("--language", help="en or zh.")] = "en",
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            help="Runs, or a study. The first of several runs is the baseline.", autocompletion=run_and_study_names
+        ),
+    ],
+    format_: Annotated[
+        str, typer.Option("--format", "-f", help=f"{one_of(FORMATS)}.", autocompletion=lambda: list(FORMATS))
+    ] = "markdown",
+    language: Annotated[str, typer.Option("--language", help=f"{one_of(LANGUAGES)}.")] = "en",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Its folder; reports/NAME if left out.")] = None,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> int:
+    """A report to hand in: verdict, model, data, settings, curves, tables, limits, and how to repeat it."""
     for option, value, known in (("--format", format_, FORMATS), ("--language", language, LANGUAGES)):
         if value not in known:
             raise InputError(f"{option} {value[:40]!r}: must be {one_of(known)}{nearest(value, known)}")

@@ -28,6 +28,7 @@ from engine.errors import InputError, no_process
 from engine.runs.commands import Command
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.training.control import Control, StopRequested
+from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import (
     ConfigFile,
     Corpus,
@@ -43,7 +44,7 @@ from tui_transformer.cli.options import (
 )
 from tui_transformer.cli.output import ExitCode, answer, complain, emit, is_terminal, loading, say, warn
 from tui_transformer.lab.launch import queue as waiting_line
-from tui_transformer.lab.launch.launch import await_start, enqueue, spawn
+from tui_transformer.lab.launch.launch import enqueue, started
 from tui_transformer.lab.launch.logs import log_to
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ class Request:
         return presets.resolve(self.source(), on=self.on, overrides=tables, where=where)
 
 
+@command(10)
 def run(
     preset: PresetName = None,
     config: ConfigFile = None,
@@ -101,6 +103,7 @@ def run(
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
+    """Train a model. Ctrl-c stops at the next step and keeps a checkpoint."""
     asked, command = Request(preset, config, on, tuple(set_ or ()), corpus, seed).resolve(), as_typed()
     if queue:
         device = _known(device)
@@ -136,7 +139,9 @@ def run(
     return train(prepare, as_json=json, data_dir=data_dir)
 
 
+@command(60, hidden=True)
 def begin(run: RunArgument, device: Device = "auto", runs_dir: RunsDir = RUNS, data_dir: DataDir = None) -> int:
+    """Train a queued run; what `run --detach` starts."""
     reader = RunReader.resolve(run, runs_dir)
 
     def prepare(control: Control) -> "Ready":
@@ -147,6 +152,7 @@ def begin(run: RunArgument, device: Device = "auto", runs_dir: RunsDir = RUNS, d
     return train(prepare, as_json=False, data_dir=data_dir)
 
 
+@command(40)
 def resume(
     run: RunArgument = "last",
     detach: Detach = False,
@@ -157,6 +163,7 @@ def resume(
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
+    """Go on with a stopped, interrupted, failed or lost run, bit for bit."""
     # `handed_over`: wait for the process that hands the run over, take no other; `paused`: stay paused.
     reader = RunReader.resolve(run, runs_dir)
     if detach:
@@ -177,7 +184,10 @@ def resume(
     return train(prepare, as_json=json, data_dir=data_dir)
 
 
+@command(50)
 def queue(device: Device = "auto", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+    """Train what `run --queue` left, one after the other; that starts this by itself in the background."""
+
     def said(text: str) -> None:
         if json:
             emit({"kind": "queue", "text": text})
@@ -201,13 +211,8 @@ def _known(device: str) -> str:
 
 
 def _started(verb: str, reader: RunReader, *, device: str, as_json: bool, data_dir: Path | None) -> int:
-    before = reader.status.attempt if verb == "resume" else 0
     with loading("starting"):
-        try:
-            process = spawn(verb, reader.path, device=device, data_dir=data_dir)
-        except OSError as error:
-            raise no_process(error) from None
-        await_start(reader, process, before)
+        process = started(verb, reader, device=device, data_dir=data_dir)
     if as_json:
         emit({"kind": "run", "name": reader.name, "path": str(reader.path), "pid": process.pid, "state": reader.state})
     else:

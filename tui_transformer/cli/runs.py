@@ -12,7 +12,8 @@ from engine.command_line import RUNS
 from engine.errors import InputError
 from engine.runs import manage
 from engine.runs.reader import STILL, RunReader, list_runs, no_runs
-from tui_transformer.cli.options import Json, RunArgument, RunsDir
+from tui_transformer.cli.commands import command
+from tui_transformer.cli.options import Json, RunArgument, RunsDir, run_names
 from tui_transformer.cli.output import ExitCode, answer, emit, is_terminal, print_columns, say
 from tui_transformer.lab.records.badges import in_a_cell, worst_first
 
@@ -20,7 +21,9 @@ HEAD = ("run", "state", "step", "loss", "perplexity", "preset", "from", "checks"
 LOOK = 0.2  # seconds between polls
 
 
+@command(160)
 def runs(json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+    """List the runs: state, score, and what is wrong with it."""
     readers = list_runs(runs_dir)
     if not readers and not json:
         say(no_runs(runs_dir))
@@ -83,12 +86,14 @@ def _settle(readers: Iterable[RunReader]) -> None:
         time.sleep(LOOK)
 
 
+@command(190)
 def rename(
-    run: Annotated[str, typer.Argument(help="A run's name, its path, or `last`.")],
+    run: RunArgument,
     name: Annotated[str, typer.Argument(help="Its new name.")],
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> int:
+    """Give a run another name. A live one is refused."""
     reader = RunReader.resolve(run, runs_dir)
     _settle([reader])
     path = manage.rename(reader, name)
@@ -99,12 +104,14 @@ def rename(
     return ExitCode.DONE
 
 
+@command(200)
 def delete(
-    run: Annotated[list[str], typer.Argument(help="Runs' names.")],
+    run: Annotated[list[str], typer.Argument(help="Runs' names.", autocompletion=run_names)],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> int:
+    """Delete runs with their checkpoints. A live one is refused."""
     readers = [RunReader.resolve(name, runs_dir) for name in run]
     names = ", ".join(reader.name for reader in readers)
     if not yes:
@@ -122,6 +129,7 @@ def delete(
     return ExitCode.DONE
 
 
+@command(210)
 def note(
     run: RunArgument = "last",
     text: Annotated[str | None, typer.Argument(help="The new note; without it, the old one is shown.")] = None,
@@ -130,6 +138,7 @@ def note(
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> int:
+    """Show or change a run's notes and tags."""
     reader = RunReader.resolve(run, runs_dir)
     if text is None and not tag and not untag:
         notes = reader.notes

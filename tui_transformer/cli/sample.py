@@ -13,7 +13,8 @@ from engine.clean import clean, clean_line
 from engine.command_line import RUNS
 from engine.errors import InputError
 from engine.runs.reader import RunReader
-from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir
+from tui_transformer.cli.commands import command
+from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir, run_names
 from tui_transformer.cli.output import answer, complain, emit, is_terminal, loading, say, stdout, warn
 from tui_transformer.cli.repl import Session, converse
 from tui_transformer.lab.play.prompt import ASKING, WRITING, Prompt, Settings, checked
@@ -153,10 +154,13 @@ class Writing(Session[Writer]):
         say(self.title)
 
 
+@command(110)
 def sample(
     run: RunArgument = "last",
     prompt: Annotated[str | None, typer.Option("--prompt", help="Answer this once instead of asking.")] = None,
-    vs: Annotated[str | None, typer.Option("--vs", help="A second run: same prompt, same seed.")] = None,
+    vs: Annotated[
+        str | None, typer.Option("--vs", help="A second run: same prompt, same seed.", autocompletion=run_names)
+    ] = None,
     n: Annotated[int, typer.Option("--n", "-n", min=1, max=10_000, help="How many answers to --prompt.")] = 1,
     length: Annotated[int, typer.Option("--length", min=1, max=10_000_000, help="Tokens an answer.")] = 200,
     temperature: Annotated[float | None, typer.Option("--temperature", help="0 takes the likeliest.")] = None,
@@ -168,7 +172,9 @@ def sample(
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> int:
-    """At the prompt: /alternatives, /surprise TEXT, /vs RUN and more; /help lists them."""
+    """Continue text with a trained model: an interactive prompt, or --prompt TEXT for one answer.
+
+    At the prompt: /alternatives, /surprise TEXT, /vs RUN and more; /help lists them."""
     asked = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "length": length, "seed": seed}
     given = {name: checked(name, value) for name, value in asked.items() if value is not None}
     writing = Writing(runs_dir, device, checkpoint, json)

@@ -7,16 +7,20 @@ from typing import Annotated
 import typer
 
 from engine.errors import InputError, nearest, one_of, refused
+from tui_transformer.cli.commands import command
 from tui_transformer.cli.output import answer
 
 
+@command(260)
 def schema(
     file: Annotated[str | None, typer.Argument(help="A file name, such as status.json; all files if left out.")] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write one FILE.schema.json per file into this folder.")
     ] = None,
 ) -> int:
-    """Prints one JSON object keyed by file name, or the schema of one file alone.
+    """The JSON schemas of a run's files and of a study, for other tools.
+
+    Prints one JSON object keyed by file name, or the schema of one file alone.
 
     A .jsonl file's schema describes a single line. Readers should ignore unknown fields.
     """

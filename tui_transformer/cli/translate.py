@@ -15,6 +15,7 @@ from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.errors import InputError
 from engine.runs.reader import RunReader
+from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir
 from tui_transformer.cli.output import answer, complain, emit, is_terminal, say, stdout
 from tui_transformer.cli.repl import Session, converse
@@ -110,6 +111,7 @@ class Translating(Session[TranslationWriter]):
         stdout().print(lines)
 
 
+@command(120)
 def translate(
     run: RunArgument = "last",
     text: Annotated[str | None, typer.Option("--text", help="Translate this once instead of asking.")] = None,
@@ -122,7 +124,9 @@ def translate(
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> int:
-    """At the prompt: examples, /beam, /nbest, /align and more; /help lists them."""
+    """Translate with a trained model: an interactive prompt, --text, --input FILE, or a pipe, a line each.
+
+    At the prompt: examples, /beam, /nbest, /align and more; /help lists them."""
     given = {"beam": beam, "nbest": nbest, "alpha": alpha}
     settings = {name: checked(name, value, SEARCH) for name, value in given.items() if value is not None}
     if "nbest" in settings and "beam" not in settings:

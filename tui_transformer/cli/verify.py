@@ -11,6 +11,7 @@ import typer
 from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.runs.reader import RunReader
+from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, RunsDir
 from tui_transformer.cli.output import ExitCode, answer, emit, is_terminal, loading, stamp, stdout
 
@@ -23,6 +24,7 @@ WIDTH = 14  # columns of the longest claim's name
 LONGEST = 60  # characters of a value
 
 
+@command(240)
 def verify(
     run: RunArgument = "last",
     steps: Annotated[int, typer.Option("--steps", min=0, max=100_000, help="Training steps to repeat.")] = 20,
@@ -31,6 +33,7 @@ def verify(
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
+    """Score, repeat and hash a run again: can its numbers be confirmed? Exit code 1 if something differs."""
     reader = RunReader.resolve(run, runs_dir)
     stamp(reader)
     with loading("loading the engine"):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Protocol, runtime_checkable
 
 from rich.text import Text
 from textual import work
@@ -36,7 +36,7 @@ from tui_transformer.lab.launch.logs import hung_up
 from tui_transformer.studio import settings as user
 from tui_transformer.studio.compare.pane import ComparePane
 from tui_transformer.studio.design.pane import DesignPane
-from tui_transformer.studio.keys import EVERYWHERE, PANES, bindings
+from tui_transformer.studio.keys import PANES, bindings
 from tui_transformer.studio.messages import Play, Resume, Say
 from tui_transformer.studio.playground.pane import PlaygroundPane
 from tui_transformer.studio.shared.dialog import Answer, Ask
@@ -85,8 +85,14 @@ class TopBar(Horizontal):
             tab.tell_key(typing=typing)
 
 
+@runtime_checkable
+class Pane(Protocol):
+    def focus_first(self) -> None:
+        """Focus the part that is used first; at once, for the next keys are meant for it."""
+
+
 class PaneSwitcher(ContentSwitcher):
-    """The four panes, one shown at a time.
+    """The panes, one shown at a time.
 
     A pane's message that leads to another pane is handled here, not by the app: keys typed meanwhile wait for the
     focused widget's ancestors, see `typing_order`.
@@ -95,7 +101,7 @@ class PaneSwitcher(ContentSwitcher):
     def show(self, pane: str) -> None:
         self.current = pane
         shown = self.get_child_by_id(pane)
-        assert isinstance(shown, DesignPane | TrainPane | ComparePane | PlaygroundPane)
+        assert isinstance(shown, Pane)
         shown.focus_first()
 
     def on_play(self, event: Play) -> None:
@@ -130,7 +136,7 @@ class Welcome(ModalScreen[bool]):
 class Studio(TypingOrder):
     CSS_PATH = "studio.tcss"
     TITLE = "tui-transformer"
-    BINDINGS: ClassVar[list[BindingType]] = bindings(EVERYWHERE)
+    BINDINGS: ClassVar[list[BindingType]] = bindings("everywhere")
 
     def __init__(self, *, runs_dir: Path, data_dir: Path | None = None, device: str = "auto") -> None:
         super().__init__()
@@ -149,7 +155,7 @@ class Studio(TypingOrder):
             yield DesignPane(runs_dir=self.runs_dir, data_dir=self.data_dir, device=self.device)
             yield TrainPane(runs_dir=self.runs_dir, launches=self.launches)
             yield ComparePane(runs_dir=self.runs_dir)
-            yield PlaygroundPane(runs_dir=self.runs_dir, device=self.device)
+            yield PlaygroundPane(runs_dir=self.runs_dir, device=self.device, keys_heard=lambda: self.keys_heard)
         yield Footer(compact=True)
         yield Static("", id="too-small")
 
@@ -242,7 +248,7 @@ class Studio(TypingOrder):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette: Textual's commands, the panes, and the actions on the run or design shown."""
         yield from super().get_system_commands(screen)
-        for key in EVERYWHERE:
+        for key in PANES["everywhere"]:
             yield SystemCommand(f"view: {key.label}", key.what, lambda action=key.action: self.call_action(action))
         pane = self._pane
         owner = self.query_one(f"#{pane}")

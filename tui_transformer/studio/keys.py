@@ -20,9 +20,11 @@ class Key:
 
 _TABLES = tomllib.loads(Path(__file__).with_name("keys.toml").read_text(encoding="utf-8"))
 PANES = {pane: tuple(Key(id, **key) for id, key in keys.items()) for pane, keys in _TABLES.items()}
-EVERYWHERE, DESIGN, STUDY = PANES["everywhere"], PANES["design"], PANES["study"]
-TRAIN, COMPARE, PLAYGROUND = PANES["train"], PANES["compare"], PANES["playground"]
 
 
-def bindings(keys: tuple[Key, ...]) -> list[BindingType]:
-    return [Binding(k.keys, k.action, k.label, show=k.footer, tooltip=k.what, id=k.id, priority=k.first) for k in keys]
+def bindings(table: str) -> list[BindingType]:
+    """Return the bindings of a table of keys.toml: a pane's, or those that hold everywhere."""
+    return [
+        Binding(key.keys, key.action, key.label, show=key.footer, tooltip=key.what, id=key.id, priority=key.first)
+        for key in PANES[table]
+    ]

@@ -22,12 +22,12 @@ from tui_transformer.lab.design.processes import Benchmarks
 from tui_transformer.lab.records.run_view import Probe
 from tui_transformer.lab.reports.selection import ReportSelection
 from tui_transformer.studio.app import Studio
-from tui_transformer.studio.compare.overlay_charts import OverlayChart
+from tui_transformer.studio.compare.overlay_charts import OverlayDrawing
 from tui_transformer.studio.design.preset_list import PresetList, entries, nearness
 from tui_transformer.studio.design.study_builder import StudyBuilder
 from tui_transformer.studio.playground.pane import PlaygroundPane
 from tui_transformer.studio.shared.dialog import Ask
-from tui_transformer.studio.train.run_charts import RunChart
+from tui_transformer.studio.train.run_charts import RunDrawing
 from tui_transformer.studio.train.run_header import RunHeader
 
 __all__ = ["app", "fakes", "gate"]  # fixtures
@@ -138,11 +138,11 @@ async def test_the_header_is_as_wide_as_the_pane_while_a_chart_is_zoomed_and_aft
 def test_the_star_stands_on_the_validation_curve(measure, size) -> None:
     train = [TrainRecord.read(train_record(step, 2000)) for step in range(1, 2001, 10)]
     validation = [ValidationRecord.read(validation_record(step, 2000)) for step in range(20, 2001, 20)]
-    chart, made = RunChart(id="x"), []
+    made = []
     for starred in (True, False):
         drawn = picture(measure, train, validation, axis="step", smoothing=SMOOTHINGS[1], log=False, floors=(0.3573,))
-        chart._picture = drawn if starred else type(drawn)(**{**vars(drawn), "best": None})
-        made.append(chart.paint(*size))
+        shown = drawn if starred else type(drawn)(**{**vars(drawn), "best": None})
+        made.append(RunDrawing(shown, "").canvas(*size))
     starred, plain = made
     (at,) = [(y, x) for y, row in enumerate(starred.cells) for x, (sign, _) in enumerate(row) if sign == "★"]
     assert plain.cells[at[0]][at[1]][1] == "validation"
@@ -167,11 +167,10 @@ def stroke(slot: int, half: bool = True) -> Stroke:
 @pytest.mark.parametrize("count", [1, 2, 4, 8])
 @pytest.mark.parametrize("half", [True, False])
 def test_a_number_under_a_chart_is_never_cut(count, half) -> None:
-    chart = OverlayChart(id="x")
-    chart._overlay = Overlay("loss", "loss", "step", tuple(stroke(slot, half) for slot in range(count)))
+    drawing = OverlayDrawing(Overlay("loss", "loss", "step", tuple(stroke(slot, half) for slot in range(count))))
     full = {"1.2346 ± 0.0123", "1.235 ± 0.012", "1.23 ± 0.01", "1.2346", "1.235", "1.23"}
     for width in range(24, 160):
-        cells = chart.values(width, None)
+        cells = drawing.values(width, None)
         text = "".join(sign for sign, _ in cells)
         assert len(cells) <= width
         told = [part.strip() for part in text.split("  ") if part.strip()]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from engine.config.schema import RunConfig
-from engine.errors import InputError
+from engine.errors import InputError, no_process
 from engine.plain_files import refuse_links
 from engine.runs.commands import Command
 from engine.runs.lineage import INIT_FROM, found_again, located
@@ -76,6 +76,17 @@ def spawn(verb: str, run: Path, *options: str, device: str, data_dir: Path | Non
     if os.name == "posix":
         with suppress(psutil.Error):
             psutil.Process(process.pid).nice(GIVES_WAY)
+    return process
+
+
+def started(verb: str, reader: RunReader, *, device: str, data_dir: Path | None) -> "subprocess.Popen[bytes]":
+    """Spawn the process that begins or resumes a run, and wait until it trains it. Raises InputError if it does not."""
+    before = reader.status.attempt if verb == "resume" else 0
+    try:
+        process = spawn(verb, reader.path, device=device, data_dir=data_dir)
+    except OSError as error:
+        raise no_process(error) from None
+    await_start(reader, process, before)
     return process
 
 

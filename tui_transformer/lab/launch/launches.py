@@ -14,7 +14,7 @@ from engine.runs.commands import Command, send
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.training.control import StopRequested
 from tui_transformer.lab.launch import queue
-from tui_transformer.lab.launch.launch import Training, await_start, enqueue, spawn
+from tui_transformer.lab.launch.launch import Training, enqueue, started
 from tui_transformer.lab.launch.logs import log_to
 
 if TYPE_CHECKING:
@@ -156,15 +156,9 @@ class Launches:
         self.training, self.here, self._new = training, run, verb == "begin"
 
     def _spawned(self, verb: str, run: Path) -> str:
-        reader = RunReader(run)
-        before = reader.status.attempt if verb == "resume" else 0
-        try:
-            process = spawn(verb, run, device=self.device, data_dir=self.data_dir)
-        except OSError as error:
-            raise no_process(error) from None
         self._beginning.add(run)
         try:
-            await_start(reader, process, before)
+            process = started(verb, RunReader(run), device=self.device, data_dir=self.data_dir)
         finally:
             self._beginning.discard(run)
         return f"{run.name} trains in a process of its own ({process.pid}); it outlives this window"

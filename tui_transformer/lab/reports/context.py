@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from engine.clean import clean
+from engine.measures import MEASURE
 from engine.plain_files import read_plain
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts, Floor
@@ -110,7 +111,9 @@ class ReportContext:
         return self.language.joined(map(self.name, standings))
 
     def heads(self, *keys: str) -> tuple[str, ...]:
-        return tuple(self.say(f"head.{key}") for key in keys)
+        """Return a table's heads; a measure that has no phrase for it is headed by its name."""
+        phrases, word = self.language.phrases, self.language.word
+        return tuple(self.say(f"head.{key}") if f"head.{key}" in phrases else word(MEASURE[key].name) for key in keys)
 
 
 def gather(

@@ -5,7 +5,6 @@ runs in the lines, the legend and the values.
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from rich.cells import cell_len
 from textual.app import ComposeResult
@@ -34,33 +33,16 @@ MORE = "…"  # stands for runs that do not fit
 SHORTEST = 6  # least columns of a meaningful name in the legend
 
 
-class OverlayChart(Chart):
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "chart--zero",
-        *(f"chart--{kind}{i}" for kind in ("run", "raw", "band") for i in range(len(LETTERS))),
-    }
-    DEFAULT_CSS = "".join(
-        f"OverlayChart .chart--run{i} {{ color: $run-{letter}; }}\n"
-        f"OverlayChart .chart--raw{i} {{ color: $run-{letter} 35%; }}\n"
-        f"OverlayChart .chart--band{i} {{ color: $run-{letter} 45%; }}\n"
-        for i, letter in enumerate(LETTERS)
-    )
+@dataclass(frozen=True)
+class OverlayDrawing:
+    made: Overlay
 
-    def __init__(self, *, id: str) -> None:
-        super().__init__(id=id)
-        self._overlay = Overlay()
+    def canvas(self, width: int, height: int) -> Canvas | None:
+        return paint(self.made, width, height)
 
-    def draw(self, overlay: Overlay) -> None:
-        self._overlay, self.waiting = overlay, clean_line(overlay.waiting)
-        self.redraw()
-
-    def paint(self, width: int, height: int) -> Canvas | None:
-        return paint(self._overlay, width, height)
-
-    def title(self, width: int) -> list[Cell]:
+    def title(self, width: int, style: str) -> list[Cell]:
         """Return what y is, and the legend, whose names get the available room."""
-        made = self._overlay
-        style = "focused" if self.has_focus else "title"
+        made = self.made
         names = [(stroke, clean_line(stroke.name)) for stroke in made.drawn]
         log = [("log", "dim")] if made.log else []
         longest = max((cell_len(name) for _, name in names), default=0)
@@ -77,7 +59,7 @@ class OverlayChart(Chart):
         return title_line(made.brief, style, [*legend, *log], width, 2)
 
     def values(self, width: int, x: float | None) -> list[Cell]:
-        made = self._overlay
+        made = self.made
         strokes = [stroke for stroke in made.drawn if stroke.curve.x]
         if not strokes:
             return []
@@ -151,8 +133,8 @@ class CompareCharts(Horizontal):
         self.single = CURVES
         self.beside = DIFFERENCE  # what is on the right
         self._of: Drawn | None = None
-        self._curves, self._difference = OverlayChart(id="compare-curves"), OverlayChart(id="compare-difference")
-        self._seen: dict[OverlayChart, object] = {}
+        self._curves, self._difference = Chart(id="compare-curves"), Chart(id="compare-difference")
+        self._seen: dict[Chart, object] = {}
 
     def compose(self) -> ComposeResult:
         yield self._curves
@@ -182,7 +164,8 @@ class CompareCharts(Horizontal):
             now = (name, self.options, drawn.versions, drawn.baseline is not None)
             if name and self._seen.get(chart) != now:
                 self._seen[chart] = now
-                chart.draw(self._made(name, drawn))
+                made = self._made(name, drawn)
+                chart.show(OverlayDrawing(made), clean_line(made.waiting))
 
     def _made(self, name: str, drawn: Drawn) -> Overlay:
         options = self.options

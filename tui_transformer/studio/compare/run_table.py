@@ -132,7 +132,7 @@ class RunTable(LineList):
         pass
 
     def __init__(self) -> None:
-        super().__init__(id="compare-table")
+        super().__init__(self._parts, id="compare-table")
         self.shown = Shown()
         self.layout_of = Layout()
         self._marks: dict[Path, tuple[int | None, bool]] = {}
@@ -206,7 +206,7 @@ class RunTable(LineList):
         self._drawn = self._what_is_where()  # all lines are painted now
         self.post_message(self.Moved())
 
-    def line(self, at: int, width: int) -> list[tuple[str, str]]:
+    def _parts(self, at: int, width: int) -> list[tuple[str, str]]:
         row = self.shown.rows[at]
         slot, pinned = self._marks.get(row.entry.path, (None, False))
         state = STATES.get(row.entry.state, UNKNOWN)

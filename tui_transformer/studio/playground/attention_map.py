@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from rich.text import Text
+from textual.widget import Widget
 
 from engine.clean import clean_line
 from tui_transformer.lab.play.pictures import SHADES, half_blocks, shaded
 from tui_transformer.lab.play.written import AttentionView, number, sign
-from tui_transformer.studio.shared.drawn_line import Drawn
 from tui_transformer.studio.shared.palette import Palette
 
 MARGIN, GAP = 5, 3  # columns left of a picture: a position and the frame; between two pictures
@@ -15,7 +15,7 @@ HEAD = 4  # lines of words over the pictures
 NAMED = 6  # most keys named
 
 
-class AttentionMap(Drawn):
+class AttentionMap(Widget):
     """Rows are queries, columns keys; each row is shaded up to its own largest weight."""
 
     def __init__(self) -> None:
@@ -27,13 +27,12 @@ class AttentionMap(Drawn):
     def show(self, looks: AttentionView | None, row: int, words: str = "") -> None:
         """Show where the token at `row` and its neighbours look; or only words."""
         self._looks, self._row, self._words = looks, row, words
-        self.draw()
+        self.refresh()
 
-    def draw(self) -> None:
+    def render(self) -> Text:
         palette, looks = Palette.of(self.app.theme_variables), self._looks
         if looks is None or not looks.queries:
-            self.update(Text(clean_line(self._words), palette.dim))
-            return
+            return Text(clean_line(self._words), palette.dim)
         width, height = self.content_size.width, self.content_size.height
         row = max(0, min(self._row, len(looks.queries) - 1))
         colour = not self.app.no_color
@@ -78,7 +77,7 @@ class AttentionMap(Drawn):
                 line.append(" " * max(1, len(keys) + MARGIN - line.cell_len + GAP))
                 line.append("│", palette.dim).append_text(right[i])
             lines.append(line)
-        self.update(Text("\n", no_wrap=True).join(lines))
+        return Text("\n", no_wrap=True).join(lines)
 
 
 def _window(at: int, room: int, length: int) -> range:

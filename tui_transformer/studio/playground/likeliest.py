@@ -9,10 +9,10 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.events import Click
 from textual.message import Message
+from textual.widget import Widget
 
 from tui_transformer.lab.formatting import bar
 from tui_transformer.lab.play.written import Alternative, AnswerToken, level, number, sign
-from tui_transformer.studio.shared.drawn_line import Drawn
 from tui_transformer.studio.shared.palette import Palette
 
 LIKELIEST = 5
@@ -20,7 +20,7 @@ COLUMN = 8  # of a token's name
 BAR = 30  # columns of the longest bar
 
 
-class Likeliest(Drawn, can_focus=True):
+class Likeliest(Widget, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "go(-1)", "up", show=False),
         Binding("down", "go(1)", "down", show=False),
@@ -42,12 +42,12 @@ class Likeliest(Drawn, can_focus=True):
         if piece is not self._piece:
             self._at = 0
         self._piece, self._takes, self._nothing = piece, takes, nothing
-        self.draw()
+        self.refresh(layout=True)
 
     def action_go(self, by: int) -> None:
         if self._piece is not None and self._piece.alternatives:
             self._at = max(0, min(len(self._piece.alternatives) - 1, self._at + by))
-            self.draw()
+            self.refresh(layout=True)
 
     def action_take(self) -> None:
         if self._piece is not None and self._takes and self._piece.alternatives:
@@ -57,15 +57,14 @@ class Likeliest(Drawn, can_focus=True):
         offset = event.get_content_offset(self)
         if self._piece is not None and offset is not None and 1 <= offset.y <= len(self._piece.alternatives):
             self._at = offset.y - 1
-            self.draw()
+            self.refresh(layout=True)
             if event.chain > 1:
                 self.action_take()
 
-    def draw(self) -> None:
+    def render(self) -> Text:
         palette, piece = Palette.of(self.app.theme_variables), self._piece
         if piece is None or piece.probability is None:
-            self.update(Text(self._nothing, palette.dim))
-            return
+            return Text(self._nothing, palette.dim)
         nats = piece.nats or 0.0
         drawn = piece.chance is not None
         words = Text.assemble(
@@ -88,7 +87,7 @@ class Likeliest(Drawn, can_focus=True):
                 words.append(f"  chance {number(one.chance)}" if one.chance > 0 else "  cut off", palette.dim)
         if self.has_focus and self._takes:
             words.append("\nenter goes on from this token", palette.dim)
-        self.update(words)
+        return words
 
 
 def level_style(palette: Palette, probability: float) -> str:

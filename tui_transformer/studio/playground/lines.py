@@ -7,6 +7,7 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.events import Click, MouseEvent, MouseScrollDown, MouseScrollUp, Paste
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Input
 
 from engine.clean import clean
@@ -16,7 +17,7 @@ from tui_transformer.lab.play.written import LEVELS, SIGNS
 from tui_transformer.studio.playground.column import Mode
 from tui_transformer.studio.playground.likeliest import level_style
 from tui_transformer.studio.shared.dialog import AskText
-from tui_transformer.studio.shared.drawn_line import Drawn, NameLine
+from tui_transformer.studio.shared.name_line import Places, name_at
 from tui_transformer.studio.shared.palette import Palette
 
 NAMES = {"temperature": "temperature", "top_k": "top-k", "top_p": "top-p", "seed": "seed", "length": "length"}
@@ -42,7 +43,7 @@ def stepped(name: str, value: float | int, by: int) -> float | int:
     return int(within) if setting.kind is int else within
 
 
-class Controls(Drawn, can_focus=True):
+class Controls(Widget, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "choose(-1)", "setting", show=False),
         Binding("right", "choose(1)", "setting", show=False),
@@ -60,15 +61,16 @@ class Controls(Drawn, can_focus=True):
         super().__init__(id="controls")
         self._settings: Settings = {}
         self._chosen = next(iter(NAMES))
+        self._places: Places = []
 
     def show(self, settings: Settings) -> None:
         self._settings = dict(settings)
-        self.draw()
+        self.refresh()
 
     def action_choose(self, by: int) -> None:
         names = list(NAMES)
         self._chosen = names[(names.index(self._chosen) + by) % len(names)]
-        self.draw()
+        self.refresh()
 
     def action_change(self, by: int) -> None:
         name = self._chosen
@@ -95,7 +97,7 @@ class Controls(Drawn, can_focus=True):
     def _become(self, name: str, value: float | int) -> None:
         if value != self._settings.get(name):
             self._settings[name] = value
-            self.draw()
+            self.refresh()
             self.post_message(self.Changed(name, value))
 
     def on_click(self, event: Click) -> None:
@@ -114,15 +116,15 @@ class Controls(Drawn, can_focus=True):
             self.action_change(by)
 
     def _point(self, event: MouseEvent) -> bool:
-        name = self.named(event)
+        name = name_at(event, self, self._places)
         if name is not None:
             self._chosen = name
-            self.draw()
+            self.refresh()
         return name is not None
 
-    def draw(self) -> None:
+    def render(self) -> Text:
         palette, line = Palette.of(self.app.theme_variables), Text(no_wrap=True, overflow="ellipsis")
-        self.places = []
+        self._places = []
         for name, label in NAMES.items():
             start = line.cell_len
             chosen = self.has_focus and name == self._chosen
@@ -131,35 +133,26 @@ class Controls(Drawn, can_focus=True):
             value = self._settings.get(name)
             shown = "–" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:g}"
             line.append(f"‹{shown}›" if chosen else f" {shown} ", f"bold {palette.accent}" if chosen else "bold")
-            self.places.append((start, line.cell_len, name))
+            self._places.append((start, line.cell_len, name))
             line.append(" " * (GAP - 2))
-        self.update(line)
+        return line
 
 
 MODES: tuple[tuple[Mode, str], ...] = (("write", "w"), ("surprise", "s"), ("attention", "a"))
 NATS = ("0.7", "1.6", "3.0", "4.6")  # −log of the levels
 
 
-class ModeLine(NameLine):
-    def __init__(self) -> None:
-        super().__init__(id="modes")
-        self._mode: Mode = "write"
-
-    def show(self, mode: Mode) -> None:
-        self._mode = mode
-        self.draw()
-
-    def draw(self) -> None:
-        palette, line = Palette.of(self.app.theme_variables), Text(no_wrap=True, overflow="ellipsis")
-        self.places = []
-        for mode, key in MODES:
-            start = line.cell_len
-            line.append(mode, f"bold {palette.accent}" if mode == self._mode else "").append(f" {key}", palette.dim)
-            self.places.append((start, line.cell_len, mode))
-            line.append("  ")
-        legend = _legend(self._mode, palette, brief=self.content_size.width < 76)
-        line.append(" " * max(1, self.content_size.width - line.cell_len - legend.cell_len))
-        self.update(line.append_text(legend))
+def mode_line(chosen: Mode, palette: Palette, width: int) -> tuple[Text, Places]:
+    line = Text(no_wrap=True, overflow="ellipsis")
+    places: Places = []
+    for mode, key in MODES:
+        start = line.cell_len
+        line.append(mode, f"bold {palette.accent}" if mode == chosen else "").append(f" {key}", palette.dim)
+        places.append((start, line.cell_len, mode))
+        line.append("  ")
+    legend = _legend(chosen, palette, brief=width < 76)
+    line.append(" " * max(1, width - line.cell_len - legend.cell_len))
+    return line.append_text(legend), places
 
 
 def _legend(mode: Mode, palette: Palette, *, brief: bool) -> Text:

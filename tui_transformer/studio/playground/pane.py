@@ -24,15 +24,16 @@ from tui_transformer.lab.play.writers import Writers
 from tui_transformer.lab.play.written import AnswerToken
 from tui_transformer.lab.records.feed import Feed
 from tui_transformer.lab.records.run_view import RunRow
-from tui_transformer.studio.keys import PLAYGROUND, bindings
+from tui_transformer.studio.keys import bindings
 from tui_transformer.studio.messages import Say
 from tui_transformer.studio.playground.attention_map import AttentionMap
 from tui_transformer.studio.playground.column import Mode, RunColumn
 from tui_transformer.studio.playground.likeliest import Likeliest
-from tui_transformer.studio.playground.lines import Controls, ModeLine, PromptLine
+from tui_transformer.studio.playground.lines import Controls, PromptLine, mode_line
 from tui_transformer.studio.playground.token_text import TokenText
 from tui_transformer.studio.shared.dialog import Answer, Ask, Read
-from tui_transformer.studio.typing_order import TypingOrder
+from tui_transformer.studio.shared.name_line import NameLine, Places
+from tui_transformer.studio.shared.palette import Palette
 
 WIDE = 150  # least screen columns for details beside the text
 REST = 0.35  # idle seconds of a control before the answer is rewritten
@@ -44,15 +45,17 @@ HELD = "escape, then arrows: the cursor stands on a token, and what else could h
 
 class PlaygroundPane(Vertical):
     can_focus = True
-    BINDINGS: ClassVar[list[BindingType]] = bindings(PLAYGROUND)
+    BINDINGS: ClassVar[list[BindingType]] = bindings("playground")
 
-    def __init__(self, *, runs_dir: Path, device: str = "auto") -> None:
+    def __init__(self, *, runs_dir: Path, device: str = "auto", keys_heard: Callable[[], int] = lambda: 0) -> None:
+        """`keys_heard` counts the keys typed so far, wherever they went."""
         super().__init__(id="playground")
-        self.runs_dir = runs_dir
+        self.runs_dir, self._keys_heard = runs_dir, keys_heard
         writers = Writers(device)
         self._first, self._second = RunColumn(writers, id="first"), RunColumn(writers, id="second")
         self._active = self._first
-        self._controls, self._modes, self._line = Controls(), ModeLine(), PromptLine()
+        self._controls, self._line = Controls(), PromptLine()
+        self._modes = NameLine(self._mode_line, id="modes")
         self._likeliest, self._map, self._nothing = Likeliest(), AttentionMap(), Static("", id="nothing")
         # The available runs
         self._feed = Feed(runs_dir)
@@ -135,12 +138,8 @@ class PlaygroundPane(Vertical):
 
     def focus_first(self) -> None:
         self.screen.set_focus(self if self.has_class("-empty") else self._line)  # now: the next keys are for it
-        self._heard = self._keys_heard
+        self._heard = self._keys_heard()
         self.run_worker(self._look(), group="look")
-
-    @property
-    def _keys_heard(self) -> int:
-        return cast(TypingOrder, self.app).keys_heard
 
     async def _look(self) -> None:
         """Find runs while there is none; else take newer checkpoints."""
@@ -164,12 +163,12 @@ class PlaygroundPane(Vertical):
             self._say_nothing()
             return
         self._take(self._first, found.path)
-        if self.has_focus and self._heard == self._keys_heard:  # leave the focus alone if keys were pressed meanwhile
+        if self.has_focus and self._heard == self._keys_heard():  # leave the focus alone if keys were pressed meanwhile
             self.screen.set_focus(self._line)
 
     def _say_nothing(self) -> None:
         if not self.has_class("-empty"):
-            self._heard = self._keys_heard
+            self._heard = self._keys_heard()
             if self._line.has_focus:
                 self.screen.set_focus(self)
             self.add_class("-empty")
@@ -325,7 +324,7 @@ class PlaygroundPane(Vertical):
 
     # Looking
 
-    def on_name_line_chosen(self, event: ModeLine.Chosen) -> None:
+    def on_name_line_chosen(self, event: NameLine.Chosen) -> None:
         self.action_mode(cast(Mode, event.name))
 
     def action_mode(self, mode: Mode) -> None:
@@ -342,7 +341,10 @@ class PlaygroundPane(Vertical):
     def _set_mode(self, mode: Mode) -> None:
         self._mode = mode
         self.set_class(mode == "attention", "-attention")
-        self._modes.show(mode)
+        self._modes.refresh()
+
+    def _mode_line(self, width: int) -> tuple[Text, Places]:
+        return mode_line(self._mode, Palette.of(self.app.theme_variables), width)
 
     def _show_of(self, text: str | None = None) -> None:
         """Show surprise or attention for a text, or else for each run's output."""
@@ -479,5 +481,5 @@ class PlaygroundPane(Vertical):
 
     def _redraw(self) -> None:
         self._controls.show(self.session.settings)
-        self._modes.show(self._mode)
+        self._modes.refresh()
         self._detail()

@@ -1,12 +1,12 @@
 """A chart widget: a title that is its legend, the lines, and a line of values at the cursor or the end.
 
-It handles keys, mouse, cursor and cells. Subclasses define what is drawn in `paint`, `title` and `values`.
+It handles keys, mouse, cursor and cells; what it shows is a `Drawing`.
 """
 
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -18,14 +18,36 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui_transformer.lab.charts.canvas import BLANK, Canvas, Cell
+from tui_transformer.lab.charts.colours import LETTERS
 
 FAR = 9999  # columns: to the end
-STYLES = ("axis", "title", "focused", "cursor", "dim")
+STYLES = (
+    *("axis", "title", "focused", "cursor", "dim"),
+    *("train", "raw", "validation", "floor", "past", "best", "zero"),
+    *(f"{kind}{i}" for kind in ("run", "raw", "band") for i in range(len(LETTERS))),  # of one of several runs
+)
 LEAST = 5  # rows
+
+
+class Drawing(Protocol):
+    def canvas(self, width: int, height: int) -> Canvas | None:
+        """Draw the lines in so many columns and rows; None if there is nothing to draw."""
+
+    def title(self, width: int, style: str) -> list[Cell]: ...
+
+    def values(self, width: int, x: float | None) -> list[Cell]:
+        """The last line: the values at the cursor, or at the lines' ends."""
+        ...
 
 
 class Chart(Widget, can_focus=True):
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"chart--{name}" for name in STYLES}
+    DEFAULT_CSS = "".join(
+        f"Chart .chart--run{i} {{ color: $run-{letter}; }}\n"
+        f"Chart .chart--raw{i} {{ color: $run-{letter} 35%; }}\n"
+        f"Chart .chart--band{i} {{ color: $run-{letter} 45%; }}\n"
+        for i, letter in enumerate(LETTERS)
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "move(-1)", "cursor", show=False),
         Binding("right", "move(1)", "cursor", show=False),
@@ -45,24 +67,15 @@ class Chart(Widget, can_focus=True):
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         self.cost = 0.0  # seconds the last drawing took
-        self.waiting = ""  # why there is nothing to draw
+        self._drawing: Drawing | None = None
+        self._waiting = ""
         self._canvas: Canvas | None = None
         self._drawn: tuple[object, ...] = ()
         self._x: float | None = None  # of the cursor
 
-    def paint(self, width: int, height: int) -> Canvas | None:
-        """Draw the lines in so many columns and rows; None if there is nothing to draw."""
-        raise NotImplementedError
-
-    def title(self, width: int) -> list[Cell]:
-        raise NotImplementedError
-
-    def values(self, width: int, x: float | None) -> list[Cell]:
-        """The last line: the values at the cursor, or at the lines' ends."""
-        raise NotImplementedError
-
-    def redraw(self) -> None:
-        self._drawn = ()
+    def show(self, drawing: Drawing | None, waiting: str = "") -> None:
+        """Show a drawing; while there is nothing to draw, the words `waiting`."""
+        self._drawing, self._waiting, self._drawn = drawing, waiting, ()
         self.refresh()
 
     def point_at(self, x: float | None) -> None:
@@ -102,21 +115,22 @@ class Chart(Widget, can_focus=True):
         self.post_message(self.Pointed(None))
 
     def render_line(self, y: int) -> Strip:
-        width, height = self.content_size
+        (width, height), drawing = self.content_size, self._drawing
         if self._drawn != (width, height, self.has_focus):
             started = time.perf_counter()
-            self._canvas = self.paint(width, height - 2) if height >= LEAST else None
+            self._canvas = drawing.canvas(width, height - 2) if drawing is not None and height >= LEAST else None
             self._drawn = (width, height, self.has_focus)
             self.cost = time.perf_counter() - started
         if y == 0:
-            return self._strip(self.title(width), width)
+            style = "focused" if self.has_focus else "title"
+            return self._strip(drawing.title(width, style) if drawing is not None else [], width)
         if y == height - 1:
-            return self._strip(self.values(width, self._x), width)
+            return self._strip(drawing.values(width, self._x) if drawing is not None else [], width)
         canvas = self._canvas
         if canvas is None:
             if y != height // 2:
                 return Strip.blank(width, self.rich_style)
-            text = self.waiting[:width]
+            text = self._waiting[:width]
             return self._strip([*[BLANK] * ((width - len(text)) // 2), *cells_of(text, "dim")], width)
         cells = canvas.cells[y - 1]
         if self._x is not None and y - 1 < canvas.rows:

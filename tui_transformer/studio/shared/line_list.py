@@ -42,21 +42,27 @@ class LineList(ScrollView, can_focus=True):
     class Opened(Message):
         """A run was clicked twice."""
 
-    def __init__(self, *, id: str) -> None:
+    def __init__(self, line: Callable[[int, int], list[tuple[str, str]]], *, id: str) -> None:
+        """`line` takes a line's number and its columns, and returns its parts from the left: text and style's name."""
         super().__init__(id=id)
+        self._line = line
         self.paths: list[Path] = []  # of the runs, by line
         self.at = 0  # the cursor
 
-    def line(self, at: int, width: int) -> list[tuple[str, str]]:
-        """Return (text, style name) parts from the left, for at most so many columns."""
-        raise NotImplementedError
+    def put(self, paths: list[Path], at: int) -> None:
+        """Show other lines, with the cursor on one of them."""
+        moved, self.paths, self.at = at != self.at, paths, at
+        self.virtual_size = Size(self.size.width, len(paths))
+        if moved:
+            self.reveal()
+        self.refresh()
 
     def paint_row(self, at: int, width: int) -> Strip:
         over = Style()
         if at == self.at:
             chosen = self.get_component_rich_style("line--chosen-focus" if self.has_focus else "line--chosen")
             over = Style(bgcolor=chosen.bgcolor, bold=chosen.bold or None)
-        line = self.line(at, width)
+        line = self._line(at, width)
         segments = [Segment(text, self.get_component_rich_style(f"line--{style}") + over) for text, style in line]
         return Strip(segments).adjust_cell_length(width, self.rich_style + over)
 

@@ -32,13 +32,14 @@ from tui_transformer.lab.launch.launches import Launches
 from tui_transformer.lab.records.feed import QUEUED, Feed, Snapshot
 from tui_transformer.lab.records.pace import SLOW, PollInterval
 from tui_transformer.lab.records.run_view import RunRow, RunView
-from tui_transformer.studio.keys import TRAIN, bindings
+from tui_transformer.studio.keys import bindings
 from tui_transformer.studio.messages import Play, Resume, Say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText
+from tui_transformer.studio.shared.line_list import LineList
 from tui_transformer.studio.shared.run_states import Pending, why_not
 from tui_transformer.studio.train.run_charts import RunCharts
 from tui_transformer.studio.train.run_header import Gauges, RunHeader
-from tui_transformer.studio.train.run_list import RunList
+from tui_transformer.studio.train.run_list import run_line
 from tui_transformer.studio.train.run_tabs import RunTabs
 
 TWO, WIDE = 100, 160  # least screen columns for two charts, and for a wide list
@@ -49,7 +50,7 @@ PATIENCE = 60.0  # seconds that an action is shown as pending
 
 
 class TrainPane(Horizontal):
-    BINDINGS: ClassVar[list[BindingType]] = bindings(TRAIN)
+    BINDINGS: ClassVar[list[BindingType]] = bindings("train")
 
     def __init__(self, *, runs_dir: Path, launches: Launches) -> None:
         super().__init__(id="train")
@@ -59,7 +60,9 @@ class TrainPane(Horizontal):
         self.snapshot = Snapshot()
         # Kept, not queried: a poll may end while the screen is being removed.
         self._title, self._nothing = Static("", id="runs-title"), Static("", id="nothing")
-        self._list, self._header, self._charts = RunList(), RunHeader(), RunCharts()
+        self._list = LineList(lambda at, width: run_line(self._listed[at], width), id="runs")
+        self._listed: tuple[RunRow, ...] = ()
+        self._header, self._charts = RunHeader(), RunCharts()
         self._gauges, self._tabs = Gauges(), RunTabs()
         self._titled = ""
         self._place = 0  # the chosen run's place in the list, for when it goes
@@ -138,7 +141,10 @@ class TrainPane(Horizontal):
             self._refresh_allowed(None)
             return
         row, view = self.current()
-        self._list.show(rows, self.chosen)
+        at = rows.index(row) if row is not None else 0  # the cursor stays on its run
+        if rows is not self._listed or at != self._list.at:
+            self._listed = rows
+            self._list.put([one.path for one in rows], at)
         live = sum(row.live for row in rows)
         title = snapshot.problem or f"RUNS  {len(rows):,}" + (f" · {live} live" if live else "")
         if title != self._titled:
@@ -147,7 +153,7 @@ class TrainPane(Horizontal):
         self._refresh_allowed(row)
         if row is None:
             return
-        self._place = rows.index(row)
+        self._place = at
         if view is not None and self._blank is not None:
             self._blank.stop()
             self._blank = None
@@ -191,7 +197,7 @@ class TrainPane(Horizontal):
 
     # Choosing
 
-    def on_line_list_chosen(self, event: RunList.Chosen) -> None:
+    def on_line_list_chosen(self, event: LineList.Chosen) -> None:
         event.stop()
         self.show(event.run)
 

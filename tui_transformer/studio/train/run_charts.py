@@ -1,7 +1,6 @@
 """A run's charts: loss beside a second measure if there is room, else one at a time, or zoomed."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
@@ -24,24 +23,16 @@ from tui_transformer.studio.shared.chart import Chart, cells_of, title_line, who
 from tui_transformer.studio.shared.run_states import nothing_yet
 
 FULL, USUAL, BRIEF = range(3)  # how detailed a legend is
-STYLES = ("train", "raw", "validation", "floor", "past", "best")
 
 
-class RunChart(Chart):
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"chart--{name}" for name in STYLES}
+@dataclass(frozen=True)
+class RunDrawing:
+    made: Picture
+    unit: str  # of the loss
 
-    def __init__(self, *, id: str) -> None:
-        super().__init__(id=id)
-        self._unit = ""
-        self._picture: Picture | None = None
-
-    def draw(self, picture: Picture | None, unit: str, waiting: str = "") -> None:
-        self._picture, self._unit, self.waiting = picture, unit, waiting
-        self.redraw()
-
-    def paint(self, width: int, height: int) -> Canvas | None:
-        made = self._picture
-        if made is None or made.empty:
+    def canvas(self, width: int, height: int) -> Canvas | None:
+        made = self.made
+        if made.empty:
             return None
         lines = [
             Line(made.raw.x, made.raw.y, "raw"),
@@ -65,13 +56,11 @@ class RunChart(Chart):
             log=made.log,
         )
 
-    def title(self, width: int) -> list[Cell]:
+    def title(self, width: int, style: str) -> list[Cell]:
         """The measure and its legend, in the longest form that fits."""
-        made = self._picture
-        if made is None:
-            return []
+        made = self.made
         name = made.measure.name
-        long = f"{name}, nats per {self._unit}" if made.measure.key == "loss" else name
+        long = f"{name}, nats per {self.unit}" if made.measure.key == "loss" else name
         forms = ((long, 3, FULL), (long, 3, USUAL), (name, 2, USUAL), (name, 2, BRIEF), (name, 1, BRIEF))
         for label, gap, form in forms:
             legend = self._legend(made, form)
@@ -80,7 +69,7 @@ class RunChart(Chart):
         else:
             while legend and len(name) + sum(len(text) + 1 for text, _ in legend) > width:
                 legend.pop()
-        return title_line(label, "focused" if self.has_focus else "title", legend, width, gap)
+        return title_line(label, style, legend, width, gap)
 
     def _floors(self, made: Picture) -> list[tuple[str, float, str]]:
         if len(made.floors) == 2:
@@ -105,8 +94,8 @@ class RunChart(Chart):
         return legend
 
     def values(self, width: int, x: float | None) -> list[Cell]:
-        made = self._picture
-        if made is None or made.empty:
+        made = self.made
+        if made.empty:
             return []
         curves = [c for c in (made.train, made.validation) if c.x]
         at = x if x is not None else max(curve.x[-1] for curve in curves)
@@ -143,8 +132,8 @@ class RunCharts(Horizontal):
         self.zoomed = False
         self._single, self._second = CHARTED[0], CHARTED[1]
         self._of: tuple[RunRow | None, RunView | None] = (None, None)
-        self._first, self._beside = RunChart(id="chart-first"), RunChart(id="chart-second")
-        self._drawn: dict[RunChart, object] = {}
+        self._first, self._beside = Chart(id="chart-first"), Chart(id="chart-second")
+        self._drawn: dict[Chart, object] = {}
 
     def compose(self) -> ComposeResult:
         yield self._first
@@ -164,7 +153,7 @@ class RunCharts(Horizontal):
         if both:
             self._draw(self._beside, self._second)
 
-    def _draw(self, chart: RunChart, measure: Measure) -> None:
+    def _draw(self, chart: Chart, measure: Measure) -> None:
         row, view = self._of
         waiting = "" if row is None else nothing_yet(row, view)
         now = (measure, self.options, waiting, None if view is None else (view.path, view.version, view.floors))
@@ -172,7 +161,7 @@ class RunCharts(Horizontal):
             return
         self._drawn[chart] = now
         if view is None:
-            chart.draw(None, "", waiting)
+            chart.show(None, waiting)
             return
         made = picture(
             measure,
@@ -183,7 +172,7 @@ class RunCharts(Horizontal):
             log=self.options.log,
             floors=[floor.nats for floor in view.floors],
         )
-        chart.draw(made, view.unit, waiting)
+        chart.show(RunDrawing(made, view.unit), waiting)
 
     def turn_axis(self) -> None:
         self.options = replace(self.options, axis=(self.options.axis + 1) % len(AXES))

@@ -11,7 +11,7 @@ from engine.clean import clean_line
 from engine.runs.records import WrittenRow
 from tui_transformer.lab.formatting import bar
 from tui_transformer.lab.records.run_view import RunView
-from tui_transformer.studio.shared.drawn_line import NameLine
+from tui_transformer.studio.shared.name_line import NameLine, Places
 
 TABS = (("samples", "t"), ("checks", "v"), ("log", "l"))
 DIM = "$foreground 65%"
@@ -22,36 +22,6 @@ SCROLLS = (  # while a text has the focus
     "  ↑↓ scroll · esc runs",
     " esc: runs",
 )
-
-
-class TabLine(NameLine):
-    def __init__(self) -> None:
-        super().__init__(id="tab-line")
-        self._of = ("", "", 0, False)
-
-    def show(self, chosen: str, beside: str, wrong: int, *, scrolls: bool) -> None:
-        """Light up the first tab and the second, if any; say how many checks found something.
-
-        `scrolls`: a text has the focus, and a hint says so.
-        """
-        self._of = chosen, beside, wrong, scrolls
-        self.draw()
-
-    def draw(self) -> None:
-        chosen, beside, wrong, scrolls = self._of
-        line, self.places = Content.styled("── ", "$foreground 25%"), []
-        for name, key in TABS:
-            start = line.cell_length
-            style = "$accent bold" if name == chosen else "$foreground bold" if name == beside else "$foreground 75%"
-            line = Content.assemble(line, (f"{name} ", style), (key, DIM))
-            if name == "checks" and wrong:
-                line = Content.assemble(line, (f" ✗{wrong}", "$error bold"))
-            self.places.append((start, line.cell_length, name))
-            line = Content.assemble(line, ("  ", ""))
-        room = self.content_size.width - line.cell_length
-        words = next((words for words in SCROLLS if len(words) <= room), "") if scrolls else ""
-        rule = "─" * max(0, room - len(words))
-        self.update(Content.assemble(line, (rule, "$foreground 25%"), (words, "$accent")))
 
 
 class TabBody(VerticalScroll):
@@ -88,9 +58,10 @@ class RunTabs(Vertical):
         super().__init__(id="run-tabs")
         self.tab = TABS[0][0]
         self.two = False  # whether another fits beside it
-        self._line, self._first, self._beside = TabLine(), TabBody(id="tab-first"), TabBody(id="tab-second")
+        self._line = NameLine(self._names, id="tab-line")
+        self._first, self._beside = TabBody(id="tab-first"), TabBody(id="tab-second")
         self._view: RunView | None = None
-        self._shown: object = None
+        self._shown: object = None  # what the line of names shows
 
     def compose(self) -> ComposeResult:
         yield self._line
@@ -108,17 +79,41 @@ class RunTabs(Vertical):
 
     def show(self, view: RunView | None) -> None:
         self._view = view
-        beside = ("checks" if self.tab != "checks" else "samples") if self.two else ""
-        wrong = sum(not finding.fine for finding in view.findings) if view is not None else 0
-        scrolls = self._first.has_focus or self._beside.has_focus
-        shown = (self.tab, beside, wrong, scrolls, self.size.width)
+        shown = (self.tab, self._other, self._wrong, self._first.has_focus or self._beside.has_focus)
         if shown != self._shown:
             self._shown = shown
-            self._line.show(self.tab, beside, wrong, scrolls=scrolls)
+            self._line.refresh()
         self._first.show(self.tab, view)
-        self._beside.display = bool(beside)
-        if beside:
-            self._beside.show(beside, view)
+        self._beside.display = bool(self._other)
+        if self._other:
+            self._beside.show(self._other, view)
+
+    @property
+    def _other(self) -> str:
+        """The text beside the chosen one; "" if there is no room for it."""
+        return ("checks" if self.tab != "checks" else "samples") if self.two else ""
+
+    @property
+    def _wrong(self) -> int:
+        """How many checks found something."""
+        return sum(not finding.fine for finding in self._view.findings) if self._view is not None else 0
+
+    def _names(self, width: int) -> tuple[Content, Places]:
+        """The tabs' names, lit up where their text is shown; while a text has the focus, how to scroll it."""
+        line, places = Content.styled("── ", "$foreground 25%"), []
+        for name, key in TABS:
+            start, other = line.cell_length, name == self._other
+            style = "$accent bold" if name == self.tab else "$foreground bold" if other else "$foreground 75%"
+            line = Content.assemble(line, (f"{name} ", style), (key, DIM))
+            if name == "checks" and self._wrong:
+                line = Content.assemble(line, (f" ✗{self._wrong}", "$error bold"))
+            places.append((start, line.cell_length, name))
+            line = Content.assemble(line, ("  ", ""))
+        room = width - line.cell_length
+        scrolls = self._first.has_focus or self._beside.has_focus
+        words = next((words for words in SCROLLS if len(words) <= room), "") if scrolls else ""
+        rule = "─" * max(0, room - len(words))
+        return Content.assemble(line, (rule, "$foreground 25%"), (words, "$accent")), places
 
     def on_resize(self) -> None:
         self.show(self._view)

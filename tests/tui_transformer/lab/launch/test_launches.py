@@ -1,7 +1,7 @@
 import pytest
 
 from engine.errors import InputError
-from tui_transformer.lab.launch import launches
+from tui_transformer.lab.launch import launch, launches
 from tui_transformer.lab.launch.launches import Launches
 
 
@@ -11,8 +11,8 @@ class Process:
 
 def test_a_run_is_being_begun_from_when_it_is_made_until_its_process_has_it(tmp_path, tiny, monkeypatch) -> None:
     runs, seen = Launches(tmp_path, None, "cpu"), []
-    monkeypatch.setattr(launches, "spawn", lambda *words, **options: Process())
-    monkeypatch.setattr(launches, "await_start", lambda *_: seen.append(runs.begins(run)))
+    monkeypatch.setattr(launch, "spawn", lambda *words, **options: Process())
+    monkeypatch.setattr(launch, "await_start", lambda *_: seen.append(runs.begins(run)))
     run = runs.create(tiny(), "process", "tui-transformer run")
     assert runs.begins(run) and not runs.begins(tmp_path / "another")
     runs.start(run, "process")
@@ -29,7 +29,7 @@ def test_a_run_that_could_not_be_begun_is_not_being_begun_and_leaves_nothing_beh
         raise InputError("no process could be started")
 
     runs = Launches(tmp_path, None, "cpu")
-    monkeypatch.setattr(launches, "spawn", fail)
+    monkeypatch.setattr(launch, "spawn", fail)
     monkeypatch.setattr(launches.Training, "start", fail)
     run = runs.create(tiny(), how, "tui-transformer run")
     with pytest.raises(InputError):

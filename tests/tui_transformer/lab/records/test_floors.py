@@ -6,7 +6,7 @@ from pathlib import Path
 from engine.runs.records import DataFacts, Floor, TrainRecord, ValidationRecord
 from tui_transformer.lab.charts.curves import CHARTED, SMOOTHINGS, picture
 from tui_transformer.lab.records.run_view import Followed, RunRow
-from tui_transformer.studio.train.run_charts import RunChart
+from tui_transformer.studio.train.run_charts import RunDrawing
 from tui_transformer.studio.train.run_tabs import checks_text
 
 PAST = {"nats_per_char": 0.3573, "se": 0.0013}
@@ -28,12 +28,9 @@ def test_damaged_floors_are_left_out() -> None:
 
 
 def legend(levels: list[float], width: int) -> str:
-    chart = RunChart(id="chart")
     train, validation = ([kind(step=1, loss=2.0), kind(step=2, loss=1.0)] for kind in (TrainRecord, ValidationRecord))
-    chart._picture = picture(
-        CHARTED[0], train, validation, axis="step", smoothing=SMOOTHINGS[0], log=False, floors=levels
-    )
-    return "".join(text for text, _ in chart.title(width))
+    made = picture(CHARTED[0], train, validation, axis="step", smoothing=SMOOTHINGS[0], log=False, floors=levels)
+    return "".join(text for text, _ in RunDrawing(made, "").title(width, "title"))
 
 
 def test_the_legend_names_both_floors_where_there_is_room() -> None:

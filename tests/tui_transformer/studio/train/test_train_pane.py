@@ -17,10 +17,11 @@ from tests.tui_transformer.lab.records.test_feed import POISON as NO_NUMBERS
 from tests.tui_transformer.lab.records.test_feed import spoil
 from tests.tui_transformer.recorded import everything, grow, loss_at, put_status, record
 from tui_transformer.studio.app import Studio
+from tui_transformer.studio.shared.chart import Chart
 from tui_transformer.studio.shared.dialog import Ask, AskText
+from tui_transformer.studio.shared.line_list import LineList
 from tui_transformer.studio.train.pane import TrainPane
-from tui_transformer.studio.train.run_charts import RunChart, RunCharts
-from tui_transformer.studio.train.run_list import RunList
+from tui_transformer.studio.train.run_charts import RunCharts
 
 pytestmark = pytest.mark.one_in(4)  # each opens an app or a run of its own
 
@@ -162,7 +163,9 @@ async def test_two_charts_where_there_is_room_and_one_where_not(root) -> None:
     record(root, "baseline")
     for size, visible in (((99, 30), 1), ((100, 30), 2)):
         async with Open(root, "baseline", size) as studio:
-            await studio.until(lambda now=studio, n=visible: sum(c.display for c in now.app.query(RunChart)) == n)
+            await studio.until(
+                lambda now=studio, n=visible: sum(c.display for c in now.app.query("RunCharts Chart")) == n
+            )
             await studio.pilot.press("c")
             await studio.until(lambda now=studio, n=visible: ("perplexity", "bits per char")[n - 1] in now.text)
 
@@ -185,7 +188,7 @@ async def test_the_choice_stays_when_the_list_changes(root) -> None:
         studio.pane.look_now()
         await studio.until(lambda: "newer" in studio.text)
         assert studio.pane.chosen == root / "baseline"
-        assert studio.app.query_one(RunList).at == 1
+        assert studio.app.query_one("#runs", LineList).at == 1
 
 
 async def test_a_run_that_was_only_just_made_can_be_chosen(root) -> None:
@@ -363,11 +366,11 @@ async def test_zoom_gives_the_chart_everything_and_escape_gives_it_back(root) ->
     record(root, "baseline")
     async with Open(root, "baseline") as studio:
         await studio.pilot.press("z")
-        await studio.until(lambda: "samples" not in studio.text and not studio.app.query_one(RunList).region)
-        assert sum(chart.display for chart in studio.app.query(RunChart)) == 1
+        await studio.until(lambda: "samples" not in studio.text and not studio.app.query_one("#runs").region)
+        assert sum(chart.display for chart in studio.app.query("RunCharts Chart")) == 1
         await studio.pilot.press("escape")
         await studio.until(lambda: "samples" in studio.text and "RUNS" in studio.text)
-        assert sum(chart.display for chart in studio.app.query(RunChart)) == 2
+        assert sum(chart.display for chart in studio.app.query("RunCharts Chart")) == 2
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -400,7 +403,7 @@ async def test_the_cursor_says_the_values_under_it_in_both_charts(root) -> None:
     record(root, "baseline")
     async with Open(root, "baseline") as studio:
         await studio.pilot.press("tab")
-        assert isinstance(studio.app.focused, RunChart)
+        assert isinstance(studio.app.focused, Chart)
         await studio.pilot.press("home", "right")
         await studio.until(lambda: " step 50  train" in studio.text and studio.text.count("│") > 40)
         await studio.pilot.hover("#chart-second", offset=(20, 6))

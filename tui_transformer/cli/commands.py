@@ -1,0 +1,103 @@
+"""Commands: each is a function in a file of this folder, marked `@command`.
+
+Its name, help and place in `--help` are read from the file's text. The file is imported only when its command is used,
+so `--help` is fast.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from inspect import cleandoc
+from typing import TYPE_CHECKING, TypeVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+if TYPE_CHECKING:
+    from typer._click import Command, Context
+
+F = TypeVar("F", bound=Callable[..., int])
+SHARED = ("runs_dir", "data_dir", "device", "json")  # options that are understood before a command's name too
+FOLDERS = SHARED[:2]  # of these, the ones that a command without use for them accepts: an unused folder does no harm
+MARKED = re.compile(
+    r'(?P<place>\d+)(?P<hidden>, hidden=True)?\)\ndef (?P<name>\w+)\(.*?\) -> int:\n    """(?P<help>.*?)"""', re.DOTALL
+)
+
+
+def command(place: int, *, hidden: bool = False) -> Callable[[F], F]:
+    """Mark a function as the command of its name; `place` is where `--help` lists it, and its docstring its help.
+
+    In a file with an `app`, a group of commands, it is what the group does without one of them.
+    """
+    return lambda function: function
+
+
+def listed() -> "dict[str, Listed]":
+    """Return the commands by name, in the order of `--help`."""
+    found = sorted(_found(), key=lambda pair: pair[0])
+    return {one.name or "": one for _, one in found}
+
+
+def _found() -> "Iterator[tuple[int, Listed]]":
+    for file in os.scandir(os.path.dirname(__file__)):  # noqa: PTH120 - a fourth of pathlib's time
+        if not file.name.endswith(".py"):
+            continue
+        with open(file.path, "rb") as source:  # noqa: PTH123
+            parts = source.read().split(b"\n@command(")[1:]
+        for part in parts:
+            marked = MARKED.match(part.decode())
+            if marked is not None:
+                name = marked["name"].rstrip("_").replace("_", "-")
+                place = f"tui_transformer.cli.{file.name[:-3]}", marked["name"]
+                yield int(marked["place"]), Listed(name, cleandoc(marked["help"]), bool(marked["hidden"]), place)
+
+
+class Listed(TyperCommand):
+    """A command of which only name and help are known; `load` imports its file."""
+
+    def __init__(self, name: str, words: str, hidden: bool, place: tuple[str, str]) -> None:
+        super().__init__(name, help=words, hidden=hidden, rich_markup_mode=None)
+        self._module, self._function = place
+
+    def load(self) -> "Command":
+        module = import_module(self._module)
+        app = getattr(module, "app", None)
+        if app is None:
+            app = typer.Typer(add_completion=False, rich_markup_mode=None)
+            app.command(self.name, hidden=self.hidden)(getattr(module, self._function))
+        found = typer.main.get_command(app)
+        found.name = self.name
+        return found
+
+
+class Group(TyperGroup):
+    """Commands that accept options before their name: `--runs-dir X runs` is `runs --runs-dir X`.
+
+    An option after the name wins.
+    """
+
+    def resolve_command(self, ctx: "Context", args: list[str]) -> "tuple[str | None, Command | None, list[str]]":
+        name, command, own = super().resolve_command(ctx, args)
+        if name is not None and isinstance(command, Listed):
+            command = self.commands[name] = command.load()
+        if command is None:
+            return name, command, own
+        flags = {parameter.name: parameter.opts[0] for parameter in command.params}
+        before: list[str] = []
+        for option, value in _given(ctx):
+            if option in flags:
+                before.append(flags[option] if value is True else f"{flags[option]}={value}")
+            elif not (option in FOLDERS or isinstance(command, TyperGroup) or ctx.resilient_parsing):
+                ctx.fail(f"'{name}' takes no --{option}")
+        return name, command, [*before, *own]
+
+
+def _given(context: "Context") -> list[tuple[str, object]]:
+    """Return the options typed before a command, the outermost group's first."""
+    given = _given(context.parent) if context.parent is not None else []
+    for name in SHARED:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            given.append((name, context.params[name]))
+    return given

@@ -1,0 +1,38 @@
+"""A line of names to click on."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from textual.events import Click, MouseEvent
+from textual.message import Message
+from textual.visual import VisualType
+from textual.widget import Widget
+
+Places = list[tuple[int, int, str]]  # columns from and to, and the name that is there
+
+
+def name_at(event: MouseEvent, widget: Widget, places: Places) -> str | None:
+    at = event.get_content_offset(widget)
+    return next((name for start, end, name in places if at is not None and start <= at.x < end), None)
+
+
+class NameLine(Widget):
+    """Shows what `written` returns for a width; `refresh` asks it again."""
+
+    @dataclass
+    class Chosen(Message):
+        name: str
+
+    def __init__(self, written: Callable[[int], tuple[VisualType, Places]], *, id: str) -> None:
+        super().__init__(id=id)
+        self._written = written
+        self._places: Places = []
+
+    def render(self) -> VisualType:
+        line, self._places = self._written(self.content_size.width)
+        return line
+
+    def on_click(self, event: Click) -> None:
+        name = name_at(event, self, self._places)
+        if name is not None:
+            self.post_message(self.Chosen(name))
