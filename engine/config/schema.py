@@ -26,6 +26,7 @@ from engine.config.sections import (
     bookkeeping,
     in_steps,
 )
+from engine.schemes import ATTENTIONS
 
 
 def span_counts(length: int, mask_fraction: float, span_mean: float) -> tuple[int, int]:
@@ -226,10 +227,9 @@ class RunConfig(Section):
             model["n_encoder_layers"] = min(model["n_encoder_layers"], 2)
         if "n_kv_heads" in model:
             model["n_kv_heads"] = 1 if self.model.kv_heads < self.model.n_heads else heads
-        if model["attention"] in ("window", "sparse"):
-            model["window"] = min(model["window"], 5)
-        if model["attention"] == "sparse":
-            model["link_every"] = min(model["link_every"], 4)
+        for key, most in (("window", 5), ("link_every", 4)):
+            if key in ATTENTIONS[model["attention"]].settings:
+                model[key] = min(model[key], most)
         for key in ("vocab_size", "source_vocab_size"):
             model.pop(key, None)
         if self.on_documents:

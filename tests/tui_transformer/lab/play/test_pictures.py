@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
-from engine.capabilities import NO_BIAS
+from engine.schemes import ATTENTIONS, POSITIONS
 from engine.config.presets import list_presets
 from engine.config.sections import ModelConfig
 from engine.model.positions import alibi_slopes
