@@ -564,3 +564,10 @@ SCHEMES: Mapping[str, Mapping[str, Scheme]] = {
     "optimizer.kind": OPTIMIZERS,
     "optimizer.schedule": SCHEDULES,
 }
+
+
+def in_words(key: str, name: str) -> str:
+    """Return a scheme's sentence and paper, after what it is: `position rope: queries … (Su et al. 2021)`."""
+    scheme = SCHEMES[key][name]
+    kind = key.removesuffix(".kind").rpartition(".")[2]
+    return f"{kind} {name}: {scheme.sentence}" + (f" ({scheme.citation})" if scheme.citation else "")
