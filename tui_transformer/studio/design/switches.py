@@ -331,7 +331,7 @@ class Switches(OptionList):
             return
         if self._typed is None:
             hint = f"{switch.key} {SIGNS}" if self.has_focus else switch.key
-            name = draft.values.get(switch.key)
+            name = str(draft.values.get(switch.key))
             if name in SCHEMES.get(switch.key, {}):
                 hint += f" · {in_words(switch.key, name)}"
             self.post_message(self.Said(hint))

@@ -77,7 +77,7 @@ def digits(see: Visibility, n: int) -> list[str]:
 @pytest.mark.parametrize("length", [1, 2, 7, 16, 39, 40, 300])
 @pytest.mark.parametrize("see", [CAUSAL, WINDOW, SPARSE, BOTH_SIDES, BAND, LINKS], ids=str)
 def test_each_cell_of_the_mask_is_the_predicates(see: Visibility, length: int) -> None:
-    cells = read(mask_picture(StackPlan("", "any", see, length), Canvas()))
+    cells = read(mask_picture(StackPlan("", "global", see, length), Canvas()))
     assert len(cells) == min(length, 40)
     assert cells == asked(see, len(cells))
 
@@ -89,7 +89,7 @@ def test_each_cell_of_the_mask_is_the_predicates(see: Visibility, length: int) -
     st.integers(1, 60),
 )
 def test_masks_fit_the_room_there_is(see: Visibility, length: int, width: int, lines: int) -> None:
-    picture = mask_picture(StackPlan("", "any", see, length), Canvas(width, lines))
+    picture = mask_picture(StackPlan("", "global", see, length), Canvas(width, lines))
     assert read(picture) == asked(see, drawn(length, Canvas(width, lines)))
     assert len(framed(picture)) <= lines
     assert all(len(line) <= max(width, 7) for line in picture.plain.splitlines()[3:])
