@@ -58,6 +58,8 @@ class PositionScheme(nn.Module):
     """Positions that exist, for schemes with a table; None means no limit."""
     shared = True
     """Whether all layers of a stack have the same one."""
+    by_distance = True
+    """Whether `bias` depends on the distance alone, so that decoding may compute it once."""
 
     def fill(self) -> None:
         """Fill what is not drawn at random, if any: a network is built without values."""

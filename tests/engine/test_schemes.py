@@ -105,6 +105,9 @@ def test_what_a_position_says_of_itself_is_what_its_class_does(name: str) -> Non
     assert position.bounded == (scheme.longest is not None)
     assert position.scaled == (scheme.scale is None)
     assert bool(position.adds) == (position.acts_on in ("scores", "content"))
+    near, far = torch.arange(9)[None], torch.arange(11, 20)[None]
+    bias = scheme.bias(near, near)
+    assert bias is None or torch.equal(bias, scheme.bias(far, far)) == scheme.by_distance
     stack = stacks(model)[0]
     built = sum(p.numel() for p in make_schemes(model, 1, stack.longest, causal=True)[0].parameters())
     assert position.parameters(model, stack) == built * (1 if scheme.shared else stack.layers)
