@@ -59,7 +59,7 @@ class PositionScheme(nn.Module):
     shared = True
     """Whether all layers of a stack have the same one."""
     by_distance = True
-    """Whether `bias` depends on the distance alone, so that decoding may compute it once."""
+    """Whether `bias` depends on the distance alone, so that blocks of a text and steps of decoding may share it."""
 
     def fill(self) -> None:
         """Fill what is not drawn at random, if any: a network is built without values."""

@@ -19,7 +19,7 @@ from engine.clean import clean_line
 from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.lints import ACTS
-from engine.schemes import SCHEMES, in_words
+from engine.schemes import SCHEMES
 from tui_transformer.lab.design.draft import Draft, shown
 from tui_transformer.studio.shared.palette import Palette
 
@@ -333,7 +333,7 @@ class Switches(OptionList):
             hint = f"{switch.key} {SIGNS}" if self.has_focus else switch.key
             name = str(draft.values.get(switch.key))
             if name in SCHEMES.get(switch.key, {}):
-                hint += f" · {in_words(switch.key, name)}"
+                hint += f" · {SCHEMES[switch.key][name].sentence}"
             self.post_message(self.Said(hint))
             return
         try:
