@@ -8,22 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.config.schema import RunConfig
+from engine.config.sections import Section
 from engine.data.catalogue import CORPORA, kind_by_name, names_of
 from engine.data.corpus import Kind
 from engine.errors import InputError
+from engine.model.visibility import self_attention
+from engine.schemes import ATTENTIONS, NORMS, POSITIONS, SCHEDULES, Scheme
 
-NO_BIAS = {
-    "relative": "a learned bias",
-    "alibi": "ALiBi",
-    "t5": "T5's bias",
-    "xl": "Transformer-XL's terms",
-}
-IN_PAIRS = {"xl": "Transformer-XL's sinusoids come in", "sinusoidal": "sinusoidal positions come in sine-cosine"}
 # A preset that can train on any corpus of a kind.
 ANY: dict[Kind, str] = {"text": "demo", "pairs": "multi30k"}
 IS_A: dict[Kind, str] = {"text": "one text", "pairs": "sentence pairs", "documents": "documents with questions"}
-BACKENDS_OF = {"linear": ("auto", "reference", "chunked")}
-SOFTMAX_BACKENDS = ("auto", "reference", "sdpa", "banded")
 
 
 # Derived defaults, by the setting they follow.
@@ -43,6 +37,12 @@ class Refusal:
     reason: str
 
 
+def _broken(scheme: Scheme, section: Section) -> Iterator[Refusal]:
+    """Yield the rules of a scheme that its section of a config breaks."""
+    reasons = ((rule.keys, rule.reason(section)) for rule in scheme.rules)
+    yield from (Refusal(keys, reason) for keys, reason in reasons if reason)
+
+
 def _refusals(c: RunConfig) -> Iterator[Refusal]:
     """Yield each invalid combination and the reason, for students; later rules rely on earlier ones."""
     if c.model.d_model % c.model.n_heads != 0:
@@ -52,11 +52,12 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
             f"{c.model.n_heads} heads cannot share d_model {c.model.d_model} equally; heads that can: "
             f"{', '.join(fitting[:8])}",
         )
-    if c.model.position == "rope" and c.model.head_width % 2 != 0:
+    attention, position = ATTENTIONS[c.model.attention], POSITIONS[c.model.position]
+    if position.rotates and c.model.head_width % 2 != 0:
         yield Refusal(
             ("model.position", "model.n_heads"),
-            f"rope turns features in pairs, and a head of {c.model.head_width} features has an odd one left; "
-            f"d_model / n_heads must be even (is {c.model.d_model} / {c.model.n_heads})",
+            f"{c.model.position} turns features in pairs, and a head of {c.model.head_width} features has an odd one "
+            f"left; d_model / n_heads must be even (is {c.model.d_model} / {c.model.n_heads})",
         )
     if c.model.n_heads % c.model.kv_heads != 0:
         yield Refusal(
@@ -84,54 +85,37 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
             f"a target of '{kind}' is {c.window_targets:,} tokens long and the decoder's context only "
             f"{c.model.context_length:,}; --set model.context_length={c.window_targets}",
         )
-    if c.model.attention == "linear" and c.model.position in NO_BIAS:
+    if not attention.scores and position.adds:
+        fitting = [name for name, other in POSITIONS.items() if not other.adds]
         yield Refusal(
             ("model.position", "model.attention"),
-            f"linear attention has no score matrix to add {NO_BIAS[c.model.position]} to; positions that go with it: "
-            "none, sinusoidal, learned, rope",
+            f"{c.model.attention} attention has no score matrix to add {position.adds} to; positions that go with it: "
+            f"{', '.join(fitting)}",
         )
-    if c.model.attention == "linear" and c.model.attention_dropout > 0.0:
+    if not attention.scores and c.model.attention_dropout > 0.0:
         yield Refusal(
             ("model.attention_dropout", "model.attention"),
-            "linear attention has no weights to drop; --set model.attention_dropout=0.0",
+            f"{c.model.attention} attention has no weights to drop; --set model.attention_dropout=0.0",
         )
-    if c.model.backend not in BACKENDS_OF.get(c.model.attention, SOFTMAX_BACKENDS):
+    if c.model.backend not in attention.backends:
         yield Refusal(
             ("model.backend", "model.attention"),
             f"backend '{c.model.backend}' does not compute {c.model.attention} attention; those that do: "
-            f"{', '.join(BACKENDS_OF.get(c.model.attention, SOFTMAX_BACKENDS))}",
+            f"{', '.join(attention.backends)}",
         )
-    if c.model.backend == "banded" and c.model.attention != "window":
+    if c.model.backend == "banded" and self_attention(c.model).reach(1) is None:
         yield Refusal(
             ("model.backend", "model.attention"),
             f"backend 'banded' computes attention = 'window', and this is '{c.model.attention}'",
         )
-    if c.model.backend == "sdpa" and c.model.position == "xl":
+    if c.model.backend == "sdpa" and position.acts_on == "content":
         yield Refusal(
             ("model.backend", "model.position"),
-            "the fused kernel has no place for Transformer-XL's terms; leave backend at 'auto'",
+            f"the fused kernel has no place for {position.adds}; leave backend at 'auto'",
         )
-    if c.model.norm == "none" and c.model.norm_placement == "post":
-        yield Refusal(
-            ("model.norm_placement", "model.norm"),
-            "norm = 'none' leaves no norm to place; leave norm_placement at 'pre'",
-        )
-    if c.model.norm == "none" and c.model.final_norm:
-        yield Refusal(
-            ("model.final_norm", "model.norm"), "norm = 'none' leaves no final norm; --set model.final_norm=false"
-        )
-    if c.model.position == "t5" and c.model.t5_max_distance <= c.model.t5_buckets // 2:
-        yield Refusal(
-            ("model.t5_max_distance", "model.t5_buckets"),
-            f"half of the {c.model.t5_buckets} buckets hold one distance each, so t5_max_distance must be above "
-            f"{c.model.t5_buckets // 2} (is {c.model.t5_max_distance})",
-        )
-    if c.model.position in IN_PAIRS and c.model.d_model % 2 != 0:
-        yield Refusal(
-            ("model.position", "model.d_model"),
-            f"{IN_PAIRS[c.model.position]} pairs; d_model must be even (is {c.model.d_model})",
-        )
-    if c.model.position_init == "zero" and c.model.position != "learned":
+    for scheme in (attention, NORMS[c.model.norm], position):
+        yield from _broken(scheme, c.model)
+    if c.model.position_init == "zero" and not position.bounded:
         yield Refusal(
             ("model.position_init", "model.position"),
             f"position_init = 'zero' is about a learned table, and position = '{c.model.position}' learns none; "
@@ -171,21 +155,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
             ("data.window_stride", "objective.kind"),
             f"'{kind}' is trained on sentences, documents or questions, which have no windows; leave window_stride out",
         )
-    if c.optimizer.schedule == "inverse-sqrt" and c.optimizer.warmup == 0:
-        yield Refusal(
-            ("optimizer.warmup", "optimizer.schedule"),
-            "inverse-sqrt falls from the end of warm-up; give it some, e.g. --set optimizer.warmup=400",
-        )
-    if c.optimizer.schedule != "cosine" and c.optimizer.decay_over is not None:
-        yield Refusal(
-            ("optimizer.decay_over", "optimizer.schedule"),
-            f"decay_over is how long a cosine takes, and the schedule is '{c.optimizer.schedule}'; leave it out",
-        )
-    if c.optimizer.schedule == "constant" and c.optimizer.decay_every is not None:
-        yield Refusal(
-            ("optimizer.decay_every", "optimizer.schedule"),
-            "decay_every says when the rate changes, and a constant one never does; leave it out",
-        )
+    yield from _broken(SCHEDULES[c.optimizer.schedule], c.optimizer)
     corpus, found, wanted = c.data.corpus, kind_by_name(c.data.corpus), task.corpus
     if found is not None and found != wanted:
         entry, told = CORPORA.get(corpus), f"{ANY[found]} --corpus {corpus[:80]}" if found in ANY else ""

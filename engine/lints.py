@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from engine.config.keys import flatten
 from engine.config.schema import RunConfig
-from engine.model.visibility import LINEAR_FROM, QUICKER
+from engine.schemes import ATTENTIONS, SCHEMES
 
 
 @dataclass(frozen=True)
@@ -19,15 +20,22 @@ TRAINED, USUAL = 3, 0.1  # a training token costs three scored ones; the share o
 QUICKLY = 1_000_000  # tokens; scoring fewer is quick
 
 
+Acts = tuple[str, Callable[[RunConfig], bool], str]
+
+
+def _of_schemes(key: str) -> Iterator[Acts]:
+    """Yield the settings that act only with some of the schemes that `key` chooses from."""
+    (section, _, choice), schemes = key.partition("."), SCHEMES[key]
+    for setting in dict.fromkeys(setting for scheme in schemes.values() for setting in scheme.settings):
+        names = [name for name, scheme in schemes.items() if setting in scheme.settings]
+        acts = partial(lambda c, names: getattr(getattr(c, section), choice) in names, names=names)
+        yield f"{section}.{setting}", acts, f"{choice} = {' or '.join(map(repr, names))}"
+
+
 # Settings that act only if another has some value: (key, when it acts, where that is).
-ACTS: tuple[tuple[str, Callable[[RunConfig], bool], str], ...] = (
-    ("model.window", lambda c: c.model.attention in ("window", "sparse"), "attention = 'window' or 'sparse'"),
-    ("model.link_every", lambda c: c.model.attention == "sparse", "attention = 'sparse'"),
-    ("model.rope_base", lambda c: c.model.position == "rope", "position = 'rope'"),
-    ("model.rope_pairing", lambda c: c.model.position == "rope", "position = 'rope'"),
-    ("model.relative_max_distance", lambda c: c.model.position == "relative", "position = 'relative'"),
-    ("model.t5_buckets", lambda c: c.model.position == "t5", "position = 't5'"),
-    ("model.t5_max_distance", lambda c: c.model.position == "t5", "position = 't5'"),
+ACTS: tuple[Acts, ...] = (
+    *_of_schemes("model.attention"),
+    *_of_schemes("model.position"),
     ("model.n_encoder_layers", lambda c: c.model.architecture == "encoder-decoder", "an encoder-decoder"),
     ("model.source_length", lambda c: c.model.architecture == "encoder-decoder", "an encoder-decoder"),
     ("model.norm_eps", lambda c: c.model.norm != "none", "a norm"),
@@ -45,7 +53,7 @@ ACTS: tuple[tuple[str, Callable[[RunConfig], bool], str], ...] = (
             ("objective.cut_fraction", "objective.kind = 'span-corruption', and not span_form = 't5'"),
         )
     ),
-    ("optimizer.decay_factor", lambda c: c.optimizer.schedule == "step", "schedule = 'step'"),
+    *_of_schemes("optimizer.schedule"),
 )
 
 
@@ -96,9 +104,11 @@ def _lints(config: RunConfig, train_tokens: int | None, validation_tokens: int |
     if idle:
         others = "".join(f"; nor has {other} ({there})" for other, there in idle[1:])
         yield Lint(idle[0][0], f"is set and has no effect here: it acts with {idle[0][1]}{others}")
-    saves_from = {"window": QUICKER * (model.window - 1), "linear": LINEAR_FROM}.get(model.attention, 0)
-    if model.attention == "sparse":
-        yield Lint("model.attention", "'sparse' is computed with a dense mask: it costs as much as 'global'")
+    saves_from = ATTENTIONS[model.attention].saves_from(model)
+    if saves_from is None:
+        yield Lint(
+            "model.attention", f"'{model.attention}' is computed with a dense mask: it costs as much as 'global'"
+        )
     elif context < saves_from:
         text = f"'{model.attention}' saves no time at a context of {context}"
         yield Lint("model.attention", f"{text}, only from about {saves_from:,} on (`check` measures it here)")

@@ -23,6 +23,7 @@ from engine.config.sections import (
     in_steps,
 )
 from engine.config.tasks import TASKS, TaskKind
+from engine.schemes import ATTENTIONS
 
 SCHEMA: Literal[1] = 1
 
@@ -158,10 +159,9 @@ class RunConfig(Section):
             model["n_encoder_layers"] = min(model["n_encoder_layers"], 2)
         if "n_kv_heads" in model:
             model["n_kv_heads"] = 1 if self.model.kv_heads < self.model.n_heads else heads
-        if model["attention"] in ("window", "sparse"):
-            model["window"] = min(model["window"], 5)
-        if model["attention"] == "sparse":
-            model["link_every"] = min(model["link_every"], 4)
+        for key, most in (("window", 5), ("link_every", 4)):
+            if key in ATTENTIONS[model["attention"]].settings:
+                model[key] = min(model[key], most)
         for key in ("vocab_size", "source_vocab_size"):
             model.pop(key, None)
         corpus, size = self.task.small_corpus

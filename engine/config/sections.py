@@ -8,9 +8,22 @@ print, how often to save), so comparisons and the inert-switch alarm ignore it. 
 import math
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
+
+from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, SCHEDULES
+
+if TYPE_CHECKING:  # a name of the table; which names there are is known when the program runs
+    PositionName: TypeAlias = str
+    AttentionName: TypeAlias = str
+    NormName: TypeAlias = str
+    ActivationName: TypeAlias = str
+    OptimizerName: TypeAlias = str
+    ScheduleName: TypeAlias = str
+else:
+    PositionName, AttentionName, NormName = Literal[*POSITIONS], Literal[*ATTENTIONS], Literal[*NORMS]
+    ActivationName, OptimizerName, ScheduleName = Literal[*ACTIVATIONS], Literal[*OPTIMIZERS], Literal[*SCHEDULES]
 
 MAX_STEPS = 10**12
 _DURATION = re.compile(r"\s*(\d{1,13}(?:\.\d{1,9})?)\s*(steps?|epochs?|tokens?)\s*\Z")
@@ -98,7 +111,7 @@ class ModelConfig(Section):
     vocab_size: Width | None = None
     source_vocab_size: Width | None = None  # if source and target do not share a vocabulary
 
-    position: Literal["none", "sinusoidal", "learned", "rope", "relative", "alibi", "t5", "xl"] = "sinusoidal"
+    position: PositionName = "sinusoidal"
     position_init: Literal["normal", "zero"] = "normal"
     rope_base: Annotated[float, Field(gt=1.0, le=1e12)] = 10_000.0
     rope_pairing: Literal["half", "adjacent"] = "half"
@@ -107,26 +120,28 @@ class ModelConfig(Section):
     t5_max_distance: Positive = 128
     embedding_scale: StrictBool = False
 
-    attention: Literal["global", "window", "sparse", "linear"] = "global"
+    attention: AttentionName = "global"
     window: Positive = 16
     link_every: Annotated[int, Field(strict=True, ge=2, le=10**9)] = 16
     backend: Literal["auto", "reference", "sdpa", "dense", "banded", "chunked"] = bookkeeping("auto")
 
-    norm: Literal["layer", "rms", "none"] = "layer"
+    norm: NormName = "layer"
     norm_placement: Literal["pre", "post"] = "pre"
     final_norm: StrictBool = Field(
         default_factory=lambda earlier: earlier.get("norm_placement") == "pre" and earlier.get("norm") != "none"
     )
     norm_eps: Annotated[float, Field(gt=0.0, le=1.0)] = 1e-5
     residual: StrictBool = True
-    activation: Literal["gelu", "gelu-tanh", "relu", "swiglu"] = "gelu"
+    activation: ActivationName = "gelu"
     bias: StrictBool = True
     head_bias: StrictBool = False
     tie_embeddings: StrictBool = False
 
     dropout: Fraction = 0.1
-    attention_dropout: Fraction = Field(  # linear attention has no attention weights to drop
-        default_factory=lambda earlier: 0.0 if earlier.get("attention") == "linear" else earlier.get("dropout", 0.1)
+    attention_dropout: Fraction = Field(
+        default_factory=lambda earlier: (
+            earlier.get("dropout", 0.1) if ATTENTIONS[earlier.get("attention", "global")].scores else 0.0
+        )
     )
     attention_output_dropout: Fraction = same_as("dropout", 0.1)
     embedding_dropout: Fraction = same_as("dropout", 0.1)
@@ -156,7 +171,7 @@ class ModelConfig(Section):
     @property
     def ff_expansion(self) -> int:
         """Features of the feed-forward's first map: SwiGLU needs a gate for each of `d_ff`."""
-        return 2 * self.d_ff if self.activation == "swiglu" else self.d_ff
+        return ACTIVATIONS[self.activation].maps * self.d_ff
 
     @property
     def kv_width(self) -> int:
@@ -263,23 +278,24 @@ class OptimizerConfig(Section):
     `inverse-sqrt` falls with 1/√step from the end of warm-up (Vaswani et al. 2017, §5.3).
     """
 
-    kind: Literal["adamw", "adam"] = "adamw"
+    kind: OptimizerName = "adamw"
     lr: Rate = 3e-4
     min_lr: Rate = 0.0
     betas: tuple[Fraction, Fraction] = (0.9, 0.98)
     eps: Annotated[float, Field(gt=0.0, le=1.0)] = 1e-8
     weight_decay: Rate = 0.01
     decay: Literal["matrices", "matrices-and-positions", "linear-weights", "all"] = "matrices"
-    schedule: Literal["constant", "cosine", "step", "inverse-sqrt"] = "cosine"
+    schedule: ScheduleName = "cosine"
     warmup: Duration = 100
     decay_every: Duration | None = None
     decay_over: Duration | None = None
     decay_factor: Annotated[float, Field(gt=0.0, le=1.0)] = 0.5
 
     @model_validator(mode="after")
-    def _step_schedule_says_when(self) -> Self:
-        if self.schedule == "step" and self.decay_every is None:
-            raise ValueError("schedule = 'step' needs decay_every, the time between two decays, e.g. \"5 epochs\"")
+    def _schedule_says_when(self) -> Self:
+        for key, what in SCHEDULES[self.schedule].needs.items():
+            if getattr(self, key) is None:
+                raise ValueError(f"schedule = '{self.schedule}' needs {key}, {what}")
         if self.decay_every == 0 or self.decay_over == 0:
             raise ValueError("decay_every and decay_over must be longer than 0 steps; leave them out for none")
         if self.min_lr > self.lr:

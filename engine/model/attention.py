@@ -16,7 +16,8 @@ from torch.nn import functional as F
 from engine.model.banded import Bands, banded_attention
 from engine.model.dropout import dropout
 from engine.model.positions import Positions, PositionScheme
-from engine.model.visibility import LONG, NARROW, QUICKER, Visibility
+from engine.model.visibility import LONG, NARROW, Visibility
+from engine.schemes import QUICKER
 
 SHORT = 1024  # tokens up to which three bf16 products beat the fused kernel on a CPU
 

@@ -86,7 +86,8 @@ def banded_attention(
 ) -> Tensor:
     """Attention (B, H, T, Dh) of a window without links over slots side by side; `rate` of the weights are dropped."""
     bands = Bands.of(q.shape[2], see)
-    alike = see.causal and at.start is not None  # all blocks but the first, whose band begins past the end
+    # all blocks but the first, whose band begins past the end
+    alike = see.causal and at.start is not None and scheme.by_distance
     if alike:
         keys = torch.arange(bands.reach, device=q.device)[None, None]
         queries = keys[..., bands.before :]

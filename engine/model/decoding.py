@@ -57,6 +57,7 @@ def has_simple_steps(model: Network) -> bool:
         and part.see.link_every is None
         and part.backend in ("auto", "sdpa")
         and type(part.scheme).content is PositionScheme.content
+        and part.scheme.by_distance
         for part in parts
     )
 

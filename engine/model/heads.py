@@ -9,7 +9,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from engine.config.sections import ModelConfig
-from engine.model.attention import softmax_attention
+from engine.model.attention import AttentionCall, choose, softmax_attention
 from engine.model.cache import KeyValueCache, LayerState, LinearState, WindowCache
 from engine.model.dropout import Dropout
 from engine.model.linear_attention import linear_attention
@@ -57,6 +57,10 @@ class SelfAttention(nn.Module):
         """An empty memory for decoding, with room for `capacity` tokens at first."""
         raise NotImplementedError
 
+    def kernel(self, heads: Tensor, at: Positions) -> str:
+        """Name the backend that computes a training step over queries and keys such as `heads` (B, H, T, Dh)."""
+        raise NotImplementedError
+
     def forward(self, x: Tensor, at: Positions, state: LayerState | None = None) -> Tensor:
         """(B, T, D) → (B, T, D); with a state, also over everything in it."""
         mixed = self.attend(*self.project(x), at, state)
@@ -82,6 +86,10 @@ class SoftmaxSelfAttention(SelfAttention):
         window = self.see.window if self.see.link_every is None else None
         return KeyValueCache(capacity) if window is None else WindowCache(window)
 
+    def kernel(self, heads: Tensor, at: Positions) -> str:
+        call = AttentionCall(heads, heads, at, at, self.see, self.scheme, self.dropout)
+        return choose(call, self.backend).name
+
 
 class LinearSelfAttention(SelfAttention):
     """Self-attention through a feature map; see `engine.model.linear_attention`."""
@@ -94,7 +102,11 @@ class LinearSelfAttention(SelfAttention):
     def new_state(self, capacity: int) -> LayerState:
         return LinearState()
 
+    def kernel(self, heads: Tensor, at: Positions) -> str:
+        return "chunked" if self.backend == "auto" else self.backend
 
+
+# The class of each of `engine.schemes.ATTENTIONS`.
 SELF_ATTENTION: dict[str, type[SelfAttention]] = {
     "global": SoftmaxSelfAttention,
     "window": SoftmaxSelfAttention,

@@ -19,22 +19,22 @@ def _swiglu(x: Tensor) -> Tensor:
     return F.silu(gate) * value
 
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "gelu": F.gelu,  # Hendrycks and Gimpel 2016, exact
-    "gelu-tanh": partial(F.gelu, approximate="tanh"),  # GPT-2's approximation
+# How each of the activations and norms of `engine.schemes` is computed.
+ACTIVATION: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,
+    "gelu-tanh": partial(F.gelu, approximate="tanh"),
     "relu": F.relu,
-    "swiglu": _swiglu,  # Shazeer 2020: half of the features gate the other half
+    "swiglu": _swiglu,
 }
-
-NORMS: dict[str, Callable[[ModelConfig], nn.Module]] = {
-    "layer": lambda model: nn.LayerNorm(model.d_model, eps=model.norm_eps, bias=model.bias),  # Ba et al. 2016
-    "rms": lambda model: nn.RMSNorm(model.d_model, eps=model.norm_eps),  # Zhang and Sennrich 2019
+NORM: dict[str, Callable[[ModelConfig], nn.Module]] = {
+    "layer": lambda model: nn.LayerNorm(model.d_model, eps=model.norm_eps, bias=model.bias),
+    "rms": lambda model: nn.RMSNorm(model.d_model, eps=model.norm_eps),
     "none": lambda model: nn.Identity(),
 }
 
 
 def make_norm(model: ModelConfig) -> nn.Module:
-    return NORMS[model.norm](model)
+    return NORM[model.norm](model)
 
 
 class FeedForward(nn.Module):
@@ -42,7 +42,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, model: ModelConfig) -> None:
         super().__init__()
-        self.activation = ACTIVATIONS[model.activation]
+        self.activation = ACTIVATION[model.activation]
         self.expand = nn.Linear(model.d_model, model.ff_expansion, bias=model.bias)
         self.hidden_dropout = Dropout(model.ff_dropout)
         self.output = nn.Linear(model.d_ff, model.d_model, bias=model.bias)

@@ -56,9 +56,13 @@ class PositionScheme(nn.Module):
     """Factor of the attention score; None means 1 / √Dh."""
     longest: int | None = None
     """Positions that exist, for schemes with a table; None means no limit."""
+    shared = True
+    """Whether all layers of a stack have the same one."""
+    by_distance = True
+    """Whether `bias` depends on the distance alone, so that blocks of a text and steps of decoding may share it."""
 
     def fill(self) -> None:
-        """Fill the buffers that are not learned, if any: a network is built without values."""
+        """Fill what is not drawn at random, if any: a network is built without values."""
 
     def embed(self, pos: Tensor) -> Tensor | None:
         """Return the term added to the token embeddings before the first layer: (N, T) → (N, T, D)."""
@@ -227,6 +231,8 @@ class TransformerXL(PositionScheme):
     layer's own. The first term is attention's; `content` gives the other three.
     """
 
+    shared = False
+
     def __init__(self, d_model: int, n_heads: int, *, causal: bool) -> None:
         super().__init__()
         self.n_heads, self.causal, self.sinusoid = n_heads, causal, Sinusoidal(d_model)
@@ -255,18 +261,20 @@ def distances(q_pos: Tensor, k_pos: Tensor) -> Tensor:
     return k_pos[:, None, :] - q_pos[:, :, None]
 
 
+# How each of `engine.schemes.POSITIONS` is built, from a config, the longest input and whether the stack is causal.
+BUILDERS: dict[str, Callable[[ModelConfig, int, bool], PositionScheme]] = {
+    "none": lambda model, longest, causal: PositionScheme(),
+    "sinusoidal": lambda model, longest, causal: Sinusoidal(model.d_model),
+    "learned": lambda model, longest, causal: Learned(longest, model.d_model),
+    "rope": lambda model, longest, causal: Rope(model.head_width, model.rope_base, model.rope_pairing),
+    "relative": lambda model, longest, causal: Relative(model.n_heads, model.relative_max_distance),
+    "alibi": lambda model, longest, causal: Alibi(model.n_heads),
+    "t5": lambda model, longest, causal: T5(model.n_heads, model.t5_buckets, model.t5_max_distance, causal=causal),
+    "xl": lambda model, longest, causal: TransformerXL(model.d_model, model.n_heads, causal=causal),
+}
+
+
 def make_schemes(model: ModelConfig, n_layers: int, longest: int, *, causal: bool) -> list[PositionScheme]:
     """One scheme per layer, shared if the paper shares it; `longest` is the size of a learned table."""
-    heads = model.n_heads
-    builders: dict[str, Callable[[], PositionScheme]] = {
-        "none": PositionScheme,
-        "sinusoidal": lambda: Sinusoidal(model.d_model),
-        "learned": lambda: Learned(longest, model.d_model),
-        "rope": lambda: Rope(model.head_width, model.rope_base, model.rope_pairing),
-        "relative": lambda: Relative(heads, model.relative_max_distance),
-        "alibi": lambda: Alibi(heads),
-        "t5": lambda: T5(heads, model.t5_buckets, model.t5_max_distance, causal=causal),
-        "xl": lambda: TransformerXL(model.d_model, heads, causal=causal),
-    }
-    build = builders[model.position]
-    return [build() for _ in range(n_layers)] if model.position == "xl" else [build()] * n_layers
+    first, *others = (BUILDERS[model.position](model, longest, causal) for _ in range(n_layers))
+    return [first] * n_layers if first.shared else [first, *others]

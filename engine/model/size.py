@@ -3,7 +3,7 @@
 Parameters are counted exactly, as in the built module; so are the operations of its matrix products. Memory is an
 itemised estimate of a training step's peak:
 
-    weights, gradients, AdamW's two moments    4 numbers per parameter
+    weights, gradients, Adam's two moments     4 numbers per parameter
     what layers keep for the backward pass     `_attention`, `_cross_attention`, `_feed_forward`, each around a norm
     log probabilities and their gradients      3 numbers per token and vocabulary entry
     gradients of the current layer             2 tensors as large as its widest
@@ -18,7 +18,8 @@ from typing import Any
 
 from engine.config.schema import RunConfig
 from engine.config.sections import ModelConfig
-from engine.model.visibility import CHUNK, LONG, NARROW, QUICKER, SMALLEST_BLOCK, self_attention
+from engine.model.visibility import CHUNK, LONG, NARROW, SMALLEST_BLOCK, self_attention
+from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, QUICKER
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def training_kernel(
     model: ModelConfig, causal: bool, length: int, *, padded: bool = False, gpu: bool = False
 ) -> Kernel:
     """Return the kernel of a stack's self-attention over `length` tokens; `padded`: rows differ in length."""
-    if model.attention == "linear":
+    if not ATTENTIONS[model.attention].scores:
         chunk = min(CHUNK, length) if causal else length
         if model.backend == "reference":
             return Kernel("reference", 1, length, length)
@@ -61,13 +62,15 @@ def training_kernel(
 
 def _over_all(model: ModelConfig, padded: bool, gpu: bool) -> str:
     dropped = model.attention_dropout > 0.0
-    if model.backend == "reference" or model.position == "xl":
+    position = POSITIONS[model.position]
+    fused = "sdpa" in ATTENTIONS[model.attention].backends and position.acts_on != "content"
+    if model.backend == "reference" or not fused:
         return "reference"
     if model.backend == "dense" or (model.backend == "auto" and dropped and not padded and not gpu):
         return "dense"
     if gpu:  # its fused kernels also handle dropout and learned masks
         return "sdpa"
-    return "math" if dropped or model.position in ("relative", "t5") else "sdpa"
+    return "math" if dropped or (position.learned and position.acts_on == "scores") else "sdpa"
 
 
 @dataclass(frozen=True)
@@ -92,20 +95,14 @@ def parameters(model: ModelConfig, vocab_size: int) -> dict[str, int]:
     d, ff, wide, bias = model.d_model, model.d_ff, model.ff_expansion, int(model.bias)
     joined = 2 * d + 2 * model.kv_width  # rows of the query, key, value and output maps
     attention = d * joined + bias * joined
-    norm = {"layer": d + bias * d, "rms": d, "none": 0}[model.norm]
+    norm = NORMS[model.norm].parameters(model)
     built = stacks(model)
-    of_positions = {
-        "learned": sum(stack.longest for stack in built) * d,
-        "relative": len(built) * (2 * model.relative_max_distance + 1) * model.n_heads,
-        "t5": len(built) * model.t5_buckets * model.n_heads,
-        "xl": sum(stack.layers for stack in built) * (d * d + 2 * d),
-    }
     layers = sum(stack.layers for stack in built)
     cross_layers = sum(stack.layers for stack in built if stack.over_source)
     found = {
         "source embedding": (model.source_vocab_size or 0) * d,
         "token embedding": vocab * d,
-        "positions": of_positions.get(model.position, 0),
+        "positions": sum(POSITIONS[model.position].parameters(model, stack) for stack in built),
         "attention": layers * attention,
         "cross-attention": cross_layers * attention,
         "feed-forward": layers * (d * wide + ff * d + bias * (wide + d)),
@@ -128,40 +125,37 @@ def flops_per_token(model: ModelConfig, vocab_size: int, rows: int = 1) -> int:
     Counts what the kernel of a training step multiplies, 2 operations per product: all T keys of a mask (a fused kernel
     that skips the masked half does half of that), the band of a window with its padded blocks, the chunks of linear
     attention. The backward pass costs two forward passes (Kaplan et al. 2020). A target token of an encoder-decoder
-    also pays for its share of the source. Rows are as long as the context; Transformer-XL projects its distances once
-    for all `rows` of a batch.
+    also pays for its share of the source. Rows are as long as the context; what positions need once (Transformer-XL
+    projects its distances) all `rows` of a batch share.
     """
-    d, kv, target = model.d_model, model.kv_width, model.context_length
+    d, kv, target, position = model.d_model, model.kv_width, model.context_length, POSITIONS[model.position]
     once, products = 0.0, float((model.vocab_size or vocab_size) * d * target)
     for stack in stacks(model):
         length = stack.longest
         linear = d * (2 * d + 2 * kv) + d * model.ff_expansion + model.d_ff * d
         kernel = training_kernel(model, stack.causal, length)
-        mixing = kernel.filled * _products_a_query(model, stack.causal, kernel)
-        if model.position == "xl":
-            distances = 2 * kernel.queries - 1 + kernel.keys - kernel.queries
-            mixing += kernel.filled * distances * d + kernel.blocks * kernel.keys * d
-            once += stack.layers * distances * d * d
+        mixing = kernel.filled * _products_a_query(model, stack.causal, kernel) + position.products(model, kernel)
+        once += stack.layers * position.products_once(model, kernel)
         across = 0
         if stack.over_source:
             across = length * (2 * d * d + 2 * model.source_tokens * d) + model.source_tokens * d * 2 * kv
         products += stack.layers * (length * linear + mixing + across)
-    # A sinusoid needs no gradient: the projection of distances saves one forward pass.
+    # What is computed once is of numbers that need no gradient, such as a sinusoid: one forward pass is saved.
     return round((3 * 2 * products + 2 * 2 * once / rows) / target)
 
 
 def _products_a_query(model: ModelConfig, causal: bool, kernel: Kernel) -> int:
     """Return the multiplications per query in attention itself, over all heads."""
-    if model.attention != "linear":
+    if ATTENTIONS[model.attention].scores:
         return 2 * kernel.keys * model.d_model
     if kernel.name == "reference":
         return 3 * kernel.keys * model.d_model
-    within = (3 if model.position == "rope" else 2) * kernel.keys if causal else 0
+    within = (3 if POSITIONS[model.position].rotates else 2) * kernel.keys if causal else 0
     return (within + 2 * model.head_width + 1) * model.d_model
 
 
 BYTES = 4
-STATE = 4  # weights, gradients, two moments
+STATE = 2  # weights and gradients, besides the optimizer's moments
 LOGITS = 3  # log probabilities, their gradient, the logits' gradient
 WORKING = 2  # the incoming and the outgoing gradient
 SLACK = 1.35  # resident / allocated, for glibc, which keeps freed memory; measured 1.15 to 1.6
@@ -205,7 +199,7 @@ def memory_bytes(
     """
     shape = shape or BatchShape.of(config)
     slack = slack if slack is not None else 1.0 if gpu else SLACK
-    state = STATE * parameter_count(config.model, vocab_size)
+    state = (STATE + OPTIMIZERS[config.optimizer.kind].moments) * parameter_count(config.model, vocab_size)
     return int(BYTES * (state + slack * activations(config, vocab_size, shape, gpu=gpu)))
 
 
@@ -241,21 +235,21 @@ def kept(config: RunConfig, shape: BatchShape, *, gpu: bool = False) -> float:
 
 def _norm(model: ModelConfig) -> float:
     """A norm's input, and its output, which goes into a product."""
-    return model.d_model * {"layer": 2, "rms": 3, "none": 1}[model.norm]
+    return model.d_model * NORMS[model.norm].kept
 
 
 def _feed_forward(model: ModelConfig, mask: float) -> float:
     """The features before the activation, after it, and after dropout."""
-    ff, dropped = model.d_ff, model.ff_dropout > 0.0
-    before = {"relu": 0, "swiglu": 3 * ff}.get(model.activation, ff)  # ReLU's gradient needs only its output
-    after = (1 + mask) * ff + (ff if model.activation == "relu" else 0) if dropped else ff
-    return before + after + mask * model.d_model * (model.dropout > 0.0)
+    ff, dropped, activation = model.d_ff, model.ff_dropout > 0.0, ACTIVATIONS[model.activation]
+    after = (1 + mask + activation.keeps_output) * ff if dropped else ff
+    return activation.kept * ff + after + mask * model.d_model * (model.dropout > 0.0)
 
 
 def _attention(model: ModelConfig, kernel: Kernel, causal: bool, length: int, mask: float) -> float:
     """Queries, keys, values, weights if the kernel keeps them, the output, and the dropout mask."""
     d = model.d_model
-    filled, rotated, dropped = kernel.filled / length, model.position == "rope", model.attention_dropout > 0.0
+    filled, position, dropped = kernel.filled / length, POSITIONS[model.position], model.attention_dropout > 0.0
+    rotated, content = position.rotates, position.acts_on == "content"
     scores = filled * model.n_heads * kernel.keys
     out = d + mask * d * (model.attention_output_dropout > 0.0)
     if kernel.name == "sdpa":
@@ -267,28 +261,27 @@ def _attention(model: ModelConfig, kernel: Kernel, causal: bool, length: int, ma
         cut = kernel.filled > length
         features = (10 if cut else 8.5) if rotated else (7.5 if cut else 6.5)
         return out + (scores if causal else 0) + features * d
-    if kernel.name == "banded" and model.position != "xl":
+    if kernel.name == "banded" and not content:
         bands = d + 2 * d * kernel.keys / kernel.queries
         return out + filled * bands + scores * (1 + mask * dropped)
     if kernel.name == "math":
         return out + 3 * d + scores * (2.25 if dropped else 1)  # the dropout mask has one byte per number
     if kernel.name == "dense":
         return out + 3 * d + scores * (3 if dropped else 1)
-    copies = (7 if model.position == "xl" else 3) * d * max(1.0, kernel.keys / kernel.queries)
+    copies = (7 if content else 3) * d * max(1.0, kernel.keys / kernel.queries)
     # As large as the scores: the softmax, its masked version, and the result of dropout.
-    weights = (3 if dropped else 2) + (CONTENT if model.position == "xl" else 0)
+    weights = (3 if dropped else 2) + (CONTENT if content else 0)
     return out + copies + scores * weights
 
 
 def _mask(model: ModelConfig, kernel: Kernel, length: int, *, padded: bool) -> float:
     """Return the size of the mask added to the scores, shared by all rows: numbers per query."""
-    if model.position in ("relative", "t5", "xl") and kernel.name != "banded":
-        learned = model.n_heads * length if kernel.name == "sdpa" else 0
-        return 2.5 * length + learned  # the table row of each score, 8 bytes each
+    position = POSITIONS[model.position]
+    looked_up = position.kept_a_score * length if kernel.name != "banded" else 0.0
     if kernel.name != "sdpa":
-        return 0.0
-    if model.position == "alibi":
-        return model.n_heads * length
+        return looked_up
+    if position.acts_on == "scores":
+        return looked_up + model.n_heads * length
     return 2.0 * length if model.attention != "global" or padded else 0.0
 
 
@@ -313,6 +306,7 @@ def _widest(config: RunConfig, shape: BatchShape, gpu: bool) -> float:
     for stack in stacks(model):
         length = shape.target if stack.causal or not shape.source else shape.source
         kernel = training_kernel(model, stack.causal, length, padded=stack.encodes and config.on_rows, gpu=gpu)
-        scores = model.n_heads * kernel.keys * kernel.writes_scores * (CONTENT if model.position == "xl" else 1)
+        scores = model.n_heads * kernel.keys * kernel.writes_scores
+        scores *= CONTENT if POSITIONS[model.position].acts_on == "content" else 1
         widest = max(widest, shape.rows * length * max(model.ff_expansion, 3 * model.d_model, scores))
     return widest

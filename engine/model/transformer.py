@@ -32,8 +32,7 @@ class Stack(nn.Module):
         self.config = model
         schemes = make_schemes(model, n_layers, longest, causal=causal)
         see = self_attention(model, causal=causal)
-        shared = all(scheme is schemes[0] for scheme in schemes)
-        self.positions = schemes[0] if shared and model.position != "xl" else PositionScheme()
+        self.positions = schemes[0] if schemes[0].shared else PositionScheme()
         self.embedding_dropout = Dropout(model.embedding_dropout)
         self.layers = nn.ModuleList(Layer(model, see, scheme, over_source=over_source) for scheme in schemes)
         self.checkpointing = False

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.config.sections import ModelConfig
+from engine.schemes import ATTENTIONS
 
 LONG = 1024  # tokens at which a band replaces a T × T mask, where it can
 NARROW = 3  # a band is smaller than a mask if the text is this many times longer than a query's reach
-QUICKER = 8  # and faster than full attention if it is this many times longer (measured on a CPU)
 SMALLEST_BLOCK = 32  # queries of a band; smaller blocks cost more calls than they save in products (measured on CPU)
 CHUNK = 64  # tokens that linear attention multiplies as a small matrix; only sums are carried between chunks
-LINEAR_FROM = 512  # tokens at which linear attention is faster than full attention (measured on a CPU)
 
 
 @dataclass(frozen=True)
@@ -57,5 +56,7 @@ def sees_ahead(model: ModelConfig) -> bool:
 def self_attention(model: ModelConfig, *, causal: bool | None = None) -> Visibility:
     """The visibility of a model's self-attention; `causal` is that of one stack, by default the model's own."""
     causal = model.causal if causal is None else causal
-    window = model.window if model.attention in ("window", "sparse") else None
-    return Visibility(causal, window, model.link_every if model.attention == "sparse" else None)
+    given = ATTENTIONS[model.attention].settings
+    return Visibility(
+        causal, model.window if "window" in given else None, model.link_every if "link_every" in given else None
+    )

@@ -14,8 +14,8 @@ from engine.benchmark.cases import PRECISIONS, BenchmarkSpec, steps_of
 from engine.benchmark.measure import interleaved
 from engine.config import presets
 from engine.config.schema import RunConfig
-from engine.proof.attention import POSITIONS
 from engine.proof.result import Context, Figure, Proof, Result, judged, passed, skipped
+from engine.schemes import POSITIONS
 from engine.training.numerics import set_fp32_matmul
 from engine.training.self_check import NO_DROPOUT
 from engine.training.step import Stepper

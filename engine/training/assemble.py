@@ -17,7 +17,6 @@ from engine.errors import InputError
 from engine.evaluation.alarms import overlapping
 from engine.lints import Lint, lint
 from engine.model import size
-from engine.model.attention import AttentionCall, choose
 from engine.model.heads import SelfAttention
 from engine.model.positions import Positions
 from engine.model.size import BatchShape, memory_bytes
@@ -253,15 +252,9 @@ def model_facts(config: RunConfig, model: Network, shape: BatchShape) -> ModelFa
     precision = chosen_precision(config.train, device)
     attention = model.stacks[-1].layers[0].get_submodule("attention")
     assert isinstance(attention, SelfAttention)
-    backend: str = config.model.backend
-    if config.model.attention == "linear":
-        backend = "chunked" if backend == "auto" else backend
-    else:  # the one that a training step uses
-        at = Positions.consecutive(config.window_targets)
-        dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-        heads = torch.empty(1, config.model.n_heads, at.length, config.model.head_width, dtype=dtype, device=device)
-        case = AttentionCall(heads, heads, at, at, attention.see, attention.scheme, attention.dropout)
-        backend = choose(case, config.model.backend).name
+    at, dtype = Positions.consecutive(config.window_targets), torch.bfloat16 if precision == "bf16" else torch.float32
+    heads = torch.empty(1, config.model.n_heads, at.length, config.model.head_width, dtype=dtype, device=device)
+    backend = attention.kernel(heads, at)
     return ModelFacts.made(
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         components=size.parameters(config.model, model.vocab_size),

@@ -29,6 +29,7 @@ from engine.runs.files import read_json
 from engine.runs.lineage import INIT_FROM, found_again, located, origin_of
 from engine.runs.reader import RunReader
 from engine.runs.records import Origin
+from engine.schemes import POSITIONS
 from engine.training import checkpoint, tensors
 from engine.training.task import Task
 from engine.training.tasks import task_of_run
@@ -170,7 +171,7 @@ def match_shapes(
     """
     settings = {key: pair for key, pair in diff(before, config).items() if key.startswith("model.")}
     changed = {key: pair for key, pair in settings.items() if key.removeprefix("model.") not in HARMLESS}
-    learned = config.model.position == "learned"
+    learned = POSITIONS[config.model.position].bounded
     match = ShapeMatch(own, saved, changed, _token_rows(config, before, tokenizer), learned=learned)
     if misfits := list(match.misfits()):
         more = f"; and {len(misfits) - SHOWN:,} more" if len(misfits) > SHOWN else ""

@@ -1,12 +1,11 @@
 """The optimizer: which parameters decay, and the learning rate at each step."""
 
-import math
-
 import torch
 from torch import nn
 
 from engine.config.sections import OptimizerConfig
 from engine.model.positions import PositionScheme
+from engine.schemes import SCHEDULES, whole_steps
 
 # Which kinds of parameter weight decay touches. "matrices-and-positions" is nanoGPT's habit (everything with two
 # or more dimensions, including learned positions), "linear-weights" minGPT's, "all" what many scripts do by accident.
@@ -23,6 +22,10 @@ KINDS: dict[type[nn.Module], str] = {
     nn.LayerNorm: "norm",
     nn.RMSNorm: "norm",
 }
+
+
+# The class of each of `engine.schemes.OPTIMIZERS`. Adam's decay is coupled into the gradient.
+OPTIMIZER: dict[str, type[torch.optim.Adam]] = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}
 
 
 def decay_groups(model: nn.Module, decay: str) -> dict[str, list[str]]:
@@ -44,13 +47,11 @@ def decay_groups(model: nn.Module, decay: str) -> dict[str, list[str]]:
 
 
 def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
-    """Return AdamW (Loshchilov and Hutter 2019), or Adam with decay coupled into the gradient."""
     named = dict(model.named_parameters())
     groups = decay_groups(model, config.decay)
     decays = {"decayed": config.weight_decay, "plain": 0.0}
     device = next(model.parameters()).device
-    kinds: dict[str, type[torch.optim.Adam]] = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}
-    return kinds[config.kind](
+    return OPTIMIZER[config.kind](
         [
             {"params": [named[name] for name in names], "weight_decay": decays[group], "name": group}
             for group, names in groups.items()
@@ -65,25 +66,5 @@ def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Opt
 
 def learning_rate(config: OptimizerConfig, step: int, steps: int) -> float:
     """Return the rate of optimizer step `step` (from 1) of `steps`: linear warm-up, then the schedule."""
-    warmup, low, high = _steps(config.warmup), config.min_lr, config.lr
-    if step <= warmup:
-        return high * step / warmup
-    if config.schedule == "constant":
-        return high
-    if config.schedule == "inverse-sqrt":
-        # Vaswani et al. 2017, §5.3, with the rate at the end of warm-up given instead of following from d_model.
-        return max(low, high * math.sqrt(max(1, warmup) / step))
-    if config.schedule == "step":
-        return max(low, high * config.decay_factor ** ((step - 1) // _steps(config.decay_every)))
-    # Loshchilov and Hutter 2017, one half period from the end of warm-up to decay_over, by default the last step.
-    over = steps if config.decay_over is None else _steps(config.decay_over)
-    if config.decay_every is not None:  # held since the last multiple, as a scheduler stepped once an epoch
-        step = (step - 1) // _steps(config.decay_every) * _steps(config.decay_every)
-    done = min(max((step - warmup) / max(1, over - warmup), 0.0), 1.0)
-    return low + 0.5 * (high - low) * (1.0 + math.cos(math.pi * done))
-
-
-def _steps(duration: int | str | None) -> int:
-    if not isinstance(duration, int):
-        raise ValueError(f"the duration {duration!r} is not resolved to steps; see RunConfig.resolved")
-    return duration
+    warmup = whole_steps(config.warmup)
+    return config.lr * step / warmup if step <= warmup else SCHEDULES[config.schedule].rate(config, step, steps)

@@ -29,6 +29,7 @@ from engine.model import size
 from engine.model.decoding import Predictor
 from engine.model.positions import Positions
 from engine.model.transformer import Network, build_model
+from engine.model.visibility import self_attention
 from engine.training.optimizer import decay_groups
 from engine.training.step import Stepper
 from engine.training.task import Task
@@ -196,7 +197,8 @@ def check_parameters(config: RunConfig, model: Network, copy: SmallCopy) -> Verd
     network, inputs, silent = copy.network, copy.inputs(length=64), []
     # Weights over one token, and norms over one feature, are constant.
     if min(part.shape[1] for part in inputs) >= 2 and copy.model.d_model >= 2:
-        alone = copy.model.attention in ("window", "sparse") and copy.model.window < 2
+        window = self_attention(copy.model).window
+        alone = window is not None and window < 2
         logits = network(*inputs)
         mixture = torch.randn(logits.shape, generator=torch.Generator().manual_seed(3), dtype=logits.dtype)
         torch.autograd.backward((logits * mixture).sum())

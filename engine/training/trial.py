@@ -17,6 +17,7 @@ from engine.model.linear_attention import linear_attention
 from engine.model.positions import Positions, PositionScheme
 from engine.model.transformer import Network, build_model, evaluating
 from engine.model.visibility import Visibility, self_attention
+from engine.schemes import ATTENTIONS
 from engine.training.devices import keep_memory
 from engine.training.numerics import chosen_precision
 from engine.training.self_check import DROPOUTS
@@ -63,8 +64,8 @@ def _difference(a: RunConfig, b: RunConfig, vocab_size: int) -> str:
     # Random texts and sources (2, T), long enough for what acts at a distance to show.
     model = min((a, b), key=lambda c: (c.model.context_length, c.model.source_tokens)).model
     far = max(max(c.model.window, c.model.link_every, c.model.t5_max_distance) for c in (a, b))
-    reaches = {"window": 3 * model.window, "sparse": 2 * max(model.window, model.link_every) + 2}
-    wanted = max(FEWEST_TOKENS, reaches.get(model.attention, 0), 2 * far + 2)
+    beyond = 3 * model.window if self_attention(model).reach(1) is not None else 0
+    wanted = max(FEWEST_TOKENS, beyond, 2 * far + 2)
     draw = torch.Generator().manual_seed(0)
     lengths = [min(wanted, longest, MOST_TOKENS) for longest in (model.context_length, model.source_tokens)]
     tokens, source = (torch.randint(vocab_size, (2, length), generator=draw) for length in lengths)
@@ -124,9 +125,9 @@ class Crossover:
 
 
 def crossover(config: RunConfig, device: torch.device) -> Crossover | None:
-    """Time one layer's window or linear attention against attention to all, without positions; None for other kinds."""
+    """Time one layer's attention against attention to all, without positions; None for kinds that never save time."""
     model = config.model
-    if model.attention not in ("window", "linear"):
+    if not ATTENTIONS[model.attention].saves_from(model):
         return None
     dtype = torch.bfloat16 if chosen_precision(config.train, device) == "bf16" else torch.float32
     nothing = PositionScheme()
@@ -149,7 +150,7 @@ def crossover(config: RunConfig, device: torch.device) -> Crossover | None:
             best = min(best, time.perf_counter() - started)
         return best
 
-    this = linear if model.attention == "linear" else seeing(self_attention(model))
+    this = seeing(self_attention(model)) if ATTENTIONS[model.attention].scores else linear
     full = seeing(Visibility(model.causal))
     ratio = tuple((length, seconds(this, length) / seconds(full, length)) for length in CROSSOVER_LENGTHS)
     return Crossover(model.attention, ratio)

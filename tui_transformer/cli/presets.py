@@ -53,8 +53,9 @@ def show(
 ) -> int:
     """One preset: what it changes, its complete settings, parameters, cost."""
     from engine import capabilities
-    from engine.config.keys import diff, parse_overrides
+    from engine.config.keys import diff, flatten, parse_overrides
     from engine.config.toml import write
+    from engine.schemes import SCHEMES, in_words
     from tui_transformer.lab.design.draft import cost
     from tui_transformer.lab.formatting import memory, short
 
@@ -91,6 +92,8 @@ def show(
         return 0
     lines = [f"{config.preset}: {config.description}"]
     lines += [f"changes {key}: {_value(a)} → {_value(b)}" for key, (a, b) in changes.items()]
+    settings = flatten(config.dump())
+    lines += [in_words(key, settings[key]) for key in SCHEMES]
     if found is None:
         lines.append("parameters: known once the corpus's vocabulary is (the run's model.json)")
     else:

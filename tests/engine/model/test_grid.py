@@ -1,5 +1,7 @@
 """Every legal network: no leak, cached = uncached, reference parity, padding changes nothing, counts, an effect."""
 
+import itertools
+
 import pytest
 import torch
 
@@ -11,7 +13,8 @@ from engine.model.decoding import Predictor, has_simple_steps
 from engine.model.positions import Positions
 from engine.model.size import parameter_count
 from engine.model.transformer import build_model
-from engine.model.visibility import Visibility
+from engine.model.visibility import Visibility, self_attention
+from engine.schemes import ATTENTIONS, NORMS, POSITIONS
 from engine.training.self_check import check_cache, check_reference, in_chunks, small_copy
 from engine.training.trial import switch_effect
 from tests.engine.model.cells import (
@@ -32,6 +35,12 @@ from tests.engine.model.cells import (
 from tests.legal_cells import AXES, legal_cells
 
 CELLS = cells()
+# Attentions × positions: where there are no scores, none of the positions that add something to them.
+MIXED = [
+    (attention, position)
+    for attention, position in itertools.product(ATTENTIONS, POSITIONS)
+    if ATTENTIONS[attention].scores or not POSITIONS[position].adds
+]
 TOKENS, SOURCES = draw(5, LENGTH), draw(6, SOURCE)
 
 
@@ -48,11 +57,12 @@ def cell(request) -> RunConfig:
 
 
 def test_the_grid_is_as_large_as_it_should_be() -> None:
-    softmax, linear, norms = 3 * 8, 4, 5  # attentions × positions; linear has four positions; norm and its place
+    norms = sum(1 if name == "none" else 2 for name in NORMS)  # a norm and its place
     stacks = 4  # decoder, encoder causal or not, encoder-decoder
     print(f"{len(CELLS)} networks, {len(CELLS) * len(PADDINGS)} with padding")
-    assert len(CELLS) == stacks * (softmax + linear) * norms == 560
-    assert len(some_of(CELLS)) == stacks * (softmax + linear)
+    assert len(CELLS) == stacks * len(MIXED) * norms
+    assert len(some_of(CELLS)) == stacks * len(MIXED)
+    assert len(CELLS) >= 560 and len(MIXED) >= 3 * 8 + 4  # three attentions with all positions, linear with four
     assert len({(cell.model.norm, cell.model.norm_placement) for cell in some_of(CELLS)}) == norms
 
 
@@ -97,7 +107,7 @@ def test_the_probe_follows_a_text_that_is_rearranged(documents) -> None:
 
     clean = build_model(documents.model, needed, 1)
     assert verdict(clean) == "ok"
-    if documents.model.attention != "linear":
+    if ATTENTIONS[documents.model.attention].scores:
         seeing = build_model(documents.model.model_copy(update={"backend": "reference"}), needed, 1)
         for layer in seeing.stacks[-1].layers:
             layer.attention.see = Visibility(causal=False)
@@ -105,7 +115,7 @@ def test_the_probe_follows_a_text_that_is_rearranged(documents) -> None:
 
 
 def test_the_documents_grid_has_every_network() -> None:
-    assert len(DOCUMENTS) == 2 * 2 * (3 * 8 + 4)  # objectives, decoder or encoder-decoder, attention and position
+    assert len(DOCUMENTS) == 2 * 2 * len(MIXED)  # objectives, decoder or encoder-decoder, attention and position
 
 
 def test_cached_logits_equal_full_logits(cell) -> None:
@@ -153,8 +163,9 @@ def test_steps_of_one_token_are_the_full_pass(cell, change: dict) -> None:
 
 def test_the_fast_backend_equals_the_reference(cell) -> None:
     """Predictions, and the gradient of every parameter."""
-    wanted = ["auto", "reference"] + (["banded"] if cell.model.attention == "window" else [])
-    wanted += ["dense"] if cell.model.attention != "linear" and cell.model.position != "xl" else []
+    wanted = ["auto", "reference"] + (["banded"] if self_attention(cell.model).reach(1) is not None else [])
+    fused = "sdpa" in ATTENTIONS[cell.model.attention].backends and POSITIONS[cell.model.position].acts_on != "content"
+    wanted += ["dense"] if fused else []
     found = []
     for backend in wanted:
         model = network(capabilities.with_value(cell, "model.backend", backend))

@@ -19,6 +19,7 @@ import numpy as np
 from engine.model.visibility import Visibility
 from engine.runs.records import LARGEST, ValidationRecord
 from engine.runs.tail import FollowedMetrics, Metrics
+from engine.schemes import ATTENTIONS
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.groups import Grouping
 from tui_transformer.lab.analysis.statistics import mean_of
@@ -211,8 +212,9 @@ def reach(config: Mapping[str, Any]) -> Reach | None:
     )
     causal = config.get("model.causal") is not False
     carried = None
-    if kind in ("window", "sparse") and window and layers:
-        see = Visibility(causal, window, link if kind == "sparse" else None)
+    given = ATTENTIONS[kind].settings if isinstance(kind, str) and kind in ATTENTIONS else ()
+    if "window" in given and window and layers:
+        see = Visibility(causal, window, link if "link_every" in given else None)
         carried = see.reach(layers)
     if carried is not None and layers and (context is None or carried < context):
         return Reach(carried, f"{layers} × {carried // layers}")

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from engine.config.sections import ModelConfig
 from engine.model.visibility import Visibility, self_attention
+from engine.schemes import ATTENTIONS, POSITIONS
 
 if TYPE_CHECKING:
     from engine.model.positions import PositionScheme
@@ -72,8 +73,9 @@ def pictures(model: ModelConfig, seed: int, canvas: Canvas) -> Iterator[Text]:
         yield mask_picture(plan, canvas)
     if len(plans) > 1:
         yield Text("cross-attention: each query of the decoder sees all of the source; no mask but padding")
-    alike = model.position in ("none", "sinusoidal", "rope", "xl")  # neither learned nor a mask
-    for plan in plans[-1:] if alike else plans:
+    position = POSITIONS[model.position]
+    own = position.acts_on == "scores" or (position.learned and position.acts_on == "embeddings")
+    for plan in plans if own else plans[-1:]:
         yield position_picture(model, plan, seed, canvas)
 
 
@@ -116,7 +118,7 @@ def who_sees_whom(stack: StackPlan, n: int) -> str:
         what += f", and keys {first:,}, {first + see.link_every:,} …" + (" before" if see.causal else "")
     if n < stack.length and far >= n:
         what += " (farther than is drawn)"
-    if stack.attention == "linear":
+    if not ATTENTIONS[stack.attention].scores:
         what += "; without scores, the same mask applies through sums"
     owner = f"{stack.name}'s " if stack.name else ""
     return f"{owner}self-attention, {stack.attention}: each query sees {what}"
@@ -227,27 +229,25 @@ def table_picture(values: Values, *, length: int, title: str, rows: str, columns
 
 def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Canvas) -> Text:
     """What a stack's position scheme adds, and where: a head's bias, a table, turned pairs, or one line."""
-    kind, n = model.position, canvas.rows(stack.length)
-    if kind == "none":
-        return Text("position none: nothing is added, neither to embeddings nor to scores")
+    kind, position, n = model.position, POSITIONS[model.position], canvas.rows(stack.length)
+    if position.acts_on == "nothing":
+        return Text(f"position {kind}: nothing is added, neither to embeddings nor to scores")
     from engine.model.positions import TransformerXL
 
     scheme = starting_scheme(model, stack, seed)
     if scheme is None:
         return Text(f"position {kind}: its learned table is too large to be drawn")
     picture = partial(table_picture, length=stack.length, canvas=canvas)
-    if kind == "rope":
-        title = "position rope, queries and keys turn; cosines of the angles"
+    if position.rotates:
+        title = f"position {kind}, queries and keys turn; cosines of the angles"
         return picture(turned_values(scheme, model, n), title=title, rows="positions", columns="angles of a head")
     if isinstance(scheme, TransformerXL):
         waves = embedded_values(scheme.sinusoid, n)
         assert waves is not None
-        note = Text("position xl: its term depends on the query's content; a factor of it is drawn\n")
+        note = Text(f"position {kind}: its term depends on the query's content; a factor of it is drawn\n")
         return note + picture(waves, title="sinusoids of the distance", rows="distances q − k", columns="features")
     owner = f", {stack.name}" if stack.name else ""
-    learned = {"sinusoidal": "", "alibi": "", "learned": " (shown as initialised)"}.get(
-        kind, " (learned; shown as initialised)"
-    )
+    learned = f" ({'' if kind == 'learned' else 'learned; '}shown as initialised)" if position.learned else ""
     table = embedded_values(scheme, n)
     if table is not None:
         title = f"position {kind}{learned}{owner if learned else ''}, added to the embeddings"
@@ -272,7 +272,7 @@ def starting_scheme(model: ModelConfig, stack: StackPlan, seed: int) -> "Positio
 
     with torch.device("meta"):
         scheme = make_schemes(model, 1, stack.length, causal=stack.see.causal)[0]
-    if model.position == "xl":  # learned per layer, and not drawn
+    if POSITIONS[model.position].acts_on == "content":  # learned per layer, and not drawn
         return scheme
     if sum(parameter.numel() for parameter in scheme.parameters()) > LARGEST_TABLE:
         return None

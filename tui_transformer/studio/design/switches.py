@@ -19,6 +19,7 @@ from engine.clean import clean_line
 from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.lints import ACTS
+from engine.schemes import SCHEMES
 from tui_transformer.lab.design.draft import Draft, shown
 from tui_transformer.studio.shared.palette import Palette
 
@@ -216,6 +217,8 @@ class Switches(OptionList):
             self.set_options(Option("", id=name, disabled=name.startswith("#")) for name in ids)
             self.highlighted = ids.index(at.key) if at is not None and at.key in ids else 1
         self.redraw()
+        if self.current is not None and self.current.key in SCHEMES:  # the sentence is that of the value
+            self._say()
 
     def redraw(self) -> None:
         palette = Palette.of(self.app.theme_variables)
@@ -333,7 +336,11 @@ class Switches(OptionList):
         if switch is None or draft is None:
             return
         if self._typed is None:
-            self.post_message(self.Said(f"{switch.key} {SIGNS}" if self.has_focus else switch.key))
+            hint = f"{switch.key} {SIGNS}" if self.has_focus else switch.key
+            name = str(draft.values.get(switch.key))
+            if name in SCHEMES.get(switch.key, {}):
+                hint += f" · {SCHEMES[switch.key][name].sentence}"
+            self.post_message(self.Said(hint))
             return
         try:
             problem = switch.typed(draft, self._typed).problem if self._typed else ""

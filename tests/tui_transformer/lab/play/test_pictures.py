@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
-from engine.capabilities import NO_BIAS
 from engine.config.presets import list_presets
 from engine.config.sections import ModelConfig
 from engine.model.positions import alibi_slopes
 from engine.model.transformer import build_model
 from engine.model.visibility import Visibility, self_attention
+from engine.schemes import ATTENTIONS, POSITIONS
 from tui_transformer.__main__ import main
 from tui_transformer.lab.play.pictures import (
     GREYS,
@@ -77,7 +77,7 @@ def digits(see: Visibility, n: int) -> list[str]:
 @pytest.mark.parametrize("length", [1, 2, 7, 16, 39, 40, 300])
 @pytest.mark.parametrize("see", [CAUSAL, WINDOW, SPARSE, BOTH_SIDES, BAND, LINKS], ids=str)
 def test_each_cell_of_the_mask_is_the_predicates(see: Visibility, length: int) -> None:
-    cells = read(mask_picture(StackPlan("", "any", see, length), Canvas()))
+    cells = read(mask_picture(StackPlan("", "global", see, length), Canvas()))
     assert len(cells) == min(length, 40)
     assert cells == asked(see, len(cells))
 
@@ -89,7 +89,7 @@ def test_each_cell_of_the_mask_is_the_predicates(see: Visibility, length: int) -
     st.integers(1, 60),
 )
 def test_masks_fit_the_room_there_is(see: Visibility, length: int, width: int, lines: int) -> None:
-    picture = mask_picture(StackPlan("", "any", see, length), Canvas(width, lines))
+    picture = mask_picture(StackPlan("", "global", see, length), Canvas(width, lines))
     assert read(picture) == asked(see, drawn(length, Canvas(width, lines)))
     assert len(framed(picture)) <= lines
     assert all(len(line) <= max(width, 7) for line in picture.plain.splitlines()[3:])
@@ -194,22 +194,24 @@ def test_rope_is_drawn_by_the_cosines_it_turns_with(tiny, pairing: str) -> None:
     assert torch.allclose(torch.tensor(found), torch.tensor(expected), atol=1e-6)
 
 
-WORDS = {
-    "none": ["nothing is added"],
-    "sinusoidal": ["1 … −1", "added to the embeddings"],
-    "learned": ["shown as initialised", "added to the embeddings"],
-    "rope": ["cosines of the angles"],
-    "relative": ["learned; shown as initialised", "added to the score"],
-    "alibi": ["added to the score"],
-    "t5": ["learned; shown as initialised", "added to the score"],
-    "xl": ["depends on the query's content", "distances q − k"],
+WHERE = {
+    "nothing": ["nothing is added"],
+    "embeddings": ["added to the embeddings"],
+    "queries and keys": ["cosines of the angles"],
+    "scores": ["added to the score"],
+    "content": ["depends on the query's content", "distances q − k"],
 }
+WORDS = {name: [f"position {name}", *WHERE[position.acts_on]] for name, position in POSITIONS.items()}
+WORDS["sinusoidal"].append("1 … −1")
+for name, position in POSITIONS.items():
+    if position.learned and position.acts_on != "content":
+        WORDS[name].append("shown as initialised)" if name == "learned" else "(learned; shown as initialised)")
 
 
 GRID = [
     (attention, position)
-    for attention, position in itertools.product(("global", "window", "sparse", "linear"), WORDS)
-    if attention != "linear" or position not in NO_BIAS
+    for attention, position in itertools.product(ATTENTIONS, POSITIONS)
+    if ATTENTIONS[attention].scores or not POSITIONS[position].adds
 ]
 
 
@@ -232,7 +234,7 @@ def test_every_network_fits_a_terminal_of_80_by_24(
         text = "\n".join(picture.plain for picture in found)
         assert "rows: queries, columns: keys; position 0 at the top left" in text
         assert all(word in text for word in WORDS[position])
-        assert ("the same mask applies through sums" in text) == (attention == "linear")
+        assert ("the same mask applies through sums" in text) == (not ATTENTIONS[attention].scores)
         assert ("sees all of the source" in text) == (config.model.architecture == "encoder-decoder")
 
 
@@ -260,7 +262,7 @@ def test_every_preset_can_be_drawn(capsys, name: str) -> None:
     record = json.loads(capsys.readouterr().out)
     model = ModelConfig.model_validate(record["config"]["model"])
     assert record["mask"] == digits(self_attention(model), min(40, model.context_length))
-    assert (record["bias"] is None) == (model.position not in ("relative", "alibi", "t5"))
+    assert (record["bias"] is None) == (POSITIONS[model.position].acts_on != "scores")
 
 
 def shown(capsys, *settings: str) -> dict:

@@ -283,17 +283,19 @@ def test_latex_compiles(root, tmp_path, language, engine) -> None:
 def test_every_formula_becomes_mathml_without_a_stray_sign() -> None:
     from engine.config.schema import RunConfig
     from engine.config.sections import ModelConfig
+    from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, SCHEDULES
     from tui_transformer.lab.reports.formulas import formulas
     from tui_transformer.lab.reports.languages import language
 
-    positions = ("none", "sinusoidal", "learned", "rope", "relative", "alibi", "t5", "xl")
-    models = [ModelConfig(position=name) for name in positions]
-    models += [ModelConfig(attention=name) for name in ("window", "sparse", "linear")]
+    models = [ModelConfig(position=name) for name in POSITIONS]
+    models += [ModelConfig(attention=name) for name in ATTENTIONS]
+    models += [ModelConfig(norm=name) for name in NORMS] + [ModelConfig(activation=name) for name in ACTIVATIONS]
     models += [
         ModelConfig(norm="rms", activation="swiglu", norm_placement="post"),
         ModelConfig(n_heads=2, position="alibi"),
     ]
-    for model in models:
-        for formula in formulas([("m", model)], RunConfig(model=model), language("en")):
-            drawn = mathml(formula.latex, display="block")
-            assert "\\" not in drawn and "<mi>&</mi>" not in drawn, formula.latex
+    found = [shown.latex for m in models for shown in formulas([("m", m)], RunConfig(model=m), language("en"))]
+    found += [scheme.formula for scheme in (*SCHEDULES.values(), *OPTIMIZERS.values())]
+    for formula in found:
+        drawn = mathml(formula, display="block")
+        assert "\\" not in drawn and "<mi>&</mi>" not in drawn, formula

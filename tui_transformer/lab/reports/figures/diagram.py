@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.config.sections import ModelConfig
+from engine.schemes import ATTENTIONS, NORMS, POSITIONS
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.reports.figures.style import FAINT, INK, figure
 
@@ -39,10 +40,13 @@ def _stack(model: ModelConfig, language: Language, norm: Box | None, reads: str,
     say = language.say
     heads_key = "diagram.heads" if model.kv_heads == model.n_heads else "diagram.kv-heads"
     heads = say(heads_key, n=model.n_heads, kv=model.kv_heads)
+    position, added = POSITIONS[model.position].label[language.code], ""
+    if POSITIONS[model.position].acts_on == "embeddings":
+        position, added = "", f"\n+ {position}"
     what = (
         say("diagram.causal" if model.causal and reads != "source" else "diagram.bidirectional"),
-        say(f"diagram.attention.{model.attention}", window=model.window, every=model.link_every),
-        say(f"diagram.position.{model.position}"),
+        ATTENTIONS[model.attention].label[language.code].format(window=model.window, link_every=model.link_every),
+        position,
     )
     layer = [Box(say("diagram.attention", what=", ".join(filter(None, what)), heads=heads), ATTEND)]
     if reads == "target":
@@ -52,14 +56,15 @@ def _stack(model: ModelConfig, language: Language, norm: Box | None, reads: str,
     if reads != "source":
         tied = say("diagram.tied") if model.tie_embeddings else ""
         above.append(Box(say("diagram.head", tied=tied), LINEAR))
-    embed = say("diagram.embedding", d=model.d_model, position=say(f"diagram.added.{model.position}"))
+    embed = say("diagram.embedding", d=model.d_model, position=added)
     return Stack((Box(say(f"diagram.{reads}"), TEXT), Box(embed, EMBED)), tuple(layer), times, tuple(above))
 
 
 def diagram(model: ModelConfig, language: Language) -> "Figure":
     from matplotlib.patches import Rectangle
 
-    norm = None if model.norm == "none" else Box(language.say(f"diagram.norm.{model.norm}"), NORM)
+    label = NORMS[model.norm].label[language.code]
+    norm = Box(label, NORM) if label else None
     kinds = [("tokens", model.n_layers)]
     if model.architecture == "encoder-decoder":
         kinds = [("source", model.encoder_layers), ("target", model.n_layers)]

@@ -1,0 +1,573 @@
+"""The parts that networks and their training are made of, a row each: everything about a scheme but its computation.
+
+A row has what people read (a sentence, the paper, the formula, what a diagram says), which settings it has, which it
+rules out, and what it costs. The names are the values that a config takes. The class or function that computes a
+scheme is registered under the same name: `engine.model.positions`, `heads`, `layers`, `engine.training.optimizer`; a
+schedule is its row's `rate`. A second implementation, in `engine.evaluation.reference`, is its proof. No torch here.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from engine.config.sections import ModelConfig, OptimizerConfig
+    from engine.model.size import Kernel, StackShape
+
+QUICKER = 8  # a window is faster than full attention if the text is this many times its reach (measured on a CPU)
+LINEAR_FROM = 512  # tokens at which linear attention is faster than full attention (measured on a CPU)
+
+VASWANI = "Vaswani et al. 2017"
+Words = Mapping[str, str]  # by language, `en` and `zh`
+NO_WORDS: Words = {"en": "", "zh": ""}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A combination of settings that a scheme rules out: the keys, and the reason, "" if it is not broken."""
+
+    keys: tuple[str, ...]
+    reason: Callable[[Any], str]  # of the section of the config that the scheme is in
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scheme:
+    sentence: str  # for people: what it does
+    citation: str  # "" only for doing nothing
+    settings: tuple[str, ...] = ()  # of its section, that act only with it
+    rules: tuple[Rule, ...] = ()
+
+
+# ---------------------------------------------------------------------------------------------------------- positions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Position(Scheme):
+    """A position scheme. `acts_on` is where the class acts: `embed`, `rotate`, `bias` or `content`."""
+
+    title: Words  # over its formula
+    formula: Callable[["ModelConfig"], str]  # LaTeX; "" for doing nothing
+    score: str = r"q_i^\top k_j"  # the product of query and key; where `acts_on` is "scores", b_ij is added to it
+    scaled: bool = True  # whether the score is divided by √Dh
+    label: Words  # in a diagram, at the embedding or at the attention
+    acts_on: Literal["nothing", "embeddings", "queries and keys", "scores", "content"]
+    adds: str = ""  # to the score matrix, in a refusal where there is none
+    learned: bool = False
+    bounded: bool = False  # a vector for each place: there is none past the context
+    parameters: Callable[["ModelConfig", "StackShape"], int] = lambda model, stack: 0  # of a whole stack
+    # Multiplications in a layer besides those of the attention: for each row of a batch, and once for all rows. What is
+    # computed once has no gradient on one side.
+    products: Callable[["ModelConfig", "Kernel"], int] = lambda model, kernel: 0
+    products_once: Callable[["ModelConfig", "Kernel"], int] = lambda model, kernel: 0
+    kept_a_score: float = 0.0  # numbers kept for the backward pass for each query and key, whatever the heads
+
+    @property
+    def rotates(self) -> bool:
+        return self.acts_on == "queries and keys"
+
+
+def _slopes(n_heads: int) -> str:
+    """ALiBi's slopes: the paper's formula is for a power of two; others interpolate."""
+    return r"m_1 > m_2 > \cdots > 0" if n_heads & (n_heads - 1) else rf"m_h = 2^{{-8h/{n_heads}}}"
+
+
+def _paired(what: str) -> Rule:
+    return Rule(
+        ("model.position", "model.d_model"),
+        lambda m: f"{what} pairs; d_model must be even (is {m.d_model})" if m.d_model % 2 != 0 else "",
+    )
+
+
+def _buckets_suffice(m: "ModelConfig") -> str:
+    half = m.t5_buckets // 2
+    if m.t5_max_distance > half:
+        return ""
+    return (
+        f"half of the {m.t5_buckets} buckets hold one distance each, so t5_max_distance must be above {half} "
+        f"(is {m.t5_max_distance})"
+    )
+
+
+def _distances(kernel: "Kernel") -> int:
+    return kernel.queries + kernel.keys - 1
+
+
+POSITIONS: dict[str, Position] = {
+    "none": Position(
+        sentence="nothing is added; a causal decoder still infers order from its mask",
+        citation="Kazemnejad et al. 2023",
+        title=NO_WORDS,
+        formula=lambda m: "",
+        label=NO_WORDS,
+        acts_on="nothing",
+    ),
+    "sinusoidal": Position(
+        sentence="fixed sines and cosines of the position, added to the embeddings",
+        citation=VASWANI,
+        title={
+            "en": "Positions: sinusoids, added to the embeddings",
+            "zh": "位置编码：正弦函数，加到嵌入上",
+        },
+        formula=lambda m: (
+            r"p_{t,2i} = \sin\left(t \, / \, 10000^{2i/d}\right), \qquad "
+            r"p_{t,2i+1} = \cos\left(t \, / \, 10000^{2i/d}\right)"
+        ),
+        label={"en": "sinusoidal positions", "zh": "正弦位置编码"},
+        acts_on="embeddings",
+        rules=(_paired("sinusoidal positions come in sine-cosine"),),
+    ),
+    "learned": Position(
+        sentence="a learned vector for each position of the context, added to the embeddings",
+        citation="Gehring et al. 2017",
+        title={
+            "en": "Positions: a learned vector each, added to the embeddings",
+            "zh": "位置编码：每个位置一个可学习向量，加到嵌入上",
+        },
+        formula=lambda m: r"x_t = e(w_t) + p_t, \qquad p_t \in \mathbb{R}^d",
+        label={"en": "learned positions", "zh": "可学习位置编码"},
+        acts_on="embeddings",
+        learned=True,
+        bounded=True,
+        parameters=lambda m, stack: stack.longest * m.d_model,
+    ),
+    "rope": Position(
+        sentence="queries and keys are rotated by their positions, so that scores depend on the distance",
+        citation="Su et al. 2021",
+        title={"en": "Positions: queries and keys are rotated (RoPE)", "zh": "位置编码：对查询与键作旋转（RoPE）"},
+        formula=lambda m: (
+            r"R_t = \operatorname{diag}\left( \rho(t\theta_0), \ldots, \rho(t\theta_{d_h/2-1}) \right), \quad "
+            r"\rho(\alpha) = \begin{pmatrix} \cos\alpha & -\sin\alpha \\ \sin\alpha & \cos\alpha \end{pmatrix}, \quad "
+            rf"\theta_i = {m.rope_base:.10g}^{{-2i/d_h}}"
+        ),
+        score=r"(R_i q_i)^\top (R_j k_j)",
+        label={"en": "RoPE", "zh": "RoPE"},
+        acts_on="queries and keys",
+        settings=("rope_base", "rope_pairing"),
+    ),
+    "relative": Position(
+        sentence="a learned number for each head and clipped distance, added to the score",
+        citation="Shaw et al. 2018",
+        title={
+            "en": "Positions: a learned bias for each head and clipped distance",
+            "zh": "位置编码：每个头、每个截断距离一个可学习偏置",
+        },
+        formula=lambda m: (
+            rf"b_{{ij}} = B_{{h,\, \operatorname{{clip}}(j-i,\, -{m.relative_max_distance},\, "
+            rf"{m.relative_max_distance})}}"
+        ),
+        label={"en": "relative bias", "zh": "相对偏置"},
+        acts_on="scores",
+        adds="a learned bias",
+        learned=True,
+        settings=("relative_max_distance",),
+        parameters=lambda m, stack: (2 * m.relative_max_distance + 1) * m.n_heads,
+        kept_a_score=2.5,  # the table row of each score, 8 bytes each
+    ),
+    "alibi": Position(
+        sentence="a penalty on the score that grows with the distance, at a pace of each head's own",
+        citation="Press et al. 2022",
+        title={
+            "en": "Positions: a penalty that grows with the distance (ALiBi)",
+            "zh": "位置编码：随距离增大的惩罚（ALiBi）",
+        },
+        formula=lambda m: rf"b_{{ij}} = -m_h \, |i - j|, \qquad {_slopes(m.n_heads)}",
+        label={"en": "ALiBi", "zh": "ALiBi"},
+        acts_on="scores",
+        adds="ALiBi",
+    ),
+    "t5": Position(
+        sentence="a learned number for each head and bucket of distances, wider the farther, added to the score",
+        citation="Raffel et al. 2020",
+        title={
+            "en": "Positions: a learned bias for each head and bucket of distances",
+            "zh": "位置编码：每个头、每个距离分桶一个可学习偏置",
+        },
+        formula=lambda m: (
+            rf"b_{{ij}} = B_{{h,\, \operatorname{{bucket}}(j-i)}}, \qquad {m.t5_buckets} \text{{ buckets}}, \; "
+            rf"|j-i|_{{\max}} = {m.t5_max_distance}"
+        ),
+        scaled=False,
+        label={"en": "T5 bias", "zh": "T5 偏置"},
+        acts_on="scores",
+        adds="T5's bias",
+        learned=True,
+        settings=("t5_buckets", "t5_max_distance"),
+        rules=(Rule(("model.t5_max_distance", "model.t5_buckets"), _buckets_suffice),),
+        parameters=lambda m, stack: m.t5_buckets * m.n_heads,
+        kept_a_score=2.5,
+    ),
+    "xl": Position(
+        sentence="the score has terms of the query, the key and a sinusoid of their distance (Transformer-XL)",
+        citation="Dai et al. 2019",
+        title={
+            "en": "Positions: sinusoids of the distance within the score (Transformer-XL)",
+            "zh": "位置编码：注意力得分内的距离正弦函数（Transformer-XL）",
+        },
+        formula=lambda m: (
+            r"r_{\delta,2i} = \sin\left(\delta \, / \, 10000^{2i/d}\right), \qquad "
+            r"r_{\delta,2i+1} = \cos\left(\delta \, / \, 10000^{2i/d}\right)"
+        ),
+        score=r"\left(q_i^\top k_j + q_i^\top W_R r_{i-j} + u^\top k_j + v^\top W_R r_{i-j}\right)",
+        label={"en": "Transformer-XL", "zh": "Transformer-XL"},
+        acts_on="content",
+        adds="Transformer-XL's terms",
+        learned=True,
+        rules=(_paired("Transformer-XL's sinusoids come in"),),
+        parameters=lambda m, stack: stack.layers * (m.d_model * m.d_model + 2 * m.d_model),
+        products=lambda m, k: k.filled * _distances(k) * m.d_model + k.blocks * k.keys * m.d_model,
+        products_once=lambda m, k: _distances(k) * m.d_model * m.d_model,
+        kept_a_score=2.5,
+    ),
+}
+
+
+# ---------------------------------------------------------------------------------------------------------- attention
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attention(Scheme):
+    """A kind of self-attention: how keys are weighted, and which keys a query sees."""
+
+    title: Words  # over its formula
+    formula: Callable[["ModelConfig"], str]  # LaTeX of a head's output
+    seen_title: Words  # over the formula of the keys that a query sees
+    seen: Callable[["ModelConfig", bool], str]  # LaTeX of that condition, by whether it is causal; "" if in `formula`
+    label: Words  # in a diagram; `{window}` and `{link_every}` are filled in
+    scores: bool = True  # whether each pair of query and key has a score, to which a bias can be added
+    backends: tuple[str, ...] = ("auto", "reference", "sdpa", "banded")
+    # tokens from which a layer is faster than over all keys, 0 for that itself; None: it never is
+    saves_from: Callable[["ModelConfig"], int | None]
+
+
+def _softmax(m: "ModelConfig") -> str:
+    position = POSITIONS[m.position]
+    scale = r"\frac{1}{\sqrt{d_h}}" if position.scaled else ""
+    bias = " + b_{ij}" if position.acts_on == "scores" else ""
+    weights = r"\sum_{j \in S_i} \frac{e^{s_{ij}}}{\sum_{l \in S_i} e^{s_{il}}}"
+    return rf"o_i = {weights} \, v_j, \qquad s_{{ij}} = {scale} {position.score}{bias}"
+
+
+def _linear(m: "ModelConfig") -> str:
+    under = r"\varphi(q_i)^\top \varphi(k_j)"
+    turned = r"\left(R_i \varphi(q_i)\right)^\top \left(R_j \varphi(k_j)\right)"
+    over = turned if POSITIONS[m.position].rotates else under
+    seen = r"j \le i" if m.causal else "j"
+    return (
+        rf"o_i = \frac{{\sum_{{{seen}}} {over} \, v_j}}{{\sum_{{{seen}}} {under}}}, \qquad "
+        r"\varphi(x) = \operatorname{elu}(x) + 1"
+    )
+
+
+def _near(m: "ModelConfig", causal: bool) -> str:
+    return rf"0 \le i - j < {m.window}" if causal else rf"|i - j| \le {m.window // 2}"
+
+
+ATTENTION_TITLE: Words = {"en": "Attention", "zh": "注意力"}
+
+ATTENTIONS: dict[str, Attention] = {
+    "global": Attention(
+        sentence="each query sees all keys, or all that come before it",
+        citation=VASWANI,
+        title=ATTENTION_TITLE,
+        formula=_softmax,
+        seen_title={"en": "Which keys a query sees", "zh": "查询可见的键"},
+        seen=lambda m, causal: r"0 \le j \le i" if causal else r"0 \le j < T",
+        label=NO_WORDS,
+        saves_from=lambda m: 0,
+    ),
+    "window": Attention(
+        sentence="each query sees the nearest keys only, at a cost that grows with the length, not its square",
+        citation=VASWANI,  # §4, restricted self-attention
+        title=ATTENTION_TITLE,
+        formula=_softmax,
+        seen_title={"en": "Which keys a query sees: a window", "zh": "查询可见的键：滑动窗口"},
+        seen=_near,
+        label={"en": "window {window}", "zh": "窗口 {window}"},
+        settings=("window",),
+        saves_from=lambda m: max(1, QUICKER * (m.window - 1)),
+    ),
+    "sparse": Attention(
+        sentence="each query sees a window and besides it every so many-th key",
+        citation="Child et al. 2019",
+        title=ATTENTION_TITLE,
+        formula=_softmax,
+        seen_title={
+            "en": "Which keys a query sees: a window, and every so many-th key besides",
+            "zh": "查询可见的键：滑动窗口，外加等间隔的键",
+        },
+        seen=lambda m, causal: (
+            (r"j \le i,\; " if causal else "")
+            + rf"\left( {_near(m, causal)} \;\lor\; j \bmod {m.link_every} = {m.link_every - 1} \right)"
+        ),
+        label={"en": "window {window} + every {link_every}th", "zh": "窗口 {window} + 每 {link_every} 个一键"},
+        settings=("window", "link_every"),
+        saves_from=lambda m: None,
+    ),
+    "linear": Attention(
+        sentence="features of queries and keys instead of a softmax, so that keys are summed in advance",
+        citation="Katharopoulos et al. 2020",
+        title={"en": "Linear attention", "zh": "线性注意力"},
+        formula=_linear,
+        seen_title=NO_WORDS,
+        seen=lambda m, causal: "",
+        label={"en": "linear", "zh": "线性"},
+        scores=False,
+        backends=("auto", "reference", "chunked"),
+        saves_from=lambda m: LINEAR_FROM,
+    ),
+}
+
+
+# -------------------------------------------------------------------------------------------- norms and activations
+
+
+@dataclass(frozen=True, kw_only=True)
+class Norm(Scheme):
+    title: Words
+    formula: Callable[["ModelConfig"], str]  # LaTeX; "" for doing nothing
+    symbol: str  # in the formula of a layer
+    label: Words  # in a diagram
+    parameters: Callable[["ModelConfig"], int]
+    kept: int  # tensors as wide as the model, for the backward pass: its input, and its output
+
+
+NORMS: dict[str, Norm] = {
+    "layer": Norm(
+        sentence="each token's features are centred and scaled to unit variance",
+        citation="Ba et al. 2016",
+        title={"en": "Layer norm", "zh": "层归一化"},
+        formula=lambda m: (
+            r"\operatorname{LN}(x) = \gamma \odot \frac{x - \mu(x)}{\sqrt{\sigma^2(x) + \varepsilon}}"
+            + (r" + \beta" if m.bias else "")
+        ),
+        symbol=r"\operatorname{LN}",
+        label={"en": "layer norm", "zh": "层归一化"},
+        parameters=lambda m: m.d_model * (2 if m.bias else 1),
+        kept=2,
+    ),
+    "rms": Norm(
+        sentence="each token's features are divided by their root mean square",
+        citation="Zhang and Sennrich 2019",
+        title={"en": "RMS norm", "zh": "RMS 归一化"},
+        formula=lambda m: (
+            r"\operatorname{RMS}(x) = \gamma \odot \frac{x}{\sqrt{\frac{1}{d} \sum_i x_i^2 + \varepsilon}}"
+        ),
+        symbol=r"\operatorname{RMS}",
+        label={"en": "RMS norm", "zh": "RMS 归一化"},
+        parameters=lambda m: m.d_model,
+        kept=3,
+    ),
+    "none": Norm(
+        sentence="nothing is normalised",
+        citation="",
+        title=NO_WORDS,
+        formula=lambda m: "",
+        symbol="",
+        label=NO_WORDS,
+        rules=(
+            Rule(
+                ("model.norm_placement", "model.norm"),
+                lambda m: (
+                    "norm = 'none' leaves no norm to place; leave norm_placement at 'pre'"
+                    if m.norm_placement == "post"
+                    else ""
+                ),
+            ),
+            Rule(
+                ("model.final_norm", "model.norm"),
+                lambda m: "norm = 'none' leaves no final norm; --set model.final_norm=false" if m.final_norm else "",
+            ),
+        ),
+        parameters=lambda m: 0,
+        kept=1,
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Activation(Scheme):
+    formula: Callable[["ModelConfig"], str]  # LaTeX of the feed-forward; a diagram says the name
+    maps: int = 1  # features of the first map for each of `d_ff`
+    kept: int = 1  # numbers kept for each of `d_ff` before it, for its gradient
+    keeps_output: bool = False  # its gradient needs its output instead
+
+
+def _between(function: str) -> Callable[["ModelConfig"], str]:
+    """Return the formula of two maps with a function between them."""
+
+    def formula(m: "ModelConfig") -> str:
+        b1, b2 = (" + b_1", " + b_2") if m.bias else ("", "")
+        return rf"{function}(x W_1{b1}) W_2{b2}"
+
+    return formula
+
+
+ACTIVATIONS: dict[str, Activation] = {
+    "gelu": Activation(
+        sentence="a smooth ReLU: x times the probability that a normal number is below x",
+        citation="Hendrycks and Gimpel 2016",
+        formula=_between(r"\operatorname{GELU}"),
+    ),
+    "gelu-tanh": Activation(
+        sentence="GELU by GPT-2's approximation with a tanh",
+        citation="Hendrycks and Gimpel 2016",
+        formula=_between(r"\operatorname{GELU}"),
+    ),
+    "relu": Activation(
+        sentence="negative features become 0",
+        citation="Nair and Hinton 2010",
+        formula=_between(r"\operatorname{ReLU}"),
+        kept=0,
+        keeps_output=True,
+    ),
+    "swiglu": Activation(
+        sentence="half of the features gate the other half through silu",
+        citation="Shazeer 2020",
+        formula=lambda m: r"\left( \operatorname{silu}(x W_g) \odot x W_v \right) W_2",
+        maps=2,
+        kept=3,
+    ),
+}
+
+
+# ------------------------------------------------------------------------------------- learning rate and optimizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule(Scheme):
+    """A learning-rate schedule: its value after warm-up, at an optimizer step (from 1) of `steps`. It costs nothing."""
+
+    formula: str  # LaTeX: η at step t of T, w steps of warm-up; η₀ is `lr`
+    rate: Callable[["OptimizerConfig", int, int], float]
+    needs: Mapping[str, str] = field(default_factory=dict)  # settings without a default: what to give
+
+
+def whole_steps(duration: int | str | None) -> int:
+    if not isinstance(duration, int):
+        raise ValueError(f"the duration {duration!r} is not resolved to steps; see RunConfig.resolved")
+    return duration
+
+
+def _inverse_sqrt(o: "OptimizerConfig", step: int, steps: int) -> float:
+    """The paper's, with the rate at the end of warm-up given instead of following from d_model."""
+    return max(o.min_lr, o.lr * math.sqrt(max(1, whole_steps(o.warmup)) / step))
+
+
+def _step_decay(o: "OptimizerConfig", step: int, steps: int) -> float:
+    return max(o.min_lr, o.lr * o.decay_factor ** ((step - 1) // whole_steps(o.decay_every)))
+
+
+def _cosine(o: "OptimizerConfig", step: int, steps: int) -> float:
+    """One half period from the end of warm-up to decay_over, by default the last step."""
+    warmup, low, high = whole_steps(o.warmup), o.min_lr, o.lr
+    over = steps if o.decay_over is None else whole_steps(o.decay_over)
+    if o.decay_every is not None:  # held since the last multiple, as a scheduler stepped once an epoch
+        step = (step - 1) // whole_steps(o.decay_every) * whole_steps(o.decay_every)
+    done = min(max((step - warmup) / max(1, over - warmup), 0.0), 1.0)
+    return low + 0.5 * (high - low) * (1.0 + math.cos(math.pi * done))
+
+
+ONLY_A_COSINE = Rule(
+    ("optimizer.decay_over", "optimizer.schedule"),
+    lambda o: (
+        f"decay_over is how long a cosine takes, and the schedule is '{o.schedule}'; leave it out"
+        if o.decay_over is not None
+        else ""
+    ),
+)
+
+SCHEDULES: dict[str, Schedule] = {
+    "constant": Schedule(
+        sentence="the learning rate stays as it is after warm-up",
+        citation="Kingma and Ba 2015",
+        formula=r"\eta_t = \eta_0",
+        rate=lambda o, step, steps: o.lr,
+        rules=(
+            ONLY_A_COSINE,
+            Rule(
+                ("optimizer.decay_every", "optimizer.schedule"),
+                lambda o: (
+                    "decay_every says when the rate changes, and a constant one never does; leave it out"
+                    if o.decay_every is not None
+                    else ""
+                ),
+            ),
+        ),
+    ),
+    "cosine": Schedule(
+        sentence="the learning rate falls along half a cosine to its least value at the end",
+        citation="Loshchilov and Hutter 2017",
+        formula=r"\eta_t = \eta_{\min} + \frac{\eta_0 - \eta_{\min}}{2} "
+        r"\left(1 + \cos\left(\pi \, \frac{t - w}{T - w}\right)\right)",
+        rate=_cosine,
+    ),
+    "step": Schedule(
+        sentence="the learning rate is multiplied by a factor at regular intervals",
+        citation="He et al. 2016",
+        formula=r"\eta_t = \eta_0 \, f^{\lfloor (t - 1) / n \rfloor}",
+        rate=_step_decay,
+        needs={"decay_every": 'the time between two decays, e.g. "5 epochs"'},
+        rules=(ONLY_A_COSINE,),
+        settings=("decay_factor",),
+    ),
+    "inverse-sqrt": Schedule(
+        sentence="the learning rate falls with one over the square root of the step",
+        citation=VASWANI,
+        formula=r"\eta_t = \eta_0 \sqrt{w / t}",
+        rate=_inverse_sqrt,
+        rules=(
+            Rule(
+                ("optimizer.warmup", "optimizer.schedule"),
+                lambda o: (
+                    "inverse-sqrt falls from the end of warm-up; give it some, e.g. --set optimizer.warmup=400"
+                    if o.warmup == 0
+                    else ""
+                ),
+            ),
+            ONLY_A_COSINE,
+        ),
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optimizer(Scheme):
+    formula: str  # LaTeX of a step, with m and v the moments without their bias
+    moments: int  # numbers kept for each weight
+
+
+OPTIMIZERS: dict[str, Optimizer] = {
+    "adamw": Optimizer(
+        sentence="Adam with weight decay taken from the weights themselves",
+        citation="Loshchilov and Hutter 2019",
+        formula=r"\theta \leftarrow \theta - \eta_t \left( \frac{\hat{m}}{\sqrt{\hat{v}} + \varepsilon} "
+        r"+ \lambda \theta \right)",
+        moments=2,
+    ),
+    "adam": Optimizer(
+        sentence="steps of about equal size in every weight, by the gradient's two moments; weight decay is part of it",
+        citation="Kingma and Ba 2015",
+        formula=r"\theta \leftarrow \theta - \eta_t \, \frac{\hat{m}}{\sqrt{\hat{v}} + \varepsilon}, \qquad "
+        r"g = \nabla \mathcal{L} + \lambda \theta",
+        moments=2,
+    ),
+}
+
+
+# All of them, by the setting that chooses one.
+SCHEMES: Mapping[str, Mapping[str, Scheme]] = {
+    "model.position": POSITIONS,
+    "model.attention": ATTENTIONS,
+    "model.norm": NORMS,
+    "model.activation": ACTIVATIONS,
+    "optimizer.kind": OPTIMIZERS,
+    "optimizer.schedule": SCHEDULES,
+}
+
+
+def in_words(key: str, name: str) -> str:
+    """Return a scheme's sentence and paper, after what it is: `position rope: queries … (Su et al. 2021)`."""
+    scheme = SCHEMES[key][name]
+    kind = key.removesuffix(".kind").rpartition(".")[2]
+    return f"{kind} {name}: {scheme.sentence}" + (f" ({scheme.citation})" if scheme.citation else "")
