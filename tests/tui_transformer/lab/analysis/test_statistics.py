@@ -146,7 +146,7 @@ def test_six_variants_without_effect_get_a_false_verdict_in_at_most_a_study_in_t
         assert any(kind in ("better", "worse") for kind in verdicts) == false[i]
 
 
-@pytest.mark.parametrize("studies", [300, pytest.param(1_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("studies", [100, pytest.param(1_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("n", "size", "share"), [(3, 14, 0.90), (5, 5, 0.95)])
 def test_a_large_difference_is_called(n, size, share, studies):
     """In standard deviations of the paired difference; five idle variants beside it ask for their correction."""
