@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from engine.config import presets
+from engine.config.tasks import NextToken
 from engine.data.objectives import Batch
 from engine.model.positions import Positions
 from engine.proof import attention, memory, networks, resuming, speed
@@ -40,7 +41,7 @@ def test_a_cache_with_wrong_positions_fails_the_preset(here, monkeypatch) -> Non
 
 
 def test_an_unintended_leak_fails_the_preset(here, monkeypatch) -> None:
-    monkeypatch.setattr(networks.capabilities, "leaks", lambda config: None)
+    monkeypatch.setattr(NextToken, "leak", lambda self, config: None)
     result = networks.preset("report-encoder", here, steps=1)
     assert result.status == "failed" and "leak probe: LEAK instead of ok" in result.why
 

@@ -116,7 +116,7 @@ def test_a_swapped_shift_is_refused_before_the_first_step(tmp_path, monkeypatch)
     def swapped(self, windows, generator):
         return Batch(windows[:, 1:], windows[:, :-1], windows[:, 1:].numel())
 
-    monkeypatch.setattr(objectives.Cut, "batch", swapped)
+    monkeypatch.setattr(objectives.NextToken, "batch", swapped)
     outcome, reader = run(miniature("baseline"), tmp_path)
     assert outcome.state == "failed" and set(reader.badges) == {"LEAK"}
 

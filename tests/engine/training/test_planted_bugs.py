@@ -97,7 +97,7 @@ def _shifted_target(patch: pytest.MonkeyPatch) -> None:
     def current(self, windows, generator):
         return objectives.Batch(windows[:, :-1], windows[:, :-1], windows[:, 1:].numel())
 
-    patch.setattr(objectives.Cut, "batch", current)
+    patch.setattr(objectives.NextToken, "batch", current)
 
 
 def _norm_over(dim: int) -> Plant:

@@ -127,7 +127,7 @@ class DesignPane(Vertical):
 
     def _preview(self) -> None:
         draft = self.draft
-        if draft is None or not self.query(Preview):  # a worker may finish while the pane is being removed
+        if draft is None or not self.query("Preview Page"):  # a worker may finish while the pane is being removed
             return
         failed, measuring = self._measuring.failure(draft), self._measuring.seconds(draft)
         benchmark = self._benchmarks.known(draft) if draft.config is not None else None
