@@ -38,7 +38,7 @@ class Refusal:
 
 
 def _broken(scheme: Scheme, section: Section) -> Iterator[Refusal]:
-    """Yield the rules of a scheme that its section of a config breaks."""
+    """Yield a refusal for each rule of a scheme that its section of a config breaks."""
     reasons = ((rule.keys, rule.reason(section)) for rule in scheme.rules)
     yield from (Refusal(keys, reason) for keys, reason in reasons if reason)
 

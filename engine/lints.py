@@ -24,7 +24,7 @@ Acts = tuple[str, Callable[[RunConfig], bool], str]
 
 
 def _of_schemes(key: str) -> Iterator[Acts]:
-    """Yield the settings that act only with some of the schemes that `key` chooses from."""
+    """Yield the settings that take effect only with some of the schemes that `key` selects."""
     (section, _, choice), schemes = key.partition("."), SCHEMES[key]
     for setting in dict.fromkeys(setting for scheme in schemes.values() for setting in scheme.settings):
         names = [name for name, scheme in schemes.items() if setting in scheme.settings]

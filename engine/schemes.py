@@ -1,7 +1,7 @@
-"""The parts that networks and their training are made of, a row each: everything about a scheme but its computation.
+"""The parts of networks and their training, one row each: everything about a scheme except its computation.
 
-A row has what people read (a sentence, the paper, the formula, what a diagram says), which settings it has, which it
-rules out, and what it costs. The names are the values that a config takes. The class or function that computes a
+A row has the texts that people read (a sentence, the paper, the formula, the label in a diagram), its settings, those
+it rules out, and its cost. The names are the values that a config accepts. The class or function that computes a
 scheme is registered under the same name: `engine.model.positions`, `heads`, `layers`, `engine.training.optimizer`; a
 schedule is its row's `rate`. A second implementation, in `engine.evaluation.reference`, is its proof. No torch here.
 """
@@ -35,7 +35,7 @@ class Rule:
 class Scheme:
     sentence: str  # for people: what it does
     citation: str  # "" only for doing nothing
-    settings: tuple[str, ...] = ()  # of its section, that act only with it
+    settings: tuple[str, ...] = ()  # those of its section that take effect only with it
     rules: tuple[Rule, ...] = ()
 
 
@@ -52,7 +52,7 @@ class Position(Scheme):
     scaled: bool = True  # whether the score is divided by √Dh
     label: Words  # in a diagram, at the embedding or at the attention
     acts_on: Literal["nothing", "embeddings", "queries and keys", "scores", "content"]
-    adds: str = ""  # to the score matrix, in a refusal where there is none
+    adds: str = ""  # what it adds to the score matrix, for refusals where there is none
     learned: bool = False
     bounded: bool = False  # a vector for each place: there is none past the context
     parameters: Callable[["ModelConfig", "StackShape"], int] = lambda model, stack: 0  # of a whole stack
@@ -236,7 +236,7 @@ class Attention(Scheme):
     label: Words  # in a diagram; `{window}` and `{link_every}` are filled in
     scores: bool = True  # whether each pair of query and key has a score, to which a bias can be added
     backends: tuple[str, ...] = ("auto", "reference", "sdpa", "banded")
-    # tokens from which a layer is faster than over all keys, 0 for that itself; None: it never is
+    # tokens from which a layer is faster than full attention, 0 for full attention itself; None: never
     saves_from: Callable[["ModelConfig"], int | None]
 
 
@@ -450,7 +450,7 @@ def whole_steps(duration: int | str | None) -> int:
 
 
 def _inverse_sqrt(o: "OptimizerConfig", step: int, steps: int) -> float:
-    """The paper's, with the rate at the end of warm-up given instead of following from d_model."""
+    """The paper's schedule, but the rate at the end of warm-up is given, not derived from d_model."""
     return max(o.min_lr, o.lr * math.sqrt(max(1, whole_steps(o.warmup)) / step))
 
 
@@ -462,7 +462,7 @@ def _cosine(o: "OptimizerConfig", step: int, steps: int) -> float:
     """One half period from the end of warm-up to decay_over, by default the last step."""
     warmup, low, high = whole_steps(o.warmup), o.min_lr, o.lr
     over = steps if o.decay_over is None else whole_steps(o.decay_over)
-    if o.decay_every is not None:  # held since the last multiple, as a scheduler stepped once an epoch
+    if o.decay_every is not None:  # constant between multiples, like a scheduler stepped once per epoch
         step = (step - 1) // whole_steps(o.decay_every) * whole_steps(o.decay_every)
     done = min(max((step - warmup) / max(1, over - warmup), 0.0), 1.0)
     return low + 0.5 * (high - low) * (1.0 + math.cos(math.pi * done))
@@ -555,7 +555,7 @@ OPTIMIZERS: dict[str, Optimizer] = {
 }
 
 
-# All of them, by the setting that chooses one.
+# All schemes, by the setting that selects one.
 SCHEMES: Mapping[str, Mapping[str, Scheme]] = {
     "model.position": POSITIONS,
     "model.attention": ATTENTIONS,
@@ -567,7 +567,7 @@ SCHEMES: Mapping[str, Mapping[str, Scheme]] = {
 
 
 def in_words(key: str, name: str) -> str:
-    """Return a scheme's sentence and paper, after what it is: `position rope: queries … (Su et al. 2021)`."""
+    """Return a scheme's sentence and paper, after its kind and name: `position rope: queries … (Su et al. 2021)`."""
     scheme = SCHEMES[key][name]
     kind = key.removesuffix(".kind").rpartition(".")[2]
     return f"{kind} {name}: {scheme.sentence}" + (f" ({scheme.citation})" if scheme.citation else "")

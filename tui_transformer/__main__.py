@@ -32,7 +32,7 @@ def _open_streams() -> None:
 
 
 def _complete(group: "TyperGroup") -> None:
-    """Answer a shell that completes a line, and exit; return if this is a usual start."""
+    """Answer a shell's completion request and exit; return if this is a normal start."""
     variable = f"_{PROGRAM.replace('-', '_').upper()}_COMPLETE"
     if variable in os.environ:
         from typer.completion import shell_complete

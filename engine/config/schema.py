@@ -64,7 +64,7 @@ class RunConfig(Section):
 
     @property
     def task(self) -> TaskKind:
-        """What is predicted from what, and all that goes with it."""
+        """The description of the objective; see `engine.config.tasks`."""
         return TASKS[self.objective.kind]
 
     @property

@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 
 from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, SCHEDULES
 
-if TYPE_CHECKING:  # a name of the table; which names there are is known when the program runs
+if TYPE_CHECKING:  # a name of the table; the names are known only at run time
     PositionName: TypeAlias = str
     AttentionName: TypeAlias = str
     NormName: TypeAlias = str
@@ -209,9 +209,9 @@ class ObjectiveConfig(Section):
     """What is predicted from what; `engine.config.tasks` describes each kind.
 
     `mask_fraction` is the share of a window that `masked` predicts, and of a document that `span-corruption` in the
-    form `t5` takes out, in spans of `span_mean` tokens. Its other forms cut a document to at most `cut_fraction` of
-    the context, and take out one span: `span_fraction` of what is left on average, or half of that in `cs224n-half`.
-    `label_smoothing` spreads that share of each target evenly over all tokens that may follow, the target among them
+    form `t5` removes, in spans of `span_mean` tokens. Its other forms cut a document to at most `cut_fraction` of
+    the context, and remove one span: `span_fraction` of what is left on average, or half of that in `cs224n-half`.
+    `label_smoothing` spreads that share of each target evenly over all tokens that may follow, including the target
     (Szegedy et al. 2016, §7), in the training loss; reported losses are without it.
     """
 
@@ -235,7 +235,7 @@ class ObjectiveConfig(Section):
 
     @property
     def has_sentinels(self) -> bool:
-        """Return whether each span that `span-corruption` removes has a sentinel token of its own, as in T5."""
+        """Return whether each span that `span-corruption` removes has its own sentinel token, as in T5."""
         return self.span_form == "t5"
 
 

@@ -1,7 +1,7 @@
-"""What each objective says about itself: a class per `objective.kind`, which everything else asks (`RunConfig.task`).
+"""The objectives: one class per `objective.kind`, used everywhere else through `RunConfig.task`.
 
-What needs torch is named here and imported when it is used: `task` loads and encodes the corpus and makes batches,
-scorer and sampler of it (see `engine.training.task`); `examples` makes inputs and targets (`engine.data.objectives`).
+Classes that need torch are named here and imported on first use: `task` loads and encodes the corpus and makes its
+batches, scorer and sampler (`engine.training.task`); `examples` makes inputs and targets (`engine.data.objectives`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,42 +17,42 @@ if TYPE_CHECKING:
 
 Objection = tuple[tuple[str, ...], str]  # the keys involved, and one sentence
 
-SMALLEST_CONTEXT = 6  # for a document of four tokens and the marks around its span
+SMALLEST_CONTEXT = 6  # a document of four tokens, and the marks around its span
 # The networks that each form of span corruption is for.
 SPAN_FORMS = {"decoder": ("cs224n", "cs224n-half"), "encoder-decoder": ("t5",)}
 
 
 class TaskKind:
-    """The defaults are those of a source and a target made of a window of one text."""
+    """The base class. Its defaults suit a source and a target cut from one window of a text."""
 
     name: str
     task = "engine.training.text_task.TextTask"
     examples = "engine.data.objectives.Transcribe"
 
-    # What goes with it.
+    # What it works with.
     architectures: Sequence[str] = ("encoder-decoder",)
-    why_not: ClassVar[Mapping[str, str]] = {}  # of some other architectures; the others have no source
+    why_not: ClassVar[Mapping[str, str]] = {}  # by architecture; those missing have no source
     corpus: "Kind" = "text"
-    rows = ""  # what it trains on one by one, each as long as it is; "" if on windows of one text
-    scores: Sequence[str] = ("loss",)  # by which the best checkpoint can be chosen
-    settings: Sequence[str] = ()  # those that are about such objectives only, and those that Design shows only for them
+    rows = ""  # the examples it trains on, of any length; "" for windows of one text
+    scores: Sequence[str] = ("loss",)  # those that can select the best checkpoint
+    settings: Sequence[str] = ()  # those that only such objectives use, and those that Design shows only for them
 
     # What a prediction is.
-    unit = "character"  # that a loss averages over
+    unit = "character"  # that the loss is averaged over
     special: Sequence[str] = ()
-    continues = False  # each token of a text is predicted from all before it, and what is written continues its prompt
-    from_its_past = False  # a text is predicted from its past alone, so its entropy bounds the loss
+    continues = False  # it predicts each token of a text from all before it; generated text continues its prompt
+    from_its_past = False  # it predicts a text from its past alone, so the text's entropy bounds the loss
     fills_gaps = False  # hidden tokens are predicted in place, from both sides
 
-    # In words.
+    # In messages.
     needs = ""  # subject and verb of what corpus it needs; "" for its name
     does = "writes"
-    pipeline = "text-generation"  # as the Hugging Face hub calls it
-    prompt = "sample"  # the command that asks it
-    next_step = ("sample", "write with it")  # once it is trained: a command, and what for
-    ablated_on = "demo"  # the preset whose ablation is suggested then; "" for none
+    pipeline = "text-generation"  # its name on the Hugging Face hub
+    prompt = "sample"  # the command that prompts it
+    next_step = ("sample", "write with it")  # after training: a command, and its purpose
+    ablated_on = "demo"  # the preset whose ablation is then suggested; "" for none
 
-    # Of a miniature (see `RunConfig.miniature`).
+    # For a miniature (see `RunConfig.miniature`).
     small_context = 16
     small_corpus: tuple[str, int] = ("playlets", 20_000)
 
@@ -61,27 +61,27 @@ class TaskKind:
         return config.model.source_tokens
 
     def window_targets(self, config: "RunConfig") -> int:
-        """Return the places of one example that predict, or could predict, a token."""
+        """Return how many positions of one example predict, or could predict, a token."""
         return config.model.context_length
 
     def special_tokens(self, config: "RunConfig") -> tuple[str, ...]:
-        """Return the tokens it needs besides the text's, numbered after them."""
+        """Return the special tokens it needs; their ids follow those of the text's tokens."""
         return tuple(self.special)
 
     def uses(self, key: str, config: "RunConfig") -> bool:
-        """Return whether a setting that is about some objectives only is about this one."""
+        """Return whether this objective uses a setting that only some objectives use."""
         return key in self.settings
 
     def leak(self, config: "RunConfig") -> str | None:
-        """Return why a model of this config could read its answers off its input; None if it cannot."""
+        """Return why a model of this config could copy its answers from its input; None if it cannot."""
         return None
 
     def objections(self, config: "RunConfig") -> Iterator[Objection]:
-        """Yield why a config of this objective cannot be trained."""
+        """Yield the reasons why a config of this objective cannot be trained."""
         yield from ()
 
     def surprise_lengths(self, config: "RunConfig") -> tuple[int, int]:
-        """Return the fewest and the most tokens of a text that it makes a source and a target of."""
+        """Return the fewest and the most tokens of text that it can divide into a source and a target."""
         return 1, config.model.source_tokens
 
 
@@ -162,7 +162,7 @@ class Continuation(TaskKind):
 
 
 class Shifted(TaskKind):
-    """A founding report's mistake: the target is the source, a token further on."""
+    """A founding report's mistake: the target is the source shifted by one token."""
 
     name = "shifted"
     examples = "engine.data.objectives.Shifted"
@@ -316,12 +316,12 @@ TASKS: Mapping[str, TaskKind] = {
 
 
 def task_named(objective: object) -> TaskKind:
-    """Return the task of an unchecked `objective.kind`; of an unknown one, what most have in common."""
+    """Return the task of an unchecked `objective.kind`; for an unknown kind, the common defaults."""
     return TASKS.get(objective, TaskKind()) if isinstance(objective, str) else TaskKind()
 
 
 def named(path: str) -> Any:
-    """Return what a registry's dotted path names."""
+    """Return the object at a registry's dotted path."""
     module, _, name = path.rpartition(".")
     return getattr(import_module(module), name)
 

@@ -15,7 +15,7 @@ from engine.data.parallel.named import PAIRS
 from engine.errors import InputError, nearest, not_a_path
 
 C = TypeVar("C", bound=Corpus)
-# The last kind that takes a path reads it; a text is any file that no other kind takes.
+# The last kind that accepts a path reads it; a text is any file that no other kind accepts.
 KINDS: dict[Kind, CorpusKind[Any]] = {kind.made.kind: kind for kind in (TEXT, PAIRS, DOCUMENTS)}
 
 
@@ -53,7 +53,7 @@ def kind_of(corpus: str) -> Kind:
 
     A folder with documents.txt is documents. Any other folder, two files joined by a comma, a .tsv and any path with
     columns after a # are pairs; any other file is a text (whose lines can be read as documents too). `InputError`: no
-    corpus has that name; or anything but two columns after a #.
+    corpus has that name; or the # is not followed by two columns.
     """
     named = kind_by_name(corpus)
     if named is not None:
@@ -80,8 +80,8 @@ def portable(corpus: str, kind: Kind) -> str:
 
 
 def load_corpus(made: type[C], data: DataConfig, data_dir: Path | None = None) -> C:
-    """Return the corpus of a kind that a config names: by registered name, perhaps with a direction, looked for in
-    `data_dir` first, or by path. `InputError`: no such corpus or file, or a fault in it; names the file and the line.
+    """Load the corpus that a config names, by path or by registered name, perhaps with a direction; a named one is
+    looked for in `data_dir` first. `InputError`: no such corpus or file, or a fault in it, with its file and line.
     """
     kind = KINDS[made.kind]
     name, chosen = kind.selected(data.corpus)

@@ -29,18 +29,18 @@ class Description:
 
 @dataclass(frozen=True)
 class Characters:
-    """The distinct characters (or words, if these are tokens) counted in a corpus that had to be read."""
+    """The number of distinct characters (or words, if these are the tokens) in a corpus that was read to count them."""
 
     text: int  # for sentence pairs, those of the targets, or of both sides if they share a vocabulary
-    sources: int | None = None  # where these have a vocabulary of their own
+    sources: int | None = None  # if they have their own vocabulary
 
 
 @dataclass(frozen=True)
 class CorpusPreview:
     corpus: str  # its name or path
-    lines: Sequence[str] = ()  # its first ones; pairs, gaps and questions each with their answer
+    lines: Sequence[str] = ()  # the first ones; each pair, gap or question with its answer
     characters: Characters | None = None  # distinct ones; None if only a part was read
-    train: str = ""  # the size of the training split, in words
+    train: str = ""  # the size of the training split, as text
     train_tokens: int | None = None  # of a text; None if only a part was read
     paired: bool = False  # every second line answers the one before
     problem: str = ""  # why it cannot be read; "" if it can
@@ -52,7 +52,7 @@ class Corpus(ABC):
 
     kind: ClassVar[Kind]
     name: str  # the registered name, or the file's
-    version: str  # changes when the name means other texts
+    version: str  # changes when the texts behind the name change
     source: str  # where it came from
 
     @property
@@ -66,7 +66,7 @@ class Corpus(ABC):
 
     @abstractmethod
     def described(self, licence: str) -> Description:
-        """Return what `data show` says of it; `InputError` if it is too short."""
+        """Return what `data show` prints about it; `InputError` if it is too short."""
 
     @abstractmethod
     def preview(self, data: DataConfig, objective: str, rows: int) -> CorpusPreview:
@@ -94,7 +94,7 @@ class Corpus(ABC):
 
 
 def counted(counts: Mapping[str, int]) -> str:
-    """`train 900, validation 100`."""
+    """Return the counts as text: `train 900, validation 100`."""
     return ", ".join(f"{split} {count:,}" for split, count in counts.items())
 
 
@@ -105,7 +105,7 @@ class CorpusEntry:
     name: str
     kind: Kind  # one text, pairs of sentences, or documents and questions about them
     description: str
-    # Loads a config's corpus from its file or folder; that is None if it is generated.
+    # Loads a config's corpus from its file or folder, or from None if it is generated.
     load: Callable[["CorpusEntry", DataConfig, Any], Any]
     remotes: tuple[Remote, ...] = ()
     instead: Sequence[Sequence[str]] = ()
@@ -125,12 +125,12 @@ class CorpusEntry:
 
     @property
     def by_hand(self) -> bool:
-        """Some file has no fixed address: `data fetch` takes them from a mirror folder only."""
+        """Whether a file has no fixed address: `data fetch` then takes it from a mirror folder only."""
         return not all(remote.url for remote in self.remotes)
 
     def found(self, folders: Sequence[Path], enough: Callable[[Iterable[bool]], bool] = all) -> Path | None:
-        """Return its file, or the folder of its files, in the first data folder that has all of them. `any` is enough
-        for a loader, which then says what is missing of the others that do as well.
+        """Return its file, or the folder of its files, in the first data folder that has all of them, or
+        `enough` of those in `instead`. With `any`, the loader reports what is missing of these.
         """
         for folder in folders:
             files = [folder / remote.file for remote in self.remotes]
@@ -171,12 +171,12 @@ class CorpusKind(Generic[C]):
     noun: str
     known: str  # what introduces the list of names
     path: str  # what may be given instead of a name
-    yours: str  # the files that may be
+    yours: str  # the user's own files that may be given
     signs: str  # characters that tell a path from a name
     meanwhile: str  # what works before a download
-    takes: Callable[[str], bool]  # whether a path is read as this kind; a later kind of the table is asked first
+    takes: Callable[[str], bool]  # whether a path is read as this kind; later kinds in the table are asked first
     load_path: Callable[[DataConfig], C]
-    # Loaders by registered name; the files of any other name are read as one's own would be.
+    # Loaders by registered name; other named corpora are read like a user's own files.
     named: Mapping[str, Callable[[CorpusEntry, DataConfig, Any], C]]
     # Vocabularies known without loading, by registered name; see `CorpusEntry`.
     vocabularies: Mapping[str, Callable[[DataConfig], Mapping[str, tuple[int, bool]]]] = field(default_factory=dict)

@@ -76,16 +76,16 @@ class Scorer:
 
     @property
     def work(self) -> str:
-        """What is done for a record, while one waits for it."""
+        """What is being done while a record is computed, in words."""
         return "scoring the split"
 
     @property
     def per(self) -> str:
-        """What the loss is averaged over, and how it was taken."""
+        """The unit that the loss is averaged over, and how it was measured."""
         return self.config.task.unit
 
     def floor(self) -> dict[str, Any]:
-        """Return the floors that a record's `excess` is above, as data.json has them."""
+        """Return the floors that a record's `excess` is measured from, in the format of data.json."""
         return {}
 
     def probe_words(self, share: float, places: int) -> str:

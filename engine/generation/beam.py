@@ -160,11 +160,11 @@ def search(
     allowed: Tensor,
     between: Callable[[], None] = lambda: None,
 ) -> None:
-    """Search until no sentence has a live hypothesis left: the results are in `done` of each.
+    """Search until no sentence has a live hypothesis left; the results of each are in its `done`.
 
     `prompts` (B, T) stand before the sentences, which are of one width and not begun. `allowed`: (K,) ascending ids
-    that may be written; `between` is called before each token and may raise to stop. `InputError`: the model's answers
-    are no numbers.
+    that may be written; `between` is called before each token and may raise to stop. `InputError`: the model's outputs
+    are not numbers.
     """
     k = min(sentences[0].beam, allowed.numel())
     owners = list(range(len(sentences)))  # which sentence each row is of

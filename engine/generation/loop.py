@@ -1,7 +1,7 @@
-"""The decode loop: what a strategy chooses from a step's logits is read at the next step, over one cache.
+"""The decode loop: a strategy chooses tokens from a step's logits; the next step reads them, over one cache.
 
 Sampling, which is greedy at temperature 0, and beam search are its strategies. Filling gaps and ranking given answers
-need no loop: one pass has all their logits. Notation: B prompts, R rows, T time, V vocabulary.
+need no loop: one pass gives all their logits. Notation: B prompts, R rows, T time, V vocabulary.
 """
 
 from collections import deque
@@ -39,7 +39,7 @@ def generate(
     restarts: bool = False,
     between: Callable[[], None] = lambda: None,
 ) -> Iterator[C]:
-    """Yield what is chosen after prompts (B, T) of equal length: at most `length` steps, one token of each row a step.
+    """Yield the choices after prompts (B, T) of equal length: at most `length` steps, one token per row and step.
 
     Only the newest `context` tokens, the model's training length, count. When they are used up the text ends, or, if it
     `restarts`, its newest half is read again from position 0; rows then keep their places. `choose`: (R, V) logits →

@@ -142,7 +142,7 @@ class Cache:
     length: int = 0  # tokens read
     source: list[tuple[Tensor, Tensor]] | None = None  # each layer's keys and values of the source, if there is one
     source_at: Positions | None = None
-    read: Tensor | None = None  # (B, T) the tokens themselves, where the network reads all of them each time
+    read: Tensor | None = None  # (B, T) the tokens themselves, if the network rereads all of them each time
 
     def select(self, rows: Tensor, *, same_sources: bool = False) -> None:
         """Reorder batch rows in every layer (beam search): row i becomes the old row rows[i]. `same_sources`: its

@@ -57,12 +57,12 @@ class PositionScheme(nn.Module):
     longest: int | None = None
     """Positions that exist, for schemes with a table; None means no limit."""
     shared = True
-    """Whether all layers of a stack have the same one."""
+    """Whether all layers of a stack share one."""
     by_distance = True
     """Whether `bias` depends on the distance alone, so that blocks of a text and steps of decoding may share it."""
 
     def fill(self) -> None:
-        """Fill what is not drawn at random, if any: a network is built without values."""
+        """Set the values that are not drawn at random, if any: a network is built without values."""
 
     def embed(self, pos: Tensor) -> Tensor | None:
         """Return the term added to the token embeddings before the first layer: (N, T) → (N, T, D)."""

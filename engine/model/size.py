@@ -125,8 +125,8 @@ def flops_per_token(model: ModelConfig, vocab_size: int, rows: int = 1) -> int:
     Counts what the kernel of a training step multiplies, 2 operations per product: all T keys of a mask (a fused kernel
     that skips the masked half does half of that), the band of a window with its padded blocks, the chunks of linear
     attention. The backward pass costs two forward passes (Kaplan et al. 2020). A target token of an encoder-decoder
-    also pays for its share of the source. Rows are as long as the context; what positions need once (Transformer-XL
-    projects its distances) all `rows` of a batch share.
+    also pays for its share of the source. Rows are as long as the context; all `rows` of a batch share
+    what positions need once (Transformer-XL projects its distances).
     """
     d, kv, target, position = model.d_model, model.kv_width, model.context_length, POSITIONS[model.position]
     once, products = 0.0, float((model.vocab_size or vocab_size) * d * target)
@@ -140,7 +140,7 @@ def flops_per_token(model: ModelConfig, vocab_size: int, rows: int = 1) -> int:
         if stack.over_source:
             across = length * (2 * d * d + 2 * model.source_tokens * d) + model.source_tokens * d * 2 * kv
         products += stack.layers * (length * linear + mixing + across)
-    # What is computed once is of numbers that need no gradient, such as a sinusoid: one forward pass is saved.
+    # The inputs of what is computed once need no gradient (they are sinusoids, say): one forward pass is saved.
     return round((3 * 2 * products + 2 * 2 * once / rows) / target)
 
 

@@ -78,16 +78,16 @@ class Stack(nn.Module):
         return [part.new_state(capacity) for part in attentions if isinstance(part, SelfAttention)]
 
     def keys_and_values(self, hidden: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Each layer's keys and values (B, H, S, Dh) of an encoder's output (B, S, D); none in a stack without one."""
+        """Return each layer's keys and values (B, H, S, Dh) of an encoded source (B, S, D); [] if it reads none."""
         parts = [layer.cross_attention for layer in self.layers if isinstance(layer, Layer)]
         return [part.keys_and_values(hidden) for part in parts if part is not None]
 
 
 class Network(nn.Module, ABC):
-    """What every network says about itself, and how it is asked: nothing outside needs to know its class."""
+    """The interface of every network: nothing outside needs to know its class."""
 
     reads_source = False  # `forward` takes a source (B, S) before the text
-    has_cache = True  # a text can be read in parts; else all of it is read again for each new token
+    has_cache = True  # a text can be read in parts; otherwise all of it is reread for each new token
     config: ModelConfig
     vocab_size: int
     token_embedding: nn.Embedding
@@ -99,12 +99,12 @@ class Network(nn.Module, ABC):
         """The stacks in the order they run; the last one reads the text."""
 
     def logits(self, tokens: Tensor, source: Tensor | None = None) -> Tensor:
-        """A whole text (B, T), after a source (B, S) if the network reads one → (B, T, V)."""
+        """Return logits (B, T, V) of a whole text (B, T), after a source (B, S) if the network reads one."""
         logits: Tensor = self(source, tokens) if self.reads_source else self(tokens)
         return logits
 
     def new_cache(self, capacity: int = 0, source: Tensor | None = None, source_at: Positions | None = None) -> Cache:
-        """Return the cache of texts not begun, with room for `capacity` tokens at first. A network that reads a source
+        """Return an empty cache, with room for `capacity` tokens at first. A network that reads a source
         (B, S) reads it here; its positions are −1 at padding, by default consecutive.
         """
         return Cache(self.stacks[-1].new_states(capacity))
@@ -114,7 +114,7 @@ class Network(nn.Module, ABC):
         """Return logits (B, T, V) of tokens (B, T) that follow those in the cache, which is extended in place."""
 
     def next_logits(self, tokens: Tensor, cache: Cache) -> Tensor:
-        """`decode`, only of the token after them: (B, T) → (B, V)."""
+        """Return only the logits (B, V) after the last of tokens (B, T); otherwise like `decode`."""
         return self.decode(tokens, cache)[:, -1]
 
 
@@ -156,7 +156,7 @@ class DecoderLM(LanguageModel):
 
 
 class EncoderLM(LanguageModel):
-    """A masked language model: it fills gaps seen from both sides (BERT: Devlin et al. 2019)."""
+    """A masked language model: it fills gaps from the text on both sides (BERT: Devlin et al. 2019)."""
 
     has_cache = False  # any new token may change all others
 

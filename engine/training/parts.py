@@ -1,4 +1,4 @@
-"""The parts of a run: what `assemble` builds, and the trainer and its checks take."""
+"""The parts of a run, which `assemble` builds and the trainer and its checks use."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ class RunParts:
     model: Network
     sampler: TextSampler | RowSampler
     lints: Sequence[Lint] = ()
-    origin: Origin | None = None  # of its first weights
-    said: Sequence[str] = ()  # about these
+    origin: Origin | None = None  # of its initial weights
+    said: Sequence[str] = ()  # messages about these
 
     @property
     def device(self) -> torch.device:

@@ -1,4 +1,4 @@
-"""What a task is to everyone who trains or scores it: an encoded corpus and its tokenizer. `tasks.py` makes one."""
+"""The base of all tasks, for training and scoring: an encoded corpus and its tokenizer. `tasks.py` makes one."""
 
 from abc import ABC, abstractmethod
 from functools import cached_property
@@ -27,11 +27,11 @@ class Task(ABC):
     corpus: TextCorpus | ParallelCorpus | DocumentCorpus
     tokenizer: AnyTokenizer
 
-    part: ClassVar[str] = ""  # of the corpus that it is about, in the keys of `sha256`: `part` + split
+    part: ClassVar[str] = ""  # prefix of its keys in the corpus's `sha256`: `part` + split
 
     @classmethod
     def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> Self:
-        """Load and encode the corpus of a config; raises as `read` and `of`."""
+        """Load and encode the corpus of a config; raises like `read` and `of`."""
         return cls.of(cls.read(config, data_dir), config, given)
 
     @classmethod
@@ -44,7 +44,7 @@ class Task(ABC):
     @classmethod
     @abstractmethod
     def of(cls, corpus: Any, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
-        """Encode a corpus; without a `given` tokenizer, of the run that this one starts from, it gets its own.
+        """Encode a corpus with the `given` tokenizer, of the run that this one starts from, or else with its own.
         `InputError`: too little of it for the context, or text that the given tokenizer cannot encode.
         """
 
@@ -85,10 +85,10 @@ class Task(ABC):
 
     @abstractmethod
     def _overlap_with(self, trained: Self) -> Overlap | None:
-        """Return how much of its validation split a task of its own kind trains on."""
+        """Return how much of its validation split another task of the same kind trains on."""
 
     def own_tokenizer(self) -> AnyTokenizer | None:
-        """Return the tokenizer that its corpus alone would get, if that can be told at once."""
+        """Return the tokenizer that its corpus alone would get, if that is known at once."""
         return None
 
     def scored_by(self, records: int) -> Self:

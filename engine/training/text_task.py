@@ -151,5 +151,5 @@ class TextTask(Task):
 
 
 def _every_character(corpus: TextCorpus) -> CharacterTokenizer:
-    """Return a tokenizer of every character of every split, as nanoGPT's is."""
+    """Return a tokenizer of every character of every split, as in nanoGPT."""
     return CharacterTokenizer.of(split.text for split in corpus.splits.values())

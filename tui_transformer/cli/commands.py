@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from typer._click import Command, Context
 
 F = TypeVar("F", bound=Callable[..., int])
-SHARED = ("runs_dir", "data_dir", "device", "json")  # options that are understood before a command's name too
-FOLDERS = SHARED[:2]  # of these, the ones that a command without use for them accepts: an unused folder does no harm
+SHARED = ("runs_dir", "data_dir", "device", "json")  # options that may also come before a command's name
+FOLDERS = SHARED[:2]  # those that every command accepts there: an unused folder does no harm
 MARKED = re.compile(
     r'(?P<place>\d+)(?P<hidden>, hidden=True)?\)\ndef (?P<name>\w+)\(.*?\) -> int:\n    """(?P<help>.*?)"""', re.DOTALL
 )
 
 
 def command(place: int, *, hidden: bool = False) -> Callable[[F], F]:
-    """Mark a function as the command of its name; `place` is where `--help` lists it, and its docstring its help.
+    """Mark a function as the command of that name; `place` orders the list in `--help`, and its docstring is its help.
 
-    In a file with an `app`, a group of commands, it is what the group does without one of them.
+    In a file with an `app`, a group of commands, it runs when no subcommand is given.
     """
     return lambda function: function
 
@@ -40,7 +40,7 @@ def listed() -> "dict[str, Listed]":
 
 
 def _found() -> "Iterator[tuple[int, Listed]]":
-    for file in os.scandir(os.path.dirname(__file__)):  # noqa: PTH120 - a fourth of pathlib's time
+    for file in os.scandir(os.path.dirname(__file__)):  # noqa: PTH120 - a quarter of pathlib's time
         if not file.name.endswith(".py"):
             continue
         with open(file.path, "rb") as source:  # noqa: PTH123
@@ -54,7 +54,7 @@ def _found() -> "Iterator[tuple[int, Listed]]":
 
 
 class Listed(TyperCommand):
-    """A command of which only name and help are known; `load` imports its file."""
+    """A command with only its name and help known; `load` imports its file."""
 
     def __init__(self, name: str, words: str, hidden: bool, place: tuple[str, str]) -> None:
         super().__init__(name, help=words, hidden=hidden, rich_markup_mode=None)

@@ -125,7 +125,7 @@ def _require_same(reader: RunReader, corpus: str, splits: Mapping[str, str], spl
 
 
 def _score(reader: RunReader, asked: EvaluateArgs) -> Scored:
-    """Score a split as in training, in the words that fit every task."""
+    """Score a split as in training, with the lines that suit every task."""
     config, stride = reader.config, asked.stride
     if stride is not None and not 1 <= stride <= config.window_targets:
         raise InputError(f"--stride {stride}: must be from 1 to the context of this run, {config.window_targets}")
@@ -260,4 +260,4 @@ def _score_questions(reader: RunReader, asked: EvaluateArgs) -> Scored:
     return {"step": step, **record}, words
 
 
-WAYS = {"sentences": _score_translation, "questions": _score_questions}  # of tasks that have more to say
+WAYS = {"sentences": _score_translation, "questions": _score_questions}  # of tasks that report more

@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, and what a shell completes their values with."""
+"""Options and arguments that several commands share, and the shell completion of their values."""
 
 import os
 from contextlib import suppress
@@ -18,7 +18,7 @@ def _folder(path: Path) -> Path:
     return path
 
 
-# Names that a shell completes a value with; none where they cannot be read: its line is no place for a complaint.
+# Names for shell completion; none if they cannot be read, because an error must not print into the user's line.
 
 
 def preset_names() -> list[str]:
@@ -34,7 +34,7 @@ def corpus_names() -> list[str]:
 
 
 def run_names(context: typer.Context) -> list[str]:
-    """Return the runs in the folder that the line names so far, and `last`."""
+    """Return the runs in the folder given on the line so far, and `last`."""
     from engine.runs.reader import list_runs
 
     with suppress(InputError, OSError):
@@ -44,7 +44,7 @@ def run_names(context: typer.Context) -> list[str]:
 
 
 def study_names(context: typer.Context) -> list[str]:
-    """Return the studies that were started in that folder, and those that come with this program."""
+    """Return the studies started in that folder, and the built-in ones."""
     from tui_transformer.lab.studies.study import shipped_studies, started_studies
 
     with suppress(OSError):

@@ -70,7 +70,7 @@ def answer(text: str = "", *, end: str = "\n", flush: bool = False) -> None:
 
 
 def emit(record: Mapping[str, object]) -> None:
-    import json  # `--help` does without
+    import json  # not needed for `--help`
 
     print(json.dumps(record, ensure_ascii=True), flush=True)
 

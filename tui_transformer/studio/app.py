@@ -88,7 +88,7 @@ class TopBar(Horizontal):
 @runtime_checkable
 class Pane(Protocol):
     def focus_first(self) -> None:
-        """Focus the part that is used first; at once, for the next keys are meant for it."""
+        """Focus the part that is used first, at once: the next keys are meant for it."""
 
 
 class PaneSwitcher(ContentSwitcher):

@@ -143,7 +143,7 @@ class DocumentCorpus(Corpus):
         return Description(record, lines, examples)
 
     def preview(self, data: DataConfig, kind: str, rows: int) -> CorpusPreview:
-        """Questions with answers; or documents with their second half masked, and what is missing."""
+        """Return questions with answers, or documents with their second half masked and the missing text."""
         from engine.data.tokenizers import WordTokenizer
 
         train, asked = self.documents["train"], self.questions.get("train", ())

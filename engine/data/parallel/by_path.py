@@ -64,7 +64,7 @@ def split_selector(corpus: str) -> tuple[str, tuple[str, str] | None]:
 
 
 def takes(corpus: str) -> bool:
-    """Return whether a path is of sentence pairs: a table, a folder, two files, or anything with columns."""
+    """Return whether a path names sentence pairs: a table, a folder, two files, or anything with columns."""
     base, columns = split_selector(corpus)
     there = Path(base).expanduser()
     return (

@@ -1,7 +1,7 @@
-"""Sentence pairs, and how to split it so that no sentence is in two splits.
+"""Sentence pairs, and how to split them so that no sentence is in two splits.
 
-Many corpora repeat a sentence with other translations, so a random split tests on what training has shown. So pairs
-that share a source or a target stay together, and groups are ordered by the hash of their text: neither reordering the
+Many corpora repeat a sentence with other translations, so a random split tests on training sentences. So pairs that
+share a source or a target stay together, and groups are ordered by the hash of their text: neither reordering the
 file nor appending to it moves the others.
 """
 

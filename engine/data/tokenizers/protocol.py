@@ -39,7 +39,7 @@ class AnyTokenizer(ABC):
     @property
     @abstractmethod
     def sides(self) -> "tuple[Tokenizer, Tokenizer]":
-        """The encoder's and the decoder's; one that is no pair serves both."""
+        """The encoder's and the decoder's tokenizer; the same one twice if it is not a pair."""
 
     @property
     def source(self) -> "Tokenizer":
@@ -57,7 +57,7 @@ class AnyTokenizer(ABC):
     @property
     @abstractmethod
     def vocab_size(self) -> int:
-        """Tokens of the target."""
+        """The number of tokens on the target side."""
 
     @property
     def source_vocab_size(self) -> int:
@@ -85,15 +85,15 @@ class Tokenizer(AnyTokenizer):
         """Return (n,) token ids of a text. Raises InputError: names anything without a token."""
 
     def encode_all(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
-        """Return token ids of many texts, each as `encode` gives them."""
+        """Return the token ids of each of many texts, as `encode` does."""
         return [self.encode(text) for text in texts]
 
     def parts(self, text: str) -> Iterator[NDArray[np.int32]]:
-        """Yield a text's token ids, in parts where a large one then needs little memory."""
+        """Yield a text's token ids, in parts where this saves memory for a large one."""
         yield self.encode(text).astype(np.int32)
 
     def first_unknown(self, text: str) -> int | None:
-        """Return the index of the first character without a token, from 0; None if there is none, or where tokens are
+        """Return the index of the first character without a token, from 0; None if there is none, or if tokens are
         not characters.
         """
         return None

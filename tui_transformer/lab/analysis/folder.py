@@ -23,7 +23,7 @@ class StudyVariant(Record):
     name: Text = ""
     # What is scored ("loss", or a family of probes) -> the outcome.
     expect: dict[Text, Literal["worse", "better", "same", "unknown"]] = Field({})
-    why: Text = ""  # that is expected, in one sentence
+    why: Text = ""  # why it is expected, in one sentence
 
 
 class _Study(Record):

@@ -122,7 +122,7 @@ def _map(curve: Curve, of_loss: Callable[[float], float] | None) -> Curve:
 
 
 def smoothed(curve: Curve, smoothing: Smoothing) -> Curve:
-    """A bias-corrected exponential mean, independent of how dense the points are; the same curve if not asked for."""
+    """Return a bias-corrected exponential mean, independent of the points' spacing; the same curve if it is off."""
     if not smoothing.reach or len(curve.x) <= 2:
         return curve
     span = (curve.x[-1] - curve.x[0]) * smoothing.reach or 1.0

@@ -277,7 +277,7 @@ def paint(made: Overlay, width: int, height: int) -> Canvas | None:
         points, style = list(zip(s.curve.x, s.curve.y, s.apart, strict=False)), f"run{s.slot}"
         told += [Mark(x, y, "●" if apart else "○", style, on=style) for x, y, apart in points[::every]]
     letters = []
-    for i, s in enumerate(strokes):  # further along for each line, so that letters do not meet
+    for i, s in enumerate(strokes):  # further along for each line, so that letters do not overlap
         path, style = list(zip(s.curve.x, s.curve.y, strict=True)), f"run{s.slot}"
         at = min(len(path) - 1, round((i + 1) / (len(strokes) + 1) * (len(path) - 1) + 0.25 * len(path)))
         letters += [Mark(*path[at], LETTERS[s.slot], style, on=style)] if path else []

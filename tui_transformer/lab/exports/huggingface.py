@@ -97,7 +97,7 @@ def _scores(run: ExportedRun, which: str, step: int) -> Iterator[str]:
         rows.append(f"| {text(name)} | {share:.1%}{'' if places is None else f' of {places:,} places'} |")
     yield "\n".join(rows)
 
-    # What the scores were measured on; meaningless without.
+    # What the scores were measured on: they mean nothing without it.
     tokens = run.data.splits.get("validation", {}).get("tokens")
     size = "" if tokens is None else f" \\({tokens:,} tokens\\)"
     how = f"Taken over the whole validation split{size} of {text(run.data.corpus)}, without smoothing"

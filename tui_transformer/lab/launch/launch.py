@@ -49,7 +49,7 @@ def enqueue(
     from engine.data.catalogue import portable
 
     capabilities.require(config, f"preset '{config.preset}'" if config.preset else "config")
-    corpus = portable(config.data.corpus, config.task.corpus)  # it may be begun from another folder
+    corpus = portable(config.data.corpus, config.task.corpus)  # it may be started from another folder
     if corpus != config.data.corpus:
         config = capabilities.with_value(config, "data.corpus", corpus)
     if config.train.init_from is not None:
@@ -80,7 +80,7 @@ def spawn(verb: str, run: Path, *options: str, device: str, data_dir: Path | Non
 
 
 def started(verb: str, reader: RunReader, *, device: str, data_dir: Path | None) -> "subprocess.Popen[bytes]":
-    """Spawn the process that begins or resumes a run, and wait until it trains it. Raises InputError if it does not."""
+    """Spawn the process that begins or resumes a run, and wait until training starts; `InputError` if it does not."""
     before = reader.status.attempt if verb == "resume" else 0
     try:
         process = spawn(verb, reader.path, device=device, data_dir=data_dir)

@@ -127,7 +127,7 @@ class DocumentWriter(Writer):
 
     @abstractmethod
     def _prompt(self, text: str) -> "Prompt":
-        """Return the prompt that the model was trained with; raise InputError if the text is none."""
+        """Return the prompt that the model was trained with; raise InputError if the text cannot be one."""
 
     def _answer(self, written: str, prompt: "Prompt") -> "Tokens":
         import numpy as np

@@ -11,7 +11,7 @@ from tui_transformer.lab.play.text_writer import MaskedWriter, TextWriter
 from tui_transformer.lab.play.translation_writer import TranslationWriter
 from tui_transformer.lab.play.writer import Writer
 
-# Of the objectives that are played with in another way than `TextWriter`'s.
+# The writers of objectives that `TextWriter` does not fit.
 WRITERS: Mapping[str, type[Writer]] = {
     "masked": MaskedWriter,
     "translation": TranslationWriter,

@@ -111,7 +111,7 @@ class ReportContext:
         return self.language.joined(map(self.name, standings))
 
     def heads(self, *keys: str) -> tuple[str, ...]:
-        """Return a table's heads; a measure that has no phrase for it is headed by its name."""
+        """Return a table's headings; a measure without a phrase is headed by its name."""
         phrases, word = self.language.phrases, self.language.word
         return tuple(self.say(f"head.{key}") if f"head.{key}" in phrases else word(MEASURE[key].name) for key in keys)
 

@@ -36,7 +36,7 @@ def formulas(variants: list[tuple[str, ModelConfig]], config: RunConfig, languag
 
 
 def _of_model(m: ModelConfig, language: Language) -> Iterator[tuple[str, Formula]]:
-    """One model's formulas by kind."""
+    """Yield one model's formulas, each after its kind."""
     code = language.code
     attention, position, norm = ATTENTIONS[m.attention], POSITIONS[m.position], NORMS[m.norm]
     # A head's output, with the pre-softmax score of query i with key j if there is one.

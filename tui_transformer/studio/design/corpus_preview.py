@@ -38,7 +38,7 @@ def preview_corpus(config: RunConfig, data_dir: Path | None) -> CorpusPreview:
 
 
 def _of_large(corpus: str, kind: str, data_dir: Path | None) -> CorpusPreview | None:
-    """Return what is shown of a corpus too large to be read at once; None of others."""
+    """Return the preview of a corpus too large to be read at once; None for other corpora."""
     if kind == "text" and kind_by_name(corpus) is None:
         path = Path(corpus).expanduser()
         if path.is_file() and path.stat().st_size > LARGEST:

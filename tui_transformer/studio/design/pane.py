@@ -38,7 +38,7 @@ from tui_transformer.studio.shared.palette import Palette
 
 BROAD = 150  # columns
 FILE = "FILE"  # a corpus requested by path
-FILES = {"pairs": "sentence pairs of yours …"}  # of the others: a text file
+FILES = {"pairs": "sentence pairs of yours …"}  # for other kinds: a text file
 OF_DOCUMENTS = "A text, each line a document, or a folder with documents.txt, train.tsv and validation.tsv (questions)."
 OF_PAIRS = "A table, two files with a comma between them, or a folder with train.en, train.de and so on."
 

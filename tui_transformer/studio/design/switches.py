@@ -114,7 +114,7 @@ def _ratio(config: RunConfig) -> str:
 
 
 def _about(key: str) -> Callable[[RunConfig], bool]:
-    """Return when a setting is shown that is about some objectives only."""
+    """Return the condition for showing a setting that only some objectives use."""
     return lambda config: config.task.uses(key, config)
 
 
@@ -217,7 +217,7 @@ class Switches(OptionList):
             self.set_options(Option("", id=name, disabled=name.startswith("#")) for name in ids)
             self.highlighted = ids.index(at.key) if at is not None and at.key in ids else 1
         self.redraw()
-        if self.current is not None and self.current.key in SCHEMES:  # the sentence is that of the value
+        if self.current is not None and self.current.key in SCHEMES:  # the sentence describes the value
             self._say()
 
     def redraw(self) -> None:

@@ -24,19 +24,19 @@ FAR = 9999  # columns: to the end
 STYLES = (
     *("axis", "title", "focused", "cursor", "dim"),
     *("train", "raw", "validation", "floor", "past", "best", "zero"),
-    *(f"{kind}{i}" for kind in ("run", "raw", "band") for i in range(len(LETTERS))),  # of one of several runs
+    *(f"{kind}{i}" for kind in ("run", "raw", "band") for i in range(len(LETTERS))),  # for one of several runs
 )
 LEAST = 5  # rows
 
 
 class Drawing(Protocol):
     def canvas(self, width: int, height: int) -> Canvas | None:
-        """Draw the lines in so many columns and rows; None if there is nothing to draw."""
+        """Draw the lines in `width` columns and `height` rows; return None if there is nothing to draw."""
 
     def title(self, width: int, style: str) -> list[Cell]: ...
 
     def values(self, width: int, x: float | None) -> list[Cell]:
-        """The last line: the values at the cursor, or at the lines' ends."""
+        """Return the last line: the values at the cursor, or at the lines' ends."""
         ...
 
 
@@ -74,7 +74,7 @@ class Chart(Widget, can_focus=True):
         self._x: float | None = None  # of the cursor
 
     def show(self, drawing: Drawing | None, waiting: str = "") -> None:
-        """Show a drawing; while there is nothing to draw, the words `waiting`."""
+        """Show a drawing, or the text `waiting` while there is nothing to draw."""
         self._drawing, self._waiting, self._drawn = drawing, waiting, ()
         self.refresh()
 

@@ -43,7 +43,7 @@ class LineList(ScrollView, can_focus=True):
         """A run was clicked twice."""
 
     def __init__(self, line: Callable[[int, int], list[tuple[str, str]]], *, id: str) -> None:
-        """`line` takes a line's number and its columns, and returns its parts from the left: text and style's name."""
+        """`line` takes a line's number and width, and returns its parts from the left: text and style name."""
         super().__init__(id=id)
         self._line = line
         self.paths: list[Path] = []  # of the runs, by line

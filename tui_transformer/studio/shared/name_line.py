@@ -8,7 +8,7 @@ from textual.message import Message
 from textual.visual import VisualType
 from textual.widget import Widget
 
-Places = list[tuple[int, int, str]]  # columns from and to, and the name that is there
+Places = list[tuple[int, int, str]]  # first column, the column after the last, and the name
 
 
 def name_at(event: MouseEvent, widget: Widget, places: Places) -> str | None:
@@ -17,7 +17,7 @@ def name_at(event: MouseEvent, widget: Widget, places: Places) -> str | None:
 
 
 class NameLine(Widget):
-    """Shows what `written` returns for a width; `refresh` asks it again."""
+    """Shows what `written` returns for a width; `refresh` calls it again."""
 
     @dataclass
     class Chosen(Message):

@@ -16,7 +16,7 @@ TRAIN_LOSS = "t"  # precedes a loss other than validation
 
 
 def run_line(row: RunRow, width: int) -> list[tuple[str, str]]:
-    """Return the parts of a run's line, text and style, for at most so many columns."""
+    """Return the parts of a run's line, text and style, in at most `width` columns."""
     state = STATES.get(row.state, UNKNOWN)
     worst = badge(row.badges[0]) if row.badges else None
     wrong, alarm = ("", "") if worst is None else (clean_line(worst.word), worst.severity)

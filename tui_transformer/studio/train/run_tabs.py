@@ -95,7 +95,7 @@ class RunTabs(Vertical):
 
     @property
     def _wrong(self) -> int:
-        """How many checks found something."""
+        """The number of checks that found something."""
         return sum(not finding.fine for finding in self._view.findings) if self._view is not None else 0
 
     def _names(self, width: int) -> tuple[Content, Places]:
