@@ -9,16 +9,10 @@ from typing import Any
 
 from engine.config.schema import RunConfig
 from engine.config.sections import Section
-from engine.data.catalogue import CORPORA, kind_by_name, names_of
-from engine.data.corpus import Kind
+from engine.data.catalogue import CORPORA, KINDS, kind_by_name, names_of
 from engine.errors import InputError
 from engine.model.visibility import self_attention
 from engine.schemes import ATTENTIONS, NORMS, POSITIONS, SCHEDULES, Scheme
-
-# A preset that can train on any corpus of a kind.
-ANY: dict[Kind, str] = {"text": "demo", "pairs": "multi30k"}
-IS_A: dict[Kind, str] = {"text": "one text", "pairs": "sentence pairs", "documents": "documents with questions"}
-
 
 # Derived defaults, by the setting they follow.
 FOLLOWERS = {
@@ -158,14 +152,14 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
     yield from _broken(SCHEDULES[c.optimizer.schedule], c.optimizer)
     corpus, found, wanted = c.data.corpus, kind_by_name(c.data.corpus), task.corpus
     if found is not None and found != wanted:
-        entry, told = CORPORA.get(corpus), f"{ANY[found]} --corpus {corpus[:80]}" if found in ANY else ""
-        preset = (entry and entry.preset) or told
+        entry, able = CORPORA.get(corpus), KINDS[found].preset
+        preset = (entry and entry.preset) or (able and f"{able} --corpus {corpus[:80]}")
         instead = f"; --preset {preset} trains on it" if preset else ""
         needed = task.needs or f"'{kind}' needs"
         yield Refusal(
             ("data.corpus", "objective.kind"),
-            f"'{corpus[:80]}' is {IS_A[found]}, and {needed} {IS_A[wanted]}, such as {names_of(wanted)[0]} or files of "
-            f"yours{instead}",
+            f"'{corpus[:80]}' is {KINDS[found].is_a}, and {needed} {KINDS[wanted].is_a}, such as "
+            f"{names_of(wanted)[0]} or files of yours{instead}",
         )
 
 

@@ -60,7 +60,7 @@ class Position(Scheme):
     # computed once has no gradient on one side.
     products: Callable[["ModelConfig", "Kernel"], int] = lambda model, kernel: 0
     products_once: Callable[["ModelConfig", "Kernel"], int] = lambda model, kernel: 0
-    kept_a_score: float = 0.0  # numbers kept for the backward pass for each query and key, whatever the heads
+    kept_a_score: float = 0.0  # numbers kept for the backward pass for each query and key, however many heads there are
 
     @property
     def rotates(self) -> bool:
@@ -95,7 +95,7 @@ def _distances(kernel: "Kernel") -> int:
 
 POSITIONS: dict[str, Position] = {
     "none": Position(
-        sentence="nothing is added; a causal decoder still infers order from its mask",
+        sentence="no position information is added; a causal decoder can still infer order from its mask",
         citation="Kazemnejad et al. 2023",
         title=NO_WORDS,
         formula=lambda m: "",
@@ -165,7 +165,7 @@ POSITIONS: dict[str, Position] = {
         kept_a_score=2.5,  # the table row of each score, 8 bytes each
     ),
     "alibi": Position(
-        sentence="a penalty on the score that grows with the distance, at a pace of each head's own",
+        sentence="a penalty on the score that grows with the distance, at a different rate for each head",
         citation="Press et al. 2022",
         title={
             "en": "Positions: a penalty that grows with the distance (ALiBi)",
@@ -177,7 +177,7 @@ POSITIONS: dict[str, Position] = {
         adds="ALiBi",
     ),
     "t5": Position(
-        sentence="a learned number for each head and bucket of distances, wider the farther, added to the score",
+        sentence="a learned number for each head and bucket of distances (wider farther away), added to the score",
         citation="Raffel et al. 2020",
         title={
             "en": "Positions: a learned bias for each head and bucket of distances",
@@ -288,7 +288,7 @@ ATTENTIONS: dict[str, Attention] = {
         saves_from=lambda m: max(1, QUICKER * (m.window - 1)),
     ),
     "sparse": Attention(
-        sentence="each query sees a window and besides it every so many-th key",
+        sentence="each query sees a window, and every n-th key outside it",
         citation="Child et al. 2019",
         title=ATTENTION_TITLE,
         formula=_softmax,
@@ -496,7 +496,7 @@ SCHEDULES: dict[str, Schedule] = {
         ),
     ),
     "cosine": Schedule(
-        sentence="the learning rate falls along half a cosine to its least value at the end",
+        sentence="the learning rate falls along half a cosine to its minimum at the end",
         citation="Loshchilov and Hutter 2017",
         formula=r"\eta_t = \eta_{\min} + \frac{\eta_0 - \eta_{\min}}{2} "
         r"\left(1 + \cos\left(\pi \, \frac{t - w}{T - w}\right)\right)",
@@ -512,7 +512,7 @@ SCHEDULES: dict[str, Schedule] = {
         settings=("decay_factor",),
     ),
     "inverse-sqrt": Schedule(
-        sentence="the learning rate falls with one over the square root of the step",
+        sentence="the learning rate falls with the inverse square root of the step",
         citation=VASWANI,
         formula=r"\eta_t = \eta_0 \sqrt{w / t}",
         rate=_inverse_sqrt,
@@ -546,7 +546,7 @@ OPTIMIZERS: dict[str, Optimizer] = {
         moments=2,
     ),
     "adam": Optimizer(
-        sentence="steps of about equal size in every weight, by the gradient's two moments; weight decay is part of it",
+        sentence="steps of about equal size for every weight, from the gradient's two moments, weight decay included",
         citation="Kingma and Ba 2015",
         formula=r"\theta \leftarrow \theta - \eta_t \, \frac{\hat{m}}{\sqrt{\hat{v}} + \varepsilon}, \qquad "
         r"g = \nabla \mathcal{L} + \lambda \theta",

@@ -177,6 +177,8 @@ def load_path(data: DataConfig) -> TextCorpus:
 TEXT = CorpusKind(
     TextCorpus,
     noun="corpus",
+    is_a="one text",
+    preset="demo",
     known="built in and known",
     path="the path of a text",
     yours="any UTF-8 text file",

@@ -157,7 +157,7 @@ class CorpusEntry:
 
 
 def resolved_if_there(corpus: str) -> str:
-    return str(Path(corpus).resolve()) if Path(corpus).exists() else corpus
+    return str(Path(corpus).expanduser().resolve()) if is_there(corpus) else corpus
 
 
 C = TypeVar("C", bound=Corpus)
@@ -169,6 +169,7 @@ class CorpusKind(Generic[C]):
 
     made: type[C]
     noun: str
+    is_a: str  # what a corpus of this kind is, in a refusal
     known: str  # what introduces the list of names
     path: str  # what may be given instead of a name
     yours: str  # the user's own files that may be given
@@ -182,6 +183,7 @@ class CorpusKind(Generic[C]):
     vocabularies: Mapping[str, Callable[[DataConfig], Mapping[str, tuple[int, bool]]]] = field(default_factory=dict)
     # Splits `NAME#de,en` into a name or path and what is chosen from it.
     selected: Callable[[str], tuple[str, tuple[str, str] | None]] = lambda corpus: (corpus, None)
+    preset: str = ""  # a preset that can train on any corpus of this kind
     portable: Callable[[str], str] = resolved_if_there  # makes a path mean the same from any folder
 
 

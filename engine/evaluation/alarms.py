@@ -69,7 +69,7 @@ def implausible(
     """Return whether a validation loss is below what is possible or was ever reached; None if no bound is known.
 
     A text without a known bound may really be that easy: its loss is suspicious, not implausible. The bounds are those
-    of predicting a text from its past: not from both sides, from a given source, or after being told. `leak_free`:
+    of predicting a text from its past: not from both sides, and not from a given source. `leak_free`:
     whether the leak probe has passed.
     """
     if not task.from_its_past or record.loss is None:

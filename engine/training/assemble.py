@@ -13,6 +13,7 @@ import torch
 from engine import capabilities
 from engine.command_line import command_line
 from engine.config.schema import RunConfig
+from engine.data.catalogue import portable
 from engine.errors import InputError
 from engine.evaluation.alarms import overlapping
 from engine.lints import Lint, lint
@@ -181,7 +182,7 @@ def _load(config: RunConfig, runs_dir: Path, data_dir: Path | None, device: str,
     control.heed()
     config = task.resolved(config, named, default_threads())
     # The run's own config must find its files from anywhere.
-    config = capabilities.with_value(config, "data.corpus", task.portable_corpus(config))
+    config = capabilities.with_value(config, "data.corpus", portable(config.data.corpus, config.task.corpus))
     if source is not None:
         config = capabilities.with_value(config, INIT_FROM, source.portable)
     lints = [*lint(config, task.train_tokens, task.validation_tokens), *task.lints(config), *_crowded(config, where)]

@@ -12,7 +12,7 @@ import torch
 from engine.config.schema import Rows, RunConfig
 from engine.config.sections import SHORTEST_DOCUMENT
 from engine.config.toml import resolved
-from engine.data.catalogue import CORPORA, load_corpus
+from engine.data.catalogue import load_corpus
 from engine.data.documents.corpus import DocumentCorpus, Recall
 from engine.data.loader import mask_generator
 from engine.data.objectives import IGNORED, Batch, QuestionAnswer, SpanCorruption, span_corruption
@@ -63,9 +63,6 @@ class _DocumentTask(Task):
         except InputError as error:
             raise InputError(f"corpus {corpus.name}: for a run that starts from another one, {error}") from None
         return given.target
-
-    def portable_corpus(self, config: RunConfig) -> str:
-        return config.data.corpus if config.data.corpus in CORPORA else self.corpus.source
 
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         steps = self.batches(config, torch.device("cpu")).steps_per_epoch

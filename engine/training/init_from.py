@@ -233,7 +233,7 @@ def _token_rows(
     """Rows of the tokens that both have, by parameter: the text's are numbered alike, special ones go by name."""
     rows = {}
     sizes = dict.fromkeys(TOKEN_ROWS, tokenizer.vocab_size)
-    if tokenizer.is_pair:  # else a source's rows are numbers below a limit
+    if tokenizer.is_pair:  # otherwise a source's ids are the text's, modulo a limit
         sizes[SOURCE_ROWS] = tokenizer.source_vocab_size
     for name, text in sizes.items():
         here, there = ({token: text + i for i, token in enumerate(c.special_tokens)} for c in (config, before))

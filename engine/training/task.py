@@ -96,10 +96,6 @@ class Task(ABC):
         return self
 
     @abstractmethod
-    def portable_corpus(self, config: RunConfig) -> str:
-        """Return a `data.corpus` that means the same from any folder: a registered name or an absolute path."""
-
-    @abstractmethod
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         """Return the config with vocabulary, threads and durations filled in; raise `InputError` if they do not fit."""
 

@@ -78,9 +78,6 @@ class TextTask(Task):
     def scored_by(self, records: int) -> Self:
         return replace(self, records=records)
 
-    def portable_corpus(self, config: RunConfig) -> str:
-        return config.data.corpus if config.data.corpus in CORPORA else self.corpus.source
-
     @property
     def train_tokens(self) -> int:
         return self.tokens["train"].numel()

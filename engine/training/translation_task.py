@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from engine.config.schema import Rows, RunConfig
 from engine.config.toml import resolved
-from engine.data.catalogue import CORPORA, load_corpus
+from engine.data.catalogue import load_corpus
 from engine.data.objectives import make_objective
 from engine.data.overlap import Overlap, pair_overlap
-from engine.data.parallel.by_path import absolute, split_selector
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.rows import EncodedPairs, PairBatches
 from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, PairTokenizer, bpe_of, described
@@ -26,6 +25,7 @@ from engine.generation.samples import RowSampler, translation_sampler
 from engine.generation.translation import both_specials
 from engine.lints import Lint
 from engine.runs.records import DataFacts, Example, ProbeFacts
+from engine.schemes import POSITIONS
 from engine.training.task import Task, require_known, require_vocabulary
 
 SHOWN = 5  # held-out sentences among the examples
@@ -54,10 +54,6 @@ class TranslationTask(Task):
         for name in ("validation", *task._probes()):
             task._require_positions(config, name)
         return task
-
-    def portable_corpus(self, config: RunConfig) -> str:
-        corpus = config.data.corpus
-        return corpus if split_selector(corpus)[0] in CORPORA else absolute(corpus)
 
     @cached_property
     def train_tokens(self) -> int:
@@ -158,7 +154,7 @@ class TranslationTask(Task):
         model, lengths = config.model, self.encoded[split].lengths
         room = np.array([model.source_tokens, model.context_length])
         over = int((lengths > room).any(1).sum())
-        if model.position != "learned" or not over:
+        if not POSITIONS[model.position].bounded or not over:
             return
         source, target = (int(longest) for longest in lengths.max(0))
         needed = max(source, target) if model.source_length is None else target

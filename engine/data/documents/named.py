@@ -155,6 +155,7 @@ def _about(question: Question, in_order: Sequence[str]) -> Sequence[str]:
 DOCUMENTS = CorpusKind(
     DocumentCorpus,
     noun="corpus of documents",
+    is_a="documents with questions",
     known="known",
     path="the path of a text file or a folder",
     yours="a folder with documents.txt",

@@ -78,6 +78,8 @@ def _bytes(place: Path, name: str, archive: str) -> tuple[bytes, str]:
 PAIRS = CorpusKind(
     ParallelCorpus,
     noun="parallel corpus",
+    is_a="sentence pairs",
+    preset="multi30k",
     known="known",
     path="the path of a TSV file or a.en,b.de",
     yours="pairs.tsv, text.en,text.de or a folder of sentence pairs",

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from engine.config.schema import RunConfig
+from engine.data.catalogue import portable
 from engine.data.documents import corpus as corpora
 from engine.data.objectives import IGNORED, make_objective
 from engine.errors import InputError
@@ -254,7 +255,7 @@ def test_documents_alone_have_no_questions(tmp_path) -> None:
     with pytest.raises(InputError, match="no train questions with answers"):
         make_task(RunConfig.model_validate({"objective": {"kind": "question-answer"}, "data": here}), None)
     spans = RunConfig.model_validate({"objective": {"kind": "span-corruption"}, "data": here})
-    assert make_task(spans, None).portable_corpus(spans) == str(tmp_path / "mine.txt")
+    assert portable(spans.data.corpus, spans.task.corpus) == make_task(spans, None).corpus.source
 
 
 def test_a_folder_of_ones_own_is_trained_on(tmp_path) -> None:
