@@ -97,13 +97,21 @@ class Sinusoidal(PositionScheme):
         return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(-2)
 
 
+def make_embedding(rows: int, columns: int) -> nn.Embedding:
+    """Return a table (rows, columns) that `initialise` will fill.
+
+    torch's own first values, drawn for a network without storage, import its compiler, which takes more than a second.
+    """
+    return nn.Embedding.from_pretrained(torch.empty(rows, columns), freeze=False)
+
+
 class Learned(PositionScheme):
     """One learned vector per position (Gehring et al. 2017; GPT). Nothing exists past `longest`."""
 
     def __init__(self, longest: int, d_model: int) -> None:
         super().__init__()
         self.longest = longest
-        self.table = nn.Embedding(longest, d_model)
+        self.table = make_embedding(longest, d_model)
 
     def embed(self, pos: Tensor) -> Tensor:
         """An empty slot (−1) takes row 0, which is never seen."""
@@ -154,7 +162,7 @@ class Relative(PositionScheme):
     def __init__(self, n_heads: int, max_distance: int) -> None:
         super().__init__()
         self.max_distance = max_distance
-        self.table = nn.Embedding(2 * max_distance + 1, n_heads)
+        self.table = make_embedding(2 * max_distance + 1, n_heads)
 
     def bias(self, q_pos: Tensor, k_pos: Tensor) -> Tensor:
         far = self.max_distance
@@ -203,7 +211,7 @@ class T5(PositionScheme):
     def __init__(self, n_heads: int, n_buckets: int, max_distance: int, *, causal: bool) -> None:
         super().__init__()
         self.n_buckets, self.max_distance, self.causal = n_buckets, max_distance, causal
-        self.table = nn.Embedding(n_buckets, n_heads)
+        self.table = make_embedding(n_buckets, n_heads)
 
     def bucket(self, distance: Tensor) -> Tensor:
         n_buckets, back = self.n_buckets, -distance

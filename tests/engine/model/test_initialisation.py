@@ -1,4 +1,6 @@
 import math
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -61,3 +63,15 @@ def test_tied_embeddings_are_one_parameter(tiny) -> None:
 def test_a_vocabulary_smaller_than_the_tokenizers_is_refused(tiny) -> None:
     with pytest.raises(ValueError, match="smaller"):
         build_model(tiny("model.vocab_size=10").model, VOCAB, 1)
+
+
+def test_building_a_network_does_not_import_the_compiler() -> None:
+    code = """
+import sys
+from engine.config.sections import ModelConfig
+from engine.model.transformer import build_model
+for position in ("learned", "relative", "t5"):
+    build_model(ModelConfig(position=position), 10, 1)
+sys.exit("torch._dynamo" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
