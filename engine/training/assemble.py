@@ -33,7 +33,7 @@ from engine.training.devices import busy_share, default_threads, environment, re
 from engine.training.init_from import InitFrom
 from engine.training.numerics import chosen_precision, compiles
 from engine.training.parts import RunParts
-from engine.training.tasks import make_task, task_of_run
+from engine.training.task import make_task, task_of_run
 from engine.training.trainer import Trainer
 
 HANDOVER_WAIT = 60.0  # seconds to wait for the process that hands a run over
@@ -149,8 +149,10 @@ def resume(
         task = task_of_run(reader, data_dir)
         control.heed()
         recorded = reader.data
-        if recorded.sha256 != task.sha256 or recorded.tokenizer_sha256 != task.tokenizer.sha256:
-            raise InputError(f"corpus {task.name}: not the text that run '{reader.name}' began with; put it back")
+        if recorded.sha256 != task.corpus.sha256 or recorded.tokenizer_sha256 != task.tokenizer.sha256:
+            raise InputError(
+                f"corpus {task.corpus.name}: not the text that run '{reader.name}' began with; put it back"
+            )
         config = _as_begun(config, reader, where)
         model = built(config, config.needed_tokens(task.vocab_size), where)
         facts = task.facts(config) if recorded.unigram is None else recorded

@@ -1,9 +1,9 @@
 """Tasks on documents: recall masked parts, or answer questions about them."""
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +12,6 @@ import torch
 from engine.config.schema import Rows, RunConfig
 from engine.config.sections import SHORTEST_DOCUMENT
 from engine.config.toml import resolved
-from engine.data.catalogue import load_corpus
 from engine.data.documents.corpus import DocumentCorpus, Recall
 from engine.data.loader import mask_generator
 from engine.data.objectives import IGNORED, Batch, QuestionAnswer, SpanCorruption, span_corruption
@@ -39,10 +38,7 @@ class _DocumentTask(Task):
 
     corpus: DocumentCorpus
     tokenizer: Tokenizer
-
-    @classmethod
-    def read(cls, config: RunConfig, data_dir: Path | None) -> DocumentCorpus:
-        return load_corpus(DocumentCorpus, config.data, data_dir)
+    reads = DocumentCorpus
 
     @staticmethod
     def tokenizer_for(corpus: DocumentCorpus, config: RunConfig, given: AnyTokenizer | None) -> Tokenizer:
@@ -69,8 +65,9 @@ class _DocumentTask(Task):
         needed, tokens = require_vocabulary(config, self.vocab_size, self.tokenizer.kind), self.train_tokens
         return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=tokens, rows=Rows(steps))
 
+    @abstractmethod
     def batches(self, config: RunConfig, device: torch.device) -> DocumentBatches | QuestionBatches:
-        raise NotImplementedError
+        """Return the training batches, of rows of any length."""
 
     def _facts(
         self,
@@ -87,7 +84,7 @@ class _DocumentTask(Task):
             corpus=self.corpus.version,
             source=self.corpus.source,
             notes=tuple(self.corpus.notes),
-            sha256=self.sha256,
+            sha256=self.corpus.sha256,
             vocabulary=self.vocab_size,
             tokenizer_sha256=self.tokenizer.sha256,
             floor=None,
@@ -120,7 +117,7 @@ class SpanTask(_DocumentTask):
                 )
         return cls(corpus, tokenizer, encoded)
 
-    def _overlap_with(self, trained: Self) -> Overlap | None:
+    def overlap_with(self, trained: Self) -> Overlap | None:
         return document_overlap(trained.corpus.documents["train"], self.corpus.documents["validation"], "validation")
 
     @cached_property
@@ -222,11 +219,11 @@ class QuestionTask(_DocumentTask):
             ):
                 if longest > most:
                     raise InputError(
-                        f"corpus {self.name}: a {split} question with its answer has {longest} tokens, and "
+                        f"corpus {self.corpus.name}: a {split} question with its answer has {longest} tokens, and "
                         f"model.{key} is {most}; --set model.{key}={longest}"
                     )
 
-    def _overlap_with(self, trained: Self) -> Overlap | None:
+    def overlap_with(self, trained: Self) -> Overlap | None:
         # Only questions count: the documents are meant to contain the answers.
         known, asked = (t.corpus.questions[name] for t, name in ((trained, "train"), (self, "validation")))
         return question_overlap([q.text for q in known], [q.text for q in asked], "validation")

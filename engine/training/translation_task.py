@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 
 from engine.config.schema import Rows, RunConfig
 from engine.config.toml import resolved
-from engine.data.catalogue import load_corpus
 from engine.data.objectives import make_objective
 from engine.data.overlap import Overlap, pair_overlap
 from engine.data.parallel.pairs import ParallelCorpus
@@ -37,10 +35,7 @@ class TranslationTask(Task):
     corpus: ParallelCorpus
     tokenizer: AnyTokenizer
     encoded: Mapping[str, EncodedPairs]
-
-    @classmethod
-    def read(cls, config: RunConfig, data_dir: Path | None) -> ParallelCorpus:
-        return load_corpus(ParallelCorpus, config.data, data_dir)
+    reads = ParallelCorpus
 
     @classmethod
     def of(cls, corpus: ParallelCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
@@ -63,7 +58,7 @@ class TranslationTask(Task):
     def validation_tokens(self) -> int:
         return int(self.encoded["validation"].lengths[:, 1].sum())
 
-    def _overlap_with(self, trained: Self) -> Overlap | None:
+    def overlap_with(self, trained: Self) -> Overlap | None:
         return pair_overlap(trained.corpus.splits["train"], self.corpus.splits["validation"], "validation")
 
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
@@ -89,7 +84,7 @@ class TranslationTask(Task):
             source=self.corpus.source,
             languages=tuple(self.corpus.languages),
             notes=tuple(self.corpus.notes),
-            sha256=self.sha256,
+            sha256=self.corpus.sha256,
             splits={
                 name: {
                     "pairs": len(pairs),
@@ -162,8 +157,8 @@ class TranslationTask(Task):
         if model.source_length is not None and source > model.source_length:
             remedy += f" --set model.source_length={source}"
         raise InputError(
-            f"corpus {self.name}: {over:,} of {len(lengths):,} {split} pairs are longer than the learned positions "
-            f"({room[0]:,} for sources, {room[1]:,} for targets), and scored pairs are never left out; {remedy}"
+            f"corpus {self.corpus.name}: {over:,} of {len(lengths):,} {split} pairs are longer than the learned "
+            f"positions ({room[0]:,} for sources, {room[1]:,} for targets), and scored pairs are never left out; {remedy}"
         )
 
     def _scored(self, split: str) -> ScoredSplit:
@@ -177,7 +172,7 @@ class TranslationTask(Task):
         fits = (pairs.lengths <= most).all(1)
         if not fits.any():
             raise InputError(
-                f"corpus {self.name}: no pair has at most {most[0]} source and {most[1]} target tokens; raise "
+                f"corpus {self.corpus.name}: no pair has at most {most[0]} source and {most[1]} target tokens; raise "
                 "data.max_length or model.context_length"
             )
         return pairs if fits.all() else pairs.chosen(np.flatnonzero(fits).tolist())

@@ -21,8 +21,7 @@ from engine.training.assemble import EXACT_IF_SAME, built
 from engine.training.devices import environment, resolve_device
 from engine.training.init_from import InitFrom
 from engine.training.numerics import set_fp32_matmul
-from engine.training.task import Task
-from engine.training.tasks import task_of_run
+from engine.training.task import Task, task_of_run
 from engine.verification.finding import COARSE, Record, Unknown
 
 

@@ -45,7 +45,7 @@ def check(
         from engine.training.init_from import InitFrom
         from engine.training.inspector import probed
         from engine.training.self_check import self_check
-        from engine.training.tasks import make_task
+        from engine.training.task import make_task
         from engine.training.trial import crossover, step_cost, switch_effect
 
         where = resolve_device(device)

@@ -21,8 +21,7 @@ from engine.training.assemble import assemble
 from engine.training.checkpoint import load_network, load_trained
 from engine.training.document_tasks import QuestionTask
 from engine.training.step import Stepper
-from engine.training.task import Task
-from engine.training.tasks import make_task
+from engine.training.task import Task, make_task
 from tests.small_documents import PLACES, config, corpus, folder
 
 CPU = torch.device("cpu")

@@ -20,7 +20,7 @@ from engine.training.assemble import assemble
 from engine.training.checkpoint import load_trained, load_translator
 from engine.training.optimizer import learning_rate
 from engine.training.step import Stepper
-from engine.training.tasks import make_task
+from engine.training.task import make_task
 from engine.training.trainer import better
 
 

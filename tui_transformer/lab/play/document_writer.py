@@ -79,7 +79,7 @@ class DocumentWriter(Writer):
         return first, *[one for one in ranked if one.text != first.text][:others]
 
     def examples(self) -> list[Example]:
-        from engine.training.tasks import make_task
+        from engine.training.task import make_task
 
         evaluation = self.config.evaluation.model_copy(update={"sample_prompt": ""})
         config = self.config.model_copy(update={"evaluation": evaluation})

@@ -147,7 +147,7 @@ def plan_of(
     from engine.training.checkpoint import parameter_shapes
     from engine.training.devices import default_threads, resolve_device
     from engine.training.init_from import match_shapes, require_same_reading
-    from engine.training.tasks import make_task
+    from engine.training.task import make_task
     from engine.training.trial import step_cost
 
     if device in ("auto", "cuda") and torch.cuda.is_available():
