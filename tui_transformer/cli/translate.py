@@ -21,7 +21,7 @@ from tui_transformer.cli.output import answer, complain, emit, is_terminal, say,
 from tui_transformer.cli.repl import Session, converse
 from tui_transformer.lab.play.alignment import alignment_picture, by_words
 from tui_transformer.lab.play.prompt import SEARCH, TRANSLATING, Prompt, Settings, checked
-from tui_transformer.lab.play.translation_writer import TranslationWriter
+from tui_transformer.lab.play.writers import TranslationWriter
 
 if TYPE_CHECKING:
     from engine.generation.translation import Translation
