@@ -1,6 +1,6 @@
 """Build a report from runs: its sections, their order, and its folder."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,12 +19,7 @@ from tui_transformer.lab.reports.sections.results import probing, results, texts
 from tui_transformer.lab.reports.sections.setup import data, model, runs, settings
 
 ROOT = Path("reports")  # default folder for reports
-Section = Callable[[ReportContext], Iterator[Block]]
-SECTIONS: tuple[Section, ...] = (
-    *(runs, model, data, settings),
-    *(training, results, probing, texts),
-    *(limits, environment, repeat, made_with),
-)
+SECTIONS = (runs, model, data, settings, training, results, probing, texts, limits, environment, repeat, made_with)
 
 
 @dataclass(frozen=True)
