@@ -158,7 +158,8 @@ class TranslationTask(Task):
             remedy += f" --set model.source_length={source}"
         raise InputError(
             f"corpus {self.corpus.name}: {over:,} of {len(lengths):,} {split} pairs are longer than the learned "
-            f"positions ({room[0]:,} for sources, {room[1]:,} for targets), and scored pairs are never left out; {remedy}"
+            f"positions ({room[0]:,} for sources, {room[1]:,} for targets), and scored pairs are never left out; "
+            f"{remedy}"
         )
 
     def _scored(self, split: str) -> ScoredSplit:

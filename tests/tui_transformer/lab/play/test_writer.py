@@ -11,8 +11,7 @@ from engine.errors import InputError
 from engine.runs.reader import RunReader
 from tests.tui_transformer.trained import KINDS, train_all
 from tui_transformer.lab.play.prompt import Settings
-from tui_transformer.lab.play.text_writer import TextWriter
-from tui_transformer.lab.play.writers import Writers, load_writer
+from tui_transformer.lab.play.writers import TextWriter, Writers, load_writer
 
 HOW: Settings = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 12}
 GIVEN = {"masked": "the g_te", "copy": "the gate"}
