@@ -7,12 +7,12 @@ import shutil
 import socket
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from filelock import FileLock, Timeout
 
@@ -25,7 +25,7 @@ from engine.runs.commands import read_commands
 from engine.runs.files import SCHEMA, append_whole, line, new_folder, read_json, write_atomic, write_json
 from engine.runs.names import check_name
 from engine.runs.process import identity, is_alive
-from engine.runs.reader import RunReader
+from engine.runs.reader import WAITING_FOR_SPACE, RunReader
 from engine.runs.record_version import RECORDS
 from engine.runs.records import (
     Checks,
@@ -40,13 +40,13 @@ from engine.runs.records import (
     VerdictRecord,
     read_file,
 )
-from engine.runs.room import WAITING_FOR_SPACE, Waiting, patiently
 
 log = logging.getLogger(__name__)
 
 STREAMS = ("metrics", "events", "samples")
-PREDICTIONS = "predictions.txt"
+FULL = (errno.ENOSPC, errno.EDQUOT)
 STATUS_INTERVAL = 0.5  # seconds between two writes of status.json while nothing but the step changes
+T = TypeVar("T")
 
 
 def now() -> str:
@@ -90,7 +90,9 @@ class RunWriter:
         self._files: dict[str, IO[bytes]] = {
             stream: (path / f"{stream}.jsonl").open("ab", buffering=0) for stream in STREAMS
         }
-        self.waiting: Waiting | None = None  # called while the disk is full
+        # Called while the disk is full, and may raise to give up; None gives up at once.
+        self.waiting: Callable[[], None] | None = None
+        self.checkpoint_bytes = 0  # what the next checkpoint needs
         self._verdicts: list[VerdictRecord] = []
         self._status = Status()
         self._status_written = -STATUS_INTERVAL
@@ -198,7 +200,7 @@ class RunWriter:
         self._replace(file.file, file.dump())
 
     def text(self, name: str, text: str) -> None:
-        write_atomic(self.path / name, text)
+        self.patiently(lambda: write_atomic(self.path / name, text))
 
     def metrics(self, record: MetricRecord) -> None:
         self._append("metrics", record)
@@ -207,8 +209,7 @@ class RunWriter:
         said = Event.made(time=now(), attempt=self.attempt, step=step, event=event, text=text)
         self._append("events", said)
 
-    def event_if_room(self, event: str, text: str) -> bool:
-        """Write an event at the current step if the disk has room; return whether it did."""
+    def _event_if_room(self, event: str, text: str) -> bool:
         waiting, self.waiting = self.waiting, None
         try:
             self.event(event, text, step=self._status.step)
@@ -227,10 +228,6 @@ class RunWriter:
 
     def last_verdict(self, check: str, default: str) -> str:
         return next((said.verdict for said in reversed(self._verdicts) if said.check == check), default)
-
-    def predictions(self, text: str) -> None:
-        """Replace predictions.txt: the best evaluation's answers, one per line."""
-        patiently(lambda: write_atomic(self.path / PREDICTIONS, text), self.waiting)
 
     def status(self, **changes: Any) -> None:
         """Change status.json. If at most the step is new, it is written at most twice a second."""
@@ -297,9 +294,35 @@ class RunWriter:
         finally:
             self.release()
 
+    def patiently(self, write: Callable[[], T]) -> T:
+        """Do a write; while the disk is full, pause the run and repeat it. A failed write must leave nothing half done."""
+        paused, untold = False, ""  # what could not be written as an event
+        while True:
+            try:
+                result = write()
+                break
+            except OSError as error:
+                if self.waiting is None or error.errno not in FULL:
+                    raise
+            free, needed = shutil.disk_usage(self.path).free / 1e6, self.checkpoint_bytes / 1e6
+            reason = f"the disk of {self.path} is full: {free:.1f} MB free, the next checkpoint needs {needed:.1f} MB; "
+            reason += "training goes on when there is room"
+            if not paused:
+                log.warning("%s", reason)
+                untold = "" if self._event_if_room("paused", reason) else reason
+            paused = True
+            self.status(state="paused", phase=WAITING_FOR_SPACE, reason=reason)
+            self.waiting()
+        if paused:
+            self.status(state="running", phase="training", reason="")
+            if untold:
+                self._event_if_room("paused", untold)
+            self._event_if_room("continued", "there is room again")
+        return result
+
     def _append(self, stream: str, record: Record) -> None:
         data = line(record.dump()).encode("utf-8", "surrogatepass")
-        patiently(lambda: append_whole(self._files[stream], data), self.waiting)
+        self.patiently(lambda: append_whole(self._files[stream], data))
 
     def _replace(self, name: str, fields: Mapping[str, Any]) -> None:
-        patiently(lambda: write_json(self.path / name, {"schema": SCHEMA, **fields}), self.waiting)
+        self.patiently(lambda: write_json(self.path / name, {"schema": SCHEMA, **fields}))
