@@ -295,7 +295,7 @@ class RunWriter:
             self.release()
 
     def patiently(self, write: Callable[[], T]) -> T:
-        """Do a write; while the disk is full, pause the run and repeat it. A failed write must leave nothing half done."""
+        """Do a write; while the disk is full, pause the run and repeat it. A failed one must leave nothing behind."""
         paused, untold = False, ""  # what could not be written as an event
         while True:
             try:
