@@ -20,7 +20,7 @@ from engine import capabilities
 from engine.command_line import command_line
 from engine.config.schema import RunConfig
 from engine.config.sections import ModelConfig
-from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, read_tokenizer
+from engine.data.tokenizers import AnyTokenizer, read_tokenizer
 from engine.errors import InputError
 from engine.model.transformer import NETWORKS, Network, build_model
 from engine.plain_files import read_plain
@@ -297,50 +297,16 @@ def _manifest_text(manifest: Mapping[str, object]) -> str:
     return json.dumps(manifest, indent=1, sort_keys=True) + "\n"
 
 
-def load_trained(
-    reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
-) -> tuple[Network, Tokenizer, int]:
-    """Load a text's run as `load_network` does; raise `InputError` if it translates or is about documents."""
-    config = reader.config
-    if config.task.corpus == "documents":
-        raise InputError(
-            f"run '{reader.name}' {config.task.does} instead of continuing a text: `{reader.command('evaluate')}` "
-            "shows what it writes"
-        )
-    model, tokenizer, step = load_network(reader, which, device)
-    if tokenizer.kind != CharacterTokenizer.kind:
-        raise InputError(f"run '{reader.name}' translates sentences: `{reader.command('translate')}`")
-    return model, tokenizer.target, step
-
-
-def load_translator(
-    reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
-) -> tuple[Network, AnyTokenizer, int]:
-    """Load a translation's run as `load_network` does; raise `InputError` if it does not translate."""
-    model, tokenizer, step = load_network(reader, which, device)
-    if not (tokenizer.is_pair and model.reads_source):
-        raise InputError(f"run '{reader.name}' does not translate: `{reader.command('sample')}`")
-    return model, tokenizer, step
-
-
-def load_of_documents(
-    reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
-) -> tuple[Network, Tokenizer, int]:
-    """Load a run on documents or questions as `load_network` does; raise `InputError` if it is another kind."""
-    model, tokenizer, step = load_network(reader, which, device)
-    if reader.config.task.corpus != "documents" or tokenizer.is_pair or not model.has_cache:
-        raise InputError(f"run '{reader.name}' is not about documents: `{reader.command('sample')}`")
-    return model, tokenizer.target, step
-
-
 def load_network(
     reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
 ) -> tuple[Network, AnyTokenizer, int]:
-    """Load any run's model, in evaluation mode, its tokenizer and step; `InputError`: no intact checkpoint."""
+    """Load a run's model, in evaluation mode, its tokenizer and step; `InputError`: no intact checkpoint."""
     folder = intact(reader, which)
     tokenizer = read_tokenizer(folder / TOKENIZER)
     config, said = reader.config, reader.path / "config.toml"
     capabilities.require(config, str(said))
+    if tokenizer.is_pair != (config.task.corpus == "pairs"):
+        raise InputError(f"{folder / TOKENIZER}: is not of a run that {config.task.does}")
     size = config.model.vocab_size or config.needed_tokens(tokenizer.vocab_size)
     model = network_with_weights(config, size, folder / WEIGHTS, device, said)
     return model, tokenizer, int(read_json(folder / MANIFEST)["step"])

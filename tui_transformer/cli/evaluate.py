@@ -171,11 +171,11 @@ def _score(reader: RunReader, asked: EvaluateArgs) -> Scored:
 def _score_translation(reader: RunReader, asked: EvaluateArgs) -> Scored:
     config = asked.changed(reader.config, beam=asked.beam, translations=0)
     with loading("loading the model and the corpus"):
-        from engine.training.checkpoint import load_translator
+        from engine.training.checkpoint import load_network
         from engine.training.translation_task import TranslationTask
 
         where = asked.where()
-        model, tokenizer, step = load_translator(reader, asked.checkpoint, where)
+        model, tokenizer, step = load_network(reader, asked.checkpoint, where)
         taken_over = tokenizer if config.train.init_from is not None else None
         task = TranslationTask.load(config, asked.data_dir, taken_over)
         _require_same(reader, task.corpus.name, task.corpus.sha256, asked.split)

@@ -187,9 +187,10 @@ class TextWriter(Writer):
     mark: ClassVar[str] = START  # for the special token, if there is one
 
     def _load(self, reader: RunReader, checkpoint: str) -> None:
-        from engine.training.checkpoint import load_trained
+        from engine.training.checkpoint import load_network
 
-        self.model, self.tokenizer, self.step = load_trained(reader, checkpoint, self.device)
+        self.model, tokenizer, self.step = load_network(reader, checkpoint, self.device)
+        self.tokenizer = tokenizer.target
         generation = self.config.generation
         own = {name: getattr(generation, name) for name in SETTINGS if hasattr(generation, name)}
         self.defaults = {"seed": 1, "length": 200} | own
@@ -314,10 +315,12 @@ class TranslationWriter(Writer):
 
     def _load(self, reader: RunReader, checkpoint: str) -> None:
         from engine.generation.translation import Translator
-        from engine.training.checkpoint import load_translator
+        from engine.training.checkpoint import load_network
 
-        model, self.tokenizer, self.step = load_translator(reader, checkpoint, self.device)
-        self.model, self.translator = model, Translator(model, self.tokenizer, self.config)
+        self.model, self.tokenizer, self.step = load_network(reader, checkpoint, self.device)
+        if not self.tokenizer.is_pair:
+            raise InputError(f"run '{reader.name}' does not translate: `{reader.command('sample')}`")
+        self.translator = Translator(self.model, self.tokenizer, self.config)
         self.defaults = {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 200}
 
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
@@ -359,9 +362,10 @@ class DocumentWriter(Writer):
     crossing = "cross-attention: each token of the answer sees all that was read"
 
     def _load(self, reader: RunReader, checkpoint: str) -> None:
-        from engine.training.checkpoint import load_of_documents
+        from engine.training.checkpoint import load_network
 
-        self.model, self.tokenizer, self.step = load_of_documents(reader, checkpoint, self.device)
+        self.model, tokenizer, self.step = load_network(reader, checkpoint, self.device)
+        self.tokenizer = tokenizer.target
         self._size = self.tokenizer.vocab_size
         self._joins = self.tokenizer.kind == "bpe"  # the space before a word belongs to its first token
         self.defaults = dict(GREEDY)
