@@ -25,9 +25,9 @@ from engine.runs.lineage import INIT_FROM, found_again, located, origin_of, sett
 from engine.runs.reader import RunReader
 from engine.runs.records import Origin
 from engine.schemes import POSITIONS
-from engine.training import checkpoint, tensors
+from engine.training import checkpoint
+from engine.training.checkpoint import Shape
 from engine.training.task import Task, task_of_run
-from engine.training.tensors import Shape
 from engine.training.text_task import TextTask, every_character
 
 SHOWN = 4  # weights that do not fit, each named
@@ -106,9 +106,9 @@ class InitFrom:
         shape (names the weights one by one and the settings that differ), or weights that are not finite.
         """
         path, before = self.folder / checkpoint.WEIGHTS, self.reader.config
-        saved = tensors.saved_shapes(path)
-        rows, lints = match_shapes(config, tensors.shapes_of(model), before, saved, self.tokenizer)
-        copied, values = 0, tensors.load_tensors(path)
+        saved = checkpoint.saved_shapes(path)
+        rows, lints = match_shapes(config, checkpoint.shapes_of(model), before, saved, self.tokenizer)
+        copied, values = 0, checkpoint.load_tensors(path)
         with torch.no_grad():
             for name, parameter in model.named_parameters():
                 if name not in rows:

@@ -1,5 +1,5 @@
-"""Checkpoints of others: tensors that are none, or a tokenizer that is not its run's, beside a manifest that agrees with
-them, are one clear line.
+"""Checkpoints of others: tensors that are none, or a tokenizer that is not its run's, beside a manifest that agrees
+with them, are one clear line.
 """
 
 import json
