@@ -94,7 +94,7 @@ class RunWriter:
         self.waiting: Callable[[], None] | None = None
         self.checkpoint_bytes = 0  # what the next checkpoint needs
         self._verdicts: list[VerdictRecord] = []
-        self._status = Status()
+        self.said = Status()  # the content of status.json, or what it would be if there were room
         self._status_written = -STATUS_INTERVAL
         self.attempt = 1
         # Earlier commands were for an earlier attempt.
@@ -135,7 +135,7 @@ class RunWriter:
             raise refused(f"cannot make {str(error.filename or path)[:300]} in the runs folder", error) from None
         try:
             writer = cls(path)
-            writer._status = status
+            writer.said = status
             writer.status()
             return writer
         except OSError as error:
@@ -150,7 +150,7 @@ class RunWriter:
         if status.state != "queued":
             writer.release()
             raise InputError(f"run '{path.name}' is not queued")
-        writer._status = status
+        writer.said = status
         writer._start(attempt=1)
         return writer
 
@@ -163,7 +163,7 @@ class RunWriter:
 
     def keep_config(self, config: RunConfig) -> None:
         """Write the config with values known only at the start filled in; before training."""
-        self._status = self._status.model_copy(update={"steps": config.train.steps})
+        self.said = self.said.model_copy(update={"steps": config.train.steps})
         write_atomic(self.path / "config.toml", config_toml(config))
 
     def rewind(self, offsets: Mapping[str, int], step: int) -> None:
@@ -179,21 +179,21 @@ class RunWriter:
             file.truncate(offsets[stream])
         reader = RunReader(self.path)
         self._verdicts = [v for v in reader.verdicts if v.when == "before" or v.step < step]
-        self._status = reader.status
-        self._start(attempt=(self._status.attempt or 1) + 1, step=step, control_id=self.heard)
+        self.said = reader.status
+        self._start(attempt=(self.said.attempt or 1) + 1, step=step, control_id=self.heard)
 
     def begin_again(self) -> None:
         """Begin another attempt at a run that ended before its first checkpoint; nothing of it is kept."""
         for stream in ("metrics", "samples"):
             self._files[stream].truncate(0)
         self._verdicts = []
-        self._status = RunReader(self.path).status
-        self._start(attempt=self._status.attempt + 1, step=0, checkpoint=None, control_id=self.heard)
+        self.said = RunReader(self.path).status
+        self._start(attempt=self.said.attempt + 1, step=0, checkpoint=None, control_id=self.heard)
 
     def _start(self, attempt: int, **changes: Any) -> None:
         self.attempt = attempt
         first = {"state": "starting", "phase": "loading", "reason": "", "attempt": attempt, "launch": self.launch}
-        self._status = self._status.model_copy(update=first | identity().dump() | changes)
+        self.said = self.said.model_copy(update=first | identity().dump() | changes)
         self.status()
 
     def write(self, file: RunFile) -> None:
@@ -212,7 +212,7 @@ class RunWriter:
     def _event_if_room(self, event: str, text: str) -> bool:
         waiting, self.waiting = self.waiting, None
         try:
-            self.event(event, text, step=self._status.step)
+            self.event(event, text, step=self.said.step)
         except OSError:
             return False
         finally:
@@ -231,25 +231,20 @@ class RunWriter:
 
     def status(self, **changes: Any) -> None:
         """Change status.json. If at most the step is new, it is written at most twice a second."""
-        before, self._status = self._status, self._status.model_copy(update=changes)
-        new = {key for key in changes if getattr(before, key) != getattr(self._status, key)}
-        last = "step" in new and self._status.step == self._status.steps
+        before, self.said = self.said, self.said.model_copy(update=changes)
+        new = {key for key in changes if getattr(before, key) != getattr(self.said, key)}
+        last = "step" in new and self.said.step == self.said.steps
         quiet = bool(changes) and new <= {"step"} and not last
         clock = time.monotonic()
         if quiet and clock - self._status_written < STATUS_INTERVAL:
             return
         self._status_written = clock
-        self._status = self._status.model_copy(update={"beat": self._status.beat + 1})
-        if self._status.phase == WAITING_FOR_SPACE:
+        self.said = self.said.model_copy(update={"beat": self.said.beat + 1})
+        if self.said.phase == WAITING_FOR_SPACE:
             with suppress(OSError):  # it says that the disk is full, if the disk lets it
-                write_json(self.path / Status.file, {"schema": SCHEMA, **self._status.model_dump()})
+                write_json(self.path / Status.file, {"schema": SCHEMA, **self.said.model_dump()})
         else:
-            self._replace(Status.file, self._status.model_dump())
-
-    @property
-    def said(self) -> Status:
-        """Return the content of status.json, or what it would be if there were room."""
-        return self._status
+            self._replace(Status.file, self.said.model_dump())
 
     def sync(self) -> dict[str, int]:
         """Sync all appended data to disk; return each stream's length in bytes, part of every checkpoint."""

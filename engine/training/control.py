@@ -82,14 +82,10 @@ class Control:
             return command
         return None
 
-    def stop_is_next(self) -> bool:
-        """Return whether the next command is a stop, which may interrupt a piece of work."""
-        self._look()
-        return Command.STOP in self._requests or bool(self._read and self._read[0][1] is Command.STOP)
-
     def heed(self) -> None:
-        """Raise `StopRequested` if a stop is next. Called between pieces of work that may take long."""
-        if self.stop_is_next():
+        """Raise `StopRequested` if the next command is a stop. Called between pieces of work that may take long."""
+        self._look()
+        if Command.STOP in self._requests or (self._read and self._read[0][1] is Command.STOP):
             raise StopRequested
 
     def stop_is_queued(self) -> bool:

@@ -12,7 +12,7 @@ import torch
 from engine.config.schema import Rows, RunConfig
 from engine.config.sections import SHORTEST_DOCUMENT
 from engine.config.toml import resolved
-from engine.data.documents.corpus import DocumentCorpus, Recall
+from engine.data.documents.corpus import DocumentCorpus
 from engine.data.loader import mask_generator
 from engine.data.objectives import IGNORED, Batch, QuestionAnswer, SpanCorruption, span_corruption
 from engine.data.overlap import Overlap, document_overlap, question_overlap
@@ -62,7 +62,7 @@ class _DocumentTask(Task):
 
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         steps = self.batches(config, torch.device("cpu")).steps_per_epoch
-        needed, tokens = require_vocabulary(config, self.vocab_size, self.tokenizer.kind), self.train_tokens
+        needed, tokens = require_vocabulary(config, self.vocab_size, self.tokenizer.kind), self.predicted("train")
         return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=tokens, rows=Rows(steps))
 
     @abstractmethod
@@ -120,13 +120,8 @@ class SpanTask(_DocumentTask):
     def overlap_with(self, trained: Self) -> Overlap | None:
         return document_overlap(trained.corpus.documents["train"], self.corpus.documents["validation"], "validation")
 
-    @cached_property
-    def train_tokens(self) -> int:
-        return sum(map(len, self.encoded["train"]))
-
-    @property
-    def validation_tokens(self) -> int:
-        return sum(map(len, self.encoded["validation"]))
+    def predicted(self, split: str) -> int:
+        return sum(map(len, self.encoded[split]))
 
     def facts(self, config: RunConfig) -> DataFacts:
         documents, scored = self.corpus.documents, {}
@@ -155,27 +150,24 @@ class SpanTask(_DocumentTask):
 
     def recalls(self, config: RunConfig) -> dict[str, list[Fact]]:
         """Return the facts of each probe, without those that do not fit the context."""
-        found = {name: self._facts_of(recalls, config) for name, recalls in self.corpus.recalls.items()}
-        return {name: facts for name, facts in found.items() if facts}
-
-    def _facts_of(self, recalls: Sequence[Recall], config: RunConfig) -> list[Fact]:
         objective, model = span_corruption(config, self.vocab_size), config.model
         joins = self.tokenizer.kind == BpeTokenizer.kind  # the space before an answer is a part of its first token
-        prefixes = self.tokenizer.encode_all([r.prefix.rstrip(" ") if joins else r.prefix for r in recalls])
-        suffixes = self.tokenizer.encode_all([r.suffix or "" for r in recalls])
-        answers = encoded_answers(self.tokenizer, [r.answer for r in recalls])
-        facts = []
-        for recall, prefix, suffix, answer in zip(recalls, prefixes, suffixes, answers, strict=True):
-            if recall.suffix is not None:
-                facts.append(Fact(gaps_prompt(objective, (prefix, suffix)), recall.answer, len(answer)))
-            elif isinstance(objective, SpanCorruption):  # a model that predicts its own input
-                facts.append(Fact(Prompt(prefix, objective.mask), recall.answer, len(answer), continued=True))
-        return [
-            fact
-            for fact in facts
-            if len(fact.prompt.tokens) + fact.length <= model.context_length
-            and (fact.prompt.source is None or len(fact.prompt.source) <= model.source_tokens)
-        ]
+        found: dict[str, list[Fact]] = {}
+        for name, recalls in self.corpus.recalls.items():
+            prefixes = self.tokenizer.encode_all([r.prefix.rstrip(" ") if joins else r.prefix for r in recalls])
+            suffixes = self.tokenizer.encode_all([r.suffix or "" for r in recalls])
+            answers = encoded_answers(self.tokenizer, [r.answer for r in recalls])
+            for recall, prefix, suffix, answer in zip(recalls, prefixes, suffixes, answers, strict=True):
+                if recall.suffix is not None:
+                    fact = Fact(gaps_prompt(objective, (prefix, suffix)), recall.answer, len(answer))
+                elif isinstance(objective, SpanCorruption):  # a model that predicts its own input
+                    fact = Fact(Prompt(prefix, objective.mask), recall.answer, len(answer), continued=True)
+                else:
+                    continue
+                source = () if fact.prompt.source is None else fact.prompt.source
+                if len(source) <= model.source_tokens and len(fact.prompt.tokens) + fact.length <= model.context_length:
+                    found.setdefault(name, []).append(fact)
+        return found
 
 
 @dataclass(frozen=True)
@@ -233,14 +225,11 @@ class QuestionTask(_DocumentTask):
         """Tokens of the longest known answer, its end included."""
         return 1 + max(len(answer) for asked in self.encoded.values() for answer in asked.targets)
 
-    @property
-    def train_tokens(self) -> int:
-        return sum(len(answer) + 2 for answer in self.encoded["train"].targets)  # with the marks around them
-
-    @property
-    def validation_tokens(self) -> int:
-        held_out = self.encoded["validation"]
-        return sum(map(len, held_out.sources)) + sum(map(len, held_out.targets))
+    def predicted(self, split: str) -> int:
+        asked = self.encoded[split]
+        if split == "train":
+            return sum(len(answer) + 2 for answer in asked.targets)  # with the marks around them
+        return sum(map(len, asked.sources)) + sum(map(len, asked.targets))
 
     def facts(self, config: RunConfig) -> DataFacts:
         # `majority` is what always giving the most frequent answer scores on the validation split.

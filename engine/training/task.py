@@ -20,7 +20,7 @@ from engine.data.tokenizers import AnyTokenizer, Tokenizer, read_tokenizer
 from engine.errors import InputError
 from engine.evaluation.scorers import Scorer
 from engine.generation.samples import RowSampler, TextSampler
-from engine.lints import Lint
+from engine.lints import Lint, lint
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts, OverlapFacts
 
@@ -50,15 +50,9 @@ class Task(ABC):
     def vocab_size(self) -> int:
         return self.tokenizer.vocab_size
 
-    @property
     @abstractmethod
-    def train_tokens(self) -> int:
-        """Predicted tokens of the training split."""
-
-    @property
-    @abstractmethod
-    def validation_tokens(self) -> int:
-        """Predicted tokens of the validation split."""
+    def predicted(self, split: str) -> int:
+        """Return how many tokens of the training or validation split are predicted."""
 
     @cached_property
     def overlap(self) -> Overlap | None:
@@ -86,7 +80,7 @@ class Task(ABC):
         """Return the run's data facts, with the losses of count-based baselines."""
 
     def lints(self, config: RunConfig) -> list[Lint]:
-        return []
+        return lint(config, self.predicted("train"), self.predicted("validation"))
 
     @abstractmethod
     def batches(self, config: RunConfig, device: torch.device) -> Examples:

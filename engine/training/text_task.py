@@ -70,20 +70,15 @@ class TextTask(Task):
     def scored_by(self, records: int) -> Self:
         return replace(self, records=records)
 
-    @property
-    def train_tokens(self) -> int:
-        return self.tokens["train"].numel()
-
-    @property
-    def validation_tokens(self) -> int:
-        return self.tokens["validation"].numel()
+    def predicted(self, split: str) -> int:
+        return self.tokens[split].numel()
 
     def overlap_with(self, trained: Self) -> Overlap | None:
         return text_overlap([trained.corpus.splits["train"].text], self.corpus.splits["validation"].text, "validation")
 
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         needed = require_vocabulary(config, self.vocab_size, "characters")
-        return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=self.train_tokens)
+        return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=self.predicted("train"))
 
     def facts(self, config: RunConfig) -> DataFacts:
         train, held_out = (self.tokens[name].numpy() for name in ("train", "validation"))
@@ -96,7 +91,7 @@ class TextTask(Task):
             source=self.corpus.source,
             sha256=self.corpus.sha256,
             splits={
-                name: {"characters": len(split.text), "tokens": self.tokens[name].numel()}
+                name: {"characters": len(split.text), "tokens": self.predicted(name)}
                 for name, split in self.corpus.splits.items()
             },
             vocabulary=self.vocab_size,

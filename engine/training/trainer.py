@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from engine.evaluation.alarms import no_number
 from engine.evaluation.verdict import LEAK
 from engine.model.layers import Layer
 from engine.runs.commands import Command
@@ -144,7 +145,7 @@ class Trainer:
         except (Diverged, OutOfMemory) as error:
             self.writer.waiting = None
             if isinstance(error, Diverged):
-                self.inspector.diverged(str(error), self.state.step)
+                self.inspector.note(no_number(str(error), step=self.state.step))
             with suppress(OSError):
                 self._save()  # the update was not applied: the weights are still those of the last step
             raise

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -50,13 +49,8 @@ class TranslationTask(Task):
             task._require_positions(config, name)
         return task
 
-    @cached_property
-    def train_tokens(self) -> int:
-        return int(self.encoded["train"].lengths[:, 1].sum())  # ends included
-
-    @property
-    def validation_tokens(self) -> int:
-        return int(self.encoded["validation"].lengths[:, 1].sum())
+    def predicted(self, split: str) -> int:
+        return int(self.encoded[split].lengths[:, 1].sum())  # ends included
 
     def overlap_with(self, trained: Self) -> Overlap | None:
         return pair_overlap(trained.corpus.splits["train"], self.corpus.splits["validation"], "validation")
@@ -72,8 +66,8 @@ class TranslationTask(Task):
                 f"and special ones; leave it out, or set at least {sources}"
             )
         steps = self.batches(config, torch.device("cpu")).steps_per_epoch
-        known = Rows(steps, None if config.data.shared_vocabulary else sources)
-        return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=self.train_tokens, rows=known)
+        known, tokens = Rows(steps, None if config.data.shared_vocabulary else sources), self.predicted("train")
+        return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=tokens, rows=known)
 
     def facts(self, config: RunConfig) -> DataFacts:
         train, held_out = (self.encoded[name].targets for name in ("train", "validation"))
@@ -89,7 +83,7 @@ class TranslationTask(Task):
                 name: {
                     "pairs": len(pairs),
                     "characters": sum(len(text) for text in pairs.targets),
-                    "tokens": int(self.encoded[name].lengths[:, 1].sum()),
+                    "tokens": self.predicted(name),
                     "source_tokens": int(self.encoded[name].lengths[:, 0].sum()),
                 }
                 for name, pairs in self.corpus.splits.items()
@@ -132,7 +126,7 @@ class TranslationTask(Task):
         capped = config.data.max_length is not None and config.data.max_length <= most.min()
         key = "data.max_length" if capped else "model.context_length"
         limit = f"have more than {most[0]:,} source or {most[1]:,} target tokens"
-        found = []
+        found = super().lints(config)
         for split, becomes in (
             ("train", "left out"),
             ("validation", "still scored, at lengths that no training pair has"),
