@@ -16,7 +16,6 @@ from engine.generation.answering import Prompt, greedy_answers
 from engine.model.size import parameter_count
 from engine.model.transformer import build_model, evaluating
 from engine.runs.reader import RunReader
-from engine.training import document_tasks
 from engine.training.assemble import assemble
 from engine.training.checkpoint import load_network
 from engine.training.document_tasks import QuestionTask
@@ -34,7 +33,7 @@ kinds = pytest.mark.parametrize(("kind", "reads"), KINDS, ids=NAMES)
 def small(monkeypatch) -> corpora.DocumentCorpus:
     """The small corpus in the place of any other."""
     made = corpus()
-    monkeypatch.setattr(document_tasks, "load_corpus", lambda kind, data, data_dir: made)
+    monkeypatch.setattr("engine.training.task.load_corpus", lambda kind, data, data_dir: made)
     return made
 
 
