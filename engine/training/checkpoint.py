@@ -106,6 +106,12 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
     return {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
 
 
+@torch.no_grad()
+def put_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    for name, parameter in model.named_parameters():
+        parameter.copy_(weights[name])
+
+
 def moments_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     moments = {}
     for name, parameter in model.named_parameters():
@@ -115,11 +121,7 @@ def moments_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, 
 
 
 def save(
-    run: Path,
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    state: TrainerState,
-    tokenizer: AnyTokenizer,
+    run: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: TrainerState, tokenizer: AnyTokenizer
 ) -> str:
     """Write the checkpoint of the state's step, point `last` at it and return its folder's name."""
     parent = run / "checkpoints"
@@ -169,9 +171,7 @@ def save_average(run: Path, model: nn.Module, tokenizer: AnyTokenizer, how_many:
         for name, value in load_tensors(folder / WEIGHTS).items():
             total[name] += value.double()
     mean = {name: (value / len(folders)).float() for name, value in total.items()}
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(mean[name])
+    put_weights(model, mean)
     final = run / "checkpoints" / AVERAGE
     shutil.rmtree(final, ignore_errors=True)
     steps = [int(folder.name[5:]) for folder in folders]
@@ -418,8 +418,7 @@ def load_weights(model: nn.Module, path: Path) -> None:
     """Put saved weights into a model; raise `InputError` if damaged, of another model, or not finite."""
     check_shapes(path, shapes_of(model))
     saved = load_tensors(path)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if not torch.isfinite(saved[name]).all():
-                raise InputError(f"{path}: '{name}' has values that are not numbers; try another checkpoint")
-            parameter.copy_(saved[name])
+    for name, _ in model.named_parameters():
+        if not torch.isfinite(saved[name]).all():
+            raise InputError(f"{path}: '{name}' has values that are not numbers; try another checkpoint")
+    put_weights(model, saved)

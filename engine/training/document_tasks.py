@@ -266,9 +266,6 @@ def _counts(texts: Sequence[str], encoded: Sequence[Tokens]) -> dict[str, int]:
 
 
 def _predicted(batches: Sequence[Batch]) -> Predicted:
-    scored = [batch.targets != IGNORED for batch in batches]
-    tokens, targets = (
-        np.concatenate([getattr(batch, part)[which].numpy() for batch, which in zip(batches, scored, strict=True)])
-        for part in ("tokens", "targets")
-    )
-    return tokens, targets
+    tokens = [batch.tokens[batch.targets != IGNORED].numpy() for batch in batches]
+    targets = [batch.targets[batch.targets != IGNORED].numpy() for batch in batches]
+    return np.concatenate(tokens), np.concatenate(targets)

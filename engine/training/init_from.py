@@ -156,11 +156,7 @@ def require_same_reading(config: RunConfig, before: RunConfig, name: str, tokeni
 
 
 def match_shapes(
-    config: RunConfig,
-    own: Mapping[str, Shape],
-    before: RunConfig,
-    saved: Mapping[str, Shape],
-    tokenizer: AnyTokenizer,
+    config: RunConfig, own: Mapping[str, Shape], before: RunConfig, saved: Mapping[str, Shape], tokenizer: AnyTokenizer
 ) -> tuple[dict[str, Rows], list[Lint]]:
     """Match the shapes of the saved weights of another run, `before` its config, with `own`, those of a new model.
 

@@ -44,13 +44,17 @@ class Inspector:
             self.leak = verdict
             self.writer.event("leak", verdict.why, step=step)
 
-    def before(self, between: Callable[[], None] = lambda: None) -> None:
-        """Run the checks that a run gets once, before its first step. `between` may raise to stop."""
+    def before(self, between: Callable[[], None]) -> Verdict | None:
+        """Run the checks that a run gets once, before its first step. `between` may raise to stop.
+
+        Return a leak that ends it here; a leaking network fails other checks too, so these are left out then.
+        """
         self.probe("before", 0)
         if self.leak is not None and self.leak.verdict == LEAK and not self.config.train.allow_leak:
-            return  # it ends here, and a leaking network fails other checks too
+            return self.leak
         for verdict in self_check(self.config, self.model, self.task, between):
             self._write(verdict)
+        return None
 
     def built(self, **changed: Any) -> None:
         facts = self._reader.model

@@ -25,15 +25,7 @@ from engine.runs.twins import fingerprint, scores_hash
 from engine.runs.writer import FULL, RunWriter
 from engine.training import checkpoint
 from engine.training.checkpoint import TrainerState
-from engine.training.control import (
-    PAUSE_INTERVAL,
-    Control,
-    Diverged,
-    Leaking,
-    Outcome,
-    OutOfMemory,
-    StopRequested,
-)
+from engine.training.control import PAUSE_INTERVAL, Control, Diverged, Leaking, Outcome, OutOfMemory, StopRequested
 from engine.training.devices import device_load, is_device_failure, keep_memory, memory_in_use
 from engine.training.inspector import Inspector
 from engine.training.numerics import set_fp32_matmul
@@ -109,10 +101,9 @@ class Trainer:
         self.writer.waiting, self.writer.checkpoint_bytes = self._wait_for_room, 3 * weights  # with the moments
         resumed = self._saved >= 0
         if not resumed:
-            self.inspector.before(self.control.heed)
+            leak = self.inspector.before(self.control.heed)
             self._save()
-            leak = self.inspector.leak
-            if leak is not None and leak.verdict == LEAK and not self.config.train.allow_leak:
+            if leak is not None:
                 raise Leaking(f"{LEAK} before the first step: {leak.why}")
         self.writer.patiently(lambda: checkpoint.point(self.writer.path, "last", self._saved))
         self.writer.status(state="running", phase="training", checkpoint=checkpoint.folder_name(self._saved))
@@ -381,9 +372,7 @@ class Trainer:
                 steps=tuple(steps), **self.scorer.record(self.model, self._between).dump()
             )
         finally:
-            with torch.no_grad():
-                for name, parameter in self.model.named_parameters():
-                    parameter.copy_(own[name])
+            checkpoint.put_weights(self.model, own)
 
     def _summarise(self, metrics: str | None = None, scores: str | None = None) -> None:
         state = self.state
