@@ -24,7 +24,7 @@ from engine.model.size import BatchShape, memory_bytes
 from engine.model.transformer import build_model
 from engine.training.devices import keep_memory
 from engine.training.step import Stepper
-from engine.training.tasks import make_task
+from engine.training.task import make_task
 
 VOCABULARY = 70  # of the tiny model
 MOST = 8 * 2**30  # bytes a measurement may use

@@ -16,8 +16,7 @@ from engine.training.inspector import probed
 from engine.training.numerics import set_fp32_matmul
 from engine.training.self_check import NO_DROPOUT, SmallCopy, cache_difference
 from engine.training.step import Stepper
-from engine.training.task import Task
-from engine.training.tasks import make_task
+from engine.training.task import Task, make_task
 
 STEPS = 20
 # Largest relative difference of the first step's loss and gradient norm from the CPU's in fp32. "fp32-fast" is TF32 on

@@ -19,7 +19,6 @@ from engine.training import checkpoint
 from engine.training.assemble import Ready, assemble, resume
 from engine.training.control import Control
 from engine.training.self_check import DROPOUTS
-from engine.training.tensors import load_tensors
 
 STEPS, STOPPED = 12, 5  # the run's length, and where it is stopped: no checkpoint is due there
 LOST, SAVED = 7, 4  # the step in which the device is lost, and the newest checkpoint by then
@@ -109,7 +108,10 @@ def _compared(one: Path, other: Path, said: str) -> Result:
     differ = [what for what in ours if ours[what] != theirs[what]]
     apart = 0.0
     if differ:
-        weights = [load_tensors(checkpoint.find(RunReader(run), "last") / checkpoint.WEIGHTS) for run in (one, other)]
+        weights = [
+            checkpoint.load_tensors(checkpoint.find(RunReader(run), "last") / checkpoint.WEIGHTS)
+            for run in (one, other)
+        ]
         largest = max(float(value.abs().max()) for value in weights[0].values())
         apart = max(float((value - weights[1][name]).abs().max()) for name, value in weights[0].items()) / largest
     wrong = f"not bit-identical: {', '.join(differ)} differ, weights by {apart:.2g} (relative)"

@@ -29,9 +29,9 @@ def split_init_from(text: str) -> tuple[str, str]:
         run, checkpoint = text, BEST
     if checkpoint not in CHECKPOINTS and not (checkpoint.isascii() and checkpoint.isdecimal()):
         hint = nearest(checkpoint, CHECKPOINTS) or f"; it is {one_of((*CHECKPOINTS, 'a step'))}"
-        raise InputError(f"{_where(text)}: '{checkpoint[:40]}' is no checkpoint{hint}")
+        raise InputError(f"{setting(text)}: '{checkpoint[:40]}' is no checkpoint{hint}")
     if not run:
-        raise InputError(f"{_where(text)}: names no run; write NAME, NAME@last or NAME@1500")
+        raise InputError(f"{setting(text)}: names no run; write NAME, NAME@last or NAME@1500")
     return run, checkpoint
 
 
@@ -41,7 +41,7 @@ def located(text: str, runs_dir: Path) -> tuple[RunReader, str]:
     try:
         return RunReader.resolve(run, runs_dir), checkpoint
     except InputError as error:
-        raise InputError(f"{_where(text)}: {error}; train that one first, or name its folder") from None
+        raise InputError(f"{setting(text)}: {error}; train that one first, or name its folder") from None
 
 
 def found_again(reader: RunReader, checkpoint: str, runs_dir: Path) -> str:
@@ -69,5 +69,5 @@ def origin_of(reader: RunReader, checkpoint: str, step: int, sha256: str) -> Ori
     return Origin(id=born.id, name=reader.name, checkpoint=checkpoint, step=step, sha256=sha256, before=before)
 
 
-def _where(text: str) -> str:
-    return f"{INIT_FROM} = '{text[:120]}'"
+def setting(init_from: str | None) -> str:
+    return f"{INIT_FROM} = '{str(init_from)[:120]}'"

@@ -40,6 +40,7 @@ STILL = 60.0  # seconds without a heartbeat until another host's run counts as l
 # For other hosts' runs, shared by all readers here: the last beat, since when by our clock, whether it has moved.
 _BEATS: dict[Path, tuple[int, float, bool]] = {}
 LIVE_STATES = ("starting", "running", "paused", "handing-over")
+WAITING_FOR_SPACE = "waiting-for-space"  # the phase of a run paused because the disk is full
 Liveness = Literal["alive", "dead", "unknown"]
 F = TypeVar("F", bound=RunFile)
 

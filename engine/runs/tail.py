@@ -8,7 +8,7 @@ touching a mapped page that was cut off kills the process, past any `except`. In
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, TypeVar
@@ -60,18 +60,13 @@ def newest_lines(path: Path, count: int, most: int) -> tuple[str, ...]:
     return tuple(line.rstrip() for line in data.split("\n") if line.strip())[-count:]
 
 
-@dataclass
-class Columns:
+@dataclass(frozen=True)
+class Metrics:
     """Metrics as records by kind; only train records may be thinned."""
 
-    train: list[TrainRecord] = field(default_factory=list)
-    validation: list[ValidationRecord] = field(default_factory=list)
-
-    def add(self, record: MetricRecord) -> None:
-        if isinstance(record, ValidationRecord):
-            self.validation.append(record)
-        else:
-            self.train.append(record)
+    train: tuple[TrainRecord, ...] = ()
+    validation: tuple[ValidationRecord, ...] = ()
+    version: int = 0  # of a `History`, whose version changes whenever anything is added
 
     def __bool__(self) -> bool:
         return bool(self.train or self.validation)
@@ -88,7 +83,7 @@ class MetricsTail:
         self._seen: Stamp = None  # the stamp of status.json
         self._said: object = None  # the attempt it named
 
-    def load(self, max_points: int = MOST) -> Columns:
+    def load(self, max_points: int = MOST) -> Metrics:
         """Return every validation record so far, and about `max_points` evenly spaced train records.
 
         Up to `max_points` lines are returned whole, and the first and last train record always.
@@ -97,7 +92,7 @@ class MetricsTail:
         self._attempt = self._current_attempt()  # before the file: a resume in between is then seen by `poll`
         return self._read(max_points)
 
-    def poll(self) -> tuple[bool, Columns]:
+    def poll(self) -> tuple[bool, Metrics]:
         """Return (reset, new): the records since the last call; after a reset, `new` is everything again.
 
         If more than `JUMP` bytes came at once, `new` is thinned as by `load`.
@@ -105,7 +100,7 @@ class MetricsTail:
         try:
             size = self._path.stat().st_size
         except OSError:
-            return False, Columns()
+            return False, Metrics()
         attempt = self._current_attempt()
         resumed = self._attempt is not None and attempt is not None and attempt != self._attempt
         if size < self._offset or resumed:
@@ -114,20 +109,25 @@ class MetricsTail:
             self._attempt = attempt
         jump = size - self._offset
         if jump == 0:
-            return False, Columns()
+            return False, Metrics()
         return False, self._read(MOST if jump > JUMP else JUMP)
 
-    def _read(self, most: int) -> Columns:
-        columns = Columns()
+    def _read(self, most: int) -> Metrics:
+        train, validation = list[TrainRecord](), list[ValidationRecord]()
         try:
             with open_plain(self._path) as file:
                 end = os.fstat(file.fileno()).st_size
                 read = _every if _few(file, self._offset, end, most) else _strided
-                for offset in read(file, self._offset, end, most, columns):
+                for offset, records in read(file, self._offset, end, most):
                     self._offset = offset
+                    for record in records:
+                        if isinstance(record, TrainRecord):
+                            train.append(record)
+                        else:
+                            validation.append(record)
         except OSError:
-            pass  # what was read so far counts
-        return columns
+            pass  # not there yet, or no longer
+        return Metrics(tuple(train), tuple(validation))
 
     def _current_attempt(self) -> object:
         """Return the attempt named by status.json, if any; reopened only if replaced."""
@@ -142,35 +142,45 @@ class MetricsTail:
 
 
 class History:
-    """A chart's records of a long run: thinned as it grows, in bounded memory, keeping every validation record.
+    """A long run's metrics for charts, followed as they grow: thinned in bounded memory, with all validation records.
 
     The steps are cut into spans and the first train record of each is kept. Where these become more than `2 * most`,
     the spans double: of records at equal distances that keeps every second one, then every fourth, and as many of those
     that come later. A past that `MetricsTail.load` thinned is so left alone until the present is as thin.
     """
 
-    def __init__(self, most: int = MOST) -> None:
-        self._most = max(1, most)
-        self.reset(Columns())
+    def __init__(self, run: Path, most: int) -> None:
+        self._tail, self._loaded, self._most = MetricsTail(run), False, max(1, most)
+        self.metrics = Metrics()
+        self.reset(self.metrics)
 
-    def reset(self, columns: Columns) -> None:
-        self.columns = Columns()
-        self.latest_train: TrainRecord | None = None  # the newest, kept in `columns` or not
+    def poll(self) -> tuple[bool, Metrics]:
+        """Take up what is new, and return it as `MetricsTail.poll` does; at first, everything."""
+        reset, new = self._tail.poll() if self._loaded else (True, self._tail.load())
+        self._loaded = True
+        if reset or new:
+            (self.reset if reset else self.add)(new)
+        return reset, new
+
+    def reset(self, new: Metrics) -> None:
+        self._train, self._validation = list[TrainRecord](), list[ValidationRecord]()
+        self.latest_train: TrainRecord | None = None  # the newest, kept or not
         self._steps: list[int] = []  # of the train records kept
         self._step = -1  # of the newest
         self._span = 1  # steps
-        self.add(columns)
+        self.add(new)
 
-    def add(self, columns: Columns) -> None:
-        self.columns.validation.extend(columns.validation)
-        for record in columns.train:
+    def add(self, new: Metrics) -> None:
+        self._validation.extend(new.validation)
+        for record in new.train:
             self.latest_train = record
             self._step = record.step if "step" in record.model_fields_set else self._step + 1
             if not self._steps or self._place(self._step) != self._place(self._steps[-1]):
-                self.columns.train.append(record)
+                self._train.append(record)
                 self._steps.append(self._step)
                 if len(self._steps) > 2 * self._most:
                     self._thin()
+        self.metrics = Metrics(tuple(self._train), tuple(self._validation), self.metrics.version + 1)
 
     def _place(self, step: int) -> int:
         return abs(step - self._steps[0]) // self._span
@@ -183,65 +193,41 @@ class History:
             places = [self._place(step) for step in self._steps]
             kept = [i for i, place in enumerate(places) if i == 0 or place != places[i - 1]]
             self._steps = [self._steps[i] for i in kept]
-            self.columns.train = [self.columns.train[i] for i in kept]
-
-
-@dataclass(frozen=True)
-class Metrics:
-    """A run's metrics so far; `version` changes whenever anything is added."""
-
-    version: int = 0
-    train: tuple[TrainRecord, ...] = ()
-    validation: tuple[ValidationRecord, ...] = ()
-
-
-class FollowedMetrics:
-    """One run's metrics for charts: read once, thinned, then followed as they grow."""
-
-    def __init__(self, run: Path, most: int) -> None:
-        self._tail, self._loaded = MetricsTail(run), False
-        self.history, self.metrics = History(most), Metrics()
-
-    def poll(self) -> tuple[bool, Columns]:
-        reset, new = self._tail.poll() if self._loaded else (True, self._tail.load())
-        self._loaded = True
-        if reset or new:
-            (self.history.reset if reset else self.history.add)(new)
-            columns = self.history.columns
-            self.metrics = Metrics(self.metrics.version + 1, tuple(columns.train), tuple(columns.validation))
-        return reset, new
+            self._train = [self._train[i] for i in kept]
 
 
 def _blocks(file: IO[bytes], start: int, end: int) -> Iterator[tuple[int, bytes]]:
     """(offset, whole lines) from `start` to the line that holds `end`; a line longer than `LONGEST` reads as b"".
 
-    Stops after `MOST_DAMAGE` bytes of lines longer than a block: no record is that long, and a hole has no end.
+    Stops after `MOST_DAMAGE` bytes of lines longer than a block: no record is that long, and a hole has no end. Stops
+    also where the file cannot be read.
     """
-    file.seek(start)
     damage = 0
-    while start < end and damage <= MOST_DAMAGE:
-        block = file.read(min(BLOCK, end - start))
-        if not block.endswith(b"\n"):
-            block += file.readline(LONGEST)
-            damage += len(block) if len(block) > 2 * BLOCK else 0
-        whole = block.rfind(b"\n") + 1
-        if whole:
-            yield start, block[:whole]
-        start += whole
-        rest = len(block) - whole
-        if rest == 0 and whole:
-            continue
-        if rest < LONGEST:
-            return  # torn, or cut off while it was read
-        piece = b""
-        while not piece.endswith(b"\n"):
-            piece = file.readline(BLOCK)
-            if not piece or damage > MOST_DAMAGE:
-                return
-            rest += len(piece)
-            damage += len(piece)
-        start += rest
-        yield start, b""
+    with suppress(OSError):
+        file.seek(start)
+        while start < end and damage <= MOST_DAMAGE:
+            block = file.read(min(BLOCK, end - start))
+            if not block.endswith(b"\n"):
+                block += file.readline(LONGEST)
+                damage += len(block) if len(block) > 2 * BLOCK else 0
+            whole = block.rfind(b"\n") + 1
+            if whole:
+                yield start, block[:whole]
+            start += whole
+            rest = len(block) - whole
+            if rest == 0 and whole:
+                continue
+            if rest < LONGEST:
+                return  # torn, or cut off while it was read
+            piece = b""
+            while not piece.endswith(b"\n"):
+                piece = file.readline(BLOCK)
+                if not piece or damage > MOST_DAMAGE:
+                    return
+                rest += len(piece)
+                damage += len(piece)
+            start += rest
+            yield start, b""
 
 
 def _few(file: IO[bytes], start: int, end: int, most: int) -> bool:
@@ -249,45 +235,40 @@ def _few(file: IO[bytes], start: int, end: int, most: int) -> bool:
     if end - start <= most:  # bytes
         return True
     lines = 0
-    with suppress(OSError):
-        for _, block in _blocks(file, start, end):
-            lines += block.count(b"\n")
-            if lines > most:
-                return False
+    for _, block in _blocks(file, start, end):
+        lines += block.count(b"\n")
+        if lines > most:
+            return False
     return True
 
 
-def _every(file: IO[bytes], start: int, end: int, most: int, columns: Columns) -> Iterator[int]:
+def _every(file: IO[bytes], start: int, end: int, most: int) -> Iterator[tuple[int, list[MetricRecord]]]:
     for offset, block in _blocks(file, start, end):
-        for _, record in _records(block, 0):
-            columns.add(record)
-        yield offset + len(block)
+        yield offset + len(block), [record for _, record in _records(block, 0)]
 
 
-def _strided(file: IO[bytes], start: int, end: int, most: int, columns: Columns) -> Iterator[int]:
+def _strided(file: IO[bytes], start: int, end: int, most: int) -> Iterator[tuple[int, list[MetricRecord]]]:
     """Every validation record, and the first train record after every `gap` bytes; the last one as well."""
     gap = -(-(end - start) // max(1, most - 1))
-    aim, taken = start, -1
+    aim, taken, read = start, -1, start
     newest: tuple[int, object] = (-1, None)
-    try:
-        for offset, block in _blocks(file, start, end):
-            columns.validation.extend(_validations(block))
-            while aim < offset + len(block):
-                first = block.find(b"\n", aim - offset - 1) + 1 if aim > offset else 0  # not a line that began earlier
-                records = _records(block, first)
-                found = next(((at, record) for at, record in records if isinstance(record, TrainRecord)), None)
-                if found is None:
-                    break  # the aim stays: the next block's first train record meets it
-                taken = offset + found[0]
-                columns.train.append(found[1])
-                aim = start + ((taken - start) // gap + 1) * gap
-            last = _last_train(block)
-            if last is not None:
-                newest = (offset + last[0], last[1])
-            yield offset + len(block)
-    finally:  # after an error, the last one that could be read
-        if newest[0] > taken:
-            columns.train.append(TrainRecord.read(newest[1]))
+    for offset, block in _blocks(file, start, end):
+        records: list[MetricRecord] = [*_validations(block)]
+        while aim < offset + len(block):
+            first = block.find(b"\n", aim - offset - 1) + 1 if aim > offset else 0  # not a line that began earlier
+            found = next((one for one in _records(block, first) if isinstance(one[1], TrainRecord)), None)
+            if found is None:
+                break  # the aim stays: the next block's first train record meets it
+            taken = offset + found[0]
+            records.append(found[1])
+            aim = start + ((taken - start) // gap + 1) * gap
+        last = _last_train(block)
+        if last is not None:
+            newest = (offset + last[0], last[1])
+        read = offset + len(block)
+        yield read, records
+    if newest[0] > taken:
+        yield read, [TrainRecord.read(newest[1])]
 
 
 def _records(block: bytes, at: int) -> Iterator[tuple[int, MetricRecord]]:

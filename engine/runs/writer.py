@@ -7,12 +7,12 @@ import shutil
 import socket
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from filelock import FileLock, Timeout
 
@@ -25,7 +25,7 @@ from engine.runs.commands import read_commands
 from engine.runs.files import SCHEMA, append_whole, line, new_folder, read_json, write_atomic, write_json
 from engine.runs.names import check_name
 from engine.runs.process import identity, is_alive
-from engine.runs.reader import RunReader
+from engine.runs.reader import WAITING_FOR_SPACE, RunReader
 from engine.runs.record_version import RECORDS
 from engine.runs.records import (
     Checks,
@@ -40,13 +40,13 @@ from engine.runs.records import (
     VerdictRecord,
     read_file,
 )
-from engine.runs.room import WAITING_FOR_SPACE, Waiting, patiently
 
 log = logging.getLogger(__name__)
 
 STREAMS = ("metrics", "events", "samples")
-PREDICTIONS = "predictions.txt"
+FULL = (errno.ENOSPC, errno.EDQUOT)
 STATUS_INTERVAL = 0.5  # seconds between two writes of status.json while nothing but the step changes
+T = TypeVar("T")
 
 
 def now() -> str:
@@ -90,9 +90,11 @@ class RunWriter:
         self._files: dict[str, IO[bytes]] = {
             stream: (path / f"{stream}.jsonl").open("ab", buffering=0) for stream in STREAMS
         }
-        self.waiting: Waiting | None = None  # called while the disk is full
+        # Called while the disk is full, and may raise to give up; None gives up at once.
+        self.waiting: Callable[[], None] | None = None
+        self.checkpoint_bytes = 0  # what the next checkpoint needs
         self._verdicts: list[VerdictRecord] = []
-        self._status = Status()
+        self.said = Status()  # the content of status.json, or what it would be if there were room
         self._status_written = -STATUS_INTERVAL
         self.attempt = 1
         # Earlier commands were for an earlier attempt.
@@ -133,7 +135,7 @@ class RunWriter:
             raise refused(f"cannot make {str(error.filename or path)[:300]} in the runs folder", error) from None
         try:
             writer = cls(path)
-            writer._status = status
+            writer.said = status
             writer.status()
             return writer
         except OSError as error:
@@ -148,7 +150,7 @@ class RunWriter:
         if status.state != "queued":
             writer.release()
             raise InputError(f"run '{path.name}' is not queued")
-        writer._status = status
+        writer.said = status
         writer._start(attempt=1)
         return writer
 
@@ -161,7 +163,7 @@ class RunWriter:
 
     def keep_config(self, config: RunConfig) -> None:
         """Write the config with values known only at the start filled in; before training."""
-        self._status = self._status.model_copy(update={"steps": config.train.steps})
+        self.said = self.said.model_copy(update={"steps": config.train.steps})
         write_atomic(self.path / "config.toml", config_toml(config))
 
     def rewind(self, offsets: Mapping[str, int], step: int) -> None:
@@ -177,28 +179,28 @@ class RunWriter:
             file.truncate(offsets[stream])
         reader = RunReader(self.path)
         self._verdicts = [v for v in reader.verdicts if v.when == "before" or v.step < step]
-        self._status = reader.status
-        self._start(attempt=(self._status.attempt or 1) + 1, step=step, control_id=self.heard)
+        self.said = reader.status
+        self._start(attempt=(self.said.attempt or 1) + 1, step=step, control_id=self.heard)
 
     def begin_again(self) -> None:
         """Begin another attempt at a run that ended before its first checkpoint; nothing of it is kept."""
         for stream in ("metrics", "samples"):
             self._files[stream].truncate(0)
         self._verdicts = []
-        self._status = RunReader(self.path).status
-        self._start(attempt=self._status.attempt + 1, step=0, checkpoint=None, control_id=self.heard)
+        self.said = RunReader(self.path).status
+        self._start(attempt=self.said.attempt + 1, step=0, checkpoint=None, control_id=self.heard)
 
     def _start(self, attempt: int, **changes: Any) -> None:
         self.attempt = attempt
         first = {"state": "starting", "phase": "loading", "reason": "", "attempt": attempt, "launch": self.launch}
-        self._status = self._status.model_copy(update=first | identity().dump() | changes)
+        self.said = self.said.model_copy(update=first | identity().dump() | changes)
         self.status()
 
     def write(self, file: RunFile) -> None:
         self._replace(file.file, file.dump())
 
     def text(self, name: str, text: str) -> None:
-        write_atomic(self.path / name, text)
+        self.patiently(lambda: write_atomic(self.path / name, text))
 
     def metrics(self, record: MetricRecord) -> None:
         self._append("metrics", record)
@@ -207,11 +209,10 @@ class RunWriter:
         said = Event.made(time=now(), attempt=self.attempt, step=step, event=event, text=text)
         self._append("events", said)
 
-    def event_if_room(self, event: str, text: str) -> bool:
-        """Write an event at the current step if the disk has room; return whether it did."""
+    def _event_if_room(self, event: str, text: str) -> bool:
         waiting, self.waiting = self.waiting, None
         try:
-            self.event(event, text, step=self._status.step)
+            self.event(event, text, step=self.said.step)
         except OSError:
             return False
         finally:
@@ -228,31 +229,22 @@ class RunWriter:
     def last_verdict(self, check: str, default: str) -> str:
         return next((said.verdict for said in reversed(self._verdicts) if said.check == check), default)
 
-    def predictions(self, text: str) -> None:
-        """Replace predictions.txt: the best evaluation's answers, one per line."""
-        patiently(lambda: write_atomic(self.path / PREDICTIONS, text), self.waiting)
-
     def status(self, **changes: Any) -> None:
         """Change status.json. If at most the step is new, it is written at most twice a second."""
-        before, self._status = self._status, self._status.model_copy(update=changes)
-        new = {key for key in changes if getattr(before, key) != getattr(self._status, key)}
-        last = "step" in new and self._status.step == self._status.steps
+        before, self.said = self.said, self.said.model_copy(update=changes)
+        new = {key for key in changes if getattr(before, key) != getattr(self.said, key)}
+        last = "step" in new and self.said.step == self.said.steps
         quiet = bool(changes) and new <= {"step"} and not last
         clock = time.monotonic()
         if quiet and clock - self._status_written < STATUS_INTERVAL:
             return
         self._status_written = clock
-        self._status = self._status.model_copy(update={"beat": self._status.beat + 1})
-        if self._status.phase == WAITING_FOR_SPACE:
+        self.said = self.said.model_copy(update={"beat": self.said.beat + 1})
+        if self.said.phase == WAITING_FOR_SPACE:
             with suppress(OSError):  # it says that the disk is full, if the disk lets it
-                write_json(self.path / Status.file, {"schema": SCHEMA, **self._status.model_dump()})
+                write_json(self.path / Status.file, {"schema": SCHEMA, **self.said.model_dump()})
         else:
-            self._replace(Status.file, self._status.model_dump())
-
-    @property
-    def said(self) -> Status:
-        """Return the content of status.json, or what it would be if there were room."""
-        return self._status
+            self._replace(Status.file, self.said.model_dump())
 
     def sync(self) -> dict[str, int]:
         """Sync all appended data to disk; return each stream's length in bytes, part of every checkpoint."""
@@ -297,9 +289,35 @@ class RunWriter:
         finally:
             self.release()
 
+    def patiently(self, write: Callable[[], T]) -> T:
+        """Do a write; while the disk is full, pause the run and repeat it. A failed one must leave nothing behind."""
+        paused, untold = False, ""  # what could not be written as an event
+        while True:
+            try:
+                result = write()
+                break
+            except OSError as error:
+                if self.waiting is None or error.errno not in FULL:
+                    raise
+            free, needed = shutil.disk_usage(self.path).free / 1e6, self.checkpoint_bytes / 1e6
+            reason = f"the disk of {self.path} is full: {free:.1f} MB free, the next checkpoint needs {needed:.1f} MB; "
+            reason += "training goes on when there is room"
+            if not paused:
+                log.warning("%s", reason)
+                untold = "" if self._event_if_room("paused", reason) else reason
+            paused = True
+            self.status(state="paused", phase=WAITING_FOR_SPACE, reason=reason)
+            self.waiting()
+        if paused:
+            self.status(state="running", phase="training", reason="")
+            if untold:
+                self._event_if_room("paused", untold)
+            self._event_if_room("continued", "there is room again")
+        return result
+
     def _append(self, stream: str, record: Record) -> None:
         data = line(record.dump()).encode("utf-8", "surrogatepass")
-        patiently(lambda: append_whole(self._files[stream], data), self.waiting)
+        self.patiently(lambda: append_whole(self._files[stream], data))
 
     def _replace(self, name: str, fields: Mapping[str, Any]) -> None:
-        patiently(lambda: write_json(self.path / name, {"schema": SCHEMA, **fields}), self.waiting)
+        self.patiently(lambda: write_json(self.path / name, {"schema": SCHEMA, **fields}))

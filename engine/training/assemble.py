@@ -16,7 +16,7 @@ from engine.config.schema import RunConfig
 from engine.data.catalogue import portable
 from engine.errors import InputError
 from engine.evaluation.alarms import overlapping
-from engine.lints import Lint, lint
+from engine.lints import Lint
 from engine.model import size
 from engine.model.heads import SelfAttention
 from engine.model.positions import Positions
@@ -29,11 +29,11 @@ from engine.runs.records import Attempt, Environment, LargestBatch, ModelFacts
 from engine.runs.writer import RunWriter
 from engine.training import checkpoint
 from engine.training.control import Control, StopRequested
-from engine.training.devices import busy_share, default_threads, environment, resolve_device
+from engine.training.devices import default_threads, environment, resolve_device
 from engine.training.init_from import InitFrom
 from engine.training.numerics import chosen_precision, compiles
 from engine.training.parts import RunParts
-from engine.training.tasks import make_task, task_of_run
+from engine.training.task import make_task, task_of_run
 from engine.training.trainer import Trainer
 
 HANDOVER_WAIT = 60.0  # seconds to wait for the process that hands a run over
@@ -149,8 +149,10 @@ def resume(
         task = task_of_run(reader, data_dir)
         control.heed()
         recorded = reader.data
-        if recorded.sha256 != task.sha256 or recorded.tokenizer_sha256 != task.tokenizer.sha256:
-            raise InputError(f"corpus {task.name}: not the text that run '{reader.name}' began with; put it back")
+        if recorded.sha256 != task.corpus.sha256 or recorded.tokenizer_sha256 != task.tokenizer.sha256:
+            raise InputError(
+                f"corpus {task.corpus.name}: not the text that run '{reader.name}' began with; put it back"
+            )
         config = _as_begun(config, reader, where)
         model = built(config, config.needed_tokens(task.vocab_size), where)
         facts = task.facts(config) if recorded.unigram is None else recorded
@@ -185,7 +187,7 @@ def _load(config: RunConfig, runs_dir: Path, data_dir: Path | None, device: str,
     config = capabilities.with_value(config, "data.corpus", portable(config.data.corpus, config.task.corpus))
     if source is not None:
         config = capabilities.with_value(config, INIT_FROM, source.portable)
-    lints = [*lint(config, task.train_tokens, task.validation_tokens), *task.lints(config), *_crowded(config, where)]
+    lints = [*task.lints(config), *_crowded(config, where)]
     model = built(config, config.needed_tokens(task.vocab_size), where)
     said, more = ([], []) if source is None else source.begin(model, config, task, data_dir)
     lints += more
@@ -201,7 +203,7 @@ def _crowded(config: RunConfig, device: torch.device) -> list[Lint]:
     threads, cores = config.train.threads or 1, psutil.cpu_count() or 1
     if device.type != "cpu" or threads < 2:
         return []
-    busy = busy_share()  # takes a fifth of a second
+    busy = psutil.cpu_percent(interval=0.2) / 100.0
     if threads <= cores * (1.0 - busy) + 0.5:
         return []
     text = (

@@ -1,11 +1,14 @@
 """Checkpoints: weights, optimizer moments, trainer state and tokenizer in one folder, written atomically.
 
 `checkpoints/step-NNNNNNNN/` is written as a hidden folder, synced, then renamed. Tensors are safetensors, the rest is
-JSON: no pickle is ever written or loaded. `last` and `best` are one-line text files that name a step's folder.
+JSON: no pickle is ever written or loaded. `last` and `best` are one-line text files that name a step's folder. Tensors
+are fp32; their names, types and shapes are checked before any value is read.
 """
 
 import hashlib
 import json
+import os
+import re
 import shutil
 import time
 from collections.abc import Mapping
@@ -14,28 +17,21 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from engine import capabilities
 from engine.command_line import command_line
 from engine.config.schema import RunConfig
 from engine.config.sections import ModelConfig
-from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, read_tokenizer
+from engine.data.tokenizers import AnyTokenizer, read_tokenizer
 from engine.errors import InputError
 from engine.model.transformer import NETWORKS, Network, build_model
-from engine.plain_files import read_plain
+from engine.plain_files import open_plain, read_plain
 from engine.runs.files import SCHEMA, finite, read_json, sync_file, sync_folder, write_atomic
 from engine.runs.reader import RunReader
 from engine.runs.records import AverageScores, Record, ValidationRecord
-from engine.training.tensors import (
-    Shape,
-    check_shapes,
-    load_tensors,
-    load_weights,
-    save_tensors,
-    shapes_of,
-    tensor_file_bytes,
-)
 
 WEIGHTS, OPTIMIZER, STATE, TOKENIZER, MANIFEST = (
     "model.safetensors",
@@ -47,6 +43,8 @@ WEIGHTS, OPTIMIZER, STATE, TOKENIZER, MANIFEST = (
 PARTS = {WEIGHTS, OPTIMIZER, STATE, TOKENIZER}
 STATE_SCHEMA = 1
 LARGEST_TEXT = 64 << 20  # bytes of state.json or tokenizer.json; a longer one is damaged
+LONGEST_HEADER = 16 << 20  # bytes of names and shapes
+Shape = tuple[int, ...]
 AVERAGE = "average"  # has only weights and tokenizer: it cannot be resumed
 
 
@@ -108,6 +106,12 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
     return {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
 
 
+@torch.no_grad()
+def put_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    for name, parameter in model.named_parameters():
+        parameter.copy_(weights[name])
+
+
 def moments_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     moments = {}
     for name, parameter in model.named_parameters():
@@ -117,11 +121,7 @@ def moments_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, 
 
 
 def save(
-    run: Path,
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    state: TrainerState,
-    tokenizer: AnyTokenizer,
+    run: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: TrainerState, tokenizer: AnyTokenizer
 ) -> str:
     """Write the checkpoint of the state's step, point `last` at it and return its folder's name."""
     parent = run / "checkpoints"
@@ -171,9 +171,7 @@ def save_average(run: Path, model: nn.Module, tokenizer: AnyTokenizer, how_many:
         for name, value in load_tensors(folder / WEIGHTS).items():
             total[name] += value.double()
     mean = {name: (value / len(folders)).float() for name, value in total.items()}
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(mean[name])
+    put_weights(model, mean)
     final = run / "checkpoints" / AVERAGE
     shutil.rmtree(final, ignore_errors=True)
     steps = [int(folder.name[5:]) for folder in folders]
@@ -297,50 +295,16 @@ def _manifest_text(manifest: Mapping[str, object]) -> str:
     return json.dumps(manifest, indent=1, sort_keys=True) + "\n"
 
 
-def load_trained(
-    reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
-) -> tuple[Network, Tokenizer, int]:
-    """Load a text's run as `load_network` does; raise `InputError` if it translates or is about documents."""
-    config = reader.config
-    if config.task.corpus == "documents":
-        raise InputError(
-            f"run '{reader.name}' {config.task.does} instead of continuing a text: `{reader.command('evaluate')}` "
-            "shows what it writes"
-        )
-    model, tokenizer, step = load_network(reader, which, device)
-    if tokenizer.kind != CharacterTokenizer.kind:
-        raise InputError(f"run '{reader.name}' translates sentences: `{reader.command('translate')}`")
-    return model, tokenizer.target, step
-
-
-def load_translator(
-    reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
-) -> tuple[Network, AnyTokenizer, int]:
-    """Load a translation's run as `load_network` does; raise `InputError` if it does not translate."""
-    model, tokenizer, step = load_network(reader, which, device)
-    if not (tokenizer.is_pair and model.reads_source):
-        raise InputError(f"run '{reader.name}' does not translate: `{reader.command('sample')}`")
-    return model, tokenizer, step
-
-
-def load_of_documents(
-    reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
-) -> tuple[Network, Tokenizer, int]:
-    """Load a run on documents or questions as `load_network` does; raise `InputError` if it is another kind."""
-    model, tokenizer, step = load_network(reader, which, device)
-    if reader.config.task.corpus != "documents" or tokenizer.is_pair or not model.has_cache:
-        raise InputError(f"run '{reader.name}' is not about documents: `{reader.command('sample')}`")
-    return model, tokenizer.target, step
-
-
 def load_network(
     reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
 ) -> tuple[Network, AnyTokenizer, int]:
-    """Load any run's model, in evaluation mode, its tokenizer and step; `InputError`: no intact checkpoint."""
+    """Load a run's model, in evaluation mode, its tokenizer and step; `InputError`: no intact checkpoint."""
     folder = intact(reader, which)
     tokenizer = read_tokenizer(folder / TOKENIZER)
     config, said = reader.config, reader.path / "config.toml"
     capabilities.require(config, str(said))
+    if tokenizer.is_pair != (config.task.corpus == "pairs"):
+        raise InputError(f"{folder / TOKENIZER}: is not of a run that {config.task.does}")
     size = config.model.vocab_size or config.needed_tokens(tokenizer.vocab_size)
     model = network_with_weights(config, size, folder / WEIGHTS, device, said)
     return model, tokenizer, int(read_json(folder / MANIFEST)["step"])
@@ -380,3 +344,81 @@ def _sha256(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+# Tensor files
+
+
+def save_tensors(path: Path, values: Mapping[str, Tensor]) -> None:
+    """Write tensors; a full or broken disk raises OSError, unlike in safetensors."""
+    try:
+        save_file(dict(values), path)
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
+
+
+def shapes_of(model: nn.Module) -> dict[str, Shape]:
+    """Return the shape of each parameter by name, shared ones once."""
+    return {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+
+
+def check_shapes(path: Path, expected: Mapping[str, Shape]) -> None:
+    """Compare names and shapes of saved weights with a model's; raise `InputError` for the first that differs."""
+    saved = saved_shapes(path)
+    for name in sorted(expected.keys() ^ saved.keys()):
+        where = "it" if name in saved else "the config's model"
+        raise InputError(f"{path}: weights of another model: '{name}' is only in {where}")
+    for name, shape in expected.items():
+        if saved[name] != shape:
+            found = list(saved[name])
+            raise InputError(f"{path}: weights of another model: '{name}' is {found}, the config's {list(shape)}")
+
+
+def saved_shapes(path: Path) -> dict[str, Shape]:
+    """Return the shape of each saved tensor without reading one; raise `InputError` if unreadable or not fp32."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            told = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            types = {name: told[name].get_dtype() for name in told}
+            shapes = {name: tuple(told[name].get_shape()) for name in told}
+    except (SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    for name, found in types.items():
+        if found != "F32":
+            raise InputError(f"{path}: cannot be read: '{name}' is {found}; F32 is what is saved")
+    return shapes
+
+
+def tensor_file_bytes(path: Path) -> int:
+    """Return the largest length of a safetensors file that its header allows; if that is damaged, the header's own."""
+    length = 0
+    try:
+        with open_plain(path) as file:
+            length = min(int.from_bytes(file.read(8), "little"), LONGEST_HEADER)
+            header = json.loads(file.read(length))
+        ends = [one["data_offsets"][1] for name, one in header.items() if name != "__metadata__"]
+        return int(8 + length + max(ends, default=0))
+    except (OSError, ValueError, RecursionError, KeyError, IndexError, TypeError, AttributeError, OverflowError):
+        return 8 + length
+
+
+def load_tensors(path: Path) -> dict[str, Tensor]:
+    """Return the tensors of a file, by name; raise `InputError` if unreadable or not fp32."""
+    saved_shapes(path)  # before any of it is read
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+
+
+def load_weights(model: nn.Module, path: Path) -> None:
+    """Put saved weights into a model; raise `InputError` if damaged, of another model, or not finite."""
+    check_shapes(path, shapes_of(model))
+    saved = load_tensors(path)
+    for name, _ in model.named_parameters():
+        if not torch.isfinite(saved[name]).all():
+            raise InputError(f"{path}: '{name}' has values that are not numbers; try another checkpoint")
+    put_weights(model, saved)

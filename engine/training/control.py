@@ -3,7 +3,6 @@
 Commands come as a flag from a signal handler or the app, or numbered from control.json.
 """
 
-import logging
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -11,13 +10,9 @@ from pathlib import Path
 
 from engine.runs.commands import Command, control_file, read_commands
 from engine.runs.records import Process
-from engine.runs.room import WAITING_FOR_SPACE, full_text
-from engine.runs.writer import RunWriter
 
 LOOKS_PER_SECOND = 20
 PAUSE_INTERVAL = 0.1  # seconds between polls while paused
-
-log = logging.getLogger(__name__)
 
 
 class StopRequested(Exception):
@@ -87,14 +82,10 @@ class Control:
             return command
         return None
 
-    def stop_is_next(self) -> bool:
-        """Return whether the next command is a stop, which may interrupt a piece of work."""
-        self._look()
-        return Command.STOP in self._requests or bool(self._read and self._read[0][1] is Command.STOP)
-
     def heed(self) -> None:
-        """Raise `StopRequested` if a stop is next. Called between pieces of work that may take long."""
-        if self.stop_is_next():
+        """Raise `StopRequested` if the next command is a stop. Called between pieces of work that may take long."""
+        self._look()
+        if Command.STOP in self._requests or (self._read and self._read[0][1] is Command.STOP):
             raise StopRequested
 
     def stop_is_queued(self) -> bool:
@@ -115,30 +106,3 @@ class Control:
             self._seen = seen
             newest = self._read[-1][0] if self._read else self.obeyed
             self._read.extend((number, command) for number, command in read_commands(self._run) if number > newest)
-
-
-class WaitingForSpace:
-    """Pauses the run while its disk is full: reports it once, still obeys `stop`, continues when there is room."""
-
-    def __init__(self, writer: RunWriter, control: Control, needed: int) -> None:
-        self.writer, self.control, self.needed = writer, control, needed
-        self._said = False
-        self._untold = ""  # events that could not be written
-
-    def wait(self, error: OSError) -> None:
-        reason = full_text(self.writer.path, self.needed)
-        if not self._said:
-            log.warning("%s", reason)
-            self._untold = "" if self.writer.event_if_room("paused", reason) else reason
-        self._said = True
-        self.writer.status(state="paused", phase=WAITING_FOR_SPACE, reason=reason)
-        if self.control.stop_is_queued():
-            raise StopRequested from error
-        time.sleep(PAUSE_INTERVAL)
-
-    def over(self) -> None:
-        self._said = False
-        self.writer.status(state="running", phase="training", reason="")
-        if self._untold:
-            self.writer.event_if_room("paused", self._untold)
-        self.writer.event_if_room("continued", "there is room again")

@@ -82,10 +82,6 @@ def leave_cores_to_training() -> None:
     torch.set_num_threads(1)
 
 
-def busy_share() -> float:
-    return psutil.cpu_percent(interval=0.2) / 100.0
-
-
 def device_name(device: torch.device) -> str:
     if device.type == "cuda":
         return f"cuda:{device.index or 0} {torch.cuda.get_device_name(device)}"

@@ -1,9 +1,9 @@
 """Tasks on documents: recall masked parts, or answer questions about them."""
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -12,8 +12,7 @@ import torch
 from engine.config.schema import Rows, RunConfig
 from engine.config.sections import SHORTEST_DOCUMENT
 from engine.config.toml import resolved
-from engine.data.catalogue import load_corpus
-from engine.data.documents.corpus import DocumentCorpus, Recall
+from engine.data.documents.corpus import DocumentCorpus
 from engine.data.loader import mask_generator
 from engine.data.objectives import IGNORED, Batch, QuestionAnswer, SpanCorruption, span_corruption
 from engine.data.overlap import Overlap, document_overlap, question_overlap
@@ -39,10 +38,7 @@ class _DocumentTask(Task):
 
     corpus: DocumentCorpus
     tokenizer: Tokenizer
-
-    @classmethod
-    def read(cls, config: RunConfig, data_dir: Path | None) -> DocumentCorpus:
-        return load_corpus(DocumentCorpus, config.data, data_dir)
+    reads = DocumentCorpus
 
     @staticmethod
     def tokenizer_for(corpus: DocumentCorpus, config: RunConfig, given: AnyTokenizer | None) -> Tokenizer:
@@ -66,11 +62,12 @@ class _DocumentTask(Task):
 
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         steps = self.batches(config, torch.device("cpu")).steps_per_epoch
-        needed, tokens = require_vocabulary(config, self.vocab_size, self.tokenizer.kind), self.train_tokens
+        needed, tokens = require_vocabulary(config, self.vocab_size, self.tokenizer.kind), self.predicted("train")
         return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=tokens, rows=Rows(steps))
 
+    @abstractmethod
     def batches(self, config: RunConfig, device: torch.device) -> DocumentBatches | QuestionBatches:
-        raise NotImplementedError
+        """Return the training batches, of rows of any length."""
 
     def _facts(
         self,
@@ -87,7 +84,7 @@ class _DocumentTask(Task):
             corpus=self.corpus.version,
             source=self.corpus.source,
             notes=tuple(self.corpus.notes),
-            sha256=self.sha256,
+            sha256=self.corpus.sha256,
             vocabulary=self.vocab_size,
             tokenizer_sha256=self.tokenizer.sha256,
             floor=None,
@@ -120,16 +117,11 @@ class SpanTask(_DocumentTask):
                 )
         return cls(corpus, tokenizer, encoded)
 
-    def _overlap_with(self, trained: Self) -> Overlap | None:
+    def overlap_with(self, trained: Self) -> Overlap | None:
         return document_overlap(trained.corpus.documents["train"], self.corpus.documents["validation"], "validation")
 
-    @cached_property
-    def train_tokens(self) -> int:
-        return sum(map(len, self.encoded["train"]))
-
-    @property
-    def validation_tokens(self) -> int:
-        return sum(map(len, self.encoded["validation"]))
+    def predicted(self, split: str) -> int:
+        return sum(map(len, self.encoded[split]))
 
     def facts(self, config: RunConfig) -> DataFacts:
         documents, scored = self.corpus.documents, {}
@@ -158,27 +150,24 @@ class SpanTask(_DocumentTask):
 
     def recalls(self, config: RunConfig) -> dict[str, list[Fact]]:
         """Return the facts of each probe, without those that do not fit the context."""
-        found = {name: self._facts_of(recalls, config) for name, recalls in self.corpus.recalls.items()}
-        return {name: facts for name, facts in found.items() if facts}
-
-    def _facts_of(self, recalls: Sequence[Recall], config: RunConfig) -> list[Fact]:
         objective, model = span_corruption(config, self.vocab_size), config.model
         joins = self.tokenizer.kind == BpeTokenizer.kind  # the space before an answer is a part of its first token
-        prefixes = self.tokenizer.encode_all([r.prefix.rstrip(" ") if joins else r.prefix for r in recalls])
-        suffixes = self.tokenizer.encode_all([r.suffix or "" for r in recalls])
-        answers = encoded_answers(self.tokenizer, [r.answer for r in recalls])
-        facts = []
-        for recall, prefix, suffix, answer in zip(recalls, prefixes, suffixes, answers, strict=True):
-            if recall.suffix is not None:
-                facts.append(Fact(gaps_prompt(objective, (prefix, suffix)), recall.answer, len(answer)))
-            elif isinstance(objective, SpanCorruption):  # a model that predicts its own input
-                facts.append(Fact(Prompt(prefix, objective.mask), recall.answer, len(answer), continued=True))
-        return [
-            fact
-            for fact in facts
-            if len(fact.prompt.tokens) + fact.length <= model.context_length
-            and (fact.prompt.source is None or len(fact.prompt.source) <= model.source_tokens)
-        ]
+        found: dict[str, list[Fact]] = {}
+        for name, recalls in self.corpus.recalls.items():
+            prefixes = self.tokenizer.encode_all([r.prefix.rstrip(" ") if joins else r.prefix for r in recalls])
+            suffixes = self.tokenizer.encode_all([r.suffix or "" for r in recalls])
+            answers = encoded_answers(self.tokenizer, [r.answer for r in recalls])
+            for recall, prefix, suffix, answer in zip(recalls, prefixes, suffixes, answers, strict=True):
+                if recall.suffix is not None:
+                    fact = Fact(gaps_prompt(objective, (prefix, suffix)), recall.answer, len(answer))
+                elif isinstance(objective, SpanCorruption):  # a model that predicts its own input
+                    fact = Fact(Prompt(prefix, objective.mask), recall.answer, len(answer), continued=True)
+                else:
+                    continue
+                source = () if fact.prompt.source is None else fact.prompt.source
+                if len(source) <= model.source_tokens and len(fact.prompt.tokens) + fact.length <= model.context_length:
+                    found.setdefault(name, []).append(fact)
+        return found
 
 
 @dataclass(frozen=True)
@@ -222,11 +211,11 @@ class QuestionTask(_DocumentTask):
             ):
                 if longest > most:
                     raise InputError(
-                        f"corpus {self.name}: a {split} question with its answer has {longest} tokens, and "
+                        f"corpus {self.corpus.name}: a {split} question with its answer has {longest} tokens, and "
                         f"model.{key} is {most}; --set model.{key}={longest}"
                     )
 
-    def _overlap_with(self, trained: Self) -> Overlap | None:
+    def overlap_with(self, trained: Self) -> Overlap | None:
         # Only questions count: the documents are meant to contain the answers.
         known, asked = (t.corpus.questions[name] for t, name in ((trained, "train"), (self, "validation")))
         return question_overlap([q.text for q in known], [q.text for q in asked], "validation")
@@ -236,14 +225,11 @@ class QuestionTask(_DocumentTask):
         """Tokens of the longest known answer, its end included."""
         return 1 + max(len(answer) for asked in self.encoded.values() for answer in asked.targets)
 
-    @property
-    def train_tokens(self) -> int:
-        return sum(len(answer) + 2 for answer in self.encoded["train"].targets)  # with the marks around them
-
-    @property
-    def validation_tokens(self) -> int:
-        held_out = self.encoded["validation"]
-        return sum(map(len, held_out.sources)) + sum(map(len, held_out.targets))
+    def predicted(self, split: str) -> int:
+        asked = self.encoded[split]
+        if split == "train":
+            return sum(len(answer) + 2 for answer in asked.targets)  # with the marks around them
+        return sum(map(len, asked.sources)) + sum(map(len, asked.targets))
 
     def facts(self, config: RunConfig) -> DataFacts:
         # `majority` is what always giving the most frequent answer scores on the validation split.
@@ -280,9 +266,6 @@ def _counts(texts: Sequence[str], encoded: Sequence[Tokens]) -> dict[str, int]:
 
 
 def _predicted(batches: Sequence[Batch]) -> Predicted:
-    scored = [batch.targets != IGNORED for batch in batches]
-    tokens, targets = (
-        np.concatenate([getattr(batch, part)[which].numpy() for batch, which in zip(batches, scored, strict=True)])
-        for part in ("tokens", "targets")
-    )
-    return tokens, targets
+    tokens = [batch.tokens[batch.targets != IGNORED].numpy() for batch in batches]
+    targets = [batch.targets[batch.targets != IGNORED].numpy() for batch in batches]
+    return np.concatenate(tokens), np.concatenate(targets)

@@ -15,27 +15,21 @@ import torch
 from engine import capabilities
 from engine.config.keys import diff
 from engine.config.schema import RunConfig
-from engine.data.tokenizers import (
-    AnyTokenizer,
-    described,
-    difference,
-    read_tokenizer,
-)
+from engine.data.tokenizers import AnyTokenizer, described, difference, read_tokenizer
 from engine.errors import InputError
 from engine.evaluation.verdict import BROKEN, DIVERGED, IMPLAUSIBLE, INERT, LEAK, NO_ORDER, NOT_LEARNING
 from engine.lints import Lint
 from engine.model.transformer import Network
 from engine.runs.files import read_json
-from engine.runs.lineage import INIT_FROM, found_again, located, origin_of
+from engine.runs.lineage import INIT_FROM, found_again, located, origin_of, setting
 from engine.runs.reader import RunReader
 from engine.runs.records import Origin
 from engine.schemes import POSITIONS
-from engine.training import checkpoint, tensors
-from engine.training.task import Task
-from engine.training.tasks import task_of_run
-from engine.training.tensors import Shape
+from engine.training import checkpoint
+from engine.training.checkpoint import Shape
+from engine.training.task import Task, task_of_run
+from engine.training.text_task import TextTask, every_character
 
-Changed = Mapping[str, tuple[Any, Any]]  # settings of the model that differ: (there, here)
 SHOWN = 4  # weights that do not fit, each named
 MUCH_SEEN = 0.01  # share of the held-out text that the other run was trained on
 # Parameters whose rows are tokens; those of a source that has a vocabulary of its own.
@@ -52,6 +46,7 @@ OF_A_SCHEME = tuple(
 PLACES, TABLE = {"positions", "scheme"}, "positions.table.weight"  # in the names of a scheme's parameters
 LENGTHS = ("model.context_length", "model.source_length")
 READ_BY = ("tokenizer", "bpe_size", "shared_vocabulary")  # data settings that determine the tokens
+Rows = tuple[list[int] | slice, list[int] | slice]  # of a parameter: here, and there
 Report = tuple[list[str], list[Lint]]  # notes on a new run's initial weights: sentences for events, and lints
 SERIOUS = (LEAK, BROKEN, NO_ORDER, INERT, IMPLAUSIBLE, DIVERGED, NOT_LEARNING)  # badges the next run should know about
 
@@ -81,7 +76,7 @@ class InitFrom:
             folder = checkpoint.intact(reader, which)
             tokenizer = read_tokenizer(folder / checkpoint.TOKENIZER)
         except InputError as error:
-            raise InputError(f"{_setting(config)}: {error}") from None
+            raise InputError(f"{setting(config.train.init_from)}: {error}") from None
         require_same_reading(config, reader.config, reader.name, tokenizer)
         manifest = read_json(folder / checkpoint.MANIFEST)
         step, sha256 = int(manifest["step"]), str(manifest["sha256"][checkpoint.WEIGHTS])
@@ -92,13 +87,13 @@ class InitFrom:
     def begin(self, model: Network, config: RunConfig, task: Task, data_dir: Path | None) -> Report:
         """Copy the weights into a model, and compare the data that the two runs are trained on."""
         (said, lints), name = self.copy_weights(model, config), self.name
-        own = task.own_tokenizer()
-        if own is not None and (differs := difference(self.tokenizer, own)):
+        if isinstance(task, TextTask) and (differs := difference(self.tokenizer, every_character(task.corpus))):
             said.append(f"this text alone would be read otherwise: {differs}")
         said += [f"parent '{name}' is marked {badge}" for badge in self.reader.badges if badge not in SERIOUS]
-        if self.reader.data.sha256 != task.sha256:  # the same text is split at the same places
+        if self.reader.data.sha256 != task.corpus.sha256:  # the same text is split at the same places
             try:
-                seen = task.seen_by(task_of_run(self.reader, data_dir))
+                parent = task_of_run(self.reader, data_dir)
+                seen = task.overlap_with(parent) if type(parent) is type(task) else None
             except InputError:
                 seen = None  # its text is not on this machine, or no longer
             if seen is not None and seen.share >= MUCH_SEEN:
@@ -111,15 +106,16 @@ class InitFrom:
         shape (names the weights one by one and the settings that differ), or weights that are not finite.
         """
         path, before = self.folder / checkpoint.WEIGHTS, self.reader.config
-        match = match_shapes(config, tensors.shapes_of(model), before, tensors.saved_shapes(path), self.tokenizer)
-        copied, values = 0, tensors.load_tensors(path)
+        saved = checkpoint.saved_shapes(path)
+        rows, lints = match_shapes(config, checkpoint.shapes_of(model), before, saved, self.tokenizer)
+        copied, values = 0, checkpoint.load_tensors(path)
         with torch.no_grad():
             for name, parameter in model.named_parameters():
-                if match.is_fresh(name):
+                if name not in rows:
                     continue
                 if not torch.isfinite(values[name]).all():
                     raise InputError(f"{path}: '{name}' has values that are not numbers; try another checkpoint")
-                here, there = match.rows(name)
+                here, there = rows[name]
                 parameter[here] = values[name][there].to(parameter.device)
                 copied += values[name][there].numel()
         total = sum(parameter.numel() for parameter in model.parameters())
@@ -127,11 +123,11 @@ class InitFrom:
             f"weights and tokenizer of {self.origin.shown}: {copied:,} of {total:,} numbers, "
             f"{described(self.tokenizer)}; SHA-256 {self.origin.sha256[:12]}…{_special_tokens(config, before)}"
         )
-        return [said], [*self._lints(match.changed), *match.lints()]
+        return [said], [*self._lints(config), *lints]
 
-    def _lints(self, changed: Changed) -> Iterator[Lint]:
+    def _lints(self, config: RunConfig) -> Iterator[Lint]:
         """Yield settings that fit but differ from the weights' training, and problems of the other run."""
-        name, state = self.name, self.reader.state
+        name, state, changed = self.name, self.reader.state, _changed(config, self.reader.config)
         for key, (was, now) in changed.items():
             if key in LENGTHS:
                 if was is not None and now is not None and now > was:
@@ -154,84 +150,65 @@ def require_same_reading(config: RunConfig, before: RunConfig, name: str, tokeni
         if asked != was and (key != "bpe_size" or config.data.tokenizer == "bpe"):
             value = str(was).lower() if isinstance(was, bool) else was
             raise InputError(
-                f"{_setting(config)}: data.{key} = {str(asked).lower()}, and '{name}' was trained with "
+                f"{setting(config.train.init_from)}: data.{key} = {str(asked).lower()}, and '{name}' was trained with "
                 f"{value} ({described(tokenizer)}): its weights mean its own tokens; --set data.{key}={value}"
             )
 
 
 def match_shapes(
-    config: RunConfig,
-    own: Mapping[str, Shape],
-    before: RunConfig,
-    saved: Mapping[str, Shape],
-    tokenizer: AnyTokenizer,
-) -> "ShapeMatch":
+    config: RunConfig, own: Mapping[str, Shape], before: RunConfig, saved: Mapping[str, Shape], tokenizer: AnyTokenizer
+) -> tuple[dict[str, Rows], list[Lint]]:
     """Match the shapes of the saved weights of another run, `before` its config, with `own`, those of a new model.
-    Raise `InputError` if they do not fit: names them one by one, and the settings that differ.
+
+    Return the rows to copy, by parameter, without those of another position scheme; and what the saved weights lack of
+    the positions. Raise `InputError` if any does not fit: names them one by one, and the settings that differ.
     """
-    settings = {key: pair for key, pair in diff(before, config).items() if key.startswith("model.")}
-    changed = {key: pair for key, pair in settings.items() if key.removeprefix("model.") not in HARMLESS}
-    learned = POSITIONS[config.model.position].bounded
-    match = ShapeMatch(own, saved, changed, _token_rows(config, before, tokenizer), learned=learned)
-    if misfits := list(match.misfits()):
+    changed, tokens = _changed(config, before), _token_rows(config, before, tokenizer)
+    names = dict.fromkeys([*own, *saved])
+    learned = POSITIONS[config.model.position].bounded  # a table of positions has a row for each place, not distance
+    fresh = {name for name in names if POSITION in changed and not PLACES.isdisjoint(name.split("."))}
+    rows: dict[str, Rows] = {}
+    lints, misfits = list[Lint](), list[str]()
+    if POSITION in changed:
+        was, now = changed[POSITION]
+        begins = "" if fresh.isdisjoint(own) else "; what it learns begins afresh"
+        lints.append(Lint(INIT_FROM, f"{POSITION} is '{now}', and the weights were trained with '{was}'{begins}"))
+    for name in (name for name in names if name not in fresh):
+        here, there, table = own.get(name), saved.get(name), learned and name.endswith(TABLE)
+        if here is None:
+            misfits.append(f"{name}: is {there}, must not be there")
+        elif there is None:
+            misfits.append(f"{name}: is not there, must be {here}")
+        elif name in tokens and here[1:] == there[1:]:
+            rows[name] = tokens[name]
+        elif here == there:
+            rows[name] = slice(None), slice(None)
+        elif table and here[1:] == there[1:] and here[0] > there[0]:
+            rows[name] = slice(there[0]), slice(None)
+            left = f"rows {there[0]:,} to {here[0] - 1:,} of the table of positions begin afresh"
+            lints.append(Lint(INIT_FROM, f"{name}: {left}"))
+        else:
+            cut = " (a table of positions is not cut)" if table and here[1:] == there[1:] else ""
+            misfits.append(f"{name}: is {there}, must be {here}{cut}")
+    if misfits:
         more = f"; and {len(misfits) - SHOWN:,} more" if len(misfits) > SHOWN else ""
         differs = ", ".join(f"{key} differs ({was} there, {now} here)" for key, (was, now) in changed.items())
         shown = "; ".join(misfits[:SHOWN])
-        raise InputError(f"{_setting(config)}: its weights do not fit: {shown}{more}: {differs or 'damaged'}")
-    return match
+        raise InputError(
+            f"{setting(config.train.init_from)}: its weights do not fit: {shown}{more}: {differs or 'damaged'}"
+        )
+    return rows, lints
 
 
-@dataclass(frozen=True)
-class ShapeMatch:
-    own: Mapping[str, Shape]
-    saved: Mapping[str, Shape]
-    changed: Changed  # settings of the model
-    tokens: Mapping[str, tuple[list[int], list[int]]]  # the rows here, and there, of the tokens they share
-    learned: bool  # a table of positions has a row for each place, and not for each distance
-
-    def is_fresh(self, name: str) -> bool:
-        """Return whether a parameter keeps its initial weights, as that of another position scheme."""
-        return POSITION in self.changed and not PLACES.isdisjoint(name.split("."))
-
-    def misfits(self) -> Iterator[str]:
-        for name in dict.fromkeys([*self.own, *self.saved]):
-            if self.is_fresh(name):
-                continue
-            own, saved = self.own.get(name), self.saved.get(name)
-            if own is None or saved is None:
-                yield f"{name}: is not there, must be {own}" if own else f"{name}: is {saved}, must not be there"
-            elif own != saved and not (own[1:] == saved[1:] and (name in self.tokens or self._is_longer(name))):
-                cut = self.learned and name.endswith(TABLE) and own[1:] == saved[1:]
-                yield f"{name}: is {saved}, must be {own}" + (" (a table of positions is not cut)" if cut else "")
-
-    def rows(self, name: str) -> tuple[list[int] | slice, list[int] | slice]:
-        """Return the rows of a parameter to copy: here, and there."""
-        return self.tokens.get(name) or (slice(self.saved[name][0]), slice(None))
-
-    def lints(self) -> Iterator[Lint]:
-        """Yield what the saved weights lack of the positions."""
-        if POSITION in self.changed:
-            was, now = self.changed[POSITION]
-            begins = "; what it learns begins afresh" if any(map(self.is_fresh, self.own)) else ""
-            yield Lint(INIT_FROM, f"{POSITION} is '{now}', and the weights were trained with '{was}'{begins}")
-        for name, shape in self.own.items():
-            if not self.is_fresh(name) and self._is_longer(name):
-                rows = f"rows {self.saved[name][0]:,} to {shape[0] - 1:,} of the table of positions"
-                yield Lint(INIT_FROM, f"{name}: {rows} begin afresh")
-
-    def _is_longer(self, name: str) -> bool:
-        return self.learned and name.endswith(TABLE) and self.own[name][0] > self.saved[name][0]
+def _changed(config: RunConfig, before: RunConfig) -> dict[str, tuple[Any, Any]]:
+    """Return the settings of the model that differ and matter: (there, here)."""
+    found = diff(before, config).items()
+    return {key: pair for key, pair in found if key.startswith("model.") and key.removeprefix("model.") not in HARMLESS}
 
 
-def _setting(config: RunConfig) -> str:
-    return f"{INIT_FROM} = '{str(config.train.init_from)[:120]}'"
-
-
-def _token_rows(
-    config: RunConfig, before: RunConfig, tokenizer: AnyTokenizer
-) -> dict[str, tuple[list[int], list[int]]]:
+def _token_rows(config: RunConfig, before: RunConfig, tokenizer: AnyTokenizer) -> dict[str, Rows]:
     """Rows of the tokens that both have, by parameter: the text's are numbered alike, special ones go by name."""
-    rows = {}
+    rows: dict[str, Rows] = {}
     sizes = dict.fromkeys(TOKEN_ROWS, tokenizer.vocab_size)
     if tokenizer.is_pair:  # otherwise a source's ids are the text's, modulo a limit
         sizes[SOURCE_ROWS] = tokenizer.source_vocab_size

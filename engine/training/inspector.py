@@ -5,7 +5,7 @@ from typing import Any
 
 from engine.config.schema import RunConfig
 from engine.data.loader import Examples
-from engine.evaluation.alarms import curve, majority_only, no_number, of_scores, same_text
+from engine.evaluation.alarms import curve, majority_only, of_scores, same_text
 from engine.evaluation.checks import leak_probe
 from engine.evaluation.scorers import evaluation_batch
 from engine.evaluation.verdict import INERT, LEAK, OK, Verdict, When
@@ -44,13 +44,17 @@ class Inspector:
             self.leak = verdict
             self.writer.event("leak", verdict.why, step=step)
 
-    def before(self, between: Callable[[], None] = lambda: None) -> None:
-        """Run the checks that a run gets once, before its first step. `between` may raise to stop."""
+    def before(self, between: Callable[[], None]) -> Verdict | None:
+        """Run the checks that a run gets once, before its first step. `between` may raise to stop.
+
+        Return a leak that ends it here; a leaking network fails other checks too, so these are left out then.
+        """
         self.probe("before", 0)
         if self.leak is not None and self.leak.verdict == LEAK and not self.config.train.allow_leak:
-            return  # it ends here, and a leaking network fails other checks too
+            return self.leak
         for verdict in self_check(self.config, self.model, self.task, between):
             self._write(verdict)
+        return None
 
     def built(self, **changed: Any) -> None:
         facts = self._reader.model
@@ -60,32 +64,29 @@ class Inspector:
         """Check a validation record: too good to be true, or no better than counting?"""
         free = self._reader.leak_free
         for verdict in of_scores(record, self.facts, self.config, step=step, leak_free=free):
-            self._note(verdict)
+            self.note(verdict)
         self._curve("evaluation", step)
 
     def sample(self, record: Sample, step: int) -> None:
-        self._note(same_text(record.dump(), list(self._reader.raw_lines("samples")), step=step))
-
-    def diverged(self, why: str, step: int) -> None:
-        self._note(no_number(why, step=step))
+        self.note(same_text(record.dump(), list(self._reader.raw_lines("samples")), step=step))
 
     def finished(self, step: int) -> None:
         """Check the whole curve, and whether a run with other settings has identical metrics."""
         self._curve("after", step)
         best = self._reader.summary.best or Scores()
-        self._note(majority_only(best, self.facts, when="after", step=step))
+        self.note(majority_only(best, self.facts, when="after", step=step))
         for name, switches in inert_switches(self._reader, self.writer.path.parent):
             changed = ", ".join(f"{key} {before} → {after}" for key, (before, after) in switches.items())
             why = f"run '{name}' has other settings ({changed}) and the same metrics to the last bit: no effect"
             if set(switches) == {"seed"}:
                 why = f"run '{name}' has a different seed and the same metrics to the last bit: the seed had no effect"
-            self._note(Verdict("switches", "after", step, INERT, float(len(switches)), why))
+            self.note(Verdict("switches", "after", step, INERT, float(len(switches)), why))
 
     def _curve(self, when: When, step: int) -> None:
         columns = self._reader.follow().load(CURVE)
-        self._note(curve(columns.train, columns.validation, when=when, step=step))
+        self.note(curve(columns.train, columns.validation, when=when, step=step))
 
-    def _note(self, verdict: Verdict | None) -> None:
+    def note(self, verdict: Verdict | None) -> None:
         """Record a verdict if it differs from its check's last one; a first pass is not recorded."""
         if verdict is None or verdict.verdict == self.writer.last_verdict(verdict.check, default=OK):
             return

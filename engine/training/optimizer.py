@@ -31,14 +31,12 @@ OPTIMIZER: dict[str, type[torch.optim.Adam]] = {"adamw": torch.optim.AdamW, "ada
 def decay_groups(model: nn.Module, decay: str) -> dict[str, list[str]]:
     """Return the parameter names by group, `decayed` and `plain`; tied parameters once."""
     modules = dict(model.named_modules())
-    position_modules = {
-        name for name, module in modules.items() for _ in module.parameters() if isinstance(module, PositionScheme)
-    }
+    of_positions = tuple(f"{name}." for name, module in modules.items() if isinstance(module, PositionScheme))
     groups: dict[str, list[str]] = {"decayed": [], "plain": []}
     for name, _ in model.named_parameters():
         owner, _, leaf = name.rpartition(".")
         kind = "bias" if leaf == "bias" else KINDS.get(type(modules[owner]))
-        if any(name.startswith(prefix + ".") for prefix in position_modules):
+        if name.startswith(of_positions):
             kind = "position"
         if kind is None:  # decay must be decided, not guessed
             raise ValueError(f"no decay group knows the parameter '{leaf}' of {type(modules[owner]).__name__}")

@@ -16,7 +16,7 @@ from engine.errors import InputError, refused
 from engine.model.transformer import Network
 from engine.runs.files import new_folder, read_json, write_atomic, write_json
 from engine.runs.reader import RunReader
-from engine.training import checkpoint, tensors
+from engine.training import checkpoint
 
 MODEL_TYPE = "tui-transformer"
 OWN_TOKENIZER, SOURCE_TOKENIZER = "tui_transformer_tokenizer.json", "source_tokenizer.json"
@@ -39,7 +39,7 @@ def write_pretrained(
         if folder.exists() and any(folder.iterdir()):
             raise InputError(f"{folder} is not empty; choose another --out")
         with new_folder(folder) as staged:
-            tensors.save_tensors(staged / checkpoint.WEIGHTS, checkpoint.weights_of(model))
+            checkpoint.save_tensors(staged / checkpoint.WEIGHTS, checkpoint.weights_of(model))
             write_atomic(staged / OWN_TOKENIZER, tokenizer.to_json())
             write_atomic(staged / checkpoint.TOKENIZER, tokenizer.target.library_json())
             if not tokenizer.shared:

@@ -149,8 +149,8 @@ def _random_tokens(rows: int, length: int, words: int, seed: int) -> Tensor:
     return torch.randint(words, (rows, length), generator=torch.Generator().manual_seed(seed))
 
 
-def small_copy(config: RunConfig, vocab_size: int, *, seed: int = 0, **changes: Any) -> SmallCopy:
-    """Build a small copy of a run's network; `seed` goes to `build_model`, `changes` override the copy's settings."""
+def small_copy(config: RunConfig, vocab_size: int, **changes: Any) -> SmallCopy:
+    """Build a small copy of a run's network; `changes` override the copy's settings."""
     model = config.model
     heads = min(model.n_heads, HEADS)
     width = min(model.head_width, max(2, WIDTH // heads))
@@ -175,7 +175,7 @@ def small_copy(config: RunConfig, vocab_size: int, *, seed: int = 0, **changes: 
         ("tokens", model.context_length, min(small.context_length, TOKENS)),
     )
     parts = [f"{few:,} of {all_:,} {what}" for what, all_, few in sizes if few != all_]
-    network = build_model(small, vocab_size, seed).double().eval()
+    network = build_model(small, vocab_size, 0).double().eval()
     redraw(network)
     return SmallCopy(small, network, f", tried with {', '.join(parts)}" if parts else "")
 

@@ -1,4 +1,4 @@
-"""The base of all tasks, for training and scoring: an encoded corpus and its tokenizer. `tasks.py` makes one."""
+"""The base of all tasks, for training and scoring: an encoded corpus and its tokenizer; and making a config's task."""
 
 from abc import ABC, abstractmethod
 from functools import cached_property
@@ -8,16 +8,20 @@ from typing import Any, ClassVar, Self
 import torch
 
 from engine.config.schema import RunConfig
+from engine.config.tasks import named
+from engine.data.catalogue import load_corpus
 from engine.data.corpora import TextCorpus
+from engine.data.corpus import Corpus
 from engine.data.documents.corpus import DocumentCorpus
 from engine.data.loader import Examples
 from engine.data.overlap import Overlap
 from engine.data.parallel.pairs import ParallelCorpus
-from engine.data.tokenizers import AnyTokenizer, Tokenizer
+from engine.data.tokenizers import AnyTokenizer, Tokenizer, read_tokenizer
 from engine.errors import InputError
 from engine.evaluation.scorers import Scorer
 from engine.generation.samples import RowSampler, TextSampler
-from engine.lints import Lint
+from engine.lints import Lint, lint
+from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts, OverlapFacts
 
 
@@ -27,19 +31,13 @@ class Task(ABC):
     corpus: TextCorpus | ParallelCorpus | DocumentCorpus
     tokenizer: AnyTokenizer
 
+    reads: ClassVar[type[Corpus]]
     part: ClassVar[str] = ""  # prefix of its keys in the corpus's `sha256`: `part` + split
 
     @classmethod
     def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> Self:
-        """Load and encode the corpus of a config; raises like `read` and `of`."""
-        return cls.of(cls.read(config, data_dir), config, given)
-
-    @classmethod
-    @abstractmethod
-    def read(cls, config: RunConfig, data_dir: Path | None) -> Any:
-        """Load the corpus of a config; named ones are looked for in `data_dir` first. `InputError`: no such corpus, or
-        something wrong with it.
-        """
+        """Load and encode the corpus of a config; raises like `load_corpus` and `of`."""
+        return cls.of(load_corpus(cls.reads, config.data, data_dir), config, given)
 
     @classmethod
     @abstractmethod
@@ -49,47 +47,25 @@ class Task(ABC):
         """
 
     @property
-    def name(self) -> str:
-        return self.corpus.name
-
-    @cached_property
-    def sha256(self) -> dict[str, str]:
-        return self.corpus.sha256
-
-    @property
     def vocab_size(self) -> int:
         return self.tokenizer.vocab_size
 
-    @property
     @abstractmethod
-    def train_tokens(self) -> int:
-        """Predicted tokens of the training split."""
-
-    @property
-    @abstractmethod
-    def validation_tokens(self) -> int:
-        """Predicted tokens of the validation split."""
+    def predicted(self, split: str) -> int:
+        """Return how many tokens of the training or validation split are predicted."""
 
     @cached_property
     def overlap(self) -> Overlap | None:
         """The share of its validation split that is also in training."""
-        return self.seen_by(self)
+        return self.overlap_with(self)
 
     @property
     def overlap_facts(self) -> OverlapFacts | None:
         return None if self.overlap is None else OverlapFacts.made(**self.overlap.to_json())
 
-    def seen_by(self, trained: "Task") -> Overlap | None:
-        """Return how much of its validation split another task trains on; None if the two are of different kinds."""
-        return self._overlap_with(trained) if type(trained) is type(self) else None
-
     @abstractmethod
-    def _overlap_with(self, trained: Self) -> Overlap | None:
+    def overlap_with(self, trained: Self) -> Overlap | None:
         """Return how much of its validation split another task of the same kind trains on."""
-
-    def own_tokenizer(self) -> AnyTokenizer | None:
-        """Return the tokenizer that its corpus alone would get, if that is known at once."""
-        return None
 
     def scored_by(self, records: int) -> Self:
         """Return the same task with the scoring rules of a run's version of the records; see `TextScorer`."""
@@ -104,7 +80,7 @@ class Task(ABC):
         """Return the run's data facts, with the losses of count-based baselines."""
 
     def lints(self, config: RunConfig) -> list[Lint]:
-        return []
+        return lint(config, self.predicted("train"), self.predicted("validation"))
 
     @abstractmethod
     def batches(self, config: RunConfig, device: torch.device) -> Examples:
@@ -117,6 +93,22 @@ class Task(ABC):
     @abstractmethod
     def sampler(self, config: RunConfig) -> TextSampler | RowSampler:
         """Return the sampler; raise `InputError` if the prompt has characters the model will never know."""
+
+
+def task_class(config: RunConfig) -> type[Task]:
+    found: type[Task] = named(config.task.task)
+    return found
+
+
+def make_task(config: RunConfig, data_dir: Path | None, tokenizer: AnyTokenizer | None = None) -> Task:
+    return task_class(config).load(config, data_dir, tokenizer)
+
+
+def task_of_run(reader: RunReader, data_dir: Path | None) -> Task:
+    """Load the task of a run: with its scoring rules, and its tokenizer if it started from another's weights."""
+    config = reader.config
+    kept = None if config.train.init_from is None else read_tokenizer(reader.path / "tokenizer.json")
+    return make_task(config, data_dir, kept).scored_by(reader.run.records)
 
 
 def require_known(tokenizer: Tokenizer, text: str, where: str) -> None:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Self
 
 import torch
@@ -10,7 +9,7 @@ import torch
 from engine.config.schema import RunConfig
 from engine.config.toml import resolved
 from engine.data.cache import tokens_of
-from engine.data.catalogue import CORPORA, load_corpus
+from engine.data.catalogue import CORPORA
 from engine.data.corpora import TextCorpus
 from engine.data.loader import Examples, training_batches
 from engine.data.objectives import make_objective
@@ -35,15 +34,11 @@ class TextTask(Task):
     tokenizer: Tokenizer
     tokens: dict[str, torch.Tensor]
     records: int = RECORDS
-
-    @classmethod
-    @classmethod
-    def read(cls, config: RunConfig, data_dir: Path | None) -> TextCorpus:
-        return load_corpus(TextCorpus, config.data, data_dir)
+    reads = TextCorpus
 
     @classmethod
     def of(cls, corpus: TextCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
-        found = _every_character(corpus) if given is None else given
+        found = every_character(corpus) if given is None else given
         if found.kind != CharacterTokenizer.kind:
             raise InputError(
                 f"train.init_from: '{config.task.name}' reads a text by characters, and that run's tokenizer is "
@@ -72,26 +67,18 @@ class TextTask(Task):
                 )
         return cls(corpus, tokenizer, tokens)
 
-    def own_tokenizer(self) -> CharacterTokenizer:
-        return _every_character(self.corpus)
-
     def scored_by(self, records: int) -> Self:
         return replace(self, records=records)
 
-    @property
-    def train_tokens(self) -> int:
-        return self.tokens["train"].numel()
+    def predicted(self, split: str) -> int:
+        return self.tokens[split].numel()
 
-    @property
-    def validation_tokens(self) -> int:
-        return self.tokens["validation"].numel()
-
-    def _overlap_with(self, trained: Self) -> Overlap | None:
+    def overlap_with(self, trained: Self) -> Overlap | None:
         return text_overlap([trained.corpus.splits["train"].text], self.corpus.splits["validation"].text, "validation")
 
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         needed = require_vocabulary(config, self.vocab_size, "characters")
-        return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=self.train_tokens)
+        return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=self.predicted("train"))
 
     def facts(self, config: RunConfig) -> DataFacts:
         train, held_out = (self.tokens[name].numpy() for name in ("train", "validation"))
@@ -104,7 +91,7 @@ class TextTask(Task):
             source=self.corpus.source,
             sha256=self.corpus.sha256,
             splits={
-                name: {"characters": len(split.text), "tokens": self.tokens[name].numel()}
+                name: {"characters": len(split.text), "tokens": self.predicted(name)}
                 for name, split in self.corpus.splits.items()
             },
             vocabulary=self.vocab_size,
@@ -147,6 +134,6 @@ class TextTask(Task):
         return TextSampler(config, self.tokenizer, prompt)
 
 
-def _every_character(corpus: TextCorpus) -> CharacterTokenizer:
+def every_character(corpus: TextCorpus) -> CharacterTokenizer:
     """Return a tokenizer of every character of every split, as in nanoGPT."""
     return CharacterTokenizer.of(split.text for split in corpus.splits.values())

@@ -16,25 +16,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from engine.evaluation.alarms import no_number
 from engine.evaluation.verdict import LEAK
 from engine.model.layers import Layer
 from engine.runs.commands import Command
 from engine.runs.records import AverageScores, DataFacts, Scores, Summary, TrainRecord, ValidationRecord
-from engine.runs.room import FULL, patiently
 from engine.runs.twins import fingerprint, scores_hash
-from engine.runs.writer import RunWriter
+from engine.runs.writer import FULL, RunWriter
 from engine.training import checkpoint
 from engine.training.checkpoint import TrainerState
-from engine.training.control import (
-    PAUSE_INTERVAL,
-    Control,
-    Diverged,
-    Leaking,
-    Outcome,
-    OutOfMemory,
-    StopRequested,
-    WaitingForSpace,
-)
+from engine.training.control import PAUSE_INTERVAL, Control, Diverged, Leaking, Outcome, OutOfMemory, StopRequested
 from engine.training.devices import device_load, is_device_failure, keep_memory, memory_in_use
 from engine.training.inspector import Inspector
 from engine.training.numerics import set_fp32_matmul
@@ -106,16 +97,15 @@ class Trainer:
         if self.device.type == "cuda":
             torch.cuda.set_device(self.device)  # of this thread: pinned memory and graphs use the current device
         self.control.attach(self.writer.path, after=self.writer.heard)
-        weights_and_moments = 3 * sum(4 * parameter.numel() for parameter in self.model.parameters())  # bytes
-        self.writer.waiting = WaitingForSpace(self.writer, self.control, weights_and_moments)
+        weights = sum(4 * parameter.numel() for parameter in self.model.parameters())
+        self.writer.waiting, self.writer.checkpoint_bytes = self._wait_for_room, 3 * weights  # with the moments
         resumed = self._saved >= 0
         if not resumed:
-            self.inspector.before(self.control.heed)
+            leak = self.inspector.before(self.control.heed)
             self._save()
-            leak = self.inspector.leak
-            if leak is not None and leak.verdict == LEAK and not self.config.train.allow_leak:
+            if leak is not None:
                 raise Leaking(f"{LEAK} before the first step: {leak.why}")
-        patiently(lambda: checkpoint.point(self.writer.path, "last", self._saved), self.writer.waiting)
+        self.writer.patiently(lambda: checkpoint.point(self.writer.path, "last", self._saved))
         self.writer.status(state="running", phase="training", checkpoint=checkpoint.folder_name(self._saved))
         where = f"{self.config.train.steps} steps on {self.device} in {self.stepper.precision}"
         self.writer.event("resumed" if resumed else "started", where, step=self.state.step)
@@ -146,7 +136,7 @@ class Trainer:
         except (Diverged, OutOfMemory) as error:
             self.writer.waiting = None
             if isinstance(error, Diverged):
-                self.inspector.diverged(str(error), self.state.step)
+                self.inspector.note(no_number(str(error), step=self.state.step))
             with suppress(OSError):
                 self._save()  # the update was not applied: the weights are still those of the last step
             raise
@@ -312,6 +302,11 @@ class Trainer:
         if self.control.stop_is_queued():
             raise StopRequested
 
+    def _wait_for_room(self) -> None:
+        if self.control.stop_is_queued():
+            raise StopRequested
+        time.sleep(PAUSE_INTERVAL)
+
     def _evaluate(self) -> None:
         state = self.state
         self.writer.status(phase="evaluating")
@@ -324,9 +319,9 @@ class Trainer:
         self._evaluated, state.last = state.step, record
         if better(record, state.best, self.config.evaluation.select):
             state.best, state.evaluations_since_best = record, 0
-            patiently(lambda: checkpoint.point(self.writer.path, "best", state.step), self.writer.waiting)
+            self.writer.patiently(lambda: checkpoint.point(self.writer.path, "best", state.step))
             if (answers := self.scorer.predictions()) is not None:
-                self.writer.predictions(answers)
+                self.writer.text("predictions.txt", answers)  # one per line
         else:
             state.evaluations_since_best += 1
         self.inspector.probe("evaluation", state.step)
@@ -348,9 +343,7 @@ class Trainer:
         self.writer.status(phase="checkpointing")
         state, optimizer, tokenizer = self.state, self.stepper.optimizer, self.task.tokenizer
         state.offsets = self.writer.sync()
-        name = patiently(
-            lambda: checkpoint.save(self.writer.path, self.model, optimizer, state, tokenizer), self.writer.waiting
-        )
+        name = self.writer.patiently(lambda: checkpoint.save(self.writer.path, self.model, optimizer, state, tokenizer))
         self._saved = state.step
         self.writer.status(phase="training", checkpoint=name)
 
@@ -372,17 +365,14 @@ class Trainer:
             return
         own = {name: value.clone() for name, value in checkpoint.weights_of(self.model).items()}
         try:
-            steps = patiently(
-                lambda: checkpoint.save_average(self.writer.path, self.model, self.task.tokenizer, wanted),
-                self.writer.waiting,
+            steps = self.writer.patiently(
+                lambda: checkpoint.save_average(self.writer.path, self.model, self.task.tokenizer, wanted)
             )
             self.state.average = AverageScores.made(
                 steps=tuple(steps), **self.scorer.record(self.model, self._between).dump()
             )
         finally:
-            with torch.no_grad():
-                for name, parameter in self.model.named_parameters():
-                    parameter.copy_(own[name])
+            checkpoint.put_weights(self.model, own)
 
     def _summarise(self, metrics: str | None = None, scores: str | None = None) -> None:
         state = self.state

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -12,7 +10,6 @@ from numpy.typing import NDArray
 
 from engine.config.schema import Rows, RunConfig
 from engine.config.toml import resolved
-from engine.data.catalogue import load_corpus
 from engine.data.objectives import make_objective
 from engine.data.overlap import Overlap, pair_overlap
 from engine.data.parallel.pairs import ParallelCorpus
@@ -37,10 +34,7 @@ class TranslationTask(Task):
     corpus: ParallelCorpus
     tokenizer: AnyTokenizer
     encoded: Mapping[str, EncodedPairs]
-
-    @classmethod
-    def read(cls, config: RunConfig, data_dir: Path | None) -> ParallelCorpus:
-        return load_corpus(ParallelCorpus, config.data, data_dir)
+    reads = ParallelCorpus
 
     @classmethod
     def of(cls, corpus: ParallelCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
@@ -55,15 +49,10 @@ class TranslationTask(Task):
             task._require_positions(config, name)
         return task
 
-    @cached_property
-    def train_tokens(self) -> int:
-        return int(self.encoded["train"].lengths[:, 1].sum())  # ends included
+    def predicted(self, split: str) -> int:
+        return int(self.encoded[split].lengths[:, 1].sum())  # ends included
 
-    @property
-    def validation_tokens(self) -> int:
-        return int(self.encoded["validation"].lengths[:, 1].sum())
-
-    def _overlap_with(self, trained: Self) -> Overlap | None:
+    def overlap_with(self, trained: Self) -> Overlap | None:
         return pair_overlap(trained.corpus.splits["train"], self.corpus.splits["validation"], "validation")
 
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
@@ -77,8 +66,8 @@ class TranslationTask(Task):
                 f"and special ones; leave it out, or set at least {sources}"
             )
         steps = self.batches(config, torch.device("cpu")).steps_per_epoch
-        known = Rows(steps, None if config.data.shared_vocabulary else sources)
-        return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=self.train_tokens, rows=known)
+        known, tokens = Rows(steps, None if config.data.shared_vocabulary else sources), self.predicted("train")
+        return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=tokens, rows=known)
 
     def facts(self, config: RunConfig) -> DataFacts:
         train, held_out = (self.encoded[name].targets for name in ("train", "validation"))
@@ -89,12 +78,12 @@ class TranslationTask(Task):
             source=self.corpus.source,
             languages=tuple(self.corpus.languages),
             notes=tuple(self.corpus.notes),
-            sha256=self.sha256,
+            sha256=self.corpus.sha256,
             splits={
                 name: {
                     "pairs": len(pairs),
                     "characters": sum(len(text) for text in pairs.targets),
-                    "tokens": int(self.encoded[name].lengths[:, 1].sum()),
+                    "tokens": self.predicted(name),
                     "source_tokens": int(self.encoded[name].lengths[:, 0].sum()),
                 }
                 for name, pairs in self.corpus.splits.items()
@@ -137,7 +126,7 @@ class TranslationTask(Task):
         capped = config.data.max_length is not None and config.data.max_length <= most.min()
         key = "data.max_length" if capped else "model.context_length"
         limit = f"have more than {most[0]:,} source or {most[1]:,} target tokens"
-        found = []
+        found = super().lints(config)
         for split, becomes in (
             ("train", "left out"),
             ("validation", "still scored, at lengths that no training pair has"),
@@ -162,8 +151,9 @@ class TranslationTask(Task):
         if model.source_length is not None and source > model.source_length:
             remedy += f" --set model.source_length={source}"
         raise InputError(
-            f"corpus {self.name}: {over:,} of {len(lengths):,} {split} pairs are longer than the learned positions "
-            f"({room[0]:,} for sources, {room[1]:,} for targets), and scored pairs are never left out; {remedy}"
+            f"corpus {self.corpus.name}: {over:,} of {len(lengths):,} {split} pairs are longer than the learned "
+            f"positions ({room[0]:,} for sources, {room[1]:,} for targets), and scored pairs are never left out; "
+            f"{remedy}"
         )
 
     def _scored(self, split: str) -> ScoredSplit:
@@ -177,7 +167,7 @@ class TranslationTask(Task):
         fits = (pairs.lengths <= most).all(1)
         if not fits.any():
             raise InputError(
-                f"corpus {self.name}: no pair has at most {most[0]} source and {most[1]} target tokens; raise "
+                f"corpus {self.corpus.name}: no pair has at most {most[0]} source and {most[1]} target tokens; raise "
                 "data.max_length or model.context_length"
             )
         return pairs if fits.all() else pairs.chosen(np.flatnonzero(fits).tolist())

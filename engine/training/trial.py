@@ -1,8 +1,9 @@
 """Trials without training: does a switch act, what does a step cost, at what length does an attention pay off?"""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import torch
 from torch import Tensor
@@ -106,29 +107,19 @@ def step_cost(config: RunConfig, model: Network, batches: Examples, repeats: int
     return StepCost(sorted(times[1:])[repeats // 2], peak, sum(targets[1:]) / repeats)
 
 
-@dataclass(frozen=True)
-class Crossover:
-    """Attention `kind`: (length, its time / time of attention to all), forward and backward, shortest length first."""
-
-    kind: str
-    ratio: tuple[tuple[int, float], ...]
-
-    @property
-    def saves_from(self) -> int | None:
-        """The shortest length from which it is always faster; None if there is none."""
-        found = None
-        for length, ratio in reversed(self.ratio):
-            if ratio >= 1.0:
-                break
-            found = length
-        return found
+def saves_from(ratios: Sequence[tuple[int, float]]) -> int | None:
+    """Return the length from which an attention is always faster than attention to all; None if there is none."""
+    faster = takewhile(lambda pair: pair[1] < 1.0, reversed(ratios))
+    return min((length for length, _ in faster), default=None)
 
 
-def crossover(config: RunConfig, device: torch.device) -> Crossover | None:
-    """Time one layer's attention against attention to all, without positions; None for kinds that never save time."""
+def crossover(config: RunConfig, device: torch.device) -> list[tuple[int, float]]:
+    """Time one layer's attention against attention to all, without positions, forward and backward: (length, its time /
+    time of attention to all), shortest length first. Empty for kinds that never save time.
+    """
     model = config.model
     if not ATTENTIONS[model.attention].saves_from(model):
-        return None
+        return []
     dtype = torch.bfloat16 if chosen_precision(config.train, device) == "bf16" else torch.float32
     nothing = PositionScheme()
 
@@ -152,5 +143,4 @@ def crossover(config: RunConfig, device: torch.device) -> Crossover | None:
 
     this = seeing(self_attention(model)) if ATTENTIONS[model.attention].scores else linear
     full = seeing(Visibility(model.causal))
-    ratio = tuple((length, seconds(this, length) / seconds(full, length)) for length in CROSSOVER_LENGTHS)
-    return Crossover(model.attention, ratio)
+    return [(length, seconds(this, length) / seconds(full, length)) for length in CROSSOVER_LENGTHS]

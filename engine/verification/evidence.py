@@ -16,13 +16,12 @@ from engine.runs.lineage import INIT_FROM, at_hand
 from engine.runs.reader import RunReader
 from engine.runs.record_version import redefined
 from engine.runs.records import Attempt, Origin
-from engine.training import checkpoint, tensors
+from engine.training import checkpoint
 from engine.training.assemble import EXACT_IF_SAME, built
 from engine.training.devices import environment, resolve_device
 from engine.training.init_from import InitFrom
 from engine.training.numerics import set_fp32_matmul
-from engine.training.task import Task
-from engine.training.tasks import task_of_run
+from engine.training.task import Task, task_of_run
 from engine.verification.finding import COARSE, Record, Unknown
 
 
@@ -163,7 +162,7 @@ class Evidence:
         except Unknown:
             if first is None:
                 raise
-            tensors.load_weights(model, first / checkpoint.WEIGHTS)
+            checkpoint.load_weights(model, first / checkpoint.WEIGHTS)
         return model
 
     @contextmanager

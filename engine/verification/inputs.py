@@ -9,7 +9,7 @@ from engine.model.size import BatchShape, memory_bytes
 from engine.model.transformer import NETWORKS
 from engine.runs.files import read_json
 from engine.runs.lineage import drawn, split_init_from
-from engine.training import checkpoint, tensors
+from engine.training import checkpoint
 from engine.training.checkpoint import TrainerState
 from engine.verification.evidence import Evidence
 from engine.verification.finding import Difference, Outcome, Unknown, as_recorded, differences
@@ -47,7 +47,7 @@ def config(evidence: Evidence) -> Outcome:
     wrong += [Difference(f"{key} in config.toml", here[key], said[key]) for key in said if said[key] != here[key]]
     for folder in evidence.saved[-1:]:
         try:
-            tensors.check_shapes(folder / checkpoint.WEIGHTS, checkpoint.parameter_shapes(asked.model, 1))
+            checkpoint.check_shapes(folder / checkpoint.WEIGHTS, checkpoint.parameter_shapes(asked.model, 1))
         except (InputError, ValueError, RuntimeError) as error:
             wrong.append(Difference(f"weights of {folder.name}", str(error), "those of the config's model"))
     for attempt in evidence.attempts:
@@ -102,7 +102,7 @@ def checkpoints(evidence: Evidence) -> Outcome:
         found = checkpoint.damage(folder)
         try:
             for path in sorted(folder.glob("*.safetensors")) if found is None else ():
-                tensors.saved_shapes(path)
+                checkpoint.saved_shapes(path)
         except InputError as error:
             found = str(error)
         if found is not None:
@@ -166,7 +166,7 @@ def lineage(evidence: Evidence) -> Outcome:
         said = f"weights of {origin.shown}, SHA-256 {origin.sha256[:12]}…, and its tokenizer"
     folder = evidence.folder_of(0)
     if folder is not None and evidence.exact:
-        saved = tensors.load_tensors(folder / checkpoint.WEIGHTS)
+        saved = checkpoint.load_tensors(folder / checkpoint.WEIGHTS)
         with evidence.process():
             made = checkpoint.weights_of(evidence.fresh())
         others = [name for name, value in made.items() if name not in saved or not value.equal(saved[name])]

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from engine.runs.reader import RunReader
-from engine.training import document_tasks
 from tests.small_documents import corpus
 from tui_transformer.__main__ import main
 
@@ -34,7 +33,8 @@ every = 4
 def runs(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("runs")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(document_tasks, "load_corpus", lambda kind, data, data_dir: corpus())
+        for module in ("engine.training.task", "engine.data.catalogue"):
+            patch.setattr(f"{module}.load_corpus", lambda kind, data, data_dir: corpus())
         for name, kind in (("qa", "question-answer"), ("spans", "span-corruption")):
             (root / f"{name}.toml").write_text(f'{COMMON}[objective]\nkind = "{kind}"\n')
             wanted = ["--config", str(root / f"{name}.toml"), "--name", name, "--device", "cpu"]

@@ -62,7 +62,7 @@ def nothing_starts(monkeypatch) -> None:
         raise InputError("would start now")
 
     for name in (
-        *("engine.training.assemble.assemble", "engine.training.tasks.make_task", "engine.data.download.fetch"),
+        *("engine.training.assemble.assemble", "engine.training.task.make_task", "engine.data.download.fetch"),
         *("subprocess.Popen.__init__", "tui_transformer.cli.studio.studio_command"),
         *("engine.benchmark.cases.BenchmarkSpec", "typer.completion.install"),  # which writes into the home folder
     ):

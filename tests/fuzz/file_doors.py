@@ -19,7 +19,7 @@ from engine.errors import InputError
 from engine.runs import commands
 from engine.runs.reader import RunReader
 from engine.runs.records import ValidationRecord
-from engine.training import checkpoint, tensors
+from engine.training import checkpoint
 from engine.training.checkpoint import TrainerState
 from tests.fuzz.door import Door
 from tests.fuzz.mutations import EDITS, TEXT_EDITS, Edit, damaged, edited
@@ -178,7 +178,7 @@ LOADED: dict[Path, Any] = {}
 
 
 def _weights(path: Path) -> object:
-    return tensors.saved_shapes(path / checkpoint.WEIGHTS)
+    return checkpoint.saved_shapes(path / checkpoint.WEIGHTS)
 
 
 def _state(model: torch.nn.Module) -> Callable[[Path], object]:

@@ -228,13 +228,13 @@ def metrics(folder: Path, given: tuple[list[bytes], list[bytes]]) -> None:
     kept = path.read_bytes()
     try:
         path.write_bytes(b"".join(before))
-        tail, history = MetricsTail(run), History(8)
+        tail, history = MetricsTail(run), History(run, 8)
         history.reset(tail.load(8))
         with path.open("ab") as file:
             file.write(b"".join(after))
         reset, new = tail.poll()
         (history.reset if reset else history.add)(new)
-        columns = history.columns
+        columns = history.metrics
         pictures(columns.train, columns.validation, [0.5])
         ours, theirs = curve_of(columns.train, "step", "loss"), curve_of(columns.validation, "step", "loss")
         difference(ours, theirs)

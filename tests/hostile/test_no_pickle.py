@@ -20,7 +20,6 @@ from engine.data.catalogue import CORPORA
 from tests.hostile.forked import said
 from tests.hostile.poisoned_runs import completed, read, rehash, write
 from tests.tui_transformer.trained import train
-from tui_transformer.lab.reports.figures.style import Fonts, Image
 
 ROOT = Path(__file__).parents[2]
 
@@ -131,8 +130,10 @@ def told(copy: Path, mark: Path, commands: Sequence[tuple[str, ...]] = COMMANDS)
 
 def quickly(monkeypatch) -> None:
     """No pictures are drawn, and even a short text is kept in the cache."""
-    monkeypatch.setattr("tui_transformer.lab.reports.report.rendered", lambda *_: Image(b"<svg></svg>", b"png"))
-    monkeypatch.setattr("tui_transformer.lab.reports.report.Fonts.found", lambda: Fonts("some font"))
+    monkeypatch.setattr(
+        "tui_transformer.lab.reports.report.rendered", lambda *_: {"svg": b"<svg></svg>", "png": b"png"}
+    )
+    monkeypatch.setattr("tui_transformer.lab.reports.report.chinese_font", lambda: "some font")
     monkeypatch.setattr(cache, "SMALLEST", 0)
 
 

@@ -1,4 +1,6 @@
-"""Checkpoints of others: tensors that are none, beside a manifest that agrees with them, are one clear line."""
+"""Checkpoints of others: tensors that are none, or a tokenizer that is not its run's, beside a manifest that agrees
+with them, are one clear line.
+"""
 
 import json
 import shutil
@@ -104,3 +106,15 @@ def test_odd_moments_are_one_line(stopped, tmp_path, what: str) -> None:
     run = damaged(stopped, tmp_path, checkpoint.OPTIMIZER, change)
     with pytest.raises(InputError, match=r"optimizer\.safetensors"):
         resume(run, device="cpu")
+
+
+def test_the_tokenizer_of_a_translation_in_a_text_run_is_one_line(stopped, tmp_path) -> None:
+    def paired(path: Path) -> None:
+        one = json.loads(path.read_text())
+        path.write_text(json.dumps({"schema": 1, "kind": "pair", "source": one, "target": None}))
+
+    run = damaged(stopped, tmp_path, checkpoint.TOKENIZER, paired)
+    for words in COMMANDS:
+        out = ["--out", str(tmp_path / "out")] if words[0] == "export" else []
+        said = command(*words[:1], run.name, *words[1:], "--runs-dir", str(tmp_path), *out, codes=(2,))
+        assert len(said.strip().splitlines()) == 1 and "tokenizer.json" in said

@@ -9,7 +9,6 @@ from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.config import presets
 from engine.errors import InputError
-from engine.lints import lint
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import ConfigFile, Corpus, DataDir, Device, Json, On, PresetName, RunsDir, Set
 from tui_transformer.cli.output import ExitCode, emit, loading, stdout, warn
@@ -45,8 +44,8 @@ def check(
         from engine.training.init_from import InitFrom
         from engine.training.inspector import probed
         from engine.training.self_check import self_check
-        from engine.training.tasks import make_task
-        from engine.training.trial import crossover, step_cost, switch_effect
+        from engine.training.task import make_task
+        from engine.training.trial import crossover, saves_from, step_cost, switch_effect
 
         where = resolve_device(device)
         source_run = InitFrom.find(asked, runs_dir)
@@ -77,13 +76,13 @@ def check(
     total = cost.seconds * runnable.train.steps
     largest = BatchShape.of_batch(batches.batch(*batches.largest()))
     peak = cost.peak_bytes or memory_bytes(runnable, vocabulary, largest)
-    lints = [*lint(asked, task.train_tokens, task.validation_tokens), *task.lints(asked), *inherited]
+    lints = [*task.lints(asked), *inherited]
     ok = all(verdict.verdict == "ok" for verdict in verdicts)
     if json:
         for verdict in verdicts:
             emit({"kind": "verdict", **asdict(verdict)})
         costs = {"parameters": parameters, "seconds_per_step": cost.seconds, "seconds": total, "memory_bytes": peak}
-        measured = None if crossed is None else {"saves_from": crossed.saves_from, "ratio": crossed.ratio}
+        measured = None if not crossed else {"saves_from": saves_from(crossed), "ratio": crossed}
         warnings = [asdict(found) for found in lints]
         emit({"kind": "cost", "device": str(where), **costs, "attention": measured, "lints": warnings})
         return ExitCode.DONE if ok else ExitCode.FAILED
@@ -102,10 +101,10 @@ def check(
         f"  one step takes {cost.seconds * 1000:.0f} ms on {device_name(where)} ({short(rate)} tok/s): "
         f"{count(runnable.train.steps, 'step')} ≈ {duration(total)}, evaluations aside"
     )
-    if crossed is not None:
-        least = crossed.saves_from
+    if crossed:
+        least, kind = saves_from(crossed), asked.model.attention
         saves = "saves no time at any length tried" if least is None else f"saves time from about {least:,} tokens on"
-        text.append(f"\n  here, '{crossed.kind}' attention {saves} (forward and backward of one layer, measured)")
+        text.append(f"\n  here, '{kind}' attention {saves} (forward and backward of one layer, measured)")
     if total > LONG_RUN and request.on is None and source.extends is not None:
         text.append(f"\n  shorter: the same change on the small base, --preset {source.name} --on demo")
     stdout().print(text)

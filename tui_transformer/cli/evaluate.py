@@ -131,12 +131,13 @@ def _score(reader: RunReader, asked: EvaluateArgs) -> Scored:
         raise InputError(f"--stride {stride}: must be from 1 to the context of this run, {config.window_targets}")
     wanted = asked.changed(config, stride=stride)
     with loading("loading the model and the corpus"):
+        from engine.data.catalogue import load_corpus
         from engine.training.checkpoint import load_network
-        from engine.training.tasks import task_class
+        from engine.training.task import task_class
 
         where, kind = asked.where(), task_class(config)
         model, tokenizer, step = load_network(reader, asked.checkpoint, where)
-        corpus = kind.read(wanted, asked.data_dir)
+        corpus = load_corpus(kind.reads, wanted.data, asked.data_dir)
         _require_same(reader, corpus.name, corpus.sha256, asked.split, kind.part)
         scorer = kind.of(corpus, wanted, tokenizer).scorer(wanted, where, asked.split)
     with loading(scorer.work):
@@ -170,14 +171,14 @@ def _score(reader: RunReader, asked: EvaluateArgs) -> Scored:
 def _score_translation(reader: RunReader, asked: EvaluateArgs) -> Scored:
     config = asked.changed(reader.config, beam=asked.beam, translations=0)
     with loading("loading the model and the corpus"):
-        from engine.training.checkpoint import load_translator
+        from engine.training.checkpoint import load_network
         from engine.training.translation_task import TranslationTask
 
         where = asked.where()
-        model, tokenizer, step = load_translator(reader, asked.checkpoint, where)
+        model, tokenizer, step = load_network(reader, asked.checkpoint, where)
         taken_over = tokenizer if config.train.init_from is not None else None
         task = TranslationTask.load(config, asked.data_dir, taken_over)
-        _require_same(reader, task.name, task.sha256, asked.split)
+        _require_same(reader, task.corpus.name, task.corpus.sha256, asked.split)
         scorer = task.scorer(config, where, asked.split)
     with loading(f"translating {len(scorer.split.pairs):,} sentences"):
         tokens, written = scorer.token_scores(model), scorer.translations(model, scorer.split)
@@ -225,7 +226,7 @@ def _score_questions(reader: RunReader, asked: EvaluateArgs) -> Scored:
         where, config = asked.where(), asked.changed(reader.config)
         model, tokenizer, step = load_network(reader, asked.checkpoint, where)
         task = QuestionTask.load(config, asked.data_dir, tokenizer)
-        _require_same(reader, task.name, task.sha256, asked.split, task.part)
+        _require_same(reader, task.corpus.name, task.corpus.sha256, asked.split, task.part)
         scorer = task.scorer(config, where, asked.split)
     with loading(f"answering {count(len(scorer.questions), 'question')}"):
         record = scorer.record(model).dump()

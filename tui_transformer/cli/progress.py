@@ -15,7 +15,7 @@ from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.records import Floor, MetricRecord, Status, TrainRecord, ValidationRecord
-from engine.runs.tail import Columns
+from engine.runs.tail import Metrics
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Json, RunArgument, RunsDir
 from tui_transformer.cli.output import ExitCode, complain, emit, is_terminal, say, stderr
@@ -62,7 +62,7 @@ class Snapshot:
     eta: float | None = None
     _pace: Pace = field(default_factory=Pace)
 
-    def update(self, status: Status, new: Columns, clock: float, *, reset: bool = False, since: int = 0) -> None:
+    def update(self, status: Status, new: Metrics, clock: float, *, reset: bool = False, since: int = 0) -> None:
         """Take in new records, or all of them on `reset`. The attempt began at step `since`."""
         why = status.reason
         self.paused = (f"paused: {why}" if why else "paused") if status.state == "paused" else ""
@@ -115,7 +115,7 @@ def follow(
     if origin is not None and not as_json:
         say(clean_line(f"{reader.name} starts from {origin.shown}"))
 
-    def looks() -> Iterator[Columns]:
+    def looks() -> Iterator[Metrics]:
         tail = reader.follow()
         running = True
         while running:

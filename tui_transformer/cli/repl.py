@@ -14,7 +14,7 @@ from engine.errors import InputError
 from engine.runs.reader import RunReader
 from tui_transformer.cli.output import is_terminal, loading, say, stamp
 from tui_transformer.lab.play.prompt import Prompt
-from tui_transformer.lab.play.writer import Writer
+from tui_transformer.lab.play.writers import Writer
 
 HISTORY_LINES = 1000
 W = TypeVar("W", bound=Writer)

@@ -18,8 +18,7 @@ from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir, run_
 from tui_transformer.cli.output import answer, complain, emit, is_terminal, loading, say, stdout, warn
 from tui_transformer.cli.repl import Session, converse
 from tui_transformer.lab.play.prompt import ASKING, WRITING, Prompt, Settings, checked
-from tui_transformer.lab.play.writer import Writer
-from tui_transformer.lab.play.writers import load_writer
+from tui_transformer.lab.play.writers import Writer, load_writer
 from tui_transformer.lab.play.written import AnswerToken, in_words, level, number, sign
 
 OTHERS = 3  # other answers listed beside the one given

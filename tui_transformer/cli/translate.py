@@ -20,8 +20,8 @@ from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir
 from tui_transformer.cli.output import answer, complain, emit, is_terminal, say, stdout
 from tui_transformer.cli.repl import Session, converse
 from tui_transformer.lab.play.alignment import alignment_picture, by_words
-from tui_transformer.lab.play.prompt import SEARCH, TRANSLATING, Prompt, Settings, checked
-from tui_transformer.lab.play.translation_writer import TranslationWriter
+from tui_transformer.lab.play.prompt import TRANSLATING, Prompt, Settings, checked
+from tui_transformer.lab.play.writers import TranslationWriter
 
 if TYPE_CHECKING:
     from engine.generation.translation import Translation
@@ -128,7 +128,7 @@ def translate(
 
     At the prompt: examples, /beam, /nbest, /align and more; /help lists them."""
     given = {"beam": beam, "nbest": nbest, "alpha": alpha}
-    settings = {name: checked(name, value, SEARCH) for name, value in given.items() if value is not None}
+    settings = {name: checked(name, value) for name, value in given.items() if value is not None}
     if "nbest" in settings and "beam" not in settings:
         settings["beam"] = settings["nbest"]
     work = Translating(runs_dir, device, checkpoint, json, settings=settings)

@@ -134,13 +134,13 @@ class StopsSoon(Control):
         super().__init__()
         self.left = n
 
-    def stop_is_next(self) -> bool:
+    def heed(self) -> None:
         self.left -= 1
         if self.left == 0:
             from engine.runs.commands import Command
 
             self.request(Command.STOP, "test")
-        return super().stop_is_next()
+        super().heed()
 
 
 def test_a_stop_takes_effect_in_the_middle_of_a_step_and_of_the_checks_before_it(tmp_path, whole, monkeypatch) -> None:

@@ -5,7 +5,7 @@ import pytest
 from engine.model.transformer import build_model
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble
-from engine.training.tasks import make_task
+from engine.training.task import make_task
 
 ENCODER = ("model.architecture=encoder", "objective.kind=masked")
 

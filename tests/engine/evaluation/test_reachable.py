@@ -25,7 +25,7 @@ from engine.evaluation.scorers import TextScorer
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts, Scores
 from engine.training.assemble import assemble
-from engine.training.tasks import task_of_run
+from engine.training.task import task_of_run
 from engine.training.text_task import TextTask
 
 

@@ -10,7 +10,7 @@ from engine.runs import tail as tail_module
 from engine.runs.files import line, read_lines
 from engine.runs.reader import RunReader
 from engine.runs.records import TrainRecord, ValidationRecord, metric_record
-from engine.runs.tail import BLOCK, JUMP, LONGEST, VALIDATION, Columns, History, MetricsTail
+from engine.runs.tail import BLOCK, JUMP, LONGEST, VALIDATION, History, Metrics, MetricsTail
 from engine.runs.writer import RunWriter
 
 LINES, EVERY = 200_000, 250  # of the long file: lines, and lines to a validation record
@@ -57,15 +57,13 @@ def append(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def naive(path: Path) -> Columns:
-    columns = Columns()
-    for record in read_lines(path):
-        if (known := metric_record(record)) is not None:
-            columns.add(known)
-    return columns
+def naive(path: Path) -> Metrics:
+    found = [metric_record(record) for record in read_lines(path)]
+    train, validation = ([one for one in found if isinstance(one, k)] for k in (TrainRecord, ValidationRecord))
+    return Metrics(tuple(train), tuple(validation))
 
 
-def steps(records: list[TrainRecord] | list[ValidationRecord]) -> list[int]:
+def steps(records: tuple[TrainRecord, ...] | tuple[ValidationRecord, ...]) -> list[int]:
     return [record.step for record in records]
 
 
@@ -108,7 +106,7 @@ def test_a_torn_last_line_is_left_for_later(writer) -> None:
         file.write('{"kind":"train","st')
         file.flush()
         assert steps(tail.load().train) == [1]
-        assert tail.poll() == (False, Columns()) == tail.poll()
+        assert tail.poll() == (False, Metrics()) == tail.poll()
         file.write('ep":2}\n')
     assert steps(tail.poll()[1].train) == [2]
 
@@ -132,7 +130,7 @@ def test_a_file_that_shrinks_resets_its_readers(writer) -> None:
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
     reset, columns = tail.poll()
     assert reset and len(columns.train) == 2
-    assert tail.poll() == (False, Columns())
+    assert tail.poll() == (False, Metrics())
 
 
 def test_another_attempt_resets_its_readers_even_where_the_file_is_longer_again(writer) -> None:
@@ -145,8 +143,8 @@ def test_another_attempt_resets_its_readers_even_where_the_file_is_longer_again(
     for step in (2, 3, 4):
         writer.metrics(train(step, again=True))
     reset, columns = tail.poll()
-    assert reset and columns.train == [train(1), *(train(step, again=True) for step in (2, 3, 4))]
-    assert tail.poll() == (False, Columns())
+    assert reset and columns.train == (train(1), *(train(step, again=True) for step in (2, 3, 4)))
+    assert tail.poll() == (False, Metrics())
 
 
 def test_a_status_file_that_cannot_be_read_for_a_while_resets_nobody(metrics) -> None:
@@ -157,9 +155,9 @@ def test_a_status_file_that_cannot_be_read_for_a_while_resets_nobody(metrics) ->
     tail.load()
     for text in ("", "{}", "[]"):
         status.write_text(text)
-        assert tail.poll() == (False, Columns())
+        assert tail.poll() == (False, Metrics())
     status.unlink()
-    assert tail.poll() == (False, Columns())
+    assert tail.poll() == (False, Metrics())
     status.write_text('{"attempt":2}')
     assert tail.poll() == (True, naive(metrics))
 
@@ -169,7 +167,7 @@ def test_a_poll_opens_nothing_where_nothing_changed(writer, monkeypatch) -> None
     tail = RunReader(writer.path).follow()
     tail.load()
     refuse_to_open(monkeypatch)
-    assert tail.poll() == (False, Columns())
+    assert tail.poll() == (False, Metrics())
 
 
 def test_thinning_keeps_every_validation_record(writer) -> None:
@@ -191,7 +189,7 @@ def test_a_long_file_is_read_in_strides(long_run, look) -> None:
     between = [b - a for a, b in pairwise(trained)]
     assert 3900 <= len(trained) <= 4000 and min(between) > 0 and max(between) <= 1.2 * LINES / 4000
     assert all(record.loss == 1.0 + record.step / 7 for record in found.train)
-    assert tail.poll() == (False, Columns())
+    assert tail.poll() == (False, Metrics())
 
 
 @pytest.mark.parametrize("block", [1, 30, 1000])
@@ -202,7 +200,7 @@ def test_where_blocks_end_makes_no_difference(metrics, monkeypatch, block: int, 
     assert len(expected.train) <= most and len(expected.validation) == 50
     monkeypatch.setattr(tail_module, "BLOCK", block)
     tail = MetricsTail(metrics.parent)
-    assert tail.load(max_points=most) == expected and tail.poll() == (False, Columns())
+    assert tail.load(max_points=most) == expected and tail.poll() == (False, Metrics())
 
 
 def test_a_long_file_that_begins_and_ends_in_other_lines_gives_its_first_and_last_train_record(metrics) -> None:
@@ -281,9 +279,9 @@ def test_a_record_of_a_megabyte_is_a_record_and_a_longer_line_than_any_is_damage
     append(metrics, b"\n" + raw(train(5)))
     assert steps(tail.poll()[1].train) == [5]
     append(metrics, longer)
-    assert tail.poll() == (False, Columns())
+    assert tail.poll() == (False, Metrics())
     refuse_to_open(monkeypatch)
-    assert tail.poll() == (False, Columns())  # that line, too, was read to its end
+    assert tail.poll() == (False, Metrics())  # that line, too, was read to its end
 
 
 def test_a_file_that_is_cut_while_it_is_read_gives_what_is_left(long_run, metrics, monkeypatch) -> None:
@@ -298,7 +296,7 @@ def test_a_file_that_is_cut_while_it_is_read_gives_what_is_left(long_run, metric
     tail = MetricsTail(metrics.parent)
     found = tail.load()
     assert 0 < len(found.train) < 400 and steps(found.train)[-1] <= naive(metrics).train[-1].step
-    assert tail.poll()[1] == Columns()
+    assert tail.poll()[1] == Metrics()
 
 
 class _BadDisk(io.FileIO):
@@ -325,62 +323,62 @@ def test_a_disk_that_fails_halfway_gives_what_could_be_read_and_the_rest_later(l
 
 def test_a_file_that_vanishes_is_empty_until_it_is_back(metrics) -> None:
     tail = MetricsTail(metrics.parent)
-    assert tail.load() == Columns() and tail.poll() == (False, Columns())
+    assert tail.load() == Metrics() and tail.poll() == (False, Metrics())
     metrics.write_bytes(raw(train(1), train(2)))
     assert steps(tail.poll()[1].train) == [1, 2]
     metrics.unlink()
-    assert tail.poll() == (False, Columns())
+    assert tail.poll() == (False, Metrics())
     metrics.write_bytes(raw(train(1)))
     assert tail.poll() == (True, naive(metrics))
     metrics.unlink()
     metrics.mkdir()
-    assert tail.load() == Columns() and tail.poll()[1] == Columns()
+    assert tail.load() == Metrics() and tail.poll()[1] == Metrics()
 
 
 def test_a_history_halves_and_then_keeps_every_second_record(most: int = 10) -> None:
-    history = History(most=most)
+    history = History(Path(), most=most)
     for step in range(7, 7 * 22, 7):  # one more than twice as many
-        history.add(Columns([train(step)]))
-    assert steps(history.columns.train) == list(range(7, 7 * 22, 14))
-    history.add(Columns([train(7 * 22)]))
-    assert steps(history.columns.train)[-1] == 7 * 21 and history.latest_train == train(7 * 22)
-    history.add(Columns([train(7 * 23)]))
-    assert steps(history.columns.train)[-1] == 7 * 23
+        history.add(Metrics((train(step),)))
+    assert steps(history.metrics.train) == list(range(7, 7 * 22, 14))
+    history.add(Metrics((train(7 * 22),)))
+    assert steps(history.metrics.train)[-1] == 7 * 21 and history.latest_train == train(7 * 22)
+    history.add(Metrics((train(7 * 23),)))
+    assert steps(history.metrics.train)[-1] == 7 * 23
 
 
 @pytest.mark.parametrize("apart", [1, 10, 64, 1000])
 def test_a_history_stays_at_equal_distances_and_bounded_over_100_000_updates(apart: int) -> None:
-    history = History(most=100)
+    history = History(Path(), most=100)
     longest = 0
     for i in range(100_000):
-        history.add(Columns([train(i * apart)], [validation(i * apart)] if i % 1000 == 0 else []))
-        longest = max(longest, len(history.columns.train))
-    kept = steps(history.columns.train)
+        history.add(Metrics((train(i * apart),), (validation(i * apart),) if i % 1000 == 0 else ()))
+        longest = max(longest, len(history.metrics.train))
+    kept = steps(history.metrics.train)
     assert longest == 200 and kept == list(range(0, 100_000 * apart, 512 * apart))
-    assert steps(history.columns.validation) == [i * apart for i in range(0, 100_000, 1000)]
+    assert steps(history.metrics.validation) == [i * apart for i in range(0, 100_000, 1000)]
     assert history.latest_train == train(99_999 * apart)
 
 
 def test_a_past_that_was_thinned_is_not_thinned_again_until_the_present_is_as_thin() -> None:
-    history = History(most=100)
-    history.reset(Columns([train(step) for step in range(0, 25_000, 250)]))
+    history = History(Path(), most=100)
+    history.reset(Metrics(tuple(map(train, range(0, 25_000, 250)))))
     for step in range(25_000, 50_000):
-        history.add(Columns([train(step)]))
-    kept = steps(history.columns.train)
+        history.add(Metrics((train(step),)))
+    kept = steps(history.metrics.train)
     past, present = [s for s in kept if s < 25_000], [s for s in kept if s >= 25_000]
     assert len(kept) <= 200 and len(past) >= 95 and len(present) >= 95
 
 
 def test_a_history_that_is_reset_forgets_what_it_held_and_leaves_the_givers_lists_alone() -> None:
-    history = History(most=2)
-    history.add(Columns([train(step) for step in range(100)], [validation(1)]))
-    given = Columns([train(1)], [validation(2)])
+    history = History(Path(), most=2)
+    history.add(Metrics(tuple(map(train, range(100))), (validation(1),)))
+    given = Metrics((train(1),), (validation(2),))
     history.reset(given)
-    history.add(Columns([train(2), train(3)]))
-    assert steps(history.columns.train) == [1, 2, 3] and steps(history.columns.validation) == [2]
-    assert given == Columns([train(1)], [validation(2)])
-    history.reset(Columns())
-    assert history.columns == Columns() and history.latest_train is None
+    history.add(Metrics((train(2), train(3))))
+    assert steps(history.metrics.train) == [1, 2, 3] and steps(history.metrics.validation) == [2]
+    assert given == Metrics((train(1),), (validation(2),))
+    history.reset(Metrics())
+    assert not history.metrics and history.latest_train is None
 
 
 @pytest.mark.parametrize(
@@ -389,9 +387,9 @@ def test_a_history_that_is_reset_forgets_what_it_held_and_leaves_the_givers_list
     ids=lambda step: str(step)[:10],
 )
 def test_a_history_of_damaged_steps_is_bounded(step: object) -> None:
-    history = History(most=10)
+    history = History(Path(), most=10)
     for i in range(1000):
         records = {"kind": "train", "step": step if i % 2 else i}, {"kind": "train"}
-        history.add(Columns([*map(TrainRecord.read, records)]))
-        assert 1 <= len(history.columns.train) <= 20
+        history.add(Metrics(tuple(map(TrainRecord.read, records))))
+        assert 1 <= len(history.metrics.train) <= 20
     assert history.latest_train.dump() == {"kind": "train"}

@@ -16,13 +16,11 @@ from engine.generation.answering import Prompt, greedy_answers
 from engine.model.size import parameter_count
 from engine.model.transformer import build_model, evaluating
 from engine.runs.reader import RunReader
-from engine.training import document_tasks
 from engine.training.assemble import assemble
-from engine.training.checkpoint import load_network, load_trained
+from engine.training.checkpoint import load_network
 from engine.training.document_tasks import QuestionTask
 from engine.training.step import Stepper
-from engine.training.task import Task
-from engine.training.tasks import make_task
+from engine.training.task import Task, make_task
 from tests.small_documents import PLACES, config, corpus, folder
 
 CPU = torch.device("cpu")
@@ -35,7 +33,7 @@ kinds = pytest.mark.parametrize(("kind", "reads"), KINDS, ids=NAMES)
 def small(monkeypatch) -> corpora.DocumentCorpus:
     """The small corpus in the place of any other."""
     made = corpus()
-    monkeypatch.setattr(document_tasks, "load_corpus", lambda kind, data, data_dir: made)
+    monkeypatch.setattr("engine.training.task.load_corpus", lambda kind, data, data_dir: made)
     return made
 
 
@@ -286,12 +284,6 @@ def test_a_question_that_does_not_fit_is_refused_with_what_would_be_enough(small
 def test_the_vocabulary_must_be_large_enough(small) -> None:
     with pytest.raises(InputError, match="different words and"):
         ready(config("span-corruption", model={"vocab_size": 10}))
-
-
-def test_what_fills_in_is_not_asked_to_go_on(tmp_path) -> None:
-    run = trained(config("question-answer", train={"steps": 1}), tmp_path)
-    with pytest.raises(InputError, match="answers questions instead of continuing"):
-        load_trained(run, "last")
 
 
 def test_a_tokenizer_may_be_taken_over_from_the_run_it_starts_from(small) -> None:

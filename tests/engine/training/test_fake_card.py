@@ -27,7 +27,7 @@ from engine.runs.records import Environment, ModelFacts
 from engine.training import assemble, numerics
 from engine.training import step as steps
 from engine.training.step import Stepper
-from engine.training.tasks import make_task
+from engine.training.task import make_task
 from engine.training.trainer import Trainer
 from tests.engine.training.test_resume import StopAt, outcome
 from tests.fake_card import FakeCard, WrongDevice, fake_card

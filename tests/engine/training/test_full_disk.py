@@ -136,18 +136,11 @@ def test_a_line_that_did_not_fit_is_taken_back_and_written_whole(tmp_path) -> No
                 raise OSError(errno.ENOSPC, "No space left on device")
             return real.write(data)
 
-    class Patient:
-        waited = went_on = 0
-
-        def wait(self, error: OSError) -> None:
-            self.waited += 1
-            assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == b""
-
-        def over(self) -> None:
-            self.went_on += 1
-
-    writer._files["metrics"], writer.waiting = Full(), Patient()
+    there: list[bytes] = []
+    writer.waiting = lambda: there.append((tmp_path / "run" / "metrics.jsonl").read_bytes())
+    writer._files["metrics"] = Full()
     writer.metrics(TrainRecord.made(kind="train", step=1))
     assert (tmp_path / "run" / "metrics.jsonl").read_text() == '{"kind":"train","step":1}\n'
-    assert (writer.waiting.waited, writer.waiting.went_on) == (1, 1)
+    assert there == [b""]
+    assert [event.event for event in RunReader(tmp_path / "run").events()] == ["paused", "continued"]
     writer.release()

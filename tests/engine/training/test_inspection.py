@@ -181,8 +181,8 @@ def test_every_report_preset_counts_as_reported() -> None:
 
 
 def test_a_crossover_is_the_length_from_which_it_stays_quicker() -> None:
-    from engine.training.trial import Crossover
+    from engine.training.trial import saves_from
 
-    assert Crossover("window", ((64, 0.9), (128, 1.2), (256, 0.8), (512, 0.5))).saves_from == 256
-    assert Crossover("window", ((64, 0.9), (128, 0.8))).saves_from == 64
-    assert Crossover("linear", ((64, 2.0), (128, 1.0))).saves_from is None
+    assert saves_from([(64, 0.9), (128, 1.2), (256, 0.8), (512, 0.5)]) == 256
+    assert saves_from([(64, 0.9), (128, 0.8)]) == 64
+    assert saves_from([(64, 2.0), (128, 1.0)]) is None

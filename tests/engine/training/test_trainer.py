@@ -9,7 +9,7 @@ from engine.errors import InputError
 from engine.runs.commands import Command
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble
-from engine.training.checkpoint import load_trained, weights_of
+from engine.training.checkpoint import load_network, weights_of
 from engine.training.control import Control
 from engine.training.step import Stepper
 from engine.training.trainer import Trainer
@@ -123,7 +123,7 @@ def test_a_stop_keeps_a_checkpoint_of_the_step_it_reached(tiny, tmp_path) -> Non
     assert run.status.state == "stopped" and run.status.reason == "enough"
     step = ready.trainer.state.step
     assert run.status.checkpoint == f"step-{step:08d}"
-    model, _, saved = load_trained(run, "last")
+    model, _, saved = load_network(run, "last")
     assert saved == step and list(run.raw_lines("metrics"))[-1]["step"] <= step
     for name, value in weights_of(ready.trainer.model).items():
         assert torch.equal(value, weights_of(model)[name])
@@ -154,10 +154,10 @@ def test_best_and_last_checkpoints_are_kept_and_others_pruned(tiny, tmp_path) ->
     kept = {int(p.name[5:]) for p in (run.path / "checkpoints").glob("step-*")}
     assert kept == {best, 11, 12}
     assert (
-        load_trained(run, "best")[2] == best and load_trained(run, "last")[2] == 12 and load_trained(run, "11")[2] == 11
+        load_network(run, "best")[2] == best and load_network(run, "last")[2] == 12 and load_network(run, "11")[2] == 11
     )
     with pytest.raises(InputError, match="no checkpoint '5'; it has best, last and steps"):
-        load_trained(run, "5")
+        load_network(run, "5")
 
 
 def test_damaged_weights_are_not_loaded(tiny, tmp_path) -> None:
@@ -167,7 +167,7 @@ def test_damaged_weights_are_not_loaded(tiny, tmp_path) -> None:
     raw[-3] ^= 1
     path.write_bytes(raw)
     with pytest.raises(InputError, match="damaged"):
-        load_trained(run, "last")
+        load_network(run, "last")
 
 
 def test_nothing_is_left_behind_when_the_input_is_bad(tiny, tmp_path) -> None:
@@ -236,7 +236,7 @@ def test_out_of_memory_is_one_line_that_says_what_would_fit(tiny, tmp_path) -> N
     outcome, run = on_a_small_device(tiny("train.batch_size=8"), tmp_path, "run")
     assert outcome.state == "failed" and outcome.step == 0
     assert "train.batch_size=4" in outcome.reason and "auto_batch=true" in outcome.reason
-    assert load_trained(run, "last")[2] == 0
+    assert load_network(run, "last")[2] == 0
 
 
 def test_auto_batch_computes_in_pieces_and_learns_the_same(tiny, tmp_path) -> None:
@@ -269,9 +269,9 @@ def test_activation_checkpointing_learns_bit_for_bit_the_same(tiny, tmp_path, mo
 def test_the_mean_of_the_last_checkpoints_is_saved_and_scored(tiny, tmp_path) -> None:
     trainer, run = train(tiny("train.steps=9", "checkpoint.average_last=3", "checkpoint.every=1"), tmp_path)
     assert run.raw("summary")["average"]["steps"] == [7, 8, 9]
-    average, _, step = load_trained(run, "average")
+    average, _, step = load_network(run, "average")
     assert step == 9
-    each = [weights_of(load_trained(run, str(s))[0]) for s in (7, 8, 9)]
+    each = [weights_of(load_network(run, str(s))[0]) for s in (7, 8, 9)]
     for name, value in weights_of(average).items():
         assert torch.allclose(value, sum(weights[name] for weights in each) / 3, atol=1e-7)
         assert torch.equal(dict(trainer.model.named_parameters())[name], each[2][name])

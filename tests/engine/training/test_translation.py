@@ -17,10 +17,10 @@ from engine.model.transformer import EncoderDecoder, build_model, evaluating
 from engine.runs.reader import RunReader
 from engine.runs.records import Scores
 from engine.training.assemble import assemble
-from engine.training.checkpoint import load_trained, load_translator
+from engine.training.checkpoint import load_network
 from engine.training.optimizer import learning_rate
 from engine.training.step import Stepper
-from engine.training.tasks import make_task
+from engine.training.task import make_task
 from engine.training.trainer import better
 
 
@@ -63,7 +63,7 @@ def test_the_translations_that_were_scored_are_kept_beside_their_references(run)
 
 
 def test_a_checkpoint_brings_its_tokenizer_and_translates_alike(run) -> None:
-    model, tokenizer, step = load_translator(run, "last")
+    model, tokenizer, step = load_network(run, "last")
     assert step == 8
     outputs = Translator(model, tokenizer, run.config).translate([run_source(run)])
     assert outputs[0][0].text == list(run.raw_lines("samples"))[-1]["translations"][0]["text"]
@@ -73,19 +73,10 @@ def run_source(run: RunReader) -> str:
     return str(list(run.raw_lines("samples"))[-1]["translations"][0]["source"])
 
 
-def test_the_wrong_command_for_a_run_is_named(run, tiny, tmp_path) -> None:
-    with pytest.raises(InputError, match="tui-transformer translate run"):
-        load_trained(run, "last")
-    text = assemble(tiny(), runs_dir=tmp_path, name="text", device="cpu")
-    text.trainer.run()
-    with pytest.raises(InputError, match="tui-transformer sample text"):
-        load_translator(RunReader(text.path), "last")
-
-
 def test_the_reported_loss_is_the_sum_over_reference_tokens(run) -> None:
     wanted = config(evaluation={"batch_size": 3})
     task = make_task(wanted, None)
-    model, tokenizer, _ = load_translator(run, "last")
+    model, tokenizer, _ = load_network(run, "last")
     pairs = task.scorer(wanted, torch.device("cpu")).split.encoded
     total, count = 0.0, 0
     special = Translator(model, tokenizer, wanted).special

@@ -1,7 +1,7 @@
 import pytest
 
 from engine.runs.records import Status, TrainRecord
-from engine.runs.tail import Columns
+from engine.runs.tail import Metrics
 from tests.tui_transformer.recorded import train_record
 from tui_transformer.cli.progress import Snapshot
 
@@ -10,8 +10,8 @@ def status(step: int, attempt: int = 1, phase: str = "training") -> Status:
     return Status(step=step, attempt=attempt, phase=phase)
 
 
-def records(*steps: int) -> Columns:
-    return Columns([TrainRecord.read(train_record(at, 2000)) for at in steps], [])
+def records(*steps: int) -> Metrics:
+    return Metrics(tuple(TrainRecord.read(train_record(at, 2000)) for at in steps))
 
 
 def test_a_run_that_is_watched_from_its_middle_has_a_time_left_at_once() -> None:

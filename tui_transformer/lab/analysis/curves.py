@@ -18,7 +18,7 @@ import numpy as np
 
 from engine.model.visibility import Visibility
 from engine.runs.records import LARGEST, ValidationRecord
-from engine.runs.tail import FollowedMetrics, Metrics
+from engine.runs.tail import History, Metrics
 from engine.schemes import ATTENTIONS
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.groups import Grouping
@@ -34,13 +34,13 @@ class Curves:
     """The metrics of the selected runs, read once, then incrementally."""
 
     def __init__(self) -> None:
-        self._followed: dict[Path, FollowedMetrics] = {}
+        self._followed: dict[Path, History] = {}
 
     def read(self, runs: Sequence[Path]) -> dict[Path, Metrics]:
         """Return these runs' metrics; of runs no longer asked for, only the newest few stay cached."""
         for run in runs:
             known = self._followed.pop(run) if run in self._followed else None
-            self._followed[run] = known or FollowedMetrics(run, POINTS)  # the newest last
+            self._followed[run] = known or History(run, POINTS)  # the newest last
         while len(self._followed) > max(2 * MOST, len(runs)):
             del self._followed[next(iter(self._followed))]
         for run in runs:

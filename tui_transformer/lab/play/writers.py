@@ -1,15 +1,516 @@
-"""Choose the writer for a run, and keep loaded writers in memory."""
+"""The writers of all objectives: continuing a text, filling gaps, translating, answering; and those kept loaded.
 
-from collections.abc import Mapping
+A document model's answer follows the prompt that it was trained with (`engine.generation.answering`), in which ⁇ is a
+mark. torch is imported only when a model is loaded, so load one off the event loop.
+"""
+
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 from engine.errors import InputError
 from engine.runs.reader import RunReader
 from engine.runs.tail import stamp
-from tui_transformer.lab.play.document_writer import QuestionWriter, SpanWriter
-from tui_transformer.lab.play.text_writer import MaskedWriter, TextWriter
-from tui_transformer.lab.play.translation_writer import TranslationWriter
-from tui_transformer.lab.play.writer import Writer
+from tui_transformer.lab.play.pictures import stacks, who_sees_whom
+from tui_transformer.lab.play.prompt import SETTINGS, Settings
+from tui_transformer.lab.play.written import Alternative, Answer, AnswerToken, AttentionView, Example, TokenScores
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from engine.config.schema import RunConfig
+    from engine.data.padding import Tokens
+    from engine.generation.answering import Prompt
+    from engine.generation.sampling import SampledToken, Sampling
+    from engine.generation.surprise import TokenSurprise
+    from engine.model.transformer import Network
+
+START, MARK, END = "▷", "⁇", "■"  # marks for special tokens: start, gap, end
+ARROWS = (" → ", " => ", "\t")  # between a prompt and its answer
+GAP = re.compile(r"⁇|_{2,}")
+_BARE = re.compile(rf"\s*{MARK}\s*")
+FOLLOWED = 8  # beam width of the search for the likeliest answers
+GREEDY: Settings = {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 50}
+
+
+class Writer(ABC):
+    """A checkpoint of a run: best, last, or a step. Raises InputError if it is missing or damaged."""
+
+    continues: bool = False  # its text continues the prompt; else it is a separate answer
+    ranks: bool = False  # its answers have an end: it can rank whole ones, see `wholes`, and shows held-out `examples`
+    invitation: str = ""
+    crossing: ClassVar[str] = "cross-attention: each token of the target sees all of the source"
+    step: int
+    model: "Network"
+    defaults: Settings
+
+    def __init__(self, reader: RunReader, checkpoint: str, device: str) -> None:
+        from engine.training.devices import resolve_device
+
+        self.reader, self.name = reader, reader.name
+        self.config: RunConfig = reader.config
+        self.device = resolve_device(device)
+        self._load(reader, checkpoint)
+
+    @abstractmethod
+    def _load(self, reader: RunReader, checkpoint: str) -> None:
+        """Set `step`, `model` and `defaults`."""
+
+    def notice(self, text: str, settings: Settings) -> str:
+        return ""
+
+    @abstractmethod
+    def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
+        """Yield one answer as it comes, with the likeliest tokens in each place.
+
+        `answer` counts answers to the same prompt. Raises InputError: an empty prompt, unknown characters, no gap.
+        """
+
+    def wholes(self, text: str, written: str, others: int) -> tuple[Answer, ...]:
+        """Return what was written as a whole answer with its probability, and the likeliest others.
+
+        () if answers have no end, or are not ranked by probability.
+        """
+        return ()
+
+    def filled(self, text: str, written: str) -> str:
+        """Return the prompt with its gaps filled in brackets; "" if it has none to fill."""
+        return ""
+
+    def examples(self) -> list[Example]:
+        """Return a few held-out questions or documents with gaps, always the same ones; loads the corpus."""
+        raise InputError(f"examples: {self.name} goes on with any text; runs on documents have some")
+
+    @abstractmethod
+    def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
+        """Return how surprised the model is by a text."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        from engine.generation.inspection import places
+
+        return places(self.model)
+
+    def shape(self, which: str) -> tuple[int, int]:
+        from engine.generation.inspection import attentions
+
+        return len(attentions(self.model, which)), self.config.model.n_heads
+
+    def attention(self, text: str, written: str, layer: int, head: int, which: str = "self") -> AttentionView:
+        """Return a head's attention over a prompt or source and the text written after it; layer and head from 1."""
+        from engine.generation.inspection import head_attention
+
+        tokens, source = self._read(text, written)
+        found = head_attention(self.model, tokens, layer - 1, head - 1, which, source)
+        layers, heads = self.shape(which)
+        wrote = self._labels(tokens, is_source=False)
+        read = () if source is None else self._labels(source, is_source=True)
+        plan = stacks(self.config.model)[0 if which == "encoder" else -1]
+        return AttentionView(
+            read if which == "encoder" else wrote,
+            wrote if which == "self" else read,
+            found.weights.float().cpu().numpy(),
+            found.visible.cpu().numpy(),
+            None if found.bias is None else found.bias.float().cpu().numpy(),
+            f"layer {layer} of {layers}, head {head} of {heads}" + (f", {which}" if which != "self" else ""),
+            self.crossing if which == "cross" else who_sees_whom(plan, plan.length),
+            which == "cross",
+        )
+
+    @abstractmethod
+    def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
+        """Return the network's input for writing this: (T,) tokens, and a source if it has one."""
+
+    def _prompted(self, prompt: "Prompt", answer: "Tokens") -> "tuple[Tensor, Tensor | None]":
+        import numpy as np
+        import torch
+
+        tokens = np.concatenate((prompt.tokens, answer)).astype(np.int64)[: self.config.model.context_length]
+        source = None if prompt.source is None else torch.from_numpy(prompt.source).to(self.device)
+        return torch.from_numpy(tokens).to(self.device), source
+
+    @abstractmethod
+    def _labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:
+        """Return each token's text, special ones as marks."""
+
+
+def alternatives_of(found: "Iterable[SampledToken]", name: Callable[[int], str]) -> tuple[Alternative, ...]:
+    return tuple(Alternative(name(one.token), one.probability, one.chance) for one in found)
+
+
+def answer_tokens(
+    drawn: "Iterable[SampledToken]", text_of: Callable[[int], str], name: Callable[[int], str]
+) -> Iterator[AnswerToken]:
+    """Yield drawn tokens: `text_of` decodes them in sequence, `name` any token by itself."""
+    for one in drawn:
+        yield AnswerToken(text_of(one.token), one.probability, one.chance, alternatives_of(one.alternatives, name))
+
+
+def token_scores(
+    found: "Iterable[TokenSurprise]",
+    text_of: Callable[[int], str],
+    name: Callable[[int], str],
+    source: str,
+    rule: str,
+) -> TokenScores:
+    """Return a text's tokens with their surprise; functions are as in `answer_tokens`."""
+    pieces, nats = [], []
+    for token in found:
+        probability = None if token.nats is None else math.exp(-token.nats)
+        pieces.append(AnswerToken(text_of(token.token), probability, None, alternatives_of(token.alternatives, name)))
+        nats.append(token.nats)
+    return TokenScores(tuple(pieces), tuple(nats), source, rule)
+
+
+def sampling_of(settings: Settings, answer: int, overflow: str = "restart") -> "tuple[Sampling, int]":
+    from engine.generation.sampling import Sampling
+    from engine.seeds import seed_for
+
+    cut = float(settings["temperature"]), int(settings["top_k"]), float(settings["top_p"])
+    return Sampling(*cut, overflow), seed_for(int(settings["seed"]), "sample", answer)
+
+
+def split_at_arrow(text: str, needed: str, *, last: bool = False) -> tuple[str, str]:
+    """Return the text before and after an arrow (the last, or the first), stripped."""
+    arrow = next((sign for sign in ARROWS if sign in text), None)
+    if arrow is None:
+        raise InputError(f"surprise: {needed}")
+    asked, _, answer = text.rpartition(arrow) if last else text.partition(arrow)
+    return asked.strip(), answer.strip()
+
+
+class TextWriter(Writer):
+    mark: ClassVar[str] = START  # for the special token, if there is one
+
+    def _load(self, reader: RunReader, checkpoint: str) -> None:
+        from engine.training.checkpoint import load_network
+
+        self.model, tokenizer, self.step = load_network(reader, checkpoint, self.device)
+        self.tokenizer = tokenizer.target
+        generation = self.config.generation
+        own = {name: getattr(generation, name) for name in SETTINGS if hasattr(generation, name)}
+        self.defaults = {"seed": 1, "length": 200} | own
+        self.continues = self.config.task.continues
+        self.invitation = "type a text to continue" if self.continues else "type a source"
+
+    def notice(self, text: str, settings: Settings) -> str:
+        """Warn that the context will be full, or that the source's length differs from training."""
+        if not self.continues:
+            trained, given = self.config.model.source_tokens, len(text)
+            then = "the newest count" if given > trained else "others are new to it"
+            words = f"the model was trained on sources of {trained} characters and this one has {given}: {then}"
+            return words if given != trained else ""
+        context, wanted = self.config.model.context_length, len(text) + int(settings["length"])
+        then = (
+            f"it goes on from the newest {max(1, context // 2)} tokens each time they are used up"
+            if self.config.generation.overflow == "restart"
+            else "it stops there"
+        )
+        words = f"the model was trained on {context} tokens at once and {wanted} are asked for: {then}"
+        return words if wanted > context else ""
+
+    def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
+        if not text:
+            raise InputError("prompt '': it needs at least one character, e.g. 'O'")
+        how, seed = sampling_of(settings, answer, self.config.generation.overflow)
+        yield from self._written(text, int(settings["length"]), how, seed, alternatives)
+
+    def _written(self, text: str, length: int, how: "Sampling", seed: int, alternatives: int) -> Iterator[AnswerToken]:
+        from engine.generation.sampling import write
+
+        ids, size = self._encoded(text), self.tokenizer.vocab_size
+        drawn = write(self.model, self.config, size, ids, length, how, seed, alternatives)
+        yield from answer_tokens(drawn, self._decoded, self._decoded)
+
+    def _encoded(self, text: str) -> "Tensor":
+        import torch
+
+        return torch.from_numpy(self.tokenizer.encode(text)).to(self.device)
+
+    def _decoded(self, token: int) -> str:
+        return self.tokenizer.decode([token])
+
+    def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
+        from engine.generation.surprise import surprise
+
+        found = surprise(self.model, self.config, self.tokenizer.vocab_size, self._encoded(text), alternatives)
+        source = self.tokenizer.decode(found.source)
+        rule = (
+            f"each character given the source “{source}” and the target before it"
+            if found.source
+            else f"each character given those before it, at most {found.context}; past that, at least "
+            f"{found.context - found.stride}"
+        )
+        return token_scores(found.tokens, self._decoded, self._decoded, source, rule)
+
+    def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
+        import torch
+
+        model, size = self.config.model, self.tokenizer.vocab_size
+        if self.continues:
+            return self._encoded(text + written)[-model.context_length :], None
+        source = self._encoded(text)[-model.source_tokens :]
+        first = source.new_tensor([size]) if self.config.special_tokens else source[-1:]
+        return torch.cat((first, self._encoded(written)))[: model.context_length], source
+
+    def _labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:
+        size = self.tokenizer.vocab_size
+        return tuple(self._decoded(token) if token < size else self.mark for token in ids.tolist())
+
+
+class MaskedWriter(TextWriter):
+    mark = "_"
+
+    def _load(self, reader: RunReader, checkpoint: str) -> None:
+        super()._load(reader, checkpoint)
+        self.invitation = "type a text with a _ for each character to fill in"
+
+    def notice(self, text: str, settings: Settings) -> str:
+        return ""
+
+    def _written(self, text: str, length: int, how: "Sampling", seed: int, alternatives: int) -> Iterator[AnswerToken]:
+        from engine.generation.sampling import fill
+
+        ids, gaps = self._with_gaps(text)
+        filled, choices = fill(self.model, self.tokenizer.vocab_size, ids, gaps, how, seed, alternatives)
+        found = answer_tokens(choices, self._decoded, self._decoded)
+        for token, gap in zip(filled.tolist(), gaps.tolist(), strict=True):
+            yield next(found) if gap else AnswerToken(self._decoded(token))
+
+    def _with_gaps(self, text: str) -> "tuple[Tensor, Tensor]":
+        """Return (T,) ids of a text, with placeholders at gaps, and (T,) bool of where they are."""
+        import torch
+
+        from engine.generation.samples import GAP
+
+        context = self.config.model.context_length
+        if GAP not in text or len(text) > context:
+            raise InputError(
+                f"prompt: this model fills gaps: mark each with {GAP}, in at most {context} characters, "
+                f"e.g. 'the g{GAP}te'"
+            )
+        gaps = torch.tensor([c == GAP for c in text], device=self.device)
+        return self._encoded(text.replace(GAP, self._decoded(0))), gaps
+
+    def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
+        import torch
+
+        if written:  # the filled text
+            return self._encoded(written), None
+        ids, gaps = self._with_gaps(text)
+        return torch.where(gaps, self.tokenizer.vocab_size, ids), None
+
+
+class TranslationWriter(Writer):
+    """A checkpoint of a run that translates; see `Writer`.
+
+    It does not rank whole answers: `translate --nbest` ranks with a length penalty, not by probability.
+    """
+
+    invitation = "type a sentence to translate; temperature 0 is greedy"
+
+    def _load(self, reader: RunReader, checkpoint: str) -> None:
+        from engine.generation.translation import Translator
+        from engine.training.checkpoint import load_network
+
+        self.model, self.tokenizer, self.step = load_network(reader, checkpoint, self.device)
+        if not self.tokenizer.is_pair:
+            raise InputError(f"run '{reader.name}' does not translate: `{reader.command('sample')}`")
+        self.translator = Translator(self.model, self.tokenizer, self.config)
+        self.defaults = {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 200}
+
+    def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
+        from engine.generation.answering import sample_answer
+
+        if not text.strip():
+            raise InputError("prompt '': it needs a sentence to translate")
+        how, seed = sampling_of(settings, answer)
+        prompt, size = self.translator.prompt(text), self.tokenizer.vocab_size
+        assert prompt.source is not None
+        most = min(int(settings["length"]), self.translator.most(len(prompt.source)))
+        drawn = sample_answer(self.model, prompt, how, seed, allowed=size, most=most, alternatives=alternatives)
+        yield from answer_tokens(drawn, self.tokenizer.target.decoder().feed, self._shown)
+
+    def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
+        from engine.generation.surprise import translation_surprise
+
+        source, target = split_at_arrow(text, "a sentence and its translation are needed, e.g. I see. → Ich sehe.")
+        found = translation_surprise(self.translator, source, target, alternatives)
+        rule = f"each token given the source “{source}” and the target before it; ■ is its end"
+        return token_scores(found, self._shown, self._shown, source, rule)
+
+    def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
+        return self._prompted(self.translator.prompt(text), self.tokenizer.target.encode(written))
+
+    def _shown(self, token: int) -> str:
+        return self.tokenizer.target.decode([token]) if token < self.tokenizer.vocab_size else END
+
+    def _labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:
+        pair = self.tokenizer
+        side, size = (pair.source, pair.source_vocab_size) if is_source else (pair.target, pair.vocab_size)
+        return tuple(side.decode([token]) if token < size else END if is_source else START for token in ids.tolist())
+
+
+class DocumentWriter(Writer):
+    ranks = True
+    surprised_by: ClassVar[str]  # what `surprise` needs, besides the arrow
+    example: ClassVar[str]  # of a prompt
+    crossing = "cross-attention: each token of the answer sees all that was read"
+
+    def _load(self, reader: RunReader, checkpoint: str) -> None:
+        from engine.training.checkpoint import load_network
+
+        self.model, tokenizer, self.step = load_network(reader, checkpoint, self.device)
+        self.tokenizer = tokenizer.target
+        self._size = self.tokenizer.vocab_size
+        self._joins = self.tokenizer.kind == "bpe"  # the space before a word belongs to its first token
+        self.defaults = dict(GREEDY)
+
+    def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
+        from engine.generation.answering import require_room, sample_answer
+
+        how, seed = sampling_of(settings, answer)
+        prompt, most = self._prompt(text), int(settings["length"])
+        require_room(self.model, prompt)
+        found = sample_answer(self.model, prompt, how, seed, allowed=self._size, most=most, alternatives=alternatives)
+        yield from answer_tokens(found, self._decoder(), lambda token: self._named(token, prompt))
+
+    def wholes(self, text: str, written: str, others: int) -> tuple[Answer, ...]:
+        from engine.generation.answering import beam_answers
+        from engine.generation.samples import shown
+        from engine.generation.surprise import answer_surprise
+
+        prompt = self._prompt(text)
+        answer = self._answer(written, prompt)
+        room = self.config.model.context_length - len(prompt.tokens)
+        nats = math.fsum(one.nats or 0.0 for one in answer_surprise(self.model, prompt, answer[:room], self._size))
+        first = Answer(_on_a_line(written), math.exp(-nats))
+        most, beam = max(2 * len(answer), 1) + 10, max(FOLLOWED, others + 1)
+        found = beam_answers(self.model, prompt, allowed=self._size, most=most, beam=beam, n_best=beam)
+        ranked = [
+            Answer(_on_a_line(shown(self.tokenizer, one.tokens)), math.exp(one.log_probability))
+            for one in found
+            if one.finished
+        ]
+        return first, *[one for one in ranked if one.text != first.text][:others]
+
+    def examples(self) -> list[Example]:
+        from engine.training.task import make_task
+
+        evaluation = self.config.evaluation.model_copy(update={"sample_prompt": ""})
+        config = self.config.model_copy(update={"evaluation": evaluation})
+        rows = make_task(config, None, self.tokenizer).sampler(config).sample(self.model, self.step).translations
+        return [Example(row.source, row.reference, row.text) for row in rows]
+
+    def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
+        from engine.generation.surprise import answer_surprise
+
+        needed = f"{self.surprised_by} are needed, with → between them, e.g. {self.example} → London"
+        asked, answer = split_at_arrow(text, needed, last=True)
+        prompt = self._prompt(asked)
+        found = answer_surprise(
+            self.model, prompt, self._answer(_BARE.sub(MARK, answer), prompt), self._size, alternatives
+        )
+        decoder = self.tokenizer.decoder()
+        rule = f"each token given “{asked}” and the answer before it; {END} is its end"
+        text_of = lambda token: decoder.feed(token) if token < self._size else END
+        return token_scores(found, text_of, lambda token: self.tokenizer.decode([token]), asked, rule)
+
+    def attention(self, text: str, written: str, layer: int, head: int, which: str = "self") -> AttentionView:
+        found = super().attention(text, written, layer, head, which)
+        first = "" if which == "encoder" else f"; the first token of the answer is written by the last {MARK} before it"
+        return replace(found, rule=found.rule + first)
+
+    def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
+        prompt = self._prompt(text)
+        return self._prompted(prompt, self._answer(written, prompt))
+
+    def _labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:
+        return tuple(map(self._decoder(), ids.tolist()))
+
+    def _decoder(self) -> Callable[[int], str]:
+        """Return a token-by-token decoder that puts spaces before words and shows special tokens as marks."""
+        decoder = self.tokenizer.decoder()
+
+        def text_of(token: int) -> str:
+            nonlocal decoder
+            if token < self._size:
+                return decoder.feed(token)
+            decoder = self.tokenizer.decoder()
+            return MARK
+
+        return text_of
+
+    @abstractmethod
+    def _prompt(self, text: str) -> "Prompt":
+        """Return the prompt that the model was trained with; raise InputError if the text cannot be one."""
+
+    def _answer(self, written: str, prompt: "Prompt") -> "Tokens":
+        import numpy as np
+
+        spans = written.split(MARK)
+        if self._joins:
+            spans = [f" {span.strip()}" if span.strip() else "" for span in spans]
+        rows = self.tokenizer.encode_all(spans)
+        marks = [np.array([mark], dtype=np.int64) for mark in prompt.marks[: len(rows) - 1]]
+        joined = [rows[0], *(part for pair in zip(marks, rows[1:], strict=False) for part in pair)]
+        return np.concatenate(joined).astype(np.int64)
+
+    def _named(self, token: int, prompt: "Prompt") -> str:
+        if token < self._size:
+            return self.tokenizer.decode([token])
+        return END if token == prompt.end else MARK
+
+
+class QuestionWriter(DocumentWriter):
+    invitation = "type a question; temperature 0 is greedy"
+    surprised_by = "a question and its answer"
+    example = "'Where was Ada Lovelace born?'"
+
+    def _prompt(self, text: str) -> "Prompt":
+        from engine.data.objectives import QuestionAnswer
+        from engine.generation.answering import question_prompt
+
+        question = self.tokenizer.encode(text.strip())
+        if not len(question):
+            raise InputError(f"prompt '': it needs a question, e.g. {self.example}")
+        return question_prompt(QuestionAnswer(self.config, self._size), question)
+
+
+class SpanWriter(DocumentWriter):
+    invitation = "type a document with ___ where something is missing; temperature 0 is greedy"
+    surprised_by = "a document with ___ and what is missing"
+    example = "'Ada Lovelace was born in ___.'"
+
+    def filled(self, text: str, written: str) -> str:
+        spans = iter(written.split(MARK))
+        return GAP.sub(lambda gap: f"[{next(spans, '').strip()}]", text)
+
+    def _prompt(self, text: str) -> "Prompt":
+        from engine.data.objectives import span_corruption
+        from engine.generation.answering import gaps_prompt
+
+        parts, sentinels = GAP.split(text.strip()), self.config.objective.has_sentinels
+        most = len(self.config.special_tokens) - 3 if sentinels else 1  # without pad, start and end
+        if not 1 < len(parts) <= most + 1:
+            gaps = "one gap" if most == 1 else f"1 to {most} gaps"
+            raise InputError(
+                f"prompt: this model fills in a document with {gaps}: mark what is missing with ___, "
+                f"e.g. {self.example}"
+            )
+        before = [part.rstrip(" ") if self._joins else part for part in parts[:-1]]
+        objective = span_corruption(self.config, self._size)
+        return gaps_prompt(objective, self.tokenizer.encode_all([*before, parts[-1]]))
+
+
+def _on_a_line(written: str) -> str:
+    """Strip an answer's white space, and put a space on either side of its marks."""
+    return _BARE.sub(f" {MARK} ", written).strip()
+
 
 # The writers of objectives that `TextWriter` does not fit.
 WRITERS: Mapping[str, type[Writer]] = {

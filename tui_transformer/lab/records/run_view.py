@@ -28,7 +28,7 @@ from engine.runs.records import (
     TrainRecord,
     ValidationRecord,
 )
-from engine.runs.tail import FollowedMetrics, Stamp, newest_lines, newest_records, stamp
+from engine.runs.tail import History, Stamp, newest_lines, newest_records, stamp
 from tui_transformer.lab.records.findings import Finding, findings
 from tui_transformer.lab.records.pace import MOVING, Pace
 
@@ -135,7 +135,7 @@ class RunView:
 class Followed:
     def __init__(self, path: Path) -> None:
         self._path, self._reader = path, RunReader(path)
-        self._metrics, self._pace = FollowedMetrics(path, POINTS), Pace()
+        self._metrics, self._pace = History(path, POINTS), Pace()
         self._read: dict[str, tuple[Stamp, Any]] = {}
 
     def view(self, clock: float, row: RunRow, before: tuple[str, ...] = ()) -> RunView:
@@ -169,7 +169,7 @@ class Followed:
             floors=data.floors,
             train=metrics.train,
             validation=metrics.validation,
-            newest=self._metrics.history.latest_train,
+            newest=self._metrics.latest_train,
             best=best,
             last=last,
             seconds=summary.seconds,

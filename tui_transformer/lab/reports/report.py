@@ -1,6 +1,6 @@
 """Build a report from runs: its sections, their order, and its folder."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.folder import StudyFile
 from tui_transformer.lab.reports.context import ReportContext, gather
 from tui_transformer.lab.reports.document import Block, Document, Paragraph
-from tui_transformer.lab.reports.figures.style import Fonts, rendered
+from tui_transformer.lab.reports.figures.style import chinese_font, rendered
 from tui_transformer.lab.reports.folder import write
 from tui_transformer.lab.reports.formats import FORMATS
 from tui_transformer.lab.reports.languages import language as language_of
@@ -19,12 +19,7 @@ from tui_transformer.lab.reports.sections.results import probing, results, texts
 from tui_transformer.lab.reports.sections.setup import data, model, runs, settings
 
 ROOT = Path("reports")  # default folder for reports
-Section = Callable[[ReportContext], Iterator[Block]]
-SECTIONS: tuple[Section, ...] = (
-    *(runs, model, data, settings),
-    *(training, results, probing, texts),
-    *(limits, environment, repeat, made_with),
-)
+SECTIONS = (runs, model, data, settings, training, results, probing, texts, limits, environment, repeat, made_with)
 
 
 @dataclass(frozen=True)
@@ -41,23 +36,20 @@ def make(
     language: str,
     out: Path | None,
     pinned: Path | None = None,
-    fonts: Fonts | None = None,
 ) -> WrittenReport:
     """Write a report of runs and named studies: `kind` of `FORMATS`, `language` of `LANGUAGES`.
 
-    `out` is its folder, by default a new one under `reports`; `pinned` as for `gather`; `fonts` are the pictures', by
-    default this machine's. Raises InputError if there is no run, or the folder cannot be written or is not a
-    report's.
+    `out` is its folder, by default a new one under `reports`; `pinned` as for `gather`. Raises InputError if there is
+    no run, or the folder cannot be written or is not a report's.
     """
     if not entries:
         raise InputError("a report needs at least one run")
     written = FORMATS[kind]
-    fonts = Fonts.found() if fonts is None else fonts
-    spoken = language_of(language)
-    drawn = spoken if fonts.chinese else language_of("en")
+    spoken, font = language_of(language), chinese_font()
+    drawn = spoken if font else language_of("en")
     gathered = gather(entries, studies, spoken, drawn, pinned)
     document = report(gathered)
-    images = {figure.name: rendered(figure.draw, fonts, written.forms) for figure in document.figures}
+    images = {figure.name: rendered(figure.draw, font, written.forms) for figure in document.figures}
     folder = out if out is not None else ROOT / gathered.folder_name
     files = write(written.write(document, images), folder)
     return WrittenReport(tuple(files), folder / written.file)

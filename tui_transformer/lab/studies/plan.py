@@ -147,7 +147,7 @@ def plan_of(
     from engine.training.checkpoint import parameter_shapes
     from engine.training.devices import default_threads, resolve_device
     from engine.training.init_from import match_shapes, require_same_reading
-    from engine.training.tasks import make_task
+    from engine.training.task import make_task
     from engine.training.trial import step_cost
 
     if device in ("auto", "cuda") and torch.cuda.is_available():
@@ -202,7 +202,7 @@ def plan_of(
             cost = step_cost(config, built(config, vocabulary, on), tasks[name].batches(config, on), repeats)
             windows = config.train.batch_size * config.train.accumulation * config.window_targets
             step_tokens = cost.targets if config.on_rows else windows
-            scored = evaluation_steps(config, step_tokens, tasks[name].validation_tokens)
+            scored = evaluation_steps(config, step_tokens, tasks[name].predicted("validation"))
             seconds = BEGINNING + cost.seconds * (config.train.steps + scored)
         prices[name] = Priced(parameters, config.train.steps, seconds, disk_bytes(config, parameters), name not in took)
     return Plan(devices, jobs, threads, prices)

@@ -23,8 +23,7 @@ from engine.clean import clean_line
 from engine.errors import InputError
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.lab.play.prompt import Settings
-from tui_transformer.lab.play.writer import Writer
-from tui_transformer.lab.play.writers import Writers, checkpoints
+from tui_transformer.lab.play.writers import Writer, Writers, checkpoints
 from tui_transformer.lab.play.written import AnswerToken, AttentionView, TokenScores, in_words, level
 from tui_transformer.studio.playground.likeliest import LIKELIEST
 from tui_transformer.studio.playground.token_text import WEIGHTS, Token, TokenText

@@ -92,7 +92,7 @@ class Controls(Widget, can_focus=True):
                 self._become(name, checked(name, text))
 
         value = str(self._settings.get(name, ""))
-        self.app.push_screen(AskText(NAMES[name], value, text=SETTINGS[name].help, wrong=wrong), typed)
+        self.app.push_screen(AskText(NAMES[name], value, text=SETTINGS[name].what, wrong=wrong), typed)
 
     def _become(self, name: str, value: float | int) -> None:
         if value != self._settings.get(name):

@@ -19,7 +19,7 @@ from textual.widgets import Static
 
 from engine.errors import InputError
 from engine.runs.reader import RunReader
-from tui_transformer.lab.play.prompt import Prompt, Settings, help_text
+from tui_transformer.lab.play.prompt import Prompt, Settings
 from tui_transformer.lab.play.writers import Writers
 from tui_transformer.lab.play.written import AnswerToken
 from tui_transformer.lab.records.feed import Feed
@@ -309,7 +309,7 @@ class PlaygroundPane(Vertical):
         self.say("copied, if the terminal lets programs copy (OSC 52)")
 
     def _help(self) -> None:
-        self.app.push_screen(Read("At the prompt", Text(help_text(self.session.settings, "pane"))))
+        self.app.push_screen(Read("At the prompt", Text(self.session.help)))
 
     def _show_history(self) -> None:
         asked = list(dict.fromkeys(reversed(self.session.history)))

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from engine.runs.reader import LIVE_STATES
-from engine.runs.room import WAITING_FOR_SPACE
+from engine.runs.reader import LIVE_STATES, WAITING_FOR_SPACE
 from tui_transformer.lab.formatting import count, duration
 from tui_transformer.lab.records.run_view import RunRow, RunView
 

@@ -58,7 +58,7 @@ def test_near_and_far_recall_are_one_family() -> None:
     row = ((20, 30, 1, 2),)
     counted = ({"recall": row, "rhyme": row}, {"bind": row, "recall": row})
     metrics = {
-        run.path: Metrics(1, (), (ValidationRecord(by_distance=one),)) for run, one in zip(runs, counted, strict=True)
+        run.path: Metrics((), (ValidationRecord(by_distance=one),), 1) for run, one in zip(runs, counted, strict=True)
     }
     assert probes_of(Drawn.of_runs(enumerate(runs), None, metrics)) == ("recall", "rhyme", "bind")
 

@@ -13,8 +13,7 @@ from engine.data.documents.corpus import DocumentCorpus
 from engine.errors import InputError
 from tests.tui_transformer.answering import answering
 from tui_transformer.__main__ import main
-from tui_transformer.lab.play.document_writer import GREEDY, DocumentWriter
-from tui_transformer.lab.play.writers import Writers
+from tui_transformer.lab.play.writers import GREEDY, DocumentWriter, Writers
 from tui_transformer.lab.play.written import Example
 
 CORPUS = load_corpus(DocumentCorpus, DataConfig(corpus="biographies", corpus_size=20))

@@ -8,8 +8,7 @@ from engine.config import presets
 from engine.errors import InputError
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble
-from tui_transformer.lab.play.translation_writer import TranslationWriter
-from tui_transformer.lab.play.writers import Writers
+from tui_transformer.lab.play.writers import TranslationWriter, Writers
 
 SENTENCE = "I see the dog."
 GREEDY = {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 200}

@@ -11,8 +11,7 @@ from engine.errors import InputError
 from engine.runs.reader import RunReader
 from tests.tui_transformer.trained import KINDS, train_all
 from tui_transformer.lab.play.prompt import Settings
-from tui_transformer.lab.play.text_writer import TextWriter
-from tui_transformer.lab.play.writers import Writers, load_writer
+from tui_transformer.lab.play.writers import TextWriter, TranslationWriter, Writers, load_writer
 
 HOW: Settings = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 12}
 GIVEN = {"masked": "the g_te", "copy": "the gate"}
@@ -27,6 +26,12 @@ def writer(runs: Path, name: str) -> TextWriter:
     found = load_writer(RunReader(runs / name), "best", "cpu")
     assert isinstance(found, TextWriter)
     return found
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_run_that_does_not_translate_names_the_command_that_prompts_it(runs, name) -> None:
+    with pytest.raises(InputError, match=f"'{name}' does not translate: `tui-transformer sample {name}"):
+        TranslationWriter(RunReader(runs / name), "best", "cpu")
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -15,7 +15,7 @@ from tests.tui_transformer.lab.analysis.variants import change, variant
 from tests.tui_transformer.lab.reports.reports import document, files
 from tui_transformer.__main__ import main
 from tui_transformer.cli.report import report
-from tui_transformer.lab.reports.figures.style import Fonts, Image, rendered
+from tui_transformer.lab.reports.figures.style import PNG, SVG, rendered
 from tui_transformer.lab.reports.folder import write
 from tui_transformer.lab.reports.formats import FORMATS
 from tui_transformer.lab.reports.formats.html import mathml
@@ -42,9 +42,9 @@ def drawn(root, tmp_path_factory):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Pictures take a second each: where they are not looked at, there are empty ones."""
-    empty = Image(b'<svg xmlns="http://www.w3.org/2000/svg"></svg>\n', b"png")
+    empty = {SVG: b'<svg xmlns="http://www.w3.org/2000/svg"></svg>\n', PNG: b"png"}
     monkeypatch.setattr("tui_transformer.lab.reports.report.rendered", lambda *_: empty)
-    monkeypatch.setattr("tui_transformer.lab.reports.report.Fonts.found", lambda: Fonts("some font"))
+    monkeypatch.setattr("tui_transformer.lab.reports.report.chinese_font", lambda: "some font")
 
 
 def written(root: Path, out: Path, *names: str, kind: str = "markdown", language: str = "en") -> dict[str, bytes]:
@@ -249,8 +249,8 @@ def test_without_a_chinese_font_the_figures_are_english_and_the_report_says_so(r
 
     meant = resolve_names(["att"], root)
     made = report(gather(meant.entries, meant.studies, language("zh"), language("en")))
-    image = rendered(made.figures[0].draw, Fonts())
-    assert b"layer norm" in image.svg
+    image = rendered(made.figures[0].draw, "", (SVG,))
+    assert b"layer norm" in image[SVG]
     assert "本机没有中文字体" in markdown(made, {})["report.md"].decode()
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.tui_transformer.lab.analysis.studies import attention, cell
 from tests.tui_transformer.lab.analysis.variants import study, variant
 from tests.tui_transformer.studio.compare.test_compare_pane import Open, root
-from tui_transformer.lab.reports.figures.style import Fonts, Image
+from tui_transformer.lab.reports.figures.style import PNG, SVG
 from tui_transformer.lab.reports.selection import of_runs, of_variants
 from tui_transformer.studio.shared.dialog import Ask, AskText
 
@@ -19,9 +19,9 @@ __all__ = ["root"]  # a fixture
 @pytest.fixture(autouse=True)
 def undrawn(monkeypatch, tmp_path):
     """Empty pictures, and a place for reports."""
-    empty = Image(b'<svg xmlns="http://www.w3.org/2000/svg"></svg>\n', b"png")
+    empty = {SVG: b'<svg xmlns="http://www.w3.org/2000/svg"></svg>\n', PNG: b"png"}
     monkeypatch.setattr("tui_transformer.lab.reports.report.rendered", lambda *_: empty)
-    monkeypatch.setattr("tui_transformer.lab.reports.report.Fonts.found", lambda: Fonts("some font"))
+    monkeypatch.setattr("tui_transformer.lab.reports.report.chinese_font", lambda: "some font")
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
 

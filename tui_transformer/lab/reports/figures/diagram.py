@@ -26,17 +26,10 @@ class Box:
     memory: bool = False  # whether it reads the encoder's output
 
 
-@dataclass(frozen=True)
-class Stack:
-    """A column of the diagram, from the bottom: before the layers, a layer, its count, after the layers."""
-
-    below: tuple[Box, ...]
-    layer: tuple[Box, ...]  # its sublayers, without their norms
-    times: int
-    above: tuple[Box, ...]
-
-
-def _stack(model: ModelConfig, language: Language, norm: Box | None, reads: str, times: int) -> Stack:
+def _stack(
+    model: ModelConfig, language: Language, norm: Box | None, reads: str
+) -> tuple[list[Box], list[Box], list[Box]]:
+    """A column of the diagram: before the layers, a layer's sublayers without their norms, after the layers."""
     say = language.say
     heads_key = "diagram.heads" if model.kv_heads == model.n_heads else "diagram.kv-heads"
     heads = say(heads_key, n=model.n_heads, kv=model.kv_heads)
@@ -57,7 +50,7 @@ def _stack(model: ModelConfig, language: Language, norm: Box | None, reads: str,
         tied = say("diagram.tied") if model.tie_embeddings else ""
         above.append(Box(say("diagram.head", tied=tied), LINEAR))
     embed = say("diagram.embedding", d=model.d_model, position=added)
-    return Stack((Box(say(f"diagram.{reads}"), TEXT), Box(embed, EMBED)), tuple(layer), times, tuple(above))
+    return [Box(say(f"diagram.{reads}"), TEXT), Box(embed, EMBED)], layer, above
 
 
 def diagram(model: ModelConfig, language: Language) -> "Figure":
@@ -65,14 +58,14 @@ def diagram(model: ModelConfig, language: Language) -> "Figure":
 
     label = NORMS[model.norm].label[language.code]
     norm = Box(label, NORM) if label else None
-    kinds = [("tokens", model.n_layers)]
+    kinds = {"tokens": model.n_layers}
     if model.architecture == "encoder-decoder":
-        kinds = [("source", model.encoder_layers), ("target", model.n_layers)]
-    columns = [_stack(model, language, norm, *kind) for kind in kinds]
+        kinds = {"source": model.encoder_layers, "target": model.n_layers}
+    columns = [_stack(model, language, norm, kind) for kind in kinds]
     rows = 0.0
-    for stack in columns:
-        boxes = len(stack.below) + len(stack.above) + len(stack.layer) * (1 if norm is None else 2)
-        rows = max(rows, boxes * STEP + (len(stack.layer) * (2 * PLUS + 0.2) if model.residual else 0.0) + 0.85)
+    for below, layer, above in columns:
+        boxes = len(below) + len(above) + len(layer) * (1 if norm is None else 2)
+        rows = max(rows, boxes * STEP + (len(layer) * (2 * PLUS + 0.2) if model.residual else 0.0) + 0.85)
     wide = 5.6 if len(columns) == 1 else 10.4
     made = figure(rows * 0.52 + 0.3, wide * 0.66)
     axes = made.add_axes((0.0, 0.0, 1.0, 1.0))
@@ -80,22 +73,22 @@ def diagram(model: ModelConfig, language: Language) -> "Figure":
     axes.axis("off")
     centres = (0.25,) if len(columns) == 1 else (-2.45, 2.45)
     memory: Point | None = None
-    for stack, x in zip(columns, centres, strict=True):
+    for (below, layer, above), times, x in zip(columns, kinds.values(), centres, strict=True):
         y = 0.0
-        for box in stack.below:
+        for box in below:
             y = _box(axes, x, y, box, arrow=y > 0)
         bottom = y
-        for part in stack.layer:
+        for part in layer:
             y = _sublayer(axes, x, y, part, norm, model, memory)
         edge = BOX / 2 + SIDE + 0.12
         frame = (x - edge, bottom - GAP + 0.16), 2 * edge, y - bottom + 0.1
         axes.add_patch(Rectangle(*frame, fill=False, edgecolor=FAINT, linestyle="--", linewidth=0.9))
-        side, far = ("right", x - edge - 0.12) if stack is columns[0] else ("left", x + edge + 0.12)
-        axes.text(far, (bottom + y) / 2 - 0.1, f"{stack.times} ×", ha=side, va="center", fontsize=11)
-        for i, box in enumerate(stack.above):
+        side, far = ("right", x - edge - 0.12) if x == centres[0] else ("left", x + edge + 0.12)
+        axes.text(far, (bottom + y) / 2 - 0.1, f"{times} ×", ha=side, va="center", fontsize=11)
+        for i, box in enumerate(above):
             y = _box(axes, x, y + (0.14 if i == 0 else 0.0), box)
-        if stack is not columns[-1]:
-            memory = (x + BOX / 2, y - GAP) if stack.above else (x, y - GAP)
+        if x != centres[-1]:
+            memory = (x + BOX / 2, y - GAP) if above else (x, y - GAP)
         else:
             _arrow(axes, (x, y - GAP), (x, y + 0.12))
             axes.text(x, y + 0.17, language.say("diagram.out"), ha="center", va="bottom", fontsize=8.5)

@@ -16,7 +16,7 @@ from tui_transformer.lab.reports.figures.style import (
     FAINT,
     INK,
     SVG,
-    Fonts,
+    chinese_font,
     figure,
     label,
     legend_below,
@@ -90,5 +90,5 @@ def distance_picture(chart: Overlay) -> str:
         axes.set_xlabel(f"{axes.get_xlabel()}\n{label('; '.join(words), 200)}")
         return made
 
-    declared = rendered(draw, Fonts.found(), (SVG,)).svg.decode("utf-8")
+    declared = rendered(draw, chinese_font(), (SVG,))[SVG].decode("utf-8")
     return declared[declared.index("<svg") :]

@@ -4,9 +4,8 @@ import io
 import logging
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -29,32 +28,21 @@ CHINESE_FONTS = (
     "Noto Serif CJK SC", "Noto Serif CJK JP", "SimSun", "Arial Unicode MS",
 )  # fmt: skip
 SANS = "DejaVu Sans"  # comes with matplotlib
-FOLDER = "figures"  # for reports with their pictures in files
+FOLDER = "figures"  # beside a report that has its pictures in files
 SVG, PNG = "svg", "png"
 METADATA = {SVG: {"Date": None, "Creator": None}, PNG: {"Software": None}}  # neither dates nor program names
 
 
-@dataclass(frozen=True)
-class Fonts:
+Image = dict[str, bytes]  # a picture by form; text in an SVG stays searchable text
+
+
+def chinese_font() -> str:
     """A font with Chinese characters; "" if none is installed."""
+    with _quiet():
+        from matplotlib import font_manager
 
-    chinese: str = ""
-
-    @classmethod
-    def found(cls) -> "Fonts":
-        with _quiet():
-            from matplotlib import font_manager
-
-            known = {font.name for font in font_manager.fontManager.ttflist}
-        return cls(next((name for name in CHINESE_FONTS if name in known), ""))
-
-
-@dataclass(frozen=True)
-class Image:
-    """A picture as bytes; b"" for forms not requested. Text in an SVG stays searchable text."""
-
-    svg: bytes = b""
-    png: bytes = b""
+        known = {font.name for font in font_manager.fontManager.ttflist}
+    return next((name for name in CHINESE_FONTS if name in known), "")
 
 
 @contextmanager
@@ -66,9 +54,9 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def rendered(draw: "Callable[[], Figure]", fonts: Fonts, forms: Sequence[str] = (SVG, PNG)) -> Image:
-    """Draw it once and save it in each form: the same bytes each time."""
-    found: dict[str, bytes] = {}
+def rendered(draw: "Callable[[], Figure]", chinese: str, forms: Sequence[str]) -> Image:
+    """Draw it once, with a font for Chinese if there is one, and save it in each form: the same bytes each time."""
+    found: Image = {}
     with _quiet():
         import matplotlib
 
@@ -76,14 +64,14 @@ def rendered(draw: "Callable[[], Figure]", fonts: Fonts, forms: Sequence[str] = 
             style = package / "templates" / "report.mplstyle"
             matplotlib.rcdefaults()
             matplotlib.rcParams.update(matplotlib.rc_params_from_file(style, use_default_template=False))
-            matplotlib.rcParams["font.family"] = [SANS, *([fonts.chinese] if fonts.chinese else [])]
+            matplotlib.rcParams["font.family"] = [SANS, *([chinese] if chinese else [])]
             made = draw()
             for form in forms:
                 out = io.BytesIO()
                 made.savefig(out, format=form, metadata=METADATA[form])
                 made.set_layout_engine("none")  # the layout is computed once
                 found[form] = _plain(out.getvalue()) if form == SVG else out.getvalue()
-    return Image(**found)
+    return found
 
 
 def _plain(svg: bytes) -> bytes:
@@ -91,6 +79,11 @@ def _plain(svg: bytes) -> bytes:
     text = re.sub(r"\s*<metadata>.*?</metadata>", "", svg.decode("utf-8"), flags=re.DOTALL)
     text = re.sub(r"<!DOCTYPE[^>]*>\s*", "", text)
     return "\n".join(line.rstrip() for line in text.splitlines()).encode("utf-8") + b"\n"
+
+
+def beside(images: Mapping[str, Image]) -> dict[str, bytes]:
+    """The files of a report that has its pictures in a folder."""
+    return {f"{FOLDER}/{name}.{form}": found for name, image in images.items() for form, found in image.items()}
 
 
 def figure(height: float, width: float = WIDTH) -> "Figure":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.clean import clean, clean_line
 from tui_transformer.lab.reports.document import Document, Figure, typeset
-from tui_transformer.lab.reports.figures.style import Image
+from tui_transformer.lab.reports.figures.style import SVG, Image
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def html(document: Document, images: Mapping[str, Image]) -> dict[str, bytes]:
     """Its one file; the template escapes all its input except formulas and pictures."""
-    pictures = {figure.name: svg_of(images[figure.name].svg, figure) for figure in document.figures}
+    pictures = {figure.name: svg_of(images[figure.name][SVG], figure) for figure in document.figures}
     page = _template().render(document=document, pictures=pictures, mathml=mathml)
     return {"report.html": page.encode("utf-8")}
 

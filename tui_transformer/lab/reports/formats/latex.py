@@ -11,7 +11,7 @@ from importlib import resources
 from engine.clean import clean, clean_line
 from tui_transformer.lab.escaping import latex_text
 from tui_transformer.lab.reports import document as doc
-from tui_transformer.lab.reports.figures.style import FOLDER, Image
+from tui_transformer.lab.reports.figures.style import FOLDER, Image, beside
 
 # What xelatex and the fonts of ctex draw: ideographs, their punctuation, full-width forms, and quotation marks.
 _IDEOGRAPHS = re.compile("[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff\uff00-\uff60‘’“”]")
@@ -41,8 +41,8 @@ LATIN = r"""\usepackage[T1]{fontenc}
 
 
 def latex(document: doc.Document, images: Mapping[str, Image]) -> dict[str, bytes]:
-    files = {"report.tex": _Writer(chinese=document.language.startswith("zh")).whole(document).encode("utf-8")}
-    return files | {f"{FOLDER}/{name}.png": image.png for name, image in images.items()}
+    written = _Writer(chinese=document.language.startswith("zh")).whole(document)
+    return {"report.tex": written.encode("utf-8")} | beside(images)
 
 
 class _Writer:

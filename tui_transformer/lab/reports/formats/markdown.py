@@ -8,16 +8,13 @@ from collections.abc import Iterator, Mapping
 from engine.clean import clean
 from tui_transformer.lab.escaping import markdown_block, markdown_code, markdown_line, markdown_prose, markdown_text
 from tui_transformer.lab.reports import document as doc
-from tui_transformer.lab.reports.figures.style import FOLDER, Image
+from tui_transformer.lab.reports.figures.style import FOLDER, Image, beside
 
 
 def markdown(document: doc.Document, images: Mapping[str, Image]) -> dict[str, bytes]:
     parts = [f"# {inline(document.title)}", inline(document.subtitle)]
     parts += (part for number, found in document.numbered() for part in _block(inline(number), found))
-    files = {"report.md": ("\n\n".join(parts) + "\n").encode("utf-8")}
-    for name, image in images.items():
-        files |= {f"{FOLDER}/{name}.svg": image.svg, f"{FOLDER}/{name}.png": image.png}
-    return files
+    return {"report.md": ("\n\n".join(parts) + "\n").encode("utf-8")} | beside(images)
 
 
 def inline(text: str) -> str:
