@@ -87,7 +87,6 @@ def _verb(clause: Clause, address: Address) -> tuple[str, str, str]:
         who = SIE if isinstance(subject, NounPhrase) and subject.plural else ER
     if clause.modal:
         forms = clause.modal.preterite if clause.tense == "modal past" else clause.modal.present
-        assert forms is not None
         return forms[who], "", verb.prefix + verb.infinitive
     if clause.tense != "past":
         return verb.present[who], verb.prefix, ""
@@ -101,8 +100,8 @@ def _with_kein(of: Nominal) -> Nominal:
     return replace(of, determiner="no") if isinstance(of, NounPhrase) else of
 
 
-def _middle(clause: Clause, address: Address, front: str | None) -> list[str]:
-    """Return the middle field without the subject, in the order of the fields below."""
+def _middle(clause: Clause, address: Address, front: str) -> list[str]:
+    """Return the middle field in the order of the fields below, without what stands in `front`."""
     pronouns: list[str] = []  # the accusative before the dative
     dative: list[str] = []
     known: list[str] = []
@@ -140,30 +139,28 @@ def _middle(clause: Clause, address: Address, front: str | None) -> list[str]:
         company.append(_prepositional(preposition, clause.circumstance.nominal, case, address))
     where = [place(clause.place, address)] if clause.place and front != "place" else []
     known_place, last_place = (where, []) if new else ([], where)  # im Park einen Hund, but: den Hund im Park
-    before = chain(pronouns, dative, known, time, known_place, new)
+    subject = [nominal(clause.subject, "nominative", address)] if front != "subject" else []
+    before = chain(subject, pronouns, dative, known, time, known_place, new)
     after = chain(nicht, manner, company, last_place, after_preposition, predicate)
     return [*before, *after]
 
 
-def statement(clause: Clause, address: Address, front: str | None = None) -> str:
-    """Return a main clause, verb second; `front` is "time" or "place", else the subject comes first."""
-    finite, prefix, rest = _verb(clause, address)
-    subject = nominal(clause.subject, "nominative", address)
-    opening: tuple[str, ...] = (subject, finite)
+def statement(clause: Clause, address: Address, front: str = "subject") -> str:
+    """Return a main clause, verb second; `front`: "subject", "time" or "place" opens it."""
+    opening = nominal(clause.subject, "nominative", address)
     if front == "time" and clause.time:
-        opening = (clause.time.german, finite, subject)
+        opening = clause.time.german
     elif front == "place" and clause.place:
-        opening = (place(clause.place, address), finite, subject)
-    return " ".join(filter(None, (*opening, *_middle(clause, address, front), prefix, rest)))
+        opening = place(clause.place, address)
+    return question(clause, address, opening, front)
 
 
-def question(clause: Clause, address: Address, asked: str = "") -> str:
+def question(clause: Clause, address: Address, opening: str = "", front: str = "") -> str:
+    """Return a main clause after its `opening`, a question word or what stands in `front`; without one, verb first."""
     finite, prefix, rest = _verb(clause, address)
-    subject = nominal(clause.subject, "nominative", address)
-    return " ".join(filter(None, (asked, finite, subject, *_middle(clause, address, None), prefix, rest)))
+    return " ".join(filter(None, (opening, finite, *_middle(clause, address, front), prefix, rest)))
 
 
 def subordinate(conjunction: str, clause: Clause, address: Address) -> str:
     finite, prefix, rest = _verb(clause, address)
-    subject = nominal(clause.subject, "nominative", address)
-    return " ".join(filter(None, (conjunction, subject, *_middle(clause, address, None), rest, prefix + finite)))
+    return " ".join(filter(None, (conjunction, *_middle(clause, address, ""), rest, prefix + finite)))
