@@ -145,7 +145,7 @@ def _other_half(finite: Finite, front: Sequence[str], rest: Sequence[str], last:
         return
     if finite.verb in (lexicon.HABEN, lexicon.SEIN) and not finite.preterite:
         for verb in PARTICIPLES.get(end, ()):
-            if verb.preterite is None and (verb.auxiliary == "haben") == (finite.verb is lexicon.HABEN):
+            if not verb.preterite and (verb.auxiliary == "haben") == (finite.verb is lexicon.HABEN):
                 yield verb, finite, front, rest[:-1]
     if last or not finite.verb.prefix:
         yield finite.verb, finite, front, rest
