@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import tokenizers as hf
@@ -27,10 +26,7 @@ class CharacterTokenizer(Tokenizer):
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> "CharacterTokenizer":
-        seen: set[str] = set()
-        for text in texts:
-            seen.update(text)
-        return cls(sorted(seen))
+        return cls(sorted(set[str]().union(*texts)))
 
     @property
     def vocab_size(self) -> int:
@@ -83,7 +79,3 @@ class CharacterTokenizer(Tokenizer):
         made.pre_tokenizer = hf.pre_tokenizers.Split(hf.Regex(r"[\s\S]"), "isolated")
         made.decoder = hf.decoders.Fuse()
         return made.to_str()
-
-    @classmethod
-    def from_json(cls, characters: Any) -> "CharacterTokenizer":
-        return cls(characters)
