@@ -72,7 +72,6 @@ class Clause:
 # --- drawing nominals
 
 Shape = tuple[str, bool]  # determiner, and whether it is plural
-_OWN = "own"  # a draw from _MINE
 _MINE = Weighted(*((word, 1.0) for word in lexicon.DETERMINERS["mine"].split()))
 
 
@@ -120,7 +119,7 @@ def draw_phrase(
     noun = draws.pick(nouns)
     while True:
         determiner, plural = draws.weighted(shapes or _shapes_of(noun))
-        if determiner == _OWN:
+        if determiner == "own":
             determiner = draws.weighted(_MINE)
         if determiner not in without:
             break
@@ -202,12 +201,7 @@ _VEHICLES = tuple(NounPhrase(noun, "the") for noun in lexicon.of_kinds("vehicle"
 
 # By frame first, so that the many verbs with an accusative do not crowd out the others.
 _BY_FRAME = Weighted(("accusative", 50), ("dative", 9), ("ditransitive", 12), ("preposition", 8), ("none", 21))
-
-
-VERBS_BY_FRAME: dict[str, list[Verb]] = {frame: [] for frame in _BY_FRAME.options}
-for _each in lexicon.VERBS:
-    _frame = "ditransitive" if _each.ditransitive else "preposition" if _each.object_preposition else _each.frame
-    VERBS_BY_FRAME[_frame].append(_each)
+VERBS_BY_FRAME = {frame: [verb for verb in lexicon.VERBS if verb.frame == frame] for frame in _BY_FRAME.options}
 
 
 def draw_verb(draws: Draws) -> Verb:
@@ -260,7 +254,7 @@ def draw_clause(
     if isinstance(subject, NounPhrase) and subject.determiner == "no":
         without = ("no", *without)
     given = draw_object(draws, verb, subject, without) if verb.objects and gap != "object" else None
-    recipient = draw_recipient(draws, subject, given) if verb.ditransitive else None
+    recipient = draw_recipient(draws, subject, given) if verb.frame == "ditransitive" else None
     # Adverbials, at most `room` of them optional.
     room = 0 if bare else _MOST_ADVERBIALS
     time = manner = circumstance = place = None

@@ -61,7 +61,9 @@ class Verb:
     present: Paradigm  # without the prefix
     participle: str  # whole: aufgemacht
     auxiliary: Literal["haben", "sein"]
-    frame: str  # the case of the object, "auf+accusative" and the like, "dative+accusative" with a recipient, or "none"
+    frame: str  # "accusative", "dative", "preposition", "ditransitive" (a recipient, too) or "none"
+    object_case: Case
+    object_preposition: str  # auf, an, von; "" if none
     preterite: Paradigm = ()  # if spoken German prefers it to the perfect: war, hatte
     objects: tuple[Noun, ...] = ()  # nouns that can be the verb's (direct) object
     traits: frozenset[str] = frozenset()  # what else the verb allows: see `lexicon.toml`
@@ -69,18 +71,6 @@ class Verb:
     @property
     def lemma(self) -> str:
         return f"{self.english} {self.particle}".strip()
-
-    @property
-    def ditransitive(self) -> bool:
-        return self.frame == "dative+accusative"
-
-    @property
-    def object_case(self) -> Case:
-        return "dative" if self.frame.endswith("dative") else "accusative"
-
-    @property
-    def object_preposition(self) -> str:
-        return "" if self.ditransitive or "+" not in self.frame else self.frame.partition("+")[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +160,7 @@ def _verb(line: str, frame: str = "none", present: str = "", preterite: str = ""
     particle = english.pop()[1:] if english[-1].startswith("+") else ""
     base, past, *ing = english
     prefix, _, infinitive = german[0].rpartition("+")
+    preposition, _, case = frame.rpartition("+")
     return Verb(
         english=base,
         particle=particle,
@@ -181,7 +172,9 @@ def _verb(line: str, frame: str = "none", present: str = "", preterite: str = ""
         present=tuple(present.split()) or present_of(infinitive, german[1]),
         participle=german[2],
         auxiliary="sein" if german[3:] == ["ist"] else "haben",
-        frame=frame,
+        frame="preposition" if preposition else frame,
+        object_case="dative" if case == "dative" else "accusative",
+        object_preposition=preposition,
         preterite=tuple(preterite.split()),
         objects=of_kinds(*objects),
         traits=frozenset(traits),
