@@ -46,7 +46,7 @@ class PairTokenizer(AnyTokenizer):
 
 # Kind → the field of tokenizer.json that defines it, and its constructor; a pair has two.
 KINDS: dict[str, tuple[str, Callable[[Any], Tokenizer]]] = {
-    CharacterTokenizer.kind: ("characters", CharacterTokenizer.from_json),
+    CharacterTokenizer.kind: ("characters", CharacterTokenizer),
     BpeTokenizer.kind: ("merges", BpeTokenizer.from_json),
     WordTokenizer.kind: ("words", WordTokenizer.from_json),
 }

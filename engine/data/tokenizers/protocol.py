@@ -3,7 +3,7 @@
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,10 @@ SCHEMA = 1  # of tokenizer.json
 UNKNOWN = "\ufffd"  # what ids past the vocabulary decode to: an embedding may be padded, a special token has no text
 
 
-K = TypeVar("K", bound="Tokenizer")
-
-
-class Decoder(Generic[K]):
+class Decoder:
     """Decodes ids one at a time; here every token is whole, so nothing waits."""
 
-    def __init__(self, tokenizer: K) -> None:
+    def __init__(self, tokenizer: "Tokenizer") -> None:
         self._tokenizer = tokenizer
 
     def feed(self, token: int) -> str:
@@ -102,7 +99,7 @@ class Tokenizer(AnyTokenizer):
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of token ids; ids past the vocabulary become U+FFFD."""
 
-    def decoder(self) -> "Decoder[Any]":
+    def decoder(self) -> Decoder:
         """Return a decoder for ids that arrive one at a time."""
         return Decoder(self)
 

@@ -57,11 +57,7 @@ def _verb(clause: Clause, split: bool) -> tuple[str, str]:
     return "", forms[2] if past else forms[1] if agreement == 1 else forms[0]
 
 
-def be(clause: Clause) -> str:
-    return _verb(clause, split=False)[0]
-
-
-def _sentence(clause: Clause, before: Sequence[str], rest: str, front: str | None = None) -> str:
+def _sentence(clause: Clause, before: Sequence[str], rest: str, front: str = "") -> str:
     often = clause.time.english if clause.time and clause.time.middle else ""
     words = [*before, often, rest, clause.verb.particle]
     given, recipient, predicate = clause.object, clause.recipient, clause.predicate
@@ -92,8 +88,8 @@ def _sentence(clause: Clause, before: Sequence[str], rest: str, front: str | Non
     return " ".join(filter(None, words))
 
 
-def statement(clause: Clause, front: str | None = None) -> str:
-    """Return a statement; `front` is "time" or "place" for the adverbial that opens it."""
+def statement(clause: Clause, front: str = "subject") -> str:
+    """Return a statement; `front`: "subject", "time" or "place" opens it."""
     auxiliary, rest = _verb(clause, split=clause.negated)
     negation = "not" if clause.negated else ""
     if negation and auxiliary == "can":
@@ -111,7 +107,3 @@ def question(clause: Clause, asked: str = "") -> str:
     auxiliary, rest = _verb(clause, split=True)
     negation = "not" if clause.negated else ""
     return _sentence(clause, (asked, auxiliary, nominal(clause.subject), negation), rest)
-
-
-def subordinate(conjunction: str, clause: Clause) -> str:
-    return f"{conjunction} {statement(clause)}"
