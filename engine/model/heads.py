@@ -10,14 +10,13 @@ from torch import Tensor, nn
 
 from engine.config.sections import ModelConfig
 from engine.model.attention import AttentionCall, choose, softmax_attention
-from engine.model.cache import KeyValueCache, LayerState, LinearState, WindowCache
+from engine.model.cache import KeyValueCache, LayerState, LinearState
 from engine.model.dropout import Dropout
 from engine.model.linear_attention import linear_attention
 from engine.model.positions import Positions, PositionScheme
 from engine.model.visibility import Visibility
 
-Observe = Callable[[Tensor, Tensor, Positions, Positions], None]
-"""Called with the exact queries and keys (B, H, T, Dh) to be compared, and their positions."""
+Observe = Callable[[AttentionCall], None]  # called with what is about to be compared
 
 
 def into_heads(x: Tensor, head_width: int) -> Tensor:
@@ -77,14 +76,14 @@ class SoftmaxSelfAttention(SelfAttention):
             assert isinstance(state, KeyValueCache)
             k, v, k_at = state.extend(k, v, at)
         k, v = for_each_query(k, self.n_heads), for_each_query(v, self.n_heads)
+        call = AttentionCall(q, k, at, k_at, self.see, self.scheme, self.dropout if self.training else 0.0)
         if self.observe is not None:
-            self.observe(q, k, at, k_at)
-        dropout = self.dropout if self.training else 0.0
-        return softmax_attention(q, k, v, at, k_at, self.see, self.scheme, dropout=dropout, backend=self.backend)
+            self.observe(call)
+        return softmax_attention(call, v, self.backend)
 
     def new_state(self, capacity: int) -> LayerState:
         window = self.see.window if self.see.link_every is None else None
-        return KeyValueCache(capacity) if window is None else WindowCache(window)
+        return KeyValueCache(capacity if window is None else 0, window)
 
     def kernel(self, heads: Tensor, at: Positions) -> str:
         call = AttentionCall(heads, heads, at, at, self.see, self.scheme, self.dropout)
@@ -141,9 +140,9 @@ class CrossAttention(nn.Module):
         """(B, T, D) → (B, T, D)."""
         k, v = source
         q = into_heads(self.query(x), self.head_width)
+        call = AttentionCall(q, k, at, source_at, self.see, self.scheme, self.dropout if self.training else 0.0)
         if self.observe is not None:
-            self.observe(q, k, at, source_at)
-        dropout = self.dropout if self.training else 0.0
-        mixed = softmax_attention(q, k, v, at, source_at, self.see, self.scheme, dropout=dropout, backend=self.backend)
+            self.observe(call)
+        mixed = softmax_attention(call, v, self.backend)
         output: Tensor = self.output_dropout(self.output(mixed.transpose(1, 2).reshape(x.shape)))
         return output

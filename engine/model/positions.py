@@ -35,11 +35,6 @@ class Positions:
         return cls(torch.where(keep, keep.long().cumsum(-1) - 1, -1), one_side=one_side)
 
     @property
-    def packed(self) -> bool:
-        """Known on the host: tokens are as many slots apart as positions."""
-        return self.start is not None or self.one_side
-
-    @property
     def length(self) -> int:
         return self.index.shape[-1]
 

@@ -18,8 +18,8 @@ from typing import Any
 
 from engine.config.schema import RunConfig
 from engine.config.sections import ModelConfig
-from engine.model.visibility import CHUNK, LONG, NARROW, SMALLEST_BLOCK, self_attention
-from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, QUICKER
+from engine.model.visibility import CHUNK, SMALLEST_BLOCK, self_attention
+from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,10 @@ def training_kernel(
         return Kernel("chunked", -(-length // chunk), chunk, chunk)
     see, wanted = self_attention(model, causal=causal), model.backend
     reach = see.reach(1)
-    if reach is not None:
-        narrow = NARROW * reach <= length and (length >= LONG or (not gpu and QUICKER * reach <= length))
-        if wanted == "banded" or (wanted == "auto" and narrow):
-            before = min(reach, length - 1)
-            block = min(max(SMALLEST_BLOCK, before), length)
-            return Kernel("banded", -(-length // block), block, before + block + (0 if causal else before))
+    if reach is not None and (wanted == "banded" or (wanted == "auto" and see.is_narrow(length, cpu=not gpu))):
+        before = min(reach, length - 1)
+        block = min(max(SMALLEST_BLOCK, before), length)
+        return Kernel("banded", -(-length // block), block, before + block + (0 if causal else before))
     return Kernel(_over_all(model, padded, gpu), 1, length, length)
 
 
