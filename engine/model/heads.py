@@ -4,6 +4,7 @@ Queries may share keys and values: `n_kv_heads` below `n_heads` is grouped-query
 multi-query (Shazeer 2019). Notation: B batch, T time, H heads, D model width, Dh head width.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from torch import Tensor, nn
@@ -30,7 +31,7 @@ def for_each_query(shared: Tensor, n_heads: int) -> Tensor:
     return shared if times == 1 else shared.repeat_interleave(times, dim=1)
 
 
-class SelfAttention(nn.Module):
+class SelfAttention(nn.Module, ABC):
     """The base of all self-attention: one projection in, one out."""
 
     def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme) -> None:
@@ -48,17 +49,17 @@ class SelfAttention(nn.Module):
         q, k, v = self.query_key_value(x).split(self.widths, dim=-1)
         return into_heads(q, self.head_width), into_heads(k, self.head_width), into_heads(v, self.head_width)
 
+    @abstractmethod
     def attend(self, q: Tensor, k: Tensor, v: Tensor, at: Positions, state: LayerState | None) -> Tensor:
         """Mix the values: → (B, H, T, Dh)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def new_state(self, capacity: int) -> LayerState:
         """An empty memory for decoding, with room for `capacity` tokens at first."""
-        raise NotImplementedError
 
+    @abstractmethod
     def kernel(self, heads: Tensor, at: Positions) -> str:
         """Name the backend that computes a training step over queries and keys such as `heads` (B, H, T, Dh)."""
-        raise NotImplementedError
 
     def forward(self, x: Tensor, at: Positions, state: LayerState | None = None) -> Tensor:
         """(B, T, D) → (B, T, D); with a state, also over everything in it."""
