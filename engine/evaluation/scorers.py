@@ -258,7 +258,7 @@ class TranslationScorer(Scorer):
     def _written(self, model: Network, split: ScoredSplit, between: Callable[[], None]) -> list[str]:
         beam, sources = self.config.evaluation.beam, split.encoded.sources[: self._translated(split)]
         translator = Translator(model, self.tokenizer, self.config)
-        found = translator.translate_encoded(sources, beam=beam, between=between)
+        found = translator.translate(sources, beam=beam, between=between)
         return [best[0].text for best in found]
 
 

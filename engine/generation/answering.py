@@ -149,8 +149,7 @@ def _searched(
     sentences = [SentenceBeam(beam, n_best, limit, first.end, lambda length: 1.0) for _ in prompts]
     with evaluating(model):
         predictor = _predictor(model, prompts, device)
-        search(predictor, pending, sentences, _allowed(first, allowed, device), between)
-    return [sentence.done[:n_best] for sentence in sentences]
+        return search(predictor, pending, sentences, _allowed(first, allowed, device), between)
 
 
 def _predictor(model: Network, prompts: Sequence[Prompt], device: torch.device) -> Predictor:

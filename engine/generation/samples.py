@@ -89,7 +89,8 @@ def translation_sampler(config: RunConfig, tokenizer: AnyTokenizer, held_out: Pa
 
     def write(model: Network, between: Callable[[], None]) -> list[str]:
         translator, beam = Translator(model, tokenizer, config), config.evaluation.beam
-        return [best[0].text for best in translator.translate(shown.sources, beam=beam, between=between)]
+        found = translator.translate(translator.encode(shown.sources), beam=beam, between=between)
+        return [best[0].text for best in found]
 
     return RowSampler(shown.sources, shown.targets, write)
 
