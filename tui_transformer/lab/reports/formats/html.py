@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from engine.clean import clean, clean_line
 from tui_transformer.lab.reports.document import Document, Figure, typeset
 from tui_transformer.lab.reports.figures.style import SVG, Image
-from tui_transformer.lab.reports.formats.template import filled
+from tui_transformer.lab.template import filled
 
 
 def html(document: Document, images: Mapping[str, Image]) -> dict[str, bytes]:
@@ -19,7 +19,8 @@ def html(document: Document, images: Mapping[str, Image]) -> dict[str, bytes]:
         "picture": lambda figure: svg_of(images[figure.name][SVG], figure),
     }
     escaped = lambda text: escape(typeset(clean_line(text)))
-    return {"report.html": filled("report.html.j2", escaped, filters, document=document)}
+    page = filled("reports", "report.html.j2", escaped, filters, document=document)
+    return {"report.html": page.encode("utf-8")}
 
 
 def mathml(latex: str, display: str) -> str:

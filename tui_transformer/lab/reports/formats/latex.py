@@ -10,7 +10,7 @@ from engine.clean import clean, clean_line
 from tui_transformer.lab.escaping import latex_text
 from tui_transformer.lab.reports import document as doc
 from tui_transformer.lab.reports.figures.style import Image, beside
-from tui_transformer.lab.reports.formats.template import filled
+from tui_transformer.lab.template import filled
 
 # What xelatex and the fonts of ctex draw: ideographs, their punctuation, full-width forms, and quotation marks.
 _IDEOGRAPHS = re.compile("[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff\uff00-\uff60‘’“”]")
@@ -38,7 +38,8 @@ def latex(document: doc.Document, images: Mapping[str, Image]) -> dict[str, byte
     writer = _Writer(chinese=chinese)
     filters = {"plain": clean_line, "code": writer.code, "listing": writer.listing, "cell": writer.cell}
     given = {"document": document, "chinese": chinese, "layout": _layout}
-    return {"report.tex": filled("report.tex.j2", writer.text, filters, BRACKETS, **given)} | beside(images)
+    page = filled("reports", "report.tex.j2", writer.text, filters, BRACKETS, **given)
+    return {"report.tex": page.encode("utf-8")} | beside(images)
 
 
 class _Writer:

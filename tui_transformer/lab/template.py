@@ -1,4 +1,4 @@
-"""Fill in a report's template: each text is escaped once, in the way of its format."""
+"""Fill in a template of a report or a model card: each text is escaped once, in the way of its format."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -7,13 +7,14 @@ BRACES = ("{%", "%}", "{{", "}}", "{#", "#}")
 
 
 def filled(
+    package: str,
     name: str,
     escape: Callable[[str], str],
     filters: Mapping[str, Callable[..., str]],
     brackets: tuple[str, str, str, str, str, str] = BRACES,
     **given: Any,
-) -> bytes:
-    """A template of the folder `templates`; what a filter returns is escaped already."""
+) -> str:
+    """A template of a package of `lab`; what a filter returns is escaped already."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -24,9 +25,9 @@ def filled(
         return lambda *values: Markup(found(*values))
 
     made = Environment(
-        *brackets, loader=PackageLoader("tui_transformer.lab.reports"), autoescape=True, finalize=text,
+        *brackets, loader=PackageLoader(f"tui_transformer.lab.{package}"), autoescape=True, finalize=text,
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
     made.filters |= {key: verbatim(found) for key, found in filters.items()}
     made.filters["kind"] = lambda found: type(found).__name__
-    return made.get_template(name).render(given).encode("utf-8")
+    return made.get_template(name).render(given)
