@@ -11,9 +11,7 @@ from engine.runs.reader import RunReader
 from engine.runs.records import LARGEST, MEASURED, Event, Sample, TrainRecord
 
 Line = Mapping[str, object]  # metrics.jsonl as written: an export keeps fields unknown to this version
-NO_SCORES = ("kind", "step")
-PROFILE = "profile"  # by place in the window: a curve of its own, not a scalar
-BEGINNINGS = ("started", "resumed")
+NO_SCALARS = ("kind", "step", "profile")  # the profile, by place in the window, is a curve of its own
 
 
 class ExportedRun(RunReader):
@@ -45,7 +43,7 @@ class ExportedRun(RunReader):
 def scalars(line: Line) -> Iterator[tuple[str, float]]:
     """A metrics record's numbers, each named under `train/` or `validation/`."""
     kind = line.get("kind")
-    scores = {key: value for key, value in line.items() if key not in (*NO_SCORES, PROFILE)}
+    scores = {key: value for key, value in line.items() if key not in NO_SCALARS}
     for name, value in flat(scores):
         if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MEASURED:
             place = name.replace(".", "/", 1)
@@ -58,7 +56,9 @@ def wall_times(metrics: Iterable[TrainRecord], events: Iterable[Event], created:
     An attempt begins at its event's time or, without one, when the run was created (ISO 8601); training seconds are
     added to that. They exclude evaluations and pauses, so a time may be early by the length of those.
     """
-    begun: Sequence[tuple[int, float]] = [(e.step, seconds_of(e.time)) for e in events if e.event in BEGINNINGS]
+    begun: Sequence[tuple[int, float]] = [
+        (e.step, seconds_of(e.time)) for e in events if e.event in ("started", "resumed")
+    ]
     begun = begun or [(0, seconds_of(created))]
     times, attempt, before, trained, latest = [], 0, 0.0, 0.0, 0.0
     for record in metrics:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from engine.config.schema import RunConfig
-from engine.errors import InputError, no_process
+from engine.errors import InputError
 from engine.runs.commands import Command, send
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.training.control import StopRequested
@@ -60,10 +60,7 @@ class Launches:
     def start(self, run: Path, how: LaunchMode) -> str:
         """Begin a run made by `create`. If it trains here, `busy` tells while it does, and `outcome` how it ended."""
         if how == "queue":
-            try:
-                queue.ensure_runner(self.runs_dir, self._device())
-            except OSError as error:
-                raise no_process(error, f"{run.name} is queued, but ") from None
+            queue.ensure_runner(run, self._device())
             return f"{run.name} is queued; it trains when {self._device()} is free"
         try:
             if how == "thread":

@@ -245,9 +245,9 @@ def test_detached_from_the_command_line(tmp_path) -> None:
 def test_a_queue_keeps_its_order_goes_on_after_a_failure_and_outlives_who_filled_it(tmp_path) -> None:
     bad = HOSTED.model_copy(update={"data": HOSTED.data.model_copy(update={"corpus": "/nonexistent/text"})})
     for i, config in enumerate((HOSTED, HOSTED, bad, HOSTED, HOSTED)):
-        queue.add(config, runs_dir=tmp_path, name=f"run-{i}", command="", device="cpu", data_dir=None)
+        run = queue.add(config, runs_dir=tmp_path, name=f"run-{i}", command="", device="cpu", data_dir=None)
         if i in (1, 4):  # an app that opens, queues some, and closes; then another
-            queue.ensure_runner(tmp_path, "cpu")
+            queue.ensure_runner(run, "cpu")
     states = [ended(tmp_path / f"run-{i}", 120).state for i in range(5)]
     assert states == ["finished", "finished", "failed", "finished", "finished"]
     assert "nonexistent" in RunReader(tmp_path / "run-2").status.reason
