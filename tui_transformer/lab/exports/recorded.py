@@ -12,6 +12,7 @@ from engine.runs.records import LARGEST, MEASURED, Event, Sample, TrainRecord
 
 Line = Mapping[str, object]  # metrics.jsonl as written: an export keeps fields unknown to this version
 NO_SCALARS = ("kind", "step", "profile")  # the profile, by place in the window, is a curve of its own
+BEGINNINGS = ("started", "resumed")
 
 
 class ExportedRun(RunReader):
@@ -56,9 +57,7 @@ def wall_times(metrics: Iterable[TrainRecord], events: Iterable[Event], created:
     An attempt begins at its event's time or, without one, when the run was created (ISO 8601); training seconds are
     added to that. They exclude evaluations and pauses, so a time may be early by the length of those.
     """
-    begun: Sequence[tuple[int, float]] = [
-        (e.step, seconds_of(e.time)) for e in events if e.event in ("started", "resumed")
-    ]
+    begun: Sequence[tuple[int, float]] = [(e.step, seconds_of(e.time)) for e in events if e.event in BEGINNINGS]
     begun = begun or [(0, seconds_of(created))]
     times, attempt, before, trained, latest = [], 0, 0.0, 0.0, 0.0
     for record in metrics:
