@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+Filters = Mapping[str, Callable[..., str]]
 BRACES = ("{%", "%}", "{{", "}}", "{#", "#}")
 
 
@@ -10,7 +11,7 @@ def filled(
     package: str,
     name: str,
     escape: Callable[[str], str],
-    filters: Mapping[str, Callable[..., str]],
+    filters: Filters,
     brackets: tuple[str, str, str, str, str, str] = BRACES,
     **given: Any,
 ) -> str:

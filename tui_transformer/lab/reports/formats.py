@@ -15,7 +15,7 @@ from tui_transformer.lab.escaping import (
 )
 from tui_transformer.lab.reports.document import Cell, Document, Figure, Table, typeset
 from tui_transformer.lab.reports.figures.style import PNG, SVG, Image, beside
-from tui_transformer.lab.template import filled
+from tui_transformer.lab.template import Filters, filled
 
 # What xelatex and the fonts of ctex draw: ideographs, their punctuation, full-width forms, and quotation marks.
 _IDEOGRAPHS = re.compile("[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff\uff00-\uff60‘’“”]")
@@ -40,7 +40,7 @@ NARROWEST, SMALL = 9, 105  # characters of a text column; characters of a line f
 
 def markdown(document: Document, images: Mapping[str, Image]) -> dict[str, bytes]:
     """GitHub-flavoured, with its pictures beside it."""
-    filters = {
+    filters: Filters = {
         "strong": lambda text: _strong(inline(text).strip()),
         "code": markdown_code,
         "paragraph": lambda words: markdown_line(words.strip()),
@@ -72,7 +72,7 @@ def html(document: Document, images: Mapping[str, Image]) -> dict[str, bytes]:
     """One self-contained page: styles, pictures and formulas inline, no scripts."""
     from markupsafe import escape
 
-    filters = {
+    filters: Filters = {
         "pre": lambda text: escape(clean(text)),
         "mathml": mathml,
         "picture": lambda figure: svg_of(images[figure.name][SVG], figure),
@@ -113,7 +113,7 @@ def latex(document: Document, images: Mapping[str, Image]) -> dict[str, bytes]:
     """
     chinese = document.language.startswith("zh")
     writer = _Writer(chinese=chinese)
-    filters = {"plain": clean_line, "code": writer.code, "listing": writer.listing, "cell": writer.cell}
+    filters: Filters = {"plain": clean_line, "code": writer.code, "listing": writer.listing, "cell": writer.cell}
     given = {"document": document, "chinese": chinese, "layout": _layout}
     page = filled("reports", "report.tex.j2", writer.text, filters, BRACKETS, **given)
     return {"report.tex": page.encode("utf-8")} | beside(images)
