@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from engine.command_line import PROGRAM
 from engine.lints import lint
+from engine.plain_files import read_plain
 from engine.release import version
 from engine.runs.reader import RunReader
 from tui_transformer.lab.analysis.folder import ENDING
@@ -17,6 +18,7 @@ from tui_transformer.lab.reports.sections.setup import config_of
 FEW_PLACES = 100  # of a probe: a share over fewer is coarse
 ABOUT_COST = "model.attention"  # a lint about time, irrelevant to scores
 MOST_COMMANDS = 12
+LONGEST_STUDY = 64_000  # most bytes of a study's file
 
 
 def limits(context: ReportContext) -> Iterator[Block]:
@@ -139,10 +141,13 @@ def repeat(context: ReportContext) -> Iterator[Block]:
         again = [("run", "--config", f"runs/{name}/config.toml", "--name", f"{name}-again") for name in names]
         checks = [("verify", name) for name in names]
     yield Listing("\n".join(shlex.join([PROGRAM, *words]) for words in (*again, *checks)), say("repeat.again"))
-    for study in context.studies.values():
-        text = without_folders(context.study_text(study)).rstrip()
-        if text:
-            yield Listing(text, say("repeat.study", name=study.name), long=True)
+    for study in context.studies:
+        try:
+            found = read_plain(context.runs[0].path.parent / f"{study}{ENDING}", LONGEST_STUDY)
+        except (OSError, ValueError):
+            continue
+        if text := without_folders(found.decode("utf-8", "replace")).rstrip():
+            yield Listing(text, say("repeat.study", name=study), long=True)
 
 
 def made_with(context: ReportContext) -> Iterator[Block]:
