@@ -4,11 +4,11 @@ One list of rules greys out choices in the app and gives the command line its er
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from engine.config.schema import RunConfig
 from engine.config.sections import Section
+from engine.config.tasks import Refusal
 from engine.data.catalogue import CORPORA, KINDS, kind_by_name, names_of
 from engine.errors import InputError
 from engine.model.visibility import self_attention
@@ -23,18 +23,11 @@ FOLLOWERS = {
 }
 
 
-@dataclass(frozen=True)
-class Refusal:
-    """Why a config cannot be built: the keys involved, and one sentence."""
-
-    keys: tuple[str, ...]
-    reason: str
-
-
 def _broken(scheme: Scheme, section: Section) -> Iterator[Refusal]:
     """Yield a refusal for each rule of a scheme that its section of a config breaks."""
-    reasons = ((rule.keys, rule.reason(section)) for rule in scheme.rules)
-    yield from (Refusal(keys, reason) for keys, reason in reasons if reason)
+    for rule in scheme.rules:
+        if reason := rule.reason(section):
+            yield Refusal(rule.keys, reason)
 
 
 def _refusals(c: RunConfig) -> Iterator[Refusal]:
@@ -72,7 +65,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
             "a decoder writes from left to right, so it may not see what it has not written yet; "
             "a model that sees both sides is architecture = 'encoder'",
         )
-    yield from (Refusal(keys, reason) for keys, reason in task.objections(c))
+    yield from task.objections(c)
     if c.window_targets > c.model.context_length:
         yield Refusal(
             ("model.source_length", "model.context_length"),

@@ -8,58 +8,61 @@ schedule is its row's `rate`. A second implementation, in `engine.evaluation.ref
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, dataclass_transform
 
 if TYPE_CHECKING:
     from engine.config.sections import ModelConfig, OptimizerConfig
     from engine.model.size import Kernel, StackShape
 
 QUICKER = 8  # a window is faster than full attention if the text is this many times its reach (measured on a CPU)
-LINEAR_FROM = 512  # tokens at which linear attention is faster than full attention (measured on a CPU)
 
 VASWANI = "Vaswani et al. 2017"
 Words = Mapping[str, str]  # by language, `en` and `zh`
 NO_WORDS: Words = {"en": "", "zh": ""}
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A combination of settings that a scheme rules out: the keys, and the reason, "" if it is not broken."""
+class Rule(NamedTuple):
+    """A combination of settings that a scheme rules out."""
 
     keys: tuple[str, ...]
-    reason: Callable[[Any], str]  # of the section of the config that the scheme is in
+    reason: Callable[[Any], str]  # why, of the section of the config that the scheme is in; "" if it is not broken
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scheme:
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Row:
+    """A row of a table: a frozen dataclass to mypy, without the code that each dataclass generates at each start."""
+
+    def __init__(self, **fields: object) -> None:
+        vars(self).update(fields)
+
+
+class Scheme(Row):
     sentence: str  # for people: what it does
     citation: str  # "" only for doing nothing
     settings: tuple[str, ...] = ()  # those of its section that take effect only with it
     rules: tuple[Rule, ...] = ()
+    title: Words = NO_WORDS  # over its formula
+    formula: Callable[["ModelConfig"], str] = staticmethod(lambda model: "")  # LaTeX, of what a model computes with it
+    label: Words = NO_WORDS  # in a diagram
 
 
 # ---------------------------------------------------------------------------------------------------------- positions
 
 
-@dataclass(frozen=True, kw_only=True)
 class Position(Scheme):
     """A position scheme. `acts_on` is where the class acts: `embed`, `rotate`, `bias` or `content`."""
 
-    title: Words  # over its formula
-    formula: Callable[["ModelConfig"], str]  # LaTeX; "" for doing nothing
     score: str = r"q_i^\top k_j"  # the product of query and key; where `acts_on` is "scores", b_ij is added to it
     scaled: bool = True  # whether the score is divided by √Dh
-    label: Words  # in a diagram, at the embedding or at the attention
     acts_on: Literal["nothing", "embeddings", "queries and keys", "scores", "content"]
     adds: str = ""  # what it adds to the score matrix, for refusals where there is none
     learned: bool = False
     bounded: bool = False  # a vector for each place: there is none past the context
-    parameters: Callable[["ModelConfig", "StackShape"], int] = lambda model, stack: 0  # of a whole stack
+    parameters: Callable[["ModelConfig", "StackShape"], int] = staticmethod(lambda model, stack: 0)  # of a whole stack
     # Multiplications in a layer besides those of the attention: for each row of a batch, and once for all rows. What is
     # computed once has no gradient on one side.
-    products: Callable[["ModelConfig", "Kernel"], int] = lambda model, kernel: 0
-    products_once: Callable[["ModelConfig", "Kernel"], int] = lambda model, kernel: 0
+    products: Callable[["ModelConfig", "Kernel"], int] = staticmethod(lambda model, kernel: 0)
+    products_once: Callable[["ModelConfig", "Kernel"], int] = staticmethod(lambda model, kernel: 0)
     kept_a_score: float = 0.0  # numbers kept for the backward pass for each query and key, however many heads there are
 
     @property
@@ -97,18 +100,12 @@ POSITIONS: dict[str, Position] = {
     "none": Position(
         sentence="no position information is added; a causal decoder can still infer order from its mask",
         citation="Kazemnejad et al. 2023",
-        title=NO_WORDS,
-        formula=lambda m: "",
-        label=NO_WORDS,
         acts_on="nothing",
     ),
     "sinusoidal": Position(
         sentence="fixed sines and cosines of the position, added to the embeddings",
         citation=VASWANI,
-        title={
-            "en": "Positions: sinusoids, added to the embeddings",
-            "zh": "位置编码：正弦函数，加到嵌入上",
-        },
+        title={"en": "Positions: sinusoids, added to the embeddings", "zh": "位置编码：正弦函数，加到嵌入上"},
         formula=lambda m: (
             r"p_{t,2i} = \sin\left(t \, / \, 10000^{2i/d}\right), \qquad "
             r"p_{t,2i+1} = \cos\left(t \, / \, 10000^{2i/d}\right)"
@@ -225,15 +222,14 @@ POSITIONS: dict[str, Position] = {
 # ---------------------------------------------------------------------------------------------------------- attention
 
 
-@dataclass(frozen=True, kw_only=True)
 class Attention(Scheme):
-    """A kind of self-attention: how keys are weighted, and which keys a query sees."""
+    """A kind of self-attention: how keys are weighted, and which keys a query sees. Its `formula` is a head's output;
+    `{window}` and `{link_every}` of its `label` are filled in.
+    """
 
-    title: Words  # over its formula
-    formula: Callable[["ModelConfig"], str]  # LaTeX of a head's output
-    seen_title: Words  # over the formula of the keys that a query sees
-    seen: Callable[["ModelConfig", bool], str]  # LaTeX of that condition, by whether it is causal; "" if in `formula`
-    label: Words  # in a diagram; `{window}` and `{link_every}` are filled in
+    seen_title: Words = NO_WORDS  # over the formula of the keys that a query sees
+    # LaTeX of that condition, by whether it is causal; "" if it is in `formula`
+    seen: Callable[["ModelConfig", bool], str] = staticmethod(lambda model, causal: "")
     scores: bool = True  # whether each pair of query and key has a score, to which a bias can be added
     backends: tuple[str, ...] = ("auto", "reference", "sdpa", "banded")
     # tokens from which a layer is faster than full attention, 0 for full attention itself; None: never
@@ -273,7 +269,6 @@ ATTENTIONS: dict[str, Attention] = {
         formula=_softmax,
         seen_title={"en": "Which keys a query sees", "zh": "查询可见的键"},
         seen=lambda m, causal: r"0 \le j \le i" if causal else r"0 \le j < T",
-        label=NO_WORDS,
         saves_from=lambda m: 0,
     ),
     "window": Attention(
@@ -309,12 +304,10 @@ ATTENTIONS: dict[str, Attention] = {
         citation="Katharopoulos et al. 2020",
         title={"en": "Linear attention", "zh": "线性注意力"},
         formula=_linear,
-        seen_title=NO_WORDS,
-        seen=lambda m, causal: "",
         label={"en": "linear", "zh": "线性"},
         scores=False,
         backends=("auto", "reference", "chunked"),
-        saves_from=lambda m: LINEAR_FROM,
+        saves_from=lambda m: 512,  # measured on a CPU
     ),
 }
 
@@ -322,12 +315,8 @@ ATTENTIONS: dict[str, Attention] = {
 # -------------------------------------------------------------------------------------------- norms and activations
 
 
-@dataclass(frozen=True, kw_only=True)
 class Norm(Scheme):
-    title: Words
-    formula: Callable[["ModelConfig"], str]  # LaTeX; "" for doing nothing
-    symbol: str  # in the formula of a layer
-    label: Words  # in a diagram
+    symbol: str = ""  # in the formula of a layer
     parameters: Callable[["ModelConfig"], int]
     kept: int  # tensors as wide as the model, for the backward pass: its input, and its output
 
@@ -361,10 +350,6 @@ NORMS: dict[str, Norm] = {
     "none": Norm(
         sentence="nothing is normalised",
         citation="",
-        title=NO_WORDS,
-        formula=lambda m: "",
-        symbol="",
-        label=NO_WORDS,
         rules=(
             Rule(
                 ("model.norm_placement", "model.norm"),
@@ -385,9 +370,9 @@ NORMS: dict[str, Norm] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
 class Activation(Scheme):
-    formula: Callable[["ModelConfig"], str]  # LaTeX of the feed-forward; a diagram says the name
+    """An activation. Its `formula` is the whole feed-forward; a diagram says its name."""
+
     maps: int = 1  # features of the first map for each of `d_ff`
     kept: int = 1  # numbers kept for each of `d_ff` before it, for its gradient
     keeps_output: bool = False  # its gradient needs its output instead
@@ -434,28 +419,17 @@ ACTIVATIONS: dict[str, Activation] = {
 # ------------------------------------------------------------------------------------- learning rate and optimizer
 
 
-@dataclass(frozen=True, kw_only=True)
 class Schedule(Scheme):
     """A learning-rate schedule: its value after warm-up, at an optimizer step (from 1) of `steps`. It costs nothing."""
 
-    formula: str  # LaTeX: η at step t of T, w steps of warm-up; η₀ is `lr`
     rate: Callable[["OptimizerConfig", int, int], float]
-    needs: Mapping[str, str] = field(default_factory=dict)  # settings without a default: what to give
+    needs: Mapping[str, str] = {}  # settings without a default: what to give
 
 
 def whole_steps(duration: int | str | None) -> int:
     if not isinstance(duration, int):
         raise ValueError(f"the duration {duration!r} is not resolved to steps; see RunConfig.resolved")
     return duration
-
-
-def _inverse_sqrt(o: "OptimizerConfig", step: int, steps: int) -> float:
-    """The paper's schedule, but the rate at the end of warm-up is given, not derived from d_model."""
-    return max(o.min_lr, o.lr * math.sqrt(max(1, whole_steps(o.warmup)) / step))
-
-
-def _step_decay(o: "OptimizerConfig", step: int, steps: int) -> float:
-    return max(o.min_lr, o.lr * o.decay_factor ** ((step - 1) // whole_steps(o.decay_every)))
 
 
 def _cosine(o: "OptimizerConfig", step: int, steps: int) -> float:
@@ -481,7 +455,6 @@ SCHEDULES: dict[str, Schedule] = {
     "constant": Schedule(
         sentence="the learning rate stays as it is after warm-up",
         citation="Kingma and Ba 2015",
-        formula=r"\eta_t = \eta_0",
         rate=lambda o, step, steps: o.lr,
         rules=(
             ONLY_A_COSINE,
@@ -498,15 +471,12 @@ SCHEDULES: dict[str, Schedule] = {
     "cosine": Schedule(
         sentence="the learning rate falls along half a cosine to its minimum at the end",
         citation="Loshchilov and Hutter 2017",
-        formula=r"\eta_t = \eta_{\min} + \frac{\eta_0 - \eta_{\min}}{2} "
-        r"\left(1 + \cos\left(\pi \, \frac{t - w}{T - w}\right)\right)",
         rate=_cosine,
     ),
     "step": Schedule(
         sentence="the learning rate is multiplied by a factor at regular intervals",
         citation="He et al. 2016",
-        formula=r"\eta_t = \eta_0 \, f^{\lfloor (t - 1) / n \rfloor}",
-        rate=_step_decay,
+        rate=lambda o, step, steps: max(o.min_lr, o.lr * o.decay_factor ** ((step - 1) // whole_steps(o.decay_every))),
         needs={"decay_every": 'the time between two decays, e.g. "5 epochs"'},
         rules=(ONLY_A_COSINE,),
         settings=("decay_factor",),
@@ -514,8 +484,8 @@ SCHEDULES: dict[str, Schedule] = {
     "inverse-sqrt": Schedule(
         sentence="the learning rate falls with the inverse square root of the step",
         citation=VASWANI,
-        formula=r"\eta_t = \eta_0 \sqrt{w / t}",
-        rate=_inverse_sqrt,
+        # The paper's, but the rate at the end of warm-up is given, not derived from d_model.
+        rate=lambda o, step, steps: max(o.min_lr, o.lr * math.sqrt(max(1, whole_steps(o.warmup)) / step)),
         rules=(
             Rule(
                 ("optimizer.warmup", "optimizer.schedule"),
@@ -531,9 +501,7 @@ SCHEDULES: dict[str, Schedule] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
 class Optimizer(Scheme):
-    formula: str  # LaTeX of a step, with m and v the moments without their bias
     moments: int  # numbers kept for each weight
 
 
@@ -541,15 +509,11 @@ OPTIMIZERS: dict[str, Optimizer] = {
     "adamw": Optimizer(
         sentence="Adam with weight decay taken from the weights themselves",
         citation="Loshchilov and Hutter 2019",
-        formula=r"\theta \leftarrow \theta - \eta_t \left( \frac{\hat{m}}{\sqrt{\hat{v}} + \varepsilon} "
-        r"+ \lambda \theta \right)",
         moments=2,
     ),
     "adam": Optimizer(
         sentence="steps of about equal size for every weight, from the gradient's two moments, weight decay included",
         citation="Kingma and Ba 2015",
-        formula=r"\theta \leftarrow \theta - \eta_t \, \frac{\hat{m}}{\sqrt{\hat{v}} + \varepsilon}, \qquad "
-        r"g = \nabla \mathcal{L} + \lambda \theta",
         moments=2,
     ),
 }

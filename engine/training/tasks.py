@@ -1,16 +1,16 @@
 """Make the task of a config or a run; `engine.config.tasks` names each objective's class."""
 
 from pathlib import Path
+from pkgutil import resolve_name
 
 from engine.config.schema import RunConfig
-from engine.config.tasks import named
 from engine.data.tokenizers import AnyTokenizer, read_tokenizer
 from engine.runs.reader import RunReader
 from engine.training.task import Task
 
 
 def task_class(config: RunConfig) -> type[Task]:
-    found: type[Task] = named(config.task.task)
+    found: type[Task] = resolve_name(config.task.task)
     return found
 
 

@@ -15,12 +15,13 @@ from typing import Any, Literal, get_args, get_origin
 
 import tomli_w
 
-from engine.capabilities import Refusal, check
+from engine.capabilities import check
 from engine.command_line import program
 from engine.config import presets
 from engine.config.keys import diff, flatten, parse_override
 from engine.config.schema import RunConfig
 from engine.config.sections import EXCLUSIVE
+from engine.config.tasks import Refusal
 from engine.config.toml import write
 from engine.data.catalogue import CORPORA, KINDS, names_of
 from engine.data.corpus import Characters
