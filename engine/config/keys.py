@@ -86,13 +86,9 @@ def parse_override(text: str) -> Tables:
         raise InputError(f"--set {text[:80]!r}: write KEY=VALUE, e.g. --set model.n_heads=2")
     if key not in all_keys():
         raise InputError(f"--set {text[:80]}: {unknown_key(key)}")
-    nested: Tables = {}
-    table = nested
-    *sections, last = key.split(".")
-    for section in sections:
-        table = table.setdefault(section, {})
-    table[last] = parse_value(value.strip())
-    return nested
+    section, _, name = key.rpartition(".")
+    table = {name: parse_value(value.strip())}
+    return {section: table} if section else table
 
 
 def parse_overrides(texts: Iterable[str]) -> list[Tables]:
