@@ -95,12 +95,9 @@ def load_path(data: DataConfig) -> ParallelCorpus:
         raise not_a_path(data.corpus, error) from None
     # Validation and test without files of their own are split off from training.
     total = len(splits["train"])
-    sizes = {
-        "validation": max(1, round(total * data.validation_fraction)),
-        "test": max(1, round(total * data.test_fraction)) if data.test_fraction else 0,
-    }
-    wanted = {name: 0 if name in splits else size for name, size in sizes.items()}
-    splits |= grouped_split(splits["train"], wanted["validation"], wanted["test"], base[:200])
+    validation = 0 if "validation" in splits else max(1, round(total * data.validation_fraction))
+    test = 0 if "test" in splits or not data.test_fraction else max(1, round(total * data.test_fraction))
+    splits |= grouped_split(splits["train"], validation, test, base[:200])
     return ParallelCorpus(source, source, base, languages, {name: splits[name] for name in STEMS if name in splits})
 
 
