@@ -12,8 +12,7 @@ from engine.errors import InputError
 
 TAG = re.compile(r"\s*</?(url|speaker|talkid|title|description|keywords|reviewer|translator|doc|transcript)\b")
 MAX_XML_BYTES = 64 * 1024**2  # the largest official file has 0.2 MiB
-Segment = tuple[str, str]
-"""The ids of a talk and a sentence in it."""
+Segment = tuple[str, str]  # the ids of a talk and a sentence in it
 
 
 def tagged(source: Lines, target: Lines) -> tuple[Pairs, int]:
@@ -40,18 +39,18 @@ def tagged(source: Lines, target: Lines) -> tuple[Pairs, int]:
     return Pairs(tuple(one for one, _ in kept), tuple(other for _, other in kept)), left_out
 
 
-def joined(source: dict[Segment, str], target: dict[Segment, str], source_where: str, target_where: str) -> Pairs:
-    for here, there, where, other in (
-        (source, target, source_where, target_where),
-        (target, source, target_where, source_where),
-    ):
+def joined(source: tuple[bytes, str], target: tuple[bytes, str]) -> Pairs:
+    """Return the pairs of two XML files, each its content and its name in errors."""
+    sources, targets = segments(*source), segments(*target)
+    both = (sources, source[1]), (targets, target[1])
+    for (here, where), (there, other) in (both, both[::-1]):
         alone = next((ids for ids in here if ids not in there), None)
         if alone is not None:
             raise InputError(
                 f"{other}: has no sentence {alone[1]!r:.20} of talk {alone[0]!r:.20}, which {where} has; "
-                f"{len(source):,} and {len(target):,} sentences: are they the same set?"
+                f"{len(sources):,} and {len(targets):,} sentences: are they the same set?"
             )
-    return Pairs(tuple(source.values()), tuple(target[ids] for ids in source))
+    return Pairs(tuple(sources.values()), tuple(targets[ids] for ids in sources))
 
 
 def segments(raw: bytes, where: str) -> dict[Segment, str]:
