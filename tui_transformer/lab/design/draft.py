@@ -99,7 +99,8 @@ def vocabulary(config: RunConfig, characters: Characters | None = None) -> Vocab
     entry = CORPORA.get(data.corpus)
     if characters is None and entry is not None and entry.characters is not None:
         characters = Characters(entry.characters)
-    known, bound = entry.vocabulary if entry is not None and data.tokenizer != "bpe" else None, False
+    known = KINDS[entry.kind].vocabularies.get(entry.name) if entry is not None and data.tokenizer != "bpe" else None
+    bound = False
     if characters is None and known is not None:
         text, bound = known(data)[data.tokenizer]
         characters = Characters(text)
