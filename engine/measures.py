@@ -72,7 +72,8 @@ def _share(key: str, name: str, *, exact: str = "{:.2%}", **more: Any) -> Measur
     return Measure(key, name, share=True, digits=1, exact=exact, brief="{:.1%}", **more)
 
 
-def _probe(key: str, name: str = "", *, charted: bool = False) -> Measure:
+def probe(key: str, name: str = "", *, charted: bool = False) -> Measure:
+    """Return the measure of a probe; its name is the key unless given."""
     return _share(key, name or key, probe=True, margin=0.02, judged=True, charted=charted)
 
 
@@ -158,10 +159,10 @@ MEASURES = (
         charted=True,
         tolerance=(0.0, 0.02),
     ),
-    _probe("recall", charted=True),
-    _probe("recall-reworded", "recall, reworded", charted=True),
-    _probe("recall-continued", "recall, continued", charted=True),
-    *map(_probe, ("counter", "rhyme", "bracket", "bind")),
+    probe("recall", charted=True),
+    probe("recall-reworded", "recall, reworded", charted=True),
+    probe("recall-continued", "recall, continued", charted=True),
+    *map(probe, ("counter", "rhyme", "bracket", "bind")),
 )
 MEASURE = {measure.key: measure for measure in MEASURES}
 
@@ -169,7 +170,3 @@ MEASURE = {measure.key: measure for measure in MEASURES}
 def family(name: str) -> str:
     """Return the name that all bands of a probe share: `recall` for `recall<110`."""
     return _BAND.split(name, maxsplit=1)[0] or name
-
-
-def probe(name: str) -> Measure:
-    return _probe(name)
