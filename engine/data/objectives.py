@@ -75,12 +75,9 @@ class Places:
 class Objective(ABC):
     """Builds examples; special tokens are numbered after the text's `vocab_size` tokens."""
 
-    conditional = False
-    """The target is a function of a given source: a text's entropy does not bound its loss."""
-    hides = False
-    """Predicts tokens hidden by special tokens, from both sides."""
-    rearranges = False
-    """The text is predicted in a different order, drawn by its generator."""
+    conditional = False  # the target is a function of a given source: a text's entropy does not bound its loss
+    hides = False  # it predicts tokens hidden by special tokens, from both sides
+    rearranges = False  # the text is predicted in a different order, drawn by its generator
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         self.window = config.window_tokens  # L, tokens of text in one example
