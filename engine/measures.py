@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-LARGEST_LOSS = 50.0  # nats; above this, the perplexity is too large to show
 _BAND = re.compile(r"[<>=\s@]")
 
 
@@ -35,8 +34,7 @@ class Measure:
     digits: int = 4  # decimals in a comparison
     exact: str = "{:.4f}"  # its format when shown by itself
     brief: str = "{:.4f}"  # its format in a table, or in a line with other measures
-    margin: float = 0.0  # the smallest difference that matters
-    judged: bool = False  # whether variants are compared on it, and so corrected for multiple comparisons
+    margin: float = 0.0  # the smallest difference that matters; 0.0 if variants are not compared on it
     charted: bool = False  # whether a run's charts offer it
     tabled: bool = False  # whether a report's table of evaluations includes it
     of_loss: Callable[[float], float] | None = None  # computes it from a loss; None if only an evaluation can tell
@@ -45,6 +43,11 @@ class Measure:
     @property
     def family(self) -> str:
         return family(self.key)
+
+    @property
+    def judged(self) -> bool:
+        """Whether variants are compared on it, and so corrected for multiple comparisons."""
+        return self.margin > 0.0
 
     @property
     def unit(self) -> str:
@@ -74,7 +77,7 @@ def _share(key: str, name: str, *, exact: str = "{:.2%}", **more: Any) -> Measur
 
 def probe(key: str, name: str = "", *, charted: bool = False) -> Measure:
     """Return the measure of a probe; its name is the key unless given."""
-    return _share(key, name or key, probe=True, margin=0.02, judged=True, charted=charted)
+    return _share(key, name or key, probe=True, margin=0.02, charted=charted)
 
 
 MEASURES = (
@@ -84,7 +87,6 @@ MEASURES = (
         "loss, nats per {unit}",
         lower=True,
         margin=0.01,  # nats: one percent of perplexity
-        judged=True,
         charted=True,
         tabled=True,
         of_loss=lambda loss: loss,
@@ -97,7 +99,7 @@ MEASURES = (
         brief="{:.3f}",
         charted=True,
         tabled=True,
-        of_loss=lambda loss: math.exp(loss) if loss < LARGEST_LOSS else math.nan,
+        of_loss=lambda loss: math.exp(loss) if loss < 50.0 else math.nan,  # else too large to show
         tolerance=(1e-3, 0.0),
     ),
     Measure("bits_per_character", "bits per character", lower=True, charted=True, tabled=True, tolerance=(1e-4, 0.0)),
@@ -106,7 +108,6 @@ MEASURES = (
         "accuracy",
         about="accuracy of the likeliest token",
         margin=0.01,
-        judged=True,
         charted=True,
         tabled=True,
         tolerance=(0.0, 2e-3),
@@ -143,7 +144,6 @@ MEASURES = (
             exact="{:.2f}",
             brief=brief,
             margin=0.5,
-            judged=True,
             charted=True,
             tabled=True,
             tolerance=(0.0, 1.0),
@@ -155,7 +155,6 @@ MEASURES = (
         "exact match",
         about="exactly right",
         margin=0.02,
-        judged=True,
         charted=True,
         tolerance=(0.0, 0.02),
     ),
