@@ -25,8 +25,6 @@ from engine.config.sections import (
 from engine.config.tasks import TASKS, TaskKind
 from engine.schemes import ATTENTIONS
 
-SCHEMA: Literal[1] = 1
-
 
 @dataclass(frozen=True)
 class Rows:
@@ -39,7 +37,7 @@ class Rows:
 class RunConfig(Section):
     """Everything that defines a run; running it again repeats the run."""
 
-    schema_version: Literal[1] = Field(SCHEMA, alias="schema", json_schema_extra={"bookkeeping": True})
+    schema_version: Literal[1] = Field(1, alias="schema", json_schema_extra={"bookkeeping": True})
     preset: Annotated[str, Field(max_length=200)] = bookkeeping("")
     description: Annotated[str, Field(max_length=2000)] = bookkeeping("")
     seed: Seed = 1
@@ -108,14 +106,10 @@ class RunConfig(Section):
         on_playlets = self.data.corpus == "playlets" and self.task.continues
         return max(1, targets // 2) if on_playlets else targets
 
-    @property
-    def window_stride(self) -> int:
-        """Tokens between an epoch's windows; by default they do not overlap."""
-        return self.data.window_stride or self.window_targets
-
     def steps_per_epoch(self, train_tokens: int, batch_size: int) -> int:
         """Return the optimizer steps that see every window of a text once; sentence pairs have batches of their own."""
-        windows = max(1, (train_tokens - self.window_tokens) // self.window_stride + 1)
+        stride = self.data.window_stride or self.window_targets  # by default, windows do not overlap
+        windows = max(1, (train_tokens - self.window_tokens) // stride + 1)
         return -(-windows // (batch_size * self.train.accumulation))
 
     def resolved(self, *, vocab_size: int, threads: int, train_tokens: int, rows: Rows | None = None) -> "RunConfig":
