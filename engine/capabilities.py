@@ -26,8 +26,8 @@ FOLLOWERS = {
 def _broken(scheme: Scheme, section: Section) -> Iterator[Refusal]:
     """Yield a refusal for each rule of a scheme that its section of a config breaks."""
     for rule in scheme.rules:
-        if reason := rule.reason(section):
-            yield Refusal(rule.keys, reason)
+        if rule.broken(section):
+            yield Refusal(rule.keys, rule.reason(section))
 
 
 def _refusals(c: RunConfig) -> Iterator[Refusal]:

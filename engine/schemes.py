@@ -22,10 +22,11 @@ NO_WORDS: Words = {"en": "", "zh": ""}
 
 
 class Rule(NamedTuple):
-    """A combination of settings that a scheme rules out."""
+    """A combination of settings that a scheme rules out, asked of the section of the config that the scheme is in."""
 
     keys: tuple[str, ...]
-    reason: Callable[[Any], str]  # why, of the section of the config that the scheme is in; "" if it is not broken
+    broken: Callable[[Any], bool]
+    reason: Callable[[Any], str]
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -78,17 +79,8 @@ def _slopes(n_heads: int) -> str:
 def _paired(what: str) -> Rule:
     return Rule(
         ("model.position", "model.d_model"),
-        lambda m: f"{what} pairs; d_model must be even (is {m.d_model})" if m.d_model % 2 != 0 else "",
-    )
-
-
-def _buckets_suffice(m: "ModelConfig") -> str:
-    half = m.t5_buckets // 2
-    if m.t5_max_distance > half:
-        return ""
-    return (
-        f"half of the {m.t5_buckets} buckets hold one distance each, so t5_max_distance must be above {half} "
-        f"(is {m.t5_max_distance})"
+        lambda m: m.d_model % 2 != 0,
+        lambda m: f"{what} pairs; d_model must be even (is {m.d_model})",
     )
 
 
@@ -190,7 +182,16 @@ POSITIONS: dict[str, Position] = {
         adds="T5's bias",
         learned=True,
         settings=("t5_buckets", "t5_max_distance"),
-        rules=(Rule(("model.t5_max_distance", "model.t5_buckets"), _buckets_suffice),),
+        rules=(
+            Rule(
+                ("model.t5_max_distance", "model.t5_buckets"),
+                lambda m: m.t5_max_distance <= m.t5_buckets // 2,
+                lambda m: (
+                    f"half of the {m.t5_buckets} buckets hold one distance each, so t5_max_distance must be above "
+                    f"{m.t5_buckets // 2} (is {m.t5_max_distance})"
+                ),
+            ),
+        ),
         parameters=lambda m, stack: m.t5_buckets * m.n_heads,
         kept_a_score=2.5,
     ),
@@ -353,15 +354,13 @@ NORMS: dict[str, Norm] = {
         rules=(
             Rule(
                 ("model.norm_placement", "model.norm"),
-                lambda m: (
-                    "norm = 'none' leaves no norm to place; leave norm_placement at 'pre'"
-                    if m.norm_placement == "post"
-                    else ""
-                ),
+                lambda m: m.norm_placement == "post",
+                lambda m: "norm = 'none' leaves no norm to place; leave norm_placement at 'pre'",
             ),
             Rule(
                 ("model.final_norm", "model.norm"),
-                lambda m: "norm = 'none' leaves no final norm; --set model.final_norm=false" if m.final_norm else "",
+                lambda m: m.final_norm,
+                lambda m: "norm = 'none' leaves no final norm; --set model.final_norm=false",
             ),
         ),
         parameters=lambda m: 0,
@@ -444,11 +443,8 @@ def _cosine(o: "OptimizerConfig", step: int, steps: int) -> float:
 
 ONLY_A_COSINE = Rule(
     ("optimizer.decay_over", "optimizer.schedule"),
-    lambda o: (
-        f"decay_over is how long a cosine takes, and the schedule is '{o.schedule}'; leave it out"
-        if o.decay_over is not None
-        else ""
-    ),
+    lambda o: o.decay_over is not None,
+    lambda o: f"decay_over is how long a cosine takes, and the schedule is '{o.schedule}'; leave it out",
 )
 
 SCHEDULES: dict[str, Schedule] = {
@@ -460,11 +456,8 @@ SCHEDULES: dict[str, Schedule] = {
             ONLY_A_COSINE,
             Rule(
                 ("optimizer.decay_every", "optimizer.schedule"),
-                lambda o: (
-                    "decay_every says when the rate changes, and a constant one never does; leave it out"
-                    if o.decay_every is not None
-                    else ""
-                ),
+                lambda o: o.decay_every is not None,
+                lambda o: "decay_every says when the rate changes, and a constant one never does; leave it out",
             ),
         ),
     ),
@@ -489,11 +482,8 @@ SCHEDULES: dict[str, Schedule] = {
         rules=(
             Rule(
                 ("optimizer.warmup", "optimizer.schedule"),
-                lambda o: (
-                    "inverse-sqrt falls from the end of warm-up; give it some, e.g. --set optimizer.warmup=400"
-                    if o.warmup == 0
-                    else ""
-                ),
+                lambda o: o.warmup == 0,
+                lambda o: "inverse-sqrt falls from the end of warm-up; give it some, e.g. --set optimizer.warmup=400",
             ),
             ONLY_A_COSINE,
         ),

@@ -280,7 +280,7 @@ class Draft:
         return None if self.config is None or self.refusal is not None else cost(self.config, characters)
 
     def lints(self, train_tokens: int | None = None) -> list[Lint]:
-        return [] if self.config is None or self.problem else lint(self.config, train_tokens)
+        return [] if self.config is None or self.problem else [*lint(self.config, train_tokens)]
 
     def toml(self) -> str:
         return "" if self.config is None else write(self.config)
