@@ -14,14 +14,6 @@ from engine.errors import InputError
 from engine.model.visibility import self_attention
 from engine.schemes import ATTENTIONS, NORMS, POSITIONS, SCHEDULES, Scheme
 
-# Derived defaults, by the setting they follow.
-FOLLOWERS = {
-    "model.architecture": ("causal",),
-    "model.norm": ("final_norm",),
-    "model.norm_placement": ("final_norm",),
-    "model.attention": ("attention_dropout",),
-}
-
 
 def _broken(scheme: Scheme, section: Section) -> Iterator[Refusal]:
     """Yield a refusal for each rule of a scheme that its section of a config breaks."""
@@ -169,12 +161,8 @@ def require(config: RunConfig, where: str) -> None:
 
 
 def with_value(config: RunConfig, key: str, value: Any) -> RunConfig:
+    """Return the config with another value of one setting; what was derived from the old value stays."""
     section, name = key.split(".")
     data = config.dump()
-    for follower in FOLLOWERS.get(key, ()):  # a derived default follows unless it is set
-        others = {one: said for one, said in data["model"].items() if one != follower}
-        derived = RunConfig.model_validate({**data, "model": others}).dump()["model"][follower]
-        if data["model"].get(follower) == derived:
-            del data["model"][follower]
     data[section][name] = value
     return RunConfig.model_validate(data)
