@@ -19,6 +19,7 @@ QUICKER = 8  # a window is faster than full attention if the text is this many t
 VASWANI = "Vaswani et al. 2017"
 Words = Mapping[str, str]  # by language, `en` and `zh`
 NO_WORDS: Words = {"en": "", "zh": ""}
+ATTENTION: Words = {"en": "Attention", "zh": "注意力"}
 
 
 class Rule(NamedTuple):
@@ -223,20 +224,6 @@ POSITIONS: dict[str, Position] = {
 # ---------------------------------------------------------------------------------------------------------- attention
 
 
-class Attention(Scheme):
-    """A kind of self-attention: how keys are weighted, and which keys a query sees. Its `formula` is a head's output;
-    `{window}` and `{link_every}` of its `label` are filled in.
-    """
-
-    seen_title: Words = NO_WORDS  # over the formula of the keys that a query sees
-    # LaTeX of that condition, by whether it is causal; "" if it is in `formula`
-    seen: Callable[["ModelConfig", bool], str] = staticmethod(lambda model, causal: "")
-    scores: bool = True  # whether each pair of query and key has a score, to which a bias can be added
-    backends: tuple[str, ...] = ("auto", "reference", "sdpa", "banded")
-    # tokens from which a layer is faster than full attention, 0 for full attention itself; None: never
-    saves_from: Callable[["ModelConfig"], int | None]
-
-
 def _softmax(m: "ModelConfig") -> str:
     position = POSITIONS[m.position]
     scale = r"\frac{1}{\sqrt{d_h}}" if position.scaled else ""
@@ -260,14 +247,26 @@ def _near(m: "ModelConfig", causal: bool) -> str:
     return rf"0 \le i - j < {m.window}" if causal else rf"|i - j| \le {m.window // 2}"
 
 
-ATTENTION_TITLE: Words = {"en": "Attention", "zh": "注意力"}
+class Attention(Scheme):
+    """A kind of self-attention: how keys are weighted, and which keys a query sees. Its `formula` is a head's output;
+    `{window}` and `{link_every}` of its `label` are filled in.
+    """
+
+    title: Words = ATTENTION
+    formula: Callable[["ModelConfig"], str] = staticmethod(_softmax)
+    seen_title: Words = NO_WORDS  # over the formula of the keys that a query sees
+    # LaTeX of that condition, by whether it is causal; "" if it is in `formula`
+    seen: Callable[["ModelConfig", bool], str] = staticmethod(lambda model, causal: "")
+    scores: bool = True  # whether each pair of query and key has a score, to which a bias can be added
+    backends: tuple[str, ...] = ("auto", "reference", "sdpa", "banded")
+    # tokens from which a layer is faster than full attention, 0 for full attention itself; None: never
+    saves_from: Callable[["ModelConfig"], int | None]
+
 
 ATTENTIONS: dict[str, Attention] = {
     "global": Attention(
         sentence="each query sees all keys, or all that come before it",
         citation=VASWANI,
-        title=ATTENTION_TITLE,
-        formula=_softmax,
         seen_title={"en": "Which keys a query sees", "zh": "查询可见的键"},
         seen=lambda m, causal: r"0 \le j \le i" if causal else r"0 \le j < T",
         saves_from=lambda m: 0,
@@ -275,8 +274,6 @@ ATTENTIONS: dict[str, Attention] = {
     "window": Attention(
         sentence="each query sees the nearest keys only, at a cost that grows with the length, not its square",
         citation=VASWANI,  # §4, restricted self-attention
-        title=ATTENTION_TITLE,
-        formula=_softmax,
         seen_title={"en": "Which keys a query sees: a window", "zh": "查询可见的键：滑动窗口"},
         seen=_near,
         label={"en": "window {window}", "zh": "窗口 {window}"},
@@ -286,8 +283,6 @@ ATTENTIONS: dict[str, Attention] = {
     "sparse": Attention(
         sentence="each query sees a window, and every n-th key outside it",
         citation="Child et al. 2019",
-        title=ATTENTION_TITLE,
-        formula=_softmax,
         seen_title={
             "en": "Which keys a query sees: a window, and every so many-th key besides",
             "zh": "查询可见的键：滑动窗口，外加等间隔的键",
