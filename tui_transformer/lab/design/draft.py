@@ -344,4 +344,4 @@ def _other_way(key: str) -> str | None:
 
 
 def _differences(before: RunConfig | None, after: RunConfig | None) -> Differences:
-    return {} if before is None or after is None else diff(before, after, with_bookkeeping=False)
+    return {} if before is None or after is None else diff(before, after)
