@@ -105,8 +105,6 @@ class CorpusEntry:
     name: str
     kind: Kind  # one text, pairs of sentences, or documents and questions about them
     description: str
-    # Loads a config's corpus from its file or folder, or from None if it is generated.
-    load: Callable[["CorpusEntry", DataConfig, Any], Any]
     remotes: tuple[Remote, ...] = ()
     instead: Sequence[Sequence[str]] = ()
     origin: str = ""
@@ -115,8 +113,6 @@ class CorpusEntry:
     languages: tuple[str, str] | None = None  # of pairs; `NAME#de,en` asks for the other direction
     characters: int | None = None
     plausible: float | None = None
-    # Kind of tokenizer → number of tokens, and whether it is only an upper bound; needs no loading.
-    vocabulary: Callable[[DataConfig], Mapping[str, tuple[int, bool]]] | None = None
 
     @property
     def words(self) -> str:
@@ -177,9 +173,11 @@ class CorpusKind(Generic[C]):
     meanwhile: str  # what works before a download
     takes: Callable[[str], bool]  # whether a path is read as this kind; later kinds in the table are asked first
     load_path: Callable[[DataConfig], C]
-    # Loaders by registered name; other named corpora are read like a user's own files.
+    # Loaders by registered name, given the file or folder, or None if it is generated; other named corpora are read
+    # like a user's own files.
     named: Mapping[str, Callable[[CorpusEntry, DataConfig, Any], C]]
-    # Vocabularies known without loading, by registered name; see `CorpusEntry`.
+    # Vocabularies known without loading, by registered name: kind of tokenizer → number of tokens, and whether it is
+    # only an upper bound.
     vocabularies: Mapping[str, Callable[[DataConfig], Mapping[str, tuple[int, bool]]]] = field(default_factory=dict)
     # Splits `NAME#de,en` into a name or path and what is chosen from it.
     selected: Callable[[str], tuple[str, tuple[str, str] | None]] = lambda corpus: (corpus, None)
