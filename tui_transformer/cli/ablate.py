@@ -17,7 +17,7 @@ from engine.config.toml import parse
 from engine.errors import InputError, no_process
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Corpus, DataDir, Json, PresetName, RunsDir, Set, preset_names, study_names
-from tui_transformer.cli.output import ExitCode, answer, complain, emit, is_terminal, loading, print_columns, say
+from tui_transformer.cli.output import ExitCode, answer, complain, emit, is_terminal, loading, print_columns, say, tell
 from tui_transformer.cli.run import listening
 from tui_transformer.cli.study_plan import ReadyStudy, RunOptions, make_ready, show_plan
 from tui_transformer.cli.study_progress import Board, audience, how_it_stands
@@ -66,7 +66,8 @@ def ablate(
 ) -> int:
     """Train variants of one base with several seeds. Stopped or killed, the same command goes on with it."""
     if list_:
-        return _list(as_json=json)
+        _list(as_json=json)
+        return ExitCode.DONE
     if retry_failed and skip_failed:
         raise InputError("--retry-failed and --skip-failed exclude each other")
     failed = "retry" if retry_failed else "skip" if skip_failed else ""
@@ -84,7 +85,7 @@ def ablate(
     return _detach(ready, options)
 
 
-def _list(*, as_json: bool) -> int:
+def _list(*, as_json: bool) -> None:
     rows = [("STUDY", "BASE", "VARIANTS", "WHAT IT ASKS")]
     for name, path in shipped_studies().items():
         study = read_study(path)
@@ -94,7 +95,6 @@ def _list(*, as_json: bool) -> int:
             emit({"name": study.name, "base": study.base, "variants": variants, "description": study.description})
     if not as_json:
         print_columns(rows)
-    return ExitCode.DONE
 
 
 def _detach(ready: ReadyStudy, options: RunOptions) -> int:
@@ -115,16 +115,15 @@ def _detach(ready: ReadyStudy, options: RunOptions) -> int:
         if process.poll() is not None or time.monotonic() > deadline:
             raise InputError(f"study '{name}' did not start: {last_words_in(log)}")
         time.sleep(0.05)
-    if options.as_json:
-        emit({"kind": "study", "name": name, "pid": process.pid, "state": "running"})
-    else:
-        shown = command_line("runs", runs_dir=runs_dir)
-        answer(f"{name} runs in the background (process {process.pid}); {shown} shows its progress")
+    record = {"kind": "study", "name": name, "pid": process.pid, "state": "running"}
+    shown = command_line("runs", runs_dir=runs_dir)
+    text = f"{name} runs in the background (process {process.pid}); {shown} shows its progress"
+    tell(record, text, as_json=options.as_json)
     return ExitCode.DONE
 
 
 @command(30, hidden=True)
-def measure_study(data_dir: DataDir = None) -> int:
+def measure_study(data_dir: DataDir = None) -> None:
     """Plan the study on stdin; what `ablate` starts."""
     # Started by `tui_transformer.lab.studies.plan`: reads a study on stdin, writes its plan to stdout, as JSON lines.
     from tui_transformer.lab.studies.plan import plan_of
@@ -137,7 +136,6 @@ def measure_study(data_dir: DataDir = None) -> int:
         raise InputError("measure-study: is for the studio alone, which writes a study on its standard input")
     study = study_of(parse(asked.pop("study").encode(), "study"), Path("study"))
     emit(asdict(plan_of(study, **asked, data_dir=data_dir)))
-    return ExitCode.DONE
 
 
 def _run(ready: ReadyStudy, options: RunOptions) -> int:

@@ -17,11 +17,12 @@ from typer.core import TyperCommand, TyperGroup
 if TYPE_CHECKING:
     from typer._click import Command, Context
 
-F = TypeVar("F", bound=Callable[..., int])
+F = TypeVar("F", bound=Callable[..., int | None])
 SHARED = ("runs_dir", "data_dir", "device", "json")  # options that may also come before a command's name
 FOLDERS = SHARED[:2]  # those that every command accepts there: an unused folder does no harm
 MARKED = re.compile(
-    r'(?P<place>\d+)(?P<hidden>, hidden=True)?\)\ndef (?P<name>\w+)\(.*?\) -> int:\n    """(?P<help>.*?)"""', re.DOTALL
+    r'(?P<place>\d+)(?P<hidden>, hidden=True)?\)\ndef (?P<name>\w+)\(.*?\) -> (?:int|None):\n    """(?P<help>.*?)"""',
+    re.DOTALL,
 )
 
 

@@ -17,7 +17,7 @@ from engine.runs.reader import RunReader, no_runs
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.names import resolve_names
 from tui_transformer.cli.options import Json, RunsDir, run_and_study_names, run_names
-from tui_transformer.cli.output import ExitCode, emit, is_terminal, print_columns, say, stdout
+from tui_transformer.cli.output import emit, is_terminal, print_columns, say, stdout
 from tui_transformer.lab.analysis import group_columns
 from tui_transformer.lab.analysis.columns import ALIASES, Column, columns
 from tui_transformer.lab.analysis.detail import text_of
@@ -59,12 +59,13 @@ def compare(
     ] = "",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="A file; its ending says the format.")] = None,
     runs_dir: RunsDir = RUNS,
-) -> int:
+) -> None:
     """Runs side by side: what differs, what they score, and whether anything can be concluded."""
     if by_distance:
         from tui_transformer.cli.distance import draw_by_distance
 
-        return draw_by_distance(runs or [], probe=by_distance, out=out, runs_dir=runs_dir)
+        draw_by_distance(runs or [], probe=by_distance, out=out, runs_dir=runs_dir)
+        return
     wanted = {"json": json, "csv": csv, "markdown": markdown, "latex": latex, "latex-document": latex_document}
     formats = [name for name, is_wanted in wanted.items() if is_wanted]
     if len(formats) > 1:
@@ -92,7 +93,7 @@ def compare(
         pinned = entries[0]
     if not entries:
         say(no_runs(runs_dir))
-        return ExitCode.DONE
+        return
 
     show: Callable[[], object]
     query, key, reverse = parse(filter_, entries), sort_by.removeprefix("-"), sort_by.startswith("-")
@@ -122,7 +123,6 @@ def compare(
         say(f"{count:,} {VARIANT if by_variant else RUN}s written to {out}")
     elif count:
         show()
-    return ExitCode.DONE
 
 
 def _variants(

@@ -75,6 +75,14 @@ def emit(record: Mapping[str, object]) -> None:
     print(json.dumps(record, ensure_ascii=True), flush=True)
 
 
+def tell(record: Mapping[str, object], text: str, *, as_json: bool) -> None:
+    """Print one answer: its record as JSON, or its words."""
+    if as_json:
+        emit(record)
+    else:
+        answer(text, flush=True)
+
+
 def print_columns(rows: Sequence[Sequence[str]]) -> None:
     """Print rows of equal length to stdout, cleaned, in aligned columns.
 

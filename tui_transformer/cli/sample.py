@@ -171,7 +171,7 @@ def sample(
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
-) -> int:
+) -> None:
     """Continue text with a trained model: an interactive prompt, or --prompt TEXT for one answer.
 
     At the prompt: /alternatives, /surprise TEXT, /vs RUN and more; /help lists them."""
@@ -184,7 +184,7 @@ def sample(
     if prompt is not None:
         for which in range(n):
             writing.answer(prompt, settings, which)
-        return 0
+        return
     if is_terminal(sys.stdin):
         some = ", examples for some to try" if first.ranks else ""
         say(f"{writing.title}: {first.invitation}{some}, /help for commands, /quit to leave")
@@ -204,7 +204,6 @@ def sample(
         complain=complain,
     )
     converse(session)
-    return 0
 
 
 def _alternatives_line(pieces: Sequence[AnswerToken], at: int) -> Text:

@@ -123,7 +123,7 @@ def translate(
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
-) -> int:
+) -> None:
     """Translate with a trained model: an interactive prompt, --text, --input FILE, or a pipe, a line each.
 
     At the prompt: examples, /beam, /nbest, /align and more; /help lists them."""
@@ -153,7 +153,6 @@ def translate(
             "checkpoint": work.take_checkpoint,
         }
         converse(Prompt(work.settings, work.answer, actions, TRANSLATING, remark=say, complain=complain))
-    return 0
 
 
 def _file(path: Path) -> Iterator[str]:
