@@ -155,7 +155,7 @@ def _memory(names: tuple[str, ...], *, as_json: bool, write: Path | None) -> Non
         configs.append(presets.resolve(presets.find(preset), on=base or None))
     found: dict[str, tuple[str, ...]] = {}
     for config in configs:
-        _said(f"{config.preset}")
+        _said(config.preset)
         peak = training_peak(config)
         found[config.preset] = cells = _cells(peak)
         tell({"kind": "memory", "ratio": peak.ratio, **asdict(peak)}, "  ".join(cells), as_json=as_json)

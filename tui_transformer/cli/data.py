@@ -89,7 +89,7 @@ def fetch(
     data_dir: DataDir = None,
 ) -> None:
     """Download a corpus, checked by its SHA-256 where that is known."""
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+    from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
 
     from engine.data import download
 
@@ -107,9 +107,11 @@ def fetch(
         for remote in entry.remotes:
             before = download.recorded_sha256(folder / remote.file)
             task = bar.add_task(f"{entry.name}  {Path(remote.file).name}", total=None)
-            path = download.fetch(
-                remote, folder, progress=lambda done, size, task=task: bar.update(task, completed=done)
-            )
+
+            def moved(done: int, size: int, task: TaskID = task) -> None:
+                bar.update(task, completed=done)
+
+            path = download.fetch(remote, folder, progress=moved)
             sha256 = download.sha256_of(path)
             if remote.sha256 is not None:
                 checked = "known"
