@@ -18,7 +18,7 @@ import psutil
 
 from engine.command_line import as_typed
 from engine.errors import refused
-from engine.proof.result import Context, Proof, Result
+from engine.proof.result import THREADS, Context, Proof, Result
 from engine.proof.worker import Ended, Raised, TimedOut, Worker
 from engine.release import release
 from engine.runs.files import finite, write_named
@@ -81,7 +81,6 @@ def prove(
     device: str,
     record: Record,
     *,
-    threads: int,
     budget: float = BUDGET,
     begins: Callable[[int, Proof, float], None] = lambda number, proof, left: None,
 ) -> Iterator[tuple[Proof, Result]]:
@@ -93,14 +92,14 @@ def prove(
     expected, done = sum(proof.seconds for proof in proofs), 0.0
     try:
         with Worker(root / "log.txt") as worker:
-            record.content["machine"] = _facts(worker, device, threads)
+            record.content["machine"] = _facts(worker, device)
             record.write()
             began = time.monotonic()
             for number, proof in enumerate(proofs, 1):
                 pace = (time.monotonic() - began) / done if done else 1.0
                 begins(number, proof, (expected - done) * pace)
                 left = budget - (time.monotonic() - started)
-                result = _proved(worker, proof, Context(device, root / f"{number:03d}", threads), left, budget)
+                result = _proved(worker, proof, Context(device, root / f"{number:03d}"), left, budget)
                 done += proof.seconds
                 record.add(proof, result)
                 yield proof, result
@@ -141,7 +140,7 @@ def _run(function: Callable[[Context], Result], context: Context) -> Result:
 
     from engine.training.numerics import set_fp32_matmul
 
-    torch.set_num_threads(context.threads)
+    torch.set_num_threads(THREADS)
     try:
         result = function(context)
         if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
@@ -152,10 +151,10 @@ def _run(function: Callable[[Context], Result], context: Context) -> Result:
         set_fp32_matmul("exact")
 
 
-def _facts(worker: Worker, device: str, threads: int) -> Facts:
+def _facts(worker: Worker, device: str) -> Facts:
     own = {
         "device": device,
-        "threads": threads,
+        "threads": THREADS,
         "cores": os.cpu_count(),
         "memory_bytes": psutil.virtual_memory().total,
         "os": platform.platform(),

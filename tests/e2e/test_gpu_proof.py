@@ -9,15 +9,14 @@ from engine.proof.result import failed, passed, skipped
 from tests.engine.proof import planted
 from tui_transformer.__main__ import main
 from tui_transformer.cli import prove
-from tui_transformer.cli.proofs import every_proof
-from tui_transformer.cli.prove import machine_line, rows, run_proofs
+from tui_transformer.cli.prove import every_proof, machine_line, rows, run_proofs
 
 
 @pytest.fixture
 def no_facts(monkeypatch) -> None:
     """Skip the facts about the machine: loading torch to collect them takes two seconds."""
     facts = {"device": "cpu", "torch": "2.13", "python": "3.11", "os": "Linux"}
-    monkeypatch.setattr("engine.proof.prove._facts", lambda worker, device, threads: facts)
+    monkeypatch.setattr("engine.proof.prove._facts", lambda worker, device: facts)
 
 
 HOLDING = [planted.proof(planted.holds), planted.proof(planted.cannot_tell)]
@@ -94,7 +93,7 @@ def test_mistakes_are_one_line(case: str, capsys, monkeypatch) -> None:
 
 
 def test_the_command_runs_every_proof_on_the_named_device(tmp_path, monkeypatch, capsys, no_facts) -> None:
-    monkeypatch.setattr("tui_transformer.cli.proofs.every_proof", lambda: HOLDING)
+    monkeypatch.setattr("tui_transformer.cli.prove.every_proof", lambda: HOLDING)
     monkeypatch.chdir(tmp_path)
     assert main(["doctor", "--gpu", "--device", "cpu"]) == 0
     assert json.loads((tmp_path / prove.FILE).read_text())["machine"]["device"] == "cpu"
