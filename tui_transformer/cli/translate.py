@@ -17,10 +17,10 @@ from engine.errors import InputError
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir
-from tui_transformer.cli.output import answer, complain, emit, is_terminal, say, stdout
+from tui_transformer.cli.output import answer, emit, is_terminal, say, stdout
 from tui_transformer.cli.repl import Session, converse
 from tui_transformer.lab.play.alignment import alignment_picture, by_words
-from tui_transformer.lab.play.prompt import SEARCH, TRANSLATING, Prompt, Settings, checked
+from tui_transformer.lab.play.prompt import SEARCH, TRANSLATING, Settings, checked
 from tui_transformer.lab.play.translation_writer import TranslationWriter
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def translate(
             "run": work.take_run,
             "checkpoint": work.take_checkpoint,
         }
-        converse(Prompt(work.settings, work.answer, actions, TRANSLATING, remark=say, complain=complain))
+        converse(work.settings, work.answer, actions, TRANSLATING)
 
 
 def _file(path: Path) -> Iterator[str]:
