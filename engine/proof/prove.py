@@ -88,25 +88,24 @@ def prove(
     with its number, the proof, and the estimated seconds left.
     """
     started = time.monotonic()
-    root = Path(tempfile.mkdtemp(prefix="tui-transformer-proof-"))
     expected, done = sum(proof.seconds for proof in proofs), 0.0
-    try:
-        with Worker(root / "log.txt") as worker:
-            record.content["machine"] = _facts(worker, device)
-            record.write()
-            began = time.monotonic()
-            for number, proof in enumerate(proofs, 1):
-                pace = (time.monotonic() - began) / done if done else 1.0
-                begins(number, proof, (expected - done) * pace)
-                left = budget - (time.monotonic() - started)
-                result = _proved(worker, proof, Context(device, root / f"{number:03d}"), left, budget)
-                done += proof.seconds
-                record.add(proof, result)
-                yield proof, result
-        record.content["complete"] = True
+    with (
+        tempfile.TemporaryDirectory(prefix="tui-transformer-proof-", ignore_cleanup_errors=True) as root,
+        Worker(Path(root) / "log.txt") as worker,
+    ):
+        record.content["machine"] = _facts(worker, device)
         record.write()
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
+        began = time.monotonic()
+        for number, proof in enumerate(proofs, 1):
+            pace = (time.monotonic() - began) / done if done else 1.0
+            begins(number, proof, (expected - done) * pace)
+            left = budget - (time.monotonic() - started)
+            result = _proved(worker, proof, Context(device, Path(root) / f"{number:03d}"), left, budget)
+            done += proof.seconds
+            record.add(proof, result)
+            yield proof, result
+    record.content["complete"] = True
+    record.write()
 
 
 def _proved(worker: Worker, proof: Proof, context: Context, left: float, budget: float) -> Result:
@@ -118,15 +117,11 @@ def _proved(worker: Worker, proof: Proof, context: Context, left: float, budget:
         result = worker.call(_run, proof.run, context, limit=min(proof.limit, left))
         if not isinstance(result, Result):
             result = Result("failed", f"the proof returned {type(result).__name__} instead of a result")
-    except Raised as error:
-        if error.device_lost:
-            worker.end()  # nothing more can be computed in that process
-        result = Result("failed", str(error))
     except TimedOut as error:
         result = Result("failed", f"it hung: {error}")
         if left < proof.limit:
             result = Result("skipped", f"not finished within the {budget / 60:.0f}-minute limit")
-    except Ended as error:
+    except (Raised, Ended) as error:
         result = Result("failed", str(error))
     finally:
         shutil.rmtree(context.folder, ignore_errors=True)
