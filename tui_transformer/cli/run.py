@@ -73,10 +73,6 @@ class Request:
             )
         return presets.find(self.preset) if self.preset is not None else presets.load(Path(str(self.config)))
 
-    def without_changes(self) -> RunConfig | None:
-        """Return the config without --set, if any: the baseline for checking its switches."""
-        return presets.resolve(self.source(), on=self.on) if self.overrides else None
-
     def resolve(self) -> RunConfig:
         tables = parse_overrides(self.overrides)
         if self.corpus is not None:
