@@ -24,8 +24,6 @@ from engine.release import release
 from engine.runs.files import finite, write_named
 
 Facts = dict[str, Any]  # as the file has them
-SCHEMA = 1
-KIND = "gpu-proof"
 BUDGET = 570.0  # seconds for all proofs; with start-up, ten minutes
 LEAST = 2.0  # seconds; no proof is started with less time left
 # Environment variables that change how a device computes; recorded if set.
@@ -47,8 +45,8 @@ class Record:
     def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
         self.path, self._started = path, time.monotonic()
         self.content: Facts = {
-            "schema": SCHEMA,
-            "kind": KIND,
+            "schema": 1,
+            "kind": "gpu-proof",
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "complete": False,
             "command": as_typed(),

@@ -8,10 +8,9 @@ import os
 import statistics
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from engine.capabilities import with_value
 from engine.command_line import as_typed
@@ -57,24 +56,13 @@ def prove_all(*, device: str, out: Path, as_json: bool) -> int:
     where = resolve_device(device)
     if device == "auto" and where.type == "cpu":
         raise InputError("--gpu: no GPU found on this machine; --device cpu runs the same proofs on the CPU")
-    return run_proofs(every_proof(), str(where), out, as_json=as_json, settings=settings())
-
-
-def run_proofs(
-    proofs: Sequence[Proof],
-    device: str,
-    out: Path,
-    *,
-    as_json: bool,
-    settings: Mapping[str, Any] | None = None,
-) -> int:
-    record = Record(out, {"budget_seconds": BUDGET, "threads": THREADS, **(settings or {})})
+    proofs, record = every_proof(), Record(out, settings())
 
     def begins(number: int, proof: Proof, left: float) -> None:
         say(f"doctor: {number} of {len(proofs)}, about {duration(left)} left: {proof.name}")
 
     found: list[tuple[Proof, Result]] = []
-    for done in prove(proofs, device, record, begins=begins):
+    for done in prove(proofs, str(where), record, begins=begins):
         if as_json and not found:
             emit({"kind": "machine", "project": record.content["project"], **record.content["machine"]})
         found.append(done)
@@ -134,6 +122,8 @@ def every_proof() -> list[Proof]:
 
 def settings() -> dict[str, object]:
     return {
+        "budget_seconds": BUDGET,
+        "threads": THREADS,
         "preset_steps": networks.STEPS,
         "first_step_loss_and_gradient": dict(networks.FIRST_STEP),
         "cache_difference": networks.CACHED,
