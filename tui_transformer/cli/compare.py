@@ -2,8 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Annotated
@@ -23,9 +22,9 @@ from tui_transformer.lab.analysis.columns import ALIASES, Column, columns
 from tui_transformer.lab.analysis.detail import text_of
 from tui_transformer.lab.analysis.entry import Entry, majority_rows, read_entry
 from tui_transformer.lab.analysis.export import DATA, FORMATS, group_table, save, table
-from tui_transformer.lab.analysis.folder import Folder, StudyFile, study_files
+from tui_transformer.lab.analysis.folder import Folder, study_files
 from tui_transformer.lab.analysis.groups import Grouping, unit_of
-from tui_transformer.lab.analysis.query import Known, Query, parse, sort
+from tui_transformer.lab.analysis.query import Known, parse, sort
 from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults
 
 RUN, VARIANT = BY = ("run", "variant")
@@ -95,22 +94,23 @@ def compare(
         say(no_runs(runs_dir))
         return
 
-    show: Callable[[], object]
     query, key, reverse = parse(filter_, entries), sort_by.removeprefix("-"), sort_by.startswith("-")
     by_variant = by == VARIANT or (not by and bool(named.studies))
     if by_variant:
+        # Verdicts cover the whole study, even if a filter shows part of it: a variant with all its seeds or none.
         files = named.studies or study_files(runs_dir)
-        variants = _variants(entries, files, query, key, pinned, reverse=reverse)
+        found = VariantResults().of(Grouping().of(entries), files, pinned.path if pinned is not None else None)
+        paths = {entry.path for entry in query(entries, pinned)}
+        some = [result for result in found if any(run.path in paths for run in result.runs)]
+        variants = sort(some, _column(some, key) if key else None, None, reverse=reverse)
         made = group_table(variants, data=kind in DATA, all_settings=all_settings) if kind else None
-        width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
-        text = partial(text_of, variants, all_settings=all_settings, width=width)
-        count, show = len(variants), lambda: sys.stdout.write(text())
+        count = len(variants)
     else:
         order = Known(entries).column(key) if key else None
         matching = query(entries, pinned)
         shown = [*sort(matching, order, pinned, reverse=reverse), *majority_rows(matching)]
         made = table(shown, pinned, all_settings=all_settings) if kind else None
-        count, show = len(matching), partial(_print, columns(shown, pinned, all_settings=all_settings), shown, pinned)
+        count = len(matching)
     if not count:
         say(query.why_none(entries, pinned))
     if made is not None and kind == "json" and out is None:
@@ -121,28 +121,15 @@ def compare(
     elif made is not None and out is not None:
         save(FORMATS[kind].write(made), out)
         say(f"{count:,} {VARIANT if by_variant else RUN}s written to {out}")
+    elif count and by_variant:
+        width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
+        sys.stdout.write(text_of(variants, all_settings=all_settings, width=width))
     elif count:
-        show()
+        _print(columns(shown, pinned, all_settings=all_settings), shown, pinned)
 
 
-def _variants(
-    entries: Sequence[Entry],
-    files: Mapping[str, StudyFile],
-    query: Query,
-    key: str,
-    pinned: Entry | None,
-    *,
-    reverse: bool,
-) -> tuple[VariantResult, ...]:
-    """Return the variants to show, in order; verdicts cover the whole study, even if a filter shows part of it.
-
-    A variant with any matching run is shown with all its seeds. Raises InputError if there is no column `key`.
-    """
-    found = VariantResults().of(Grouping().of(entries), files, pinned.path if pinned is not None else None)
-    matching = {entry.path for entry in query(entries, pinned)}
-    shown = [result for result in found if any(run.path in matching for run in result.runs)]
-    if not key:
-        return sort(shown, None, None, reverse=reverse)
+def _column(shown: Sequence[VariantResult], key: str) -> Column:
+    """Return the column of a table of variants that `--sort` names; raises InputError if there is none."""
     known = {column.key: column for column in group_columns.columns(shown, all_settings=True)}
     meant = ALIASES.get(key, key)
     full = [name for name in known if name.rpartition(".")[2] == meant]
@@ -150,7 +137,7 @@ def _variants(
     if name not in known:
         hint = nearest(key, known) or f"; try {one_of(list(known)[:5])}"
         raise InputError(f"--sort: variants have no column '{key[:80]}'{hint}")
-    return sort(shown, known[name], None, reverse=reverse)
+    return known[name]
 
 
 def _print(shown: Sequence[Column], entries: Sequence[Entry], baseline: Entry | None) -> None:
