@@ -5,12 +5,8 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from engine.command_line import PROGRAM
-
-if TYPE_CHECKING:
-    from typer.core import TyperGroup
 
 
 def _open_streams() -> None:
@@ -29,15 +25,6 @@ def _open_streams() -> None:
             stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115, PTH123 - as long as the process
             setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)
-
-
-def _complete(group: "TyperGroup") -> None:
-    """Answer a shell's completion request and exit; return if this is a normal start."""
-    variable = f"_{PROGRAM.replace('-', '_').upper()}_COMPLETE"
-    if variable in os.environ:
-        from typer.completion import shell_complete
-
-        sys.exit(shell_complete(group, {}, PROGRAM, variable, os.environ[variable]))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,13 +53,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         # Not through typer's own main, which hides a broken pipe behind exit code 1.
         group = program()
-        _complete(group)
+        variable = f"_{PROGRAM.replace('-', '_').upper()}_COMPLETE"
+        if variable in os.environ:  # by a shell, for completion
+            from typer.completion import shell_complete
+
+            return shell_complete(group, {}, PROGRAM, variable, os.environ[variable])
         with group.make_context(PROGRAM, words) as context:
             result = group.invoke(context)
         sys.stdout.flush()
     except Exit as leaving:
         result = leaving.exit_code
-    except SystemExit as leaving:  # a shell's completion was asked for
+    except SystemExit as leaving:  # as typer's completion does
         result = leaving.code
     except InputError as error:
         complain(str(error))

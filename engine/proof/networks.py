@@ -11,7 +11,7 @@ from engine.config.schema import RunConfig
 from engine.evaluation.checks import redraw
 from engine.evaluation.verdict import LEAK, OK
 from engine.model.transformer import build_model
-from engine.proof.result import Context, Figure, Proof, Result, judged
+from engine.proof.result import THREADS, Context, Figure, Proof, Result, judged
 from engine.training.inspector import probed
 from engine.training.numerics import set_fp32_matmul
 from engine.training.self_check import NO_DROPOUT, SmallCopy, cache_difference
@@ -40,10 +40,10 @@ def preset(name: str, context: Context, steps: int = STEPS) -> Result:
     """Train a preset in miniature in each precision; compare its first step with the CPU's; check cache and leaks."""
     device = torch.device(context.device)
     tables = presets.resolve(presets.find(name)).miniature().dump()
-    tables["train"] |= {"steps": steps, "threads": context.threads}
+    tables["train"] |= {"steps": steps, "threads": THREADS}
     config = RunConfig.model_validate(tables)
     task = make_task(config, None)
-    config = task.resolved(config, f"preset '{name}'", context.threads)
+    config = task.resolved(config, f"preset '{name}'", THREADS)
     expected = _first_step(config, task, "fp32", torch.device("cpu"))
     figures: dict[str, Figure] = {"first_loss_on_cpu": expected[0]}
     wrong = []

@@ -18,14 +18,12 @@ import psutil
 
 from engine.command_line import as_typed
 from engine.errors import refused
-from engine.proof.result import Context, Proof, Result
+from engine.proof.result import THREADS, Context, Proof, Result
 from engine.proof.worker import Ended, Raised, TimedOut, Worker
 from engine.release import release
 from engine.runs.files import finite, write_named
 
 Facts = dict[str, Any]  # as the file has them
-SCHEMA = 1
-KIND = "gpu-proof"
 BUDGET = 570.0  # seconds for all proofs; with start-up, ten minutes
 LEAST = 2.0  # seconds; no proof is started with less time left
 # Environment variables that change how a device computes; recorded if set.
@@ -47,8 +45,8 @@ class Record:
     def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
         self.path, self._started = path, time.monotonic()
         self.content: Facts = {
-            "schema": SCHEMA,
-            "kind": KIND,
+            "schema": 1,
+            "kind": "gpu-proof",
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "complete": False,
             "command": as_typed(),
@@ -81,7 +79,6 @@ def prove(
     device: str,
     record: Record,
     *,
-    threads: int,
     budget: float = BUDGET,
     begins: Callable[[int, Proof, float], None] = lambda number, proof, left: None,
 ) -> Iterator[tuple[Proof, Result]]:
@@ -89,25 +86,24 @@ def prove(
     with its number, the proof, and the estimated seconds left.
     """
     started = time.monotonic()
-    root = Path(tempfile.mkdtemp(prefix="tui-transformer-proof-"))
     expected, done = sum(proof.seconds for proof in proofs), 0.0
-    try:
-        with Worker(root / "log.txt") as worker:
-            record.content["machine"] = _facts(worker, device, threads)
-            record.write()
-            began = time.monotonic()
-            for number, proof in enumerate(proofs, 1):
-                pace = (time.monotonic() - began) / done if done else 1.0
-                begins(number, proof, (expected - done) * pace)
-                left = budget - (time.monotonic() - started)
-                result = _proved(worker, proof, Context(device, root / f"{number:03d}", threads), left, budget)
-                done += proof.seconds
-                record.add(proof, result)
-                yield proof, result
-        record.content["complete"] = True
+    with (
+        tempfile.TemporaryDirectory(prefix="tui-transformer-proof-", ignore_cleanup_errors=True) as root,
+        Worker(Path(root) / "log.txt") as worker,
+    ):
+        record.content["machine"] = _facts(worker, device)
         record.write()
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
+        began = time.monotonic()
+        for number, proof in enumerate(proofs, 1):
+            pace = (time.monotonic() - began) / done if done else 1.0
+            begins(number, proof, (expected - done) * pace)
+            left = budget - (time.monotonic() - started)
+            result = _proved(worker, proof, Context(device, Path(root) / f"{number:03d}"), left, budget)
+            done += proof.seconds
+            record.add(proof, result)
+            yield proof, result
+    record.content["complete"] = True
+    record.write()
 
 
 def _proved(worker: Worker, proof: Proof, context: Context, left: float, budget: float) -> Result:
@@ -119,15 +115,11 @@ def _proved(worker: Worker, proof: Proof, context: Context, left: float, budget:
         result = worker.call(_run, proof.run, context, limit=min(proof.limit, left))
         if not isinstance(result, Result):
             result = Result("failed", f"the proof returned {type(result).__name__} instead of a result")
-    except Raised as error:
-        if error.device_lost:
-            worker.end()  # nothing more can be computed in that process
-        result = Result("failed", str(error))
     except TimedOut as error:
         result = Result("failed", f"it hung: {error}")
         if left < proof.limit:
             result = Result("skipped", f"not finished within the {budget / 60:.0f}-minute limit")
-    except Ended as error:
+    except (Raised, Ended) as error:
         result = Result("failed", str(error))
     finally:
         shutil.rmtree(context.folder, ignore_errors=True)
@@ -141,7 +133,7 @@ def _run(function: Callable[[Context], Result], context: Context) -> Result:
 
     from engine.training.numerics import set_fp32_matmul
 
-    torch.set_num_threads(context.threads)
+    torch.set_num_threads(THREADS)
     try:
         result = function(context)
         if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
@@ -152,10 +144,10 @@ def _run(function: Callable[[Context], Result], context: Context) -> Result:
         set_fp32_matmul("exact")
 
 
-def _facts(worker: Worker, device: str, threads: int) -> Facts:
+def _facts(worker: Worker, device: str) -> Facts:
     own = {
         "device": device,
-        "threads": threads,
+        "threads": THREADS,
         "cores": os.cpu_count(),
         "memory_bytes": psutil.virtual_memory().total,
         "os": platform.platform(),

@@ -7,6 +7,7 @@ from typing import Literal
 
 Status = Literal["passed", "failed", "skipped"]
 Figure = float | int | str | bool
+THREADS = 1  # CPU threads of every proof; more would wait for each other beside another program
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,10 @@ def judged(holds: bool, right: str, wrong: str, **figures: Figure) -> Result:
 
 @dataclass(frozen=True)
 class Context:
-    """Where a proof runs: cpu, cuda:i or mps, an empty folder for its files, and CPU threads."""
+    """Where a proof runs: cpu, cuda:i or mps, and an empty folder for its files."""
 
     device: str
     folder: Path
-    threads: int = 1
 
     @property
     def on_cuda(self) -> bool:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from engine.config import presets
 from engine.config.schema import RunConfig
-from engine.proof.result import Context, Figure, Proof, Result, failed, judged
+from engine.proof.result import THREADS, Context, Figure, Proof, Result, failed, judged
 from engine.proof.worker import Ended, Worker
 from engine.runs.commands import Command
 from engine.runs.reader import RunReader
@@ -140,14 +140,14 @@ def resumes(elsewhere: bool, precision: str, context: Context) -> Result:
     whole, stopped = trained(context, "whole", config), trained(context, "stopped", config, stop_after=STOPPED)
     if elsewhere:
         with Worker(context.folder / "log.txt") as other:
-            other.call(go_on, stopped, context.device, context.threads, limit=CHILD)
+            other.call(go_on, stopped, context.device, limit=CHILD)
     else:
         _end(resume(stopped, device=context.device), "finished")
     return _compared(whole, stopped, f"stopped at step {STOPPED} of {STEPS}")
 
 
-def go_on(run: Path, device: str, threads: int) -> None:
-    torch.set_num_threads(threads)
+def go_on(run: Path, device: str) -> None:
+    torch.set_num_threads(THREADS)
     _end(resume(run, device=device), "finished")
 
 
@@ -197,9 +197,7 @@ def loses_device(really: bool, context: Context) -> Result:
     whole = trained(context, "whole", config)
     with Worker(context.folder / "log.txt") as broken:
         try:
-            state, reason, step = broken.call(
-                _broken, config, context.folder, context.device, context.threads, really, limit=CHILD
-            )
+            state, reason, step = broken.call(_broken, config, context.folder, context.device, really, limit=CHILD)
         except Ended as error:
             return failed(f"the training process died with its device: {error}")
     run = context.folder / "broken"
@@ -208,14 +206,14 @@ def loses_device(really: bool, context: Context) -> Result:
     if state != "failed" or step != SAVED or expected not in reason:
         return failed(f"the run is {state} instead of failed with its checkpoint of step {SAVED}: {reason}", **figures)
     with Worker(context.folder / "log.txt") as fresh:
-        fresh.call(go_on, run, context.device, context.threads, limit=CHILD)
+        fresh.call(go_on, run, context.device, limit=CHILD)
     compared = _compared(whole, run, f"lost in step {LOST}, resumed from step {SAVED} in another process")
     return Result(compared.status, compared.why, {**figures, **compared.figures})
 
 
-def _broken(config: RunConfig, root: Path, device: str, threads: int, really: bool) -> tuple[str, str, int]:
+def _broken(config: RunConfig, root: Path, device: str, really: bool) -> tuple[str, str, int]:
     """(state, reason, step of the newest checkpoint) of a run whose device breaks in step `LOST`."""
-    torch.set_num_threads(threads)
+    torch.set_num_threads(THREADS)
     ready = assemble(config, runs_dir=root, name="broken", device=device)
     stepper, step_as_meant = ready.trainer.stepper, ready.trainer.stepper.step
 

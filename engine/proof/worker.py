@@ -34,11 +34,7 @@ class TimedOut(Ended):
 
 
 class Raised(Exception):
-    """The call raised: its exception in one line; `device_lost` means the process can no longer use its device."""
-
-    def __init__(self, text: str, *, device_lost: bool = False) -> None:
-        super().__init__(text)
-        self.device_lost = device_lost
+    """The call raised: its exception in one line."""
 
 
 class Worker:
@@ -57,7 +53,8 @@ class Worker:
 
     def call(self, function: Callable[..., T], *arguments: Any, limit: float) -> T:
         """Return the value of a call in the process; function, arguments and value must be picklable. `Raised`: the
-        call raised; `TimedOut`: it took longer than `limit` seconds and was ended; `Ended`: the process died, and how.
+        call raised, and if the device was lost, the process is ended; `TimedOut`: it took longer than `limit` seconds
+        and was ended; `Ended`: the process died, and how.
         """
         if self._process is None or not self._process.is_alive():
             self._start()
@@ -71,8 +68,10 @@ class Worker:
         if not answered:
             self.end(at_once=True)
             raise TimedOut(f"no answer within {limit:.0f} s")
+        if lost:  # nothing more can be computed in that process
+            self.end()
         if error is not None:
-            raise Raised(error, device_lost=lost)
+            raise Raised(error)
         return cast(T, value)
 
     def end(self, *, at_once: bool = False) -> None:
@@ -110,11 +109,9 @@ class Worker:
         raise Ended(f"the process did not start within {START:.0f} s")
 
     def _obituary(self) -> str:
-        process = self._process
-        code: int | None = None
-        if process is not None:
-            process.join(timeout=10.0)
-            code = process.exitcode
+        assert self._process is not None
+        self._process.join(timeout=10.0)
+        code = self._process.exitcode
         self.end()
         how = f"exit code {code}"
         if code is not None and code < 0:

@@ -46,7 +46,7 @@ def verify(
     _ = evidence.device
     for name, check in CLAIMS.items():
         try:
-            outcome = check(evidence)
+            text, found = check(evidence)
         except (Unknown, InputError) as error:
             yield Finding(name, Result.UNCHECKED, str(error))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError, OSError) as error:
@@ -57,5 +57,4 @@ def verify(
             why = f"it could not be computed here: {' '.join(str(error).split())[:200]}"
             yield Finding(name, Result.UNCHECKED, why)
         else:
-            result = Result.DIFFERS if outcome.differences else Result.CONFIRMED
-            yield Finding(name, result, outcome.text, outcome.differences)
+            yield Finding(name, Result.DIFFERS if found else Result.CONFIRMED, text, tuple(found))

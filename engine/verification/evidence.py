@@ -1,6 +1,6 @@
 """Evidence for claims: the run's files and, built from them on first use, its data, model and device."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,6 @@ from engine.model.transformer import Network
 from engine.runs.lineage import INIT_FROM, at_hand
 from engine.runs.reader import RunReader
 from engine.runs.record_version import redefined
-from engine.runs.records import Attempt, Origin
 from engine.training import checkpoint
 from engine.training.assemble import EXACT_IF_SAME, built
 from engine.training.devices import environment, resolve_device
@@ -29,6 +28,7 @@ class Evidence:
     def __init__(self, reader: RunReader, data_dir: Path | None, device: str, steps: int) -> None:
         self.reader, self.data_dir, self.wished, self.steps = reader, data_dir, device, steps
         self.status, self.summary, self.state = reader.status, reader.raw("summary"), reader.state
+        self.origin, self.attempts = reader.run.origin, reader.environment.attempts
         self.scored: dict[Path, Record] = {}  # checkpoint → its scores, computed once
 
     @cached_property
@@ -67,10 +67,6 @@ class Evidence:
         if "step" not in self.status.model_fields_set:
             raise Unknown("status.json does not say at which step the run ended")
         return step
-
-    @cached_property
-    def attempts(self) -> Sequence[Attempt]:
-        return self.reader.environment.attempts
 
     @cached_property
     def device(self) -> torch.device:
@@ -114,10 +110,6 @@ class Evidence:
     @cached_property
     def task(self) -> Task:
         return task_of_run(self.reader, self.data_dir)
-
-    @cached_property
-    def origin(self) -> Origin | None:
-        return self.reader.run.origin
 
     @cached_property
     def parent(self) -> InitFrom:

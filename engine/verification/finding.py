@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -40,10 +40,7 @@ class Unknown(Exception):
     """A claim cannot be checked here; says why."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    text: str
-    differences: tuple[Difference, ...] = ()
+Outcome = tuple[str, Sequence[Difference]]  # what was compared and how closely it agrees, and what differs
 
 
 CLOCKS = frozenset(("seconds", "tokens_per_second", "device_load", "memory_bytes"))  # fields that cannot be repeated

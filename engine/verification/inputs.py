@@ -23,7 +23,7 @@ def config(evidence: Evidence) -> Outcome:
     try:
         asked = evidence.config
     except InputError as error:
-        return Outcome("", (Difference("config.toml", str(error), "a config of this version"),))
+        return "", (Difference("config.toml", str(error), "a config of this version"),)
     recorded = evidence.reader.raw("model")
     vocabulary = asked.model.vocab_size or 0
     built = {"architecture": NETWORKS[asked.model.architecture].__name__, "fp32_matmul": asked.train.fp32_matmul}
@@ -54,7 +54,7 @@ def config(evidence: Evidence) -> Outcome:
         if attempt.threads != (asked.train.threads or 1):
             wrong.append(Difference("threads in environment.json", attempt.threads, asked.train.threads))
     older = evidence.not_compared("flops_per_token", "memory_bytes")
-    return Outcome(f"{parameters:,} parameters, as built; checkpoints have these shapes{older}", tuple(wrong))
+    return f"{parameters:,} parameters, as built; checkpoints have these shapes{older}", wrong
 
 
 def tokenizer(evidence: Evidence) -> Outcome:
@@ -71,7 +71,7 @@ def tokenizer(evidence: Evidence) -> Outcome:
         if found != noted:
             where = path.relative_to(evidence.reader.path)
             wrong.append(Difference(f"SHA-256 of {where}", noted, found))
-    return Outcome(f"SHA-256 {str(noted)[:12]}…, in the run and in {len(paths) - 1} checkpoints", tuple(wrong))
+    return f"SHA-256 {str(noted)[:12]}…, in the run and in {len(paths) - 1} checkpoints", wrong
 
 
 def data(evidence: Evidence) -> Outcome:
@@ -87,7 +87,7 @@ def data(evidence: Evidence) -> Outcome:
         if said != now:
             wrong.append(Difference(f"SHA-256 of the {split} split", said, now))
     splits = ", ".join(f"{name} {found['sha256'][name][:12]}…" for name in found["sha256"])
-    return Outcome(f"{found['corpus']}: {splits}", tuple(wrong))
+    return f"{found['corpus']}: {splits}", wrong
 
 
 def checkpoints(evidence: Evidence) -> Outcome:
@@ -107,7 +107,7 @@ def checkpoints(evidence: Evidence) -> Outcome:
             found = str(error)
         if found is not None:
             wrong.append(Difference(folder.name, "as it was written", found))
-    return Outcome(f"{len(folders)} checkpoints, every file with the SHA-256 it was written with", tuple(wrong))
+    return f"{len(folders)} checkpoints, every file with the SHA-256 it was written with", wrong
 
 
 def states(evidence: Evidence) -> Outcome:
@@ -130,9 +130,7 @@ def states(evidence: Evidence) -> Outcome:
                 wrong += differences(
                     there or {"step": None}, said.dump(), f"of the {name} score in {folder.name}", exact=True
                 )
-    return Outcome(
-        f"steps, tokens and scores in {len(evidence.saved)} checkpoints are those of the metrics", tuple(wrong)
-    )
+    return f"steps, tokens and scores in {len(evidence.saved)} checkpoints are those of the metrics", wrong
 
 
 def lineage(evidence: Evidence) -> Outcome:
@@ -140,7 +138,7 @@ def lineage(evidence: Evidence) -> Outcome:
     asked, origin = evidence.config.train.init_from, evidence.origin
     if (asked is None) != (origin is None):
         found = Difference("`from` in run.json", None if origin is None else origin.shown, asked)
-        return Outcome("", (found,))
+        return "", (found,)
     said, wrong = "weights of its own seed", []
     if origin is not None:
         try:
@@ -172,4 +170,4 @@ def lineage(evidence: Evidence) -> Outcome:
         others = [name for name, value in made.items() if name not in saved or not value.equal(saved[name])]
         wrong += [Difference(f"'{name}' at step 0", "other values", "those it started from") for name in others]
         said += "; the checkpoint of step 0 has them"
-    return Outcome(said if origin is None else f"{said}: {drawn(origin, evidence.reader.name)}", tuple(wrong))
+    return said if origin is None else f"{said}: {drawn(origin, evidence.reader.name)}", wrong

@@ -43,7 +43,7 @@ def metrics(evidence: Evidence) -> Outcome:
     if evidence.finished and end != steps and not evidence.config.evaluation.patience:
         wrong.append(Difference("step at which it finished", end, steps))
     text = f"{len(trained):,} train and {len(scored):,} validation records, every one that was due up to step {end:,}"
-    return Outcome(text, tuple(wrong))
+    return text, wrong
 
 
 def values(evidence: Evidence) -> Outcome:
@@ -60,7 +60,7 @@ def values(evidence: Evidence) -> Outcome:
         expected = math.exp(loss) if loss < 700 else math.inf
         if not math.isclose(perplexity, expected, rel_tol=1e-12):
             wrong.append(Difference(f"perplexity at step {record['step']}", perplexity, expected))
-    return Outcome("learning rates follow the schedule, perplexities are e^loss", tuple(wrong[:LISTED]))
+    return "learning rates follow the schedule, perplexities are e^loss", wrong[:LISTED]
 
 
 def metrics_hash(evidence: Evidence) -> Outcome:
@@ -68,18 +68,18 @@ def metrics_hash(evidence: Evidence) -> Outcome:
     noted = evidence.summary.get("fingerprint")
     if noted is None:
         if evidence.finished:
-            return Outcome("", (Difference("SHA-256 of losses and gradient norms", None, "finished runs have one"),))
+            return "", (Difference("SHA-256 of losses and gradient norms", None, "finished runs have one"),)
         raise Unknown(f"only a finished run notes it; this one is {evidence.state}")
     found = fingerprint(evidence.reader.path)
     wrong = () if noted == found else (Difference("SHA-256 of losses and gradient norms", noted, found),)
-    return Outcome(f"SHA-256 {found[:12]}… of losses and gradient norms, as noted at the end", wrong)
+    return f"SHA-256 {found[:12]}… of losses and gradient norms, as noted at the end", wrong
 
 
 def summary(evidence: Evidence) -> Outcome:
     """summary.json says what metrics.jsonl says: the last score, the best one, their gap."""
     if not evidence.summary:
         if evidence.validation and evidence.finished:
-            return Outcome("", (Difference("summary.json", None, "scores in metrics.jsonl"),))
+            return "", (Difference("summary.json", None, "scores in metrics.jsonl"),)
         raise Unknown("nothing was scored yet, so there is no summary")
     until = evidence.summary.get("step")
     records = [r for r in evidence.validation if isinstance(until, int) and r["step"] <= until]
@@ -108,7 +108,7 @@ def summary(evidence: Evidence) -> Outcome:
     if best is not None and pointed != checkpoint.folder_name(best["step"]):
         wrong.append(Difference("checkpoint called best", pointed or None, checkpoint.folder_name(best["step"])))
     scores = "" if best is None else f": best loss {best['loss']:.4f} at step {best['step']:,}"
-    return Outcome(f"best and last are those of the metrics{scores}", tuple(wrong))
+    return f"best and last are those of the metrics{scores}", wrong
 
 
 def events(evidence: Evidence) -> Outcome:
@@ -137,7 +137,7 @@ def events(evidence: Evidence) -> Outcome:
         said = (told[-1].get("event"), told[-1].get("step")) if told else None
         if said != (evidence.state, evidence.end):
             wrong.append(Difference("last event", said, (evidence.state, evidence.end)))
-    return Outcome(f"{len(told):,} in order; attempts: {attempt}", tuple(wrong))
+    return f"{len(told):,} in order; attempts: {attempt}", wrong
 
 
 def samples_kept(evidence: Evidence) -> Outcome:
@@ -146,12 +146,12 @@ def samples_kept(evidence: Evidence) -> Outcome:
     steps = [record.get("step") for record in evidence.reader.raw_lines("samples")]
     whole = [step for step in steps if isinstance(step, int)]
     if config.sample_length == 0:
-        return Outcome("none were asked for", () if not steps else (Difference("samples", len(steps), 0),))
+        return "none were asked for", () if not steps else (Difference("samples", len(steps), 0),)
     end = evidence.end if evidence.state in AT_REST else max([*whole, *_steps(evidence.metrics), 0])
     done = [end] if evidence.finished else []
     optional = [] if evidence.finished else [end]
     wrong = _expected("samples", whole, config.sample_every, end, required=done, optional=optional)
-    return Outcome(f"{len(steps):,}, one of every step that was due", tuple(wrong))
+    return f"{len(steps):,}, one of every step that was due", wrong
 
 
 def _steps(records: Sequence[Record]) -> list[int]:

@@ -27,7 +27,6 @@ from engine.verification.finding import COARSE, Difference, Outcome, Record, Unk
 WRITTEN = "translation"  # a model's translations, among the redefined fields
 NEWEST_SAMPLES = 3  # that are written again, where their checkpoints are kept
 SAID_OF = frozenset(("kind", "step", "tokens", "seconds"))  # fields of a validation record that are no scores
-AVERAGED = frozenset(("steps",))  # the same of an averaged score
 
 
 def score(evidence: Evidence, which: str) -> Outcome:
@@ -41,9 +40,8 @@ def score(evidence: Evidence, which: str) -> Outcome:
         recorded = [record for record in evidence.validation if record["step"] == step]
         if not recorded:
             raise Unknown(f"nothing was recorded at step {step:,}, where this checkpoint is")
-        same = _same_scores(evidence, recorded[-1], found, f"at step {step:,}")
-        wrong = (*same.differences, *_translations(evidence, found))
-    return Outcome(f"step {step:,} scored again: {same.text}", wrong)
+        said, wrong = _same_scores(evidence, recorded[-1], found, f"at step {step:,}")
+    return f"step {step:,} scored again: {said}", [*wrong, *_translations(evidence, found)]
 
 
 def average(evidence: Evidence) -> Outcome:
@@ -51,10 +49,10 @@ def average(evidence: Evidence) -> Outcome:
     recorded = evidence.summary.get("average")
     asked = evidence.config.checkpoint.average_last >= 2 and evidence.finished
     if recorded is None:
-        return Outcome("none was asked for", (Difference("averaged score", None, "a score"),) if asked else ())
+        return "none was asked for", (Difference("averaged score", None, "a score"),) if asked else ()
     with evidence.process():
         found = _scored(evidence, checkpoint.find(evidence.reader, checkpoint.AVERAGE), checkpoint.AVERAGE)
-        return _same_scores(evidence, recorded, found, "of the average", AVERAGED)
+        return _same_scores(evidence, recorded, found, "of the average", frozenset(("steps",)))
 
 
 def samples(evidence: Evidence) -> Outcome:
@@ -84,7 +82,7 @@ def samples(evidence: Evidence) -> Outcome:
     kept = (
         "" if len(repeated) == len(records) else f"; of the other {len(records) - len(repeated)} no checkpoint is kept"
     )
-    return Outcome(f"written again from their seeds, at step {steps}{kept}", tuple(wrong))
+    return f"written again from their seeds, at step {steps}{kept}", wrong
 
 
 def _same_scores(
@@ -95,7 +93,7 @@ def _same_scores(
     # `null` in the file stands for NaN or infinity.
     losses = ["no number" if one["loss"] is None else f"{one['loss']:.6f}" for one in (found, recorded)]
     said = f"loss {losses[0]}, recorded {losses[1]}, {evidence.how_exact}"
-    return Outcome(said + evidence.not_compared(*recorded), tuple(wrong))
+    return said + evidence.not_compared(*recorded), wrong
 
 
 def _scored(evidence: Evidence, folder: Path, which: str) -> Record:
@@ -151,10 +149,7 @@ def steps(evidence: Evidence) -> Outcome:
     whence = "from the seed" if evidence.origin is None else f"from the weights of {evidence.origin.shown}"
     if folder is not None:
         whence = f"from the checkpoint of step {start:,}"
-    return Outcome(
-        f"steps {start + 1:,} to {until:,} taken again {whence}: {len(found):,} records, {evidence.how_exact}",
-        tuple(wrong),
-    )
+    return f"steps {start + 1:,} to {until:,} taken again {whence}: {len(found):,} records, {evidence.how_exact}", wrong
 
 
 def repeated(evidence: Evidence, folder: Path | None, count: int) -> dict[int, Record]:
@@ -197,7 +192,7 @@ def verdicts(evidence: Evidence) -> Outcome:
         if said != verdict.verdict:
             wrong.append(Difference(f"check '{verdict.check}', {verdict.when}", said, verdict.verdict))
     names = ", ".join(dict.fromkeys(f"{verdict.check} {verdict.verdict}" for verdict in asked))
-    return Outcome(f"asked again: {names}", tuple(wrong))
+    return f"asked again: {names}", wrong
 
 
 def _probes(evidence: Evidence) -> Iterator[Verdict]:

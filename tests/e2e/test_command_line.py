@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tui_transformer.__main__ import main
-from tui_transformer.cli import studio
+from tui_transformer.cli import app
 
 pytestmark = pytest.mark.one_in(2)  # each opens an app or a run of its own
 
@@ -250,7 +250,7 @@ def test_the_studio_wants_a_terminal_and_says_what_works_without_one(capsys) -> 
 
 
 def test_a_folder_that_cannot_hold_runs_is_said_before_the_screen_is_taken(capsys, monkeypatch, tmp_path) -> None:
-    monkeypatch.setattr(studio, "is_terminal", lambda stream: True)
+    monkeypatch.setattr(app, "is_terminal", lambda stream: True)
     (tmp_path / "file").write_text("")
     assert main(["--runs-dir", str(tmp_path / "file")]) == 2
     assert "file is no folder" in capsys.readouterr().err

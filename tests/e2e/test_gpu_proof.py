@@ -5,19 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from engine.proof.result import failed, passed, skipped
+from engine.proof.result import Proof, failed, passed, skipped
 from tests.engine.proof import planted
 from tui_transformer.__main__ import main
 from tui_transformer.cli import prove
-from tui_transformer.cli.proofs import every_proof
-from tui_transformer.cli.prove import machine_line, rows, run_proofs
+from tui_transformer.cli.prove import every_proof, machine_line, rows
 
 
 @pytest.fixture
 def no_facts(monkeypatch) -> None:
     """Skip the facts about the machine: loading torch to collect them takes two seconds."""
     facts = {"device": "cpu", "torch": "2.13", "python": "3.11", "os": "Linux"}
-    monkeypatch.setattr("engine.proof.prove._facts", lambda worker, device, threads: facts)
+    monkeypatch.setattr("engine.proof.prove._facts", lambda worker, device: facts)
+
+
+def run_proofs(monkeypatch, proofs: list[Proof], out: Path, *, as_json: bool) -> int:
+    monkeypatch.setattr(prove, "every_proof", lambda: proofs)
+    return prove.prove_all(device="cpu", out=out, as_json=as_json)
 
 
 HOLDING = [planted.proof(planted.holds), planted.proof(planted.cannot_tell)]
@@ -28,9 +32,11 @@ def test_every_proof_has_a_unique_name() -> None:
     assert len(set(names)) == len(names)
 
 
-def test_the_table_lists_every_result_and_the_exit_code_says_whether_one_failed(tmp_path, capsys, no_facts) -> None:
+def test_the_table_lists_every_result_and_the_exit_code_says_whether_one_failed(
+    tmp_path, capsys, monkeypatch, no_facts
+) -> None:
     out = tmp_path / "proof.json"
-    assert run_proofs(HOLDING, "cpu", out, as_json=False) == 0
+    assert run_proofs(monkeypatch, HOLDING, out, as_json=False) == 0
     said = capsys.readouterr()
     head, _, *table = said.out.splitlines()
     assert head.startswith("cpu, torch ")
@@ -41,11 +47,12 @@ def test_the_table_lists_every_result_and_the_exit_code_says_whether_one_failed(
     ]
     assert "doctor: 1 of 2, about 0:02 left: holds" in said.err
     assert "1 passed, 0 failed, 1 skipped in 0:" in said.err and str(out) in said.err
-    assert run_proofs([planted.proof(planted.breaks)], "cpu", out, as_json=False) == 1
+    assert run_proofs(monkeypatch, [planted.proof(planted.breaks)], out, as_json=False) == 1
 
 
-def test_json_is_one_object_per_line(tmp_path, capsys, no_facts) -> None:
-    assert run_proofs([*HOLDING, planted.proof(planted.raises)], "cpu", tmp_path / "proof.json", as_json=True) == 1
+def test_json_is_one_object_per_line(tmp_path, capsys, monkeypatch, no_facts) -> None:
+    proofs = [*HOLDING, planted.proof(planted.raises)]
+    assert run_proofs(monkeypatch, proofs, tmp_path / "proof.json", as_json=True) == 1
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["kind"] for line in lines] == ["machine", "proof", "proof", "proof", "summary"]
     assert lines[0]["torch"] and lines[0]["project"]["version"]
@@ -94,7 +101,7 @@ def test_mistakes_are_one_line(case: str, capsys, monkeypatch) -> None:
 
 
 def test_the_command_runs_every_proof_on_the_named_device(tmp_path, monkeypatch, capsys, no_facts) -> None:
-    monkeypatch.setattr("tui_transformer.cli.proofs.every_proof", lambda: HOLDING)
+    monkeypatch.setattr("tui_transformer.cli.prove.every_proof", lambda: HOLDING)
     monkeypatch.chdir(tmp_path)
     assert main(["doctor", "--gpu", "--device", "cpu"]) == 0
     assert json.loads((tmp_path / prove.FILE).read_text())["machine"]["device"] == "cpu"

@@ -63,7 +63,7 @@ def nothing_starts(monkeypatch) -> None:
 
     for name in (
         *("engine.training.assemble.assemble", "engine.training.task.make_task", "engine.data.download.fetch"),
-        *("subprocess.Popen.__init__", "tui_transformer.cli.studio.studio_command"),
+        *("subprocess.Popen.__init__", "tui_transformer.cli.app._open"),
         *("engine.benchmark.cases.BenchmarkSpec", "typer.completion.install"),  # which writes into the home folder
     ):
         monkeypatch.setattr(name, stop)

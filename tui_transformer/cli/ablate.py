@@ -5,34 +5,76 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from engine.clean import clean_line
 from engine.command_line import RUNS, as_typed, command_line
+from engine.config.keys import diff
 from engine.config.toml import parse
 from engine.errors import InputError, no_process
+from engine.lints import lint
+from engine.runs.lineage import ARROW, INIT_FROM
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Corpus, DataDir, Json, PresetName, RunsDir, Set, preset_names, study_names
-from tui_transformer.cli.output import ExitCode, answer, complain, emit, is_terminal, loading, print_columns, say
+from tui_transformer.cli.output import (
+    ExitCode,
+    answer,
+    complain,
+    emit,
+    is_terminal,
+    loading,
+    print_columns,
+    say,
+    tell,
+    warn,
+)
 from tui_transformer.cli.run import listening
-from tui_transformer.cli.study_plan import ReadyStudy, RunOptions, make_ready, show_plan
-from tui_transformer.cli.study_progress import Board, audience, how_it_stands
+from tui_transformer.cli.study_progress import Board, audience, cell_record, how_it_stands
 from tui_transformer.lab.analysis.detail import study_text
 from tui_transformer.lab.analysis.entry import read_entry
 from tui_transformer.lab.analysis.folder import read_study_file
+from tui_transformer.lab.formatting import about, memory, short
 from tui_transformer.lab.launch.launch import detached
 from tui_transformer.lab.launch.logs import last_words_in
 from tui_transformer.lab.studies.arguments import StudyArgs
-from tui_transformer.lab.studies.record import ABSENT, SKIPPED, is_run, only_runner, study_file, write
+from tui_transformer.lab.studies.plan import Plan, measured, plan_of
+from tui_transformer.lab.studies.record import (
+    ABSENT,
+    SKIPPED,
+    THREADS,
+    CellStatus,
+    directories,
+    gone_on_with,
+    is_run,
+    look_at_all,
+    only_runner,
+    recorded,
+    study_file,
+    trained_seconds,
+    write,
+)
 from tui_transformer.lab.studies.runner import Runner
-from tui_transformer.lab.studies.study import read_study, shipped_studies, study_of
+from tui_transformer.lab.studies.study import Cell, Change, Study, read_study, shipped_studies, study_of
 
 MEASURED = {"study", "device", "jobs", "cells", "took"}  # input of `measure-study`
+MOST_SHOWN = 10  # seeds
 STARTS = 60.0  # seconds for a detached runner to lock its study
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    device: str  # `auto`, or comma-separated devices
+    jobs: int | None  # cells at a time; None for what the machine can bear
+    failed: str  # what to do with failed cells: "retry", "skip", or "" to skip them and exit nonzero
+    as_json: bool  # one JSON object per line
+    runs_dir: Path
+    data_dir: Path | None  # searched first for named corpora
 
 
 @command(20)
@@ -66,7 +108,8 @@ def ablate(
 ) -> int:
     """Train variants of one base with several seeds. Stopped or killed, the same command goes on with it."""
     if list_:
-        return _list(as_json=json)
+        _list(as_json=json)
+        return ExitCode.DONE
     if retry_failed and skip_failed:
         raise InputError("--retry-failed and --skip-failed exclude each other")
     failed = "retry" if retry_failed else "skip" if skip_failed else ""
@@ -74,17 +117,17 @@ def ablate(
     asked = StudyArgs(study, preset, tuple(vary or ()), on, seeds, tuple(set_ or ()), corpus, name).resolve(runs_dir)
     with nullcontext() if dry_run else only_runner(runs_dir, asked.name):
         with loading("measuring what a step of each variant takes"):
-            ready = make_ready(asked, options)
-        show_plan(ready, options)
+            ready, plan, standings = make_ready(asked, options)
+        show_plan(ready, plan, standings, options)
         if dry_run:
             return ExitCode.DONE
-        write(ready.study, runs_dir)
+        write(ready, runs_dir)
         if not detach:
-            return _run(ready, options)
-    return _detach(ready, options)
+            return _run(ready, plan, standings, options)
+    return _detach(ready.name, plan.jobs, options)
 
 
-def _list(*, as_json: bool) -> int:
+def _list(*, as_json: bool) -> None:
     rows = [("STUDY", "BASE", "VARIANTS", "WHAT IT ASKS")]
     for name, path in shipped_studies().items():
         study = read_study(path)
@@ -94,14 +137,116 @@ def _list(*, as_json: bool) -> int:
             emit({"name": study.name, "base": study.base, "variants": variants, "description": study.description})
     if not as_json:
         print_columns(rows)
-    return ExitCode.DONE
 
 
-def _detach(ready: ReadyStudy, options: RunOptions) -> int:
-    name, runs_dir = ready.study.name, options.runs_dir
+def make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[CellStatus]]:
+    """Return the study to run, its plan and its cells' states; every error is raised before a run directory exists."""
+    before = recorded(options.runs_dir, asked.name)
+    study = asked if before is None else gone_on_with(asked, before)
+    if before is not None and len(study.seeds) > len(before.seeds):
+        added = len(study.seeds) - len(before.seeds)
+        warn(f"{added} more seeds than it was started with: added until something differs, they will make it differ")
+    cells = study.cells()
+    paths = directories(study.name, cells, options.runs_dir)
+    took, todo = dict[str, float](), 0
+    for standing in look_at_all(cells, paths):
+        if standing.state != "finished":
+            todo += 1
+        elif seconds := trained_seconds(standing.path):
+            took[standing.cell.kind] = seconds
+    plan = measured(
+        study, device=options.device, jobs=options.jobs, cells=max(1, todo), took=took, data_dir=options.data_dir
+    )
+    if THREADS not in study.changes and not any(THREADS in variant.changes for variant in study.variants):
+        study = replace(study, changes={**study.changes, THREADS: plan.threads})
+        cells = study.cells()
+    return study, plan, look_at_all(cells, paths)
+
+
+def show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], options: RunOptions) -> None:
+    todo = [standing for standing in standings if standing.state != "finished"]
+    cells = (standing.cell for standing in standings)
+    first = {(cell.variant, cell.stage): cell for cell in cells if cell.seed == study.seeds[0]}
+    baseline = first[study.baseline, ""]
+    primary = study.primary or baseline.config.evaluation.select
+    seconds, disk = plan.seconds(todo), plan.disk(todo)
+    if options.as_json:
+        record = {
+            "kind": "plan",
+            "study": study.name,
+            "base": study.base,
+            "baseline": study.baseline,
+            "primary": primary,
+            "seeds": list(study.seeds),
+            "runs": len(standings),
+            "to_run": len(todo),
+            "seconds": seconds,
+            "disk_bytes": disk,
+            "changes": {name: _changed(baseline, cell) for (name, stage), cell in first.items() if not stage},
+            "stages": [stage.name for stage in study.stages],
+            "expect": {variant.name: dict(variant.expect) for variant in study.variants},
+            "cells": [cell_record(standing) for standing in standings],
+            **asdict(plan),
+        }
+        emit(record)
+        return
+    for text in dict.fromkeys(f"{found.key}: {found.text}" for c in first.values() for found in lint(c.config)):
+        warn(text)
+    done = f", {len(standings) - len(todo)} of them finished" if len(todo) < len(standings) else ""
+    seeds = ", ".join(map(str, study.seeds)) if len(study.seeds) <= MOST_SHOWN else f"{len(study.seeds)} of them"
+    stages = f", in stages {ARROW.join(stage.name for stage in study.stages)}" if study.stages else ""
+    variants = f"{len(study.variants)} variants × {len(study.seeds)} seeds ({seeds}){stages}"
+    answer(f"study {study.name} on {study.base}: {variants} = {len(standings)} runs{done}", flush=True)
+    answer(f"primary measure: {primary}; all measures share one error rate of 5 %", flush=True)
+    rows = [("VARIANT", "PARAMETERS", "A RUN", "EXPECTED", "DIFFERS FROM THE BASELINE BY")]
+    for cell in first.values():
+        price, expect = plan.prices[cell.kind], {} if cell.stage else study.variant(cell.variant).expect
+        known = [f"{measure} {outcome}" for measure, outcome in expect.items() if outcome != "unknown"]
+        expected = ", ".join(known) or ("unknown" if expect else "")  # leaves out unknowns, unless all are unknown
+        name = clean_line(f"{cell.variant}, {cell.stage}" if cell.stage else cell.variant)
+        rows.append(
+            (name, short(price.parameters), f"≈ {about(price.seconds)}", expected, _differs(cell, baseline, first))
+        )
+    print_columns(rows)
+    if not todo:
+        return
+    at_once = f"{plan.jobs} at a time, {plan.threads} thread{'s' * (plan.threads > 1)} each"
+    cost = f"≈ {about(seconds)} and {memory(disk)} of disk"
+    answer(f"{len(todo)} to run on {', '.join(plan.devices)}, {at_once}: {cost}", flush=True)
+    runs_dir = options.runs_dir.resolve()
+    place = next(path for path in (runs_dir, *runs_dir.parents) if path.exists())
+    free = shutil.disk_usage(place).free
+    if disk > free:
+        warn(f"the disk of {place} has {memory(free)} free; runs wait when it is full")
+
+
+def _differs(cell: Cell, baseline: Cell, first: Mapping[tuple[str, str], Cell]) -> str:
+    if cell.variant == baseline.variant:
+        return "of the baseline" if cell.stage else "the baseline"
+    other = first.get((baseline.variant, cell.stage))
+    if other is None:
+        return f"a stage that {baseline.variant} has not"
+    found = []
+    if cell.begins_with != other.begins_with:
+        found.append(f"starts from {cell.begins_with}" if cell.after else "starts from weights of its own")
+    for key, (_, value) in _changed(other, cell).items():
+        words = "unset" if value is None else clean_line(json_text.dumps(value, ensure_ascii=False))
+        found.append(f"{key} = {words}")
+    return ", ".join(found)
+
+
+def _changed(baseline: Cell, cell: Cell) -> dict[str, Change]:
+    """The settings that differ; a run's name does not show which stage it starts from."""
+    staged = baseline.after or cell.after
+    found = diff(baseline.config, cell.config)
+    return {key: change for key, change in found.items() if not (staged and key == INIT_FROM)}
+
+
+def _detach(name: str, jobs: int, options: RunOptions) -> int:
+    runs_dir = options.runs_dir
     file, log = study_file(runs_dir, name).resolve(), runs_dir / f".{name}.study.log"
     words = ["ablate", "--study", str(file), "--device", options.device]
-    words += ["--jobs", str(ready.plan.jobs), "--runs-dir", str(runs_dir.resolve())]
+    words += ["--jobs", str(jobs), "--runs-dir", str(runs_dir.resolve())]
     words += [f"--{options.failed}-failed"] if options.failed else []
     words += ["--data-dir", str(options.data_dir.resolve())] if options.data_dir is not None else []
     try:
@@ -115,20 +260,17 @@ def _detach(ready: ReadyStudy, options: RunOptions) -> int:
         if process.poll() is not None or time.monotonic() > deadline:
             raise InputError(f"study '{name}' did not start: {last_words_in(log)}")
         time.sleep(0.05)
-    if options.as_json:
-        emit({"kind": "study", "name": name, "pid": process.pid, "state": "running"})
-    else:
-        shown = command_line("runs", runs_dir=runs_dir)
-        answer(f"{name} runs in the background (process {process.pid}); {shown} shows its progress")
+    record = {"kind": "study", "name": name, "pid": process.pid, "state": "running"}
+    shown = command_line("runs", runs_dir=runs_dir)
+    text = f"{name} runs in the background (process {process.pid}); {shown} shows its progress"
+    tell(record, text, as_json=options.as_json)
     return ExitCode.DONE
 
 
 @command(30, hidden=True)
-def measure_study(data_dir: DataDir = None) -> int:
+def measure_study(data_dir: DataDir = None) -> None:
     """Plan the study on stdin; what `ablate` starts."""
     # Started by `tui_transformer.lab.studies.plan`: reads a study on stdin, writes its plan to stdout, as JSON lines.
-    from tui_transformer.lab.studies.plan import plan_of
-
     try:
         asked = json_text.loads(sys.stdin.read())
     except (ValueError, RecursionError):
@@ -137,16 +279,20 @@ def measure_study(data_dir: DataDir = None) -> int:
         raise InputError("measure-study: is for the studio alone, which writes a study on its standard input")
     study = study_of(parse(asked.pop("study").encode(), "study"), Path("study"))
     emit(asdict(plan_of(study, **asked, data_dir=data_dir)))
-    return ExitCode.DONE
 
 
-def _run(ready: ReadyStudy, options: RunOptions) -> int:
+def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOptions) -> int:
     """Run a study; the first signal asks the cells to save a checkpoint and stop."""
-    study, plan = ready.study, ready.plan
-    with audience(Board(plan, ready.standings), as_json=options.as_json) as shown:
+    with audience(Board(plan, before), as_json=options.as_json) as shown:
         runner = Runner(
-            *(study.name, ready.cells, ready.paths, shown),
-            *(options.runs_dir, options.data_dir, plan.devices, plan.jobs),
+            study.name,
+            [standing.cell for standing in before],
+            {standing.cell.name: standing.path for standing in before},
+            shown,
+            options.runs_dir,
+            options.data_dir,
+            plan.devices,
+            plan.jobs,
             retry_failed=options.failed == "retry",
             command=as_typed(),
         )

@@ -1,14 +1,17 @@
 """The command line: its options, the studio without a command, and the commands of `commands.listed`."""
 
+import sys
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.command_line import RUNS
-from engine.errors import InputError
+from engine.command_line import RUNS, command_line
+from engine.errors import InputError, refused
 from tui_transformer.cli.commands import Group, listed
 from tui_transformer.cli.options import DataDir, Device, Json, RunsDir
+from tui_transformer.cli.output import is_terminal, say
 
 if TYPE_CHECKING:
     from typer.core import TyperGroup
@@ -42,10 +45,32 @@ def studio(
     if context.invoked_subcommand is None:
         if json:
             raise InputError("--json is for a command, such as `runs`; the studio prints nothing")
-        from tui_transformer.cli.studio import studio_command
-
-        return studio_command(device=device, runs_dir=runs_dir, data_dir=data_dir)
+        return _open(device=device, runs_dir=runs_dir, data_dir=data_dir)
     return 0
+
+
+def _open(*, device: str, runs_dir: Path, data_dir: Path | None) -> int:
+    """Open the studio; on exit report the outcome of a run trained in it."""
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+        demo = command_line("run", "--preset", "demo", runs_dir=runs_dir, data_dir=data_dir, device=device)
+        raise InputError(f"the studio needs a terminal; `{demo}` trains without it")
+    try:
+        runs_dir.mkdir(parents=True, exist_ok=True)
+        log = runs_dir / ".studio.log"
+        log.open("ab").close()
+    except OSError as error:
+        raise refused(f"--runs-dir {str(runs_dir)[:200]}: cannot be written", error) from None
+    from tui_transformer.lab.launch.logs import stderr_into
+    from tui_transformer.studio.app import Studio
+
+    studio = Studio(runs_dir=runs_dir, data_dir=data_dir, device=device)
+    with stderr_into(log):
+        studio.run()
+        if studio.launches.here is not None:  # the studio broke: its run goes on
+            studio.last_words.append(studio.launches.hand_over())
+    for line in studio.last_words:
+        say(line)
+    return studio.return_code or 0
 
 
 @cache

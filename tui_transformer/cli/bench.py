@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +15,7 @@ from engine.config import presets
 from engine.errors import InputError, one_of
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Device, Json
-from tui_transformer.cli.output import answer, emit, print_columns, say
+from tui_transformer.cli.output import answer, emit, print_columns, say, tell
 
 if TYPE_CHECKING:
     from engine.benchmark.cases import Measured
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 MARK = "<!-- the tables are written by `tui-transformer bench --write`: edit only what is before and after them -->"
 NOTES = "## Notes"
-MEMORY = "memory"
-ALL = "all"  # all presets, and overlays on demo as well
 USUAL, SMALL = "baseline", "demo"  # overlays on the first also run on the second
 MEMORY_TITLE = "## memory of training, estimate and measured peak"
 MEMORY_NOTE = """Measured is the largest growth of a process's resident memory from just before the model is
@@ -32,31 +30,20 @@ built, over three steps: the first two, and the one with the largest batch of th
 own libraries are not counted. A batch is rows × tokens; for translations, `from` gives the source tokens. If a preset's
 rows would take more than 8 GiB, fewer were measured and estimated; if its data was not available, the rows are random
 tokens as long as the context. On a CPU, in fp32; nothing here was measured on a GPU."""
-
-
-@dataclass(frozen=True)
-class Defaults:
-    """Default measurements; `against` None means every installed peer."""
-
-    sizes: tuple[str, ...]
-    cases: tuple[str, ...]
-    precisions: tuple[str, ...]
-    against: tuple[str, ...] | None
-
-
-USUALLY = Defaults((USUAL,), ("training", "trainer", "evaluation", "sampling", "attention"), ("fp32", "bf16"), ())
-ON_GPU = Defaults(
-    (USUAL, "nanogpt", "gpt2-small", "win16", "linear"),
-    ("training", "sampling", "attention"),
-    ("bf16", "fp32-fast", "fp32"),
-    None,
-)
-INSTALLED = "installed"  # means every installed peer
+# The options' values where they are left out.
+ON_CPU: dict[str, tuple[str, ...]] = {
+    "size": (USUAL,),
+    "case": ("training", "trainer", "evaluation", "sampling", "attention"),
+    "precision": ("fp32", "bf16"),
+    "against": (),
+}
+ON_GPU: dict[str, tuple[str, ...]] = {
+    "size": (USUAL, "nanogpt", "gpt2-small", "win16", "linear"),
+    "case": ("training", "sampling", "attention"),
+    "precision": ("bf16", "fp32-fast", "fp32"),
+    "against": ("installed",),
+}
 OF_NO_SIZE = ("attention", "studio")  # the same for every size, so measured once
-
-
-def _several(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 @command(150)
@@ -81,16 +68,18 @@ def bench(
     device: Device = "auto",
     json: Json = False,
     write: Annotated[Path | None, typer.Option("--write", help="A Markdown file to put the tables into.")] = None,
-) -> int:
+) -> None:
     """Time training, evaluation, sampling and attention beside other libraries, in turns.
 
     Defaults depend on the device. On a CPU: the baseline in fp32 and bf16, without other libraries. On a GPU:
     baseline, nanogpt, gpt2-small, win16 and linear, in every precision, beside all libraries that are installed.
     """
-    cases, sizes, precisions = _several(case), _several(size), _several(precision)
-    if cases == (MEMORY,):
-        return _memory(sizes or USUALLY.sizes, as_json=json, write=write)
-    configs = {name: presets.resolve(presets.find(name)) for name in sizes}
+    options = {"size": size, "case": case, "precision": precision, "against": against}
+    given = {name: tuple(filter(None, map(str.strip, text.split(",")))) for name, text in options.items()}
+    if given["case"] == ("memory",):
+        _memory(given["size"] or (USUAL,), as_json=json, write=write)
+        return
+    configs = {name: presets.resolve(presets.find(name)) for name in given["size"]}
     import torch
 
     from engine.benchmark.cases import CASES, PRECISIONS, BenchmarkSpec
@@ -99,36 +88,27 @@ def bench(
     from tui_transformer.cli.responsiveness import studio_cases
 
     every = CASES | {"studio": studio_cases}
-    for option, given, known in (("case", cases, every), ("precision", precisions, PRECISIONS)):
-        for name in given:
+    for option, known in (("case", every), ("precision", PRECISIONS)):
+        for name in given[option]:
             if name not in known:
                 raise InputError(f"--{option} '{name[:40]}': must be {one_of(known)}")
     where, threads = resolve_device(device), default_threads()
-    usual = USUALLY if where.type == "cpu" else ON_GPU
-    peers = _several(against) or usual.against
-    peers = installed_peers() if peers is None or peers == (INSTALLED,) else peers
+    usual = ON_CPU if where.type == "cpu" else ON_GPU
+    chosen = {option: given[option] or usual[option] for option in usual}
+    peers = installed_peers() if chosen["against"] == ("installed",) else chosen["against"]
     for name in peers:
         require_peer(name)
-    configs = configs or {name: presets.resolve(presets.find(name)) for name in usual.sizes}
+    configs = configs or {name: presets.resolve(presets.find(name)) for name in chosen["size"]}
     if where.type == "cpu":
-        say("bench: on the CPU; --device cuda measures more sizes, on a GPU")
+        _said("on the CPU; --device cuda measures more sizes, on a GPU")
 
     for i, (name, config) in enumerate(configs.items()):
-        wanted = BenchmarkSpec(
-            config,
-            precisions or usual.precisions,
-            peers,
-            where,
-            threads,
-            rounds,
-            seconds,
-            lambda text: say(f"bench: {text}"),
-        )
+        wanted = BenchmarkSpec(config, chosen["precision"], peers, where, threads, rounds, seconds, _said)
         machine = f"size {name}, {device_name(where)}, {threads} threads"
-        for one in cases or usual.cases:
+        for one in chosen["case"]:
             if i and one in OF_NO_SIZE:
                 continue
-            say(f"bench: {one}, {name}")
+            _said(f"{one}, {name}")
             try:
                 for result in every[one](wanted):
                     if json:
@@ -143,10 +123,13 @@ def bench(
                         title = _title(result, name, device_name(where))
                         _put(write, title, [f"{when}: `{as_typed()}`", "", *_table(_rows(result))])
             except torch.OutOfMemoryError:
-                say(f"bench: {one}, {name}: does not fit into the memory of {where}")
+                _said(f"{one}, {name}: does not fit into the memory of {where}")
     if write is not None:
-        say(f"bench: wrote {write}")
-    return 0
+        _said(f"wrote {write}")
+
+
+def _said(text: str) -> None:
+    say(f"bench: {text}")
 
 
 def _title(result: "Measured", size: str, device: str) -> str:
@@ -157,12 +140,12 @@ def _title(result: "Measured", size: str, device: str) -> str:
     return f"## {', '.join(parts)} ({result.unit})"
 
 
-def _memory(names: tuple[str, ...], *, as_json: bool, write: Path | None) -> int:
+def _memory(names: tuple[str, ...], *, as_json: bool, write: Path | None) -> None:
     """Each preset's memory estimate and measured training peak; earlier measurements are kept."""
     from engine.benchmark.memory import training_peak
 
-    if names == (ALL,):
-        every = presets.list_presets()
+    if names == ("all",):
+        every = presets.list_presets()  # and overlays on `SMALL` as well
         names = tuple(preset.name for preset in every)
         on_baseline = (preset for preset in every if preset.extends and presets.chain(preset)[0].name == USUAL)
         names += tuple(f"{preset.name}@{SMALL}" for preset in on_baseline)
@@ -172,16 +155,12 @@ def _memory(names: tuple[str, ...], *, as_json: bool, write: Path | None) -> int
         configs.append(presets.resolve(presets.find(preset), on=base or None))
     found: dict[str, tuple[str, ...]] = {}
     for config in configs:
-        say(f"bench: {config.preset}")
+        _said(config.preset)
         peak = training_peak(config)
-        if as_json:
-            emit({"kind": "memory", "ratio": peak.ratio, **asdict(peak)})
-        else:
-            answer("  ".join(_cells(peak)))
-        found[config.preset] = _cells(peak)
+        found[config.preset] = cells = _cells(peak)
+        tell({"kind": "memory", "ratio": peak.ratio, **asdict(peak)}, "  ".join(cells), as_json=as_json)
         if write is not None:
             _write_memory(write, found)
-    return 0
 
 
 def _cells(peak: "Peak") -> tuple[str, ...]:

@@ -32,8 +32,7 @@ def check(
 ) -> int:
     """Try a model without training it: leaks, cache parity, whether its switches do something, time and memory."""
     request = Request(preset, config, on, tuple(set_ or ()), corpus, None)
-    asked = request.resolve()
-    source = request.source()
+    asked, source = request.resolve(), request.source()
     capabilities.require(asked, f"preset '{source.name}'")
     with loading("loading the engine, the corpus and the model"):
         from engine.evaluation.alarms import overlapping
@@ -59,7 +58,8 @@ def check(
         leak = probed(runnable, model, batches, when="before", step=0)
         verdicts = [leak, *self_check(runnable, model, task)]
         verdicts += [overlapping(task.overlap)] if task.overlap is not None else []
-        for parent in (presets.parent_config(source, request.on), request.without_changes()):
+        unset = presets.resolve(source, on=on) if set_ else None
+        for parent in (presets.parent_config(source, on), unset):
             if parent is not None:
                 verdicts += switch_effect(asked, parent, vocabulary)
         verdicts = list(dict.fromkeys(verdicts))
@@ -105,7 +105,7 @@ def check(
         least, kind = saves_from(crossed), asked.model.attention
         saves = "saves no time at any length tried" if least is None else f"saves time from about {least:,} tokens on"
         text.append(f"\n  here, '{kind}' attention {saves} (forward and backward of one layer, measured)")
-    if total > LONG_RUN and request.on is None and source.extends is not None:
+    if total > LONG_RUN and on is None and source.extends is not None:
         text.append(f"\n  shorter: the same change on the small base, --preset {source.name} --on demo")
     stdout().print(text)
     return ExitCode.DONE if ok else ExitCode.FAILED

@@ -6,7 +6,7 @@ so `--help` is fast.
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import import_module
 from inspect import cleandoc
 from typing import TYPE_CHECKING, TypeVar
@@ -17,11 +17,12 @@ from typer.core import TyperCommand, TyperGroup
 if TYPE_CHECKING:
     from typer._click import Command, Context
 
-F = TypeVar("F", bound=Callable[..., int])
+F = TypeVar("F", bound=Callable[..., int | None])
 SHARED = ("runs_dir", "data_dir", "device", "json")  # options that may also come before a command's name
 FOLDERS = SHARED[:2]  # those that every command accepts there: an unused folder does no harm
 MARKED = re.compile(
-    r'(?P<place>\d+)(?P<hidden>, hidden=True)?\)\ndef (?P<name>\w+)\(.*?\) -> int:\n    """(?P<help>.*?)"""', re.DOTALL
+    r'(?P<place>\d+)(?P<hidden>, hidden=True)?\)\ndef (?P<name>\w+)\(.*?\) -> (?:int|None):\n    """(?P<help>.*?)"""',
+    re.DOTALL,
 )
 
 
@@ -35,11 +36,7 @@ def command(place: int, *, hidden: bool = False) -> Callable[[F], F]:
 
 def listed() -> "dict[str, Listed]":
     """Return the commands by name, in the order of `--help`."""
-    found = sorted(_found(), key=lambda pair: pair[0])
-    return {one.name or "": one for _, one in found}
-
-
-def _found() -> "Iterator[tuple[int, Listed]]":
+    found: dict[int, Listed] = {}
     for file in os.scandir(os.path.dirname(__file__)):  # noqa: PTH120 - a quarter of pathlib's time
         if not file.name.endswith(".py"):
             continue
@@ -50,7 +47,8 @@ def _found() -> "Iterator[tuple[int, Listed]]":
             if marked is not None:
                 name = marked["name"].rstrip("_").replace("_", "-")
                 place = f"tui_transformer.cli.{file.name[:-3]}", marked["name"]
-                yield int(marked["place"]), Listed(name, cleandoc(marked["help"]), bool(marked["hidden"]), place)
+                found[int(marked["place"])] = Listed(name, cleandoc(marked["help"]), bool(marked["hidden"]), place)
+    return {one.name or "": one for _, one in sorted(found.items())}
 
 
 class Listed(TyperCommand):

@@ -2,8 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Annotated
@@ -17,15 +16,15 @@ from engine.runs.reader import RunReader, no_runs
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.names import resolve_names
 from tui_transformer.cli.options import Json, RunsDir, run_and_study_names, run_names
-from tui_transformer.cli.output import ExitCode, emit, is_terminal, print_columns, say, stdout
+from tui_transformer.cli.output import emit, is_terminal, print_columns, say, stdout
 from tui_transformer.lab.analysis import group_columns
 from tui_transformer.lab.analysis.columns import ALIASES, Column, columns
 from tui_transformer.lab.analysis.detail import text_of
 from tui_transformer.lab.analysis.entry import Entry, majority_rows, read_entry
 from tui_transformer.lab.analysis.export import DATA, FORMATS, group_table, save, table
-from tui_transformer.lab.analysis.folder import Folder, StudyFile, study_files
+from tui_transformer.lab.analysis.folder import Folder, study_files
 from tui_transformer.lab.analysis.groups import Grouping, unit_of
-from tui_transformer.lab.analysis.query import Known, Query, parse, sort
+from tui_transformer.lab.analysis.query import Known, parse, sort
 from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults
 
 RUN, VARIANT = BY = ("run", "variant")
@@ -59,12 +58,13 @@ def compare(
     ] = "",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="A file; its ending says the format.")] = None,
     runs_dir: RunsDir = RUNS,
-) -> int:
+) -> None:
     """Runs side by side: what differs, what they score, and whether anything can be concluded."""
     if by_distance:
         from tui_transformer.cli.distance import draw_by_distance
 
-        return draw_by_distance(runs or [], probe=by_distance, out=out, runs_dir=runs_dir)
+        draw_by_distance(runs or [], probe=by_distance, out=out, runs_dir=runs_dir)
+        return
     wanted = {"json": json, "csv": csv, "markdown": markdown, "latex": latex, "latex-document": latex_document}
     formats = [name for name, is_wanted in wanted.items() if is_wanted]
     if len(formats) > 1:
@@ -92,24 +92,25 @@ def compare(
         pinned = entries[0]
     if not entries:
         say(no_runs(runs_dir))
-        return ExitCode.DONE
+        return
 
-    show: Callable[[], object]
     query, key, reverse = parse(filter_, entries), sort_by.removeprefix("-"), sort_by.startswith("-")
     by_variant = by == VARIANT or (not by and bool(named.studies))
     if by_variant:
+        # Verdicts cover the whole study, even if a filter shows part of it: a variant with all its seeds or none.
         files = named.studies or study_files(runs_dir)
-        variants = _variants(entries, files, query, key, pinned, reverse=reverse)
+        found = VariantResults().of(Grouping().of(entries), files, pinned.path if pinned is not None else None)
+        paths = {entry.path for entry in query(entries, pinned)}
+        some = [result for result in found if any(run.path in paths for run in result.runs)]
+        variants = sort(some, _column(some, key) if key else None, None, reverse=reverse)
         made = group_table(variants, data=kind in DATA, all_settings=all_settings) if kind else None
-        width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
-        text = partial(text_of, variants, all_settings=all_settings, width=width)
-        count, show = len(variants), lambda: sys.stdout.write(text())
+        count = len(variants)
     else:
         order = Known(entries).column(key) if key else None
         matching = query(entries, pinned)
         shown = [*sort(matching, order, pinned, reverse=reverse), *majority_rows(matching)]
         made = table(shown, pinned, all_settings=all_settings) if kind else None
-        count, show = len(matching), partial(_print, columns(shown, pinned, all_settings=all_settings), shown, pinned)
+        count = len(matching)
     if not count:
         say(query.why_none(entries, pinned))
     if made is not None and kind == "json" and out is None:
@@ -120,29 +121,15 @@ def compare(
     elif made is not None and out is not None:
         save(FORMATS[kind].write(made), out)
         say(f"{count:,} {VARIANT if by_variant else RUN}s written to {out}")
+    elif count and by_variant:
+        width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
+        sys.stdout.write(text_of(variants, all_settings=all_settings, width=width))
     elif count:
-        show()
-    return ExitCode.DONE
+        _print(columns(shown, pinned, all_settings=all_settings), shown, pinned)
 
 
-def _variants(
-    entries: Sequence[Entry],
-    files: Mapping[str, StudyFile],
-    query: Query,
-    key: str,
-    pinned: Entry | None,
-    *,
-    reverse: bool,
-) -> tuple[VariantResult, ...]:
-    """Return the variants to show, in order; verdicts cover the whole study, even if a filter shows part of it.
-
-    A variant with any matching run is shown with all its seeds. Raises InputError if there is no column `key`.
-    """
-    found = VariantResults().of(Grouping().of(entries), files, pinned.path if pinned is not None else None)
-    matching = {entry.path for entry in query(entries, pinned)}
-    shown = [result for result in found if any(run.path in matching for run in result.runs)]
-    if not key:
-        return sort(shown, None, None, reverse=reverse)
+def _column(shown: Sequence[VariantResult], key: str) -> Column:
+    """Return the column of a table of variants that `--sort` names; raises InputError if there is none."""
     known = {column.key: column for column in group_columns.columns(shown, all_settings=True)}
     meant = ALIASES.get(key, key)
     full = [name for name in known if name.rpartition(".")[2] == meant]
@@ -150,7 +137,7 @@ def _variants(
     if name not in known:
         hint = nearest(key, known) or f"; try {one_of(list(known)[:5])}"
         raise InputError(f"--sort: variants have no column '{key[:80]}'{hint}")
-    return sort(shown, known[name], None, reverse=reverse)
+    return known[name]
 
 
 def _print(shown: Sequence[Column], entries: Sequence[Entry], baseline: Entry | None) -> None:

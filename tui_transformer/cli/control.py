@@ -9,7 +9,7 @@ from engine.runs.commands import Command, send
 from engine.runs.reader import LIVE_STATES, STILL, RunReader
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Json, RunArgument, RunsDir
-from tui_transformer.cli.output import ExitCode, answer, complain, emit, say
+from tui_transformer.cli.output import ExitCode, complain, say, tell
 
 PATIENCE = 120.0  # seconds; a step or an evaluation batch of a large model may take long
 LOOK = 0.1  # seconds between polls
@@ -56,9 +56,7 @@ def _sent(command: Command, run: str, json: bool, runs_dir: Path) -> int:
         time.sleep(LOOK)
     while command is Command.STOP and reader.state in LIVE_STATES and time.monotonic() < deadline:
         time.sleep(LOOK)
-    step = reader.status.step
-    if json:
-        emit({"run": reader.name, "command": command.value, "id": number, "state": reader.state, "step": step})
-    else:
-        answer(f"{reader.name}: {reader.state} at step {step:,}")
+    state, step = reader.state, reader.status.step
+    record = {"run": reader.name, "command": command.value, "id": number, "state": state, "step": step}
+    tell(record, f"{reader.name}: {state} at step {step:,}", as_json=json)
     return ExitCode.DONE

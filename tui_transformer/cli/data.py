@@ -1,24 +1,19 @@
 """`data list`, `show`, `fetch`: list the corpora, look inside one, and download it into the data folder."""
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from engine.clean import clean_line
 from engine.command_line import command_line
 from engine.data.catalogue import CORPORA, KINDS, kind_of, load_corpus
-from engine.data.corpus import CorpusEntry, data_folders
+from engine.data.corpus import data_folders
 from engine.errors import InputError, nearest
 from tui_transformer.cli.commands import Group, command
 from tui_transformer.cli.options import DataDir, Json, corpus_names
-from tui_transformer.cli.output import ExitCode, answer, emit, is_terminal, print_columns, say, stderr
-
-if TYPE_CHECKING:
-    from engine.data.download import Remote
+from tui_transformer.cli.output import answer, emit, is_terminal, print_columns, say, stderr, tell
 
 LONGEST = 4096  # characters, as of data.corpus
 LABEL = 12  # columns
@@ -35,13 +30,14 @@ app = typer.Typer(cls=Group, add_completion=False, rich_markup_mode=None)
 
 @app.callback(invoke_without_command=True)
 @command(280)
-def data(context: typer.Context, json: Json = False, data_dir: DataDir = None) -> int:
+def data(context: typer.Context, json: Json = False, data_dir: DataDir = None) -> None:
     """The corpora to train on."""
-    return list_corpora(json=json, data_dir=data_dir) if context.invoked_subcommand is None else 0
+    if context.invoked_subcommand is None:
+        list_corpora(json=json, data_dir=data_dir)
 
 
 @app.command("list")
-def list_corpora(json: Json = False, data_dir: DataDir = None) -> int:
+def list_corpora(json: Json = False, data_dir: DataDir = None) -> None:
     """All corpora that have a name, and where they are."""
     rows = [("CORPUS", "KIND", "WHERE", "WHAT IT IS")]
     for entry in CORPORA.values():
@@ -53,7 +49,6 @@ def list_corpora(json: Json = False, data_dir: DataDir = None) -> int:
     if not json:
         print_columns(rows)
         answer("\nand yours, by --corpus: " + "; ".join(kind.yours for kind in KINDS.values()))
-    return ExitCode.DONE
 
 
 @app.command()
@@ -66,7 +61,7 @@ def show(
     ],
     json: Json = False,
     data_dir: DataDir = None,
-) -> int:
+) -> None:
     """One corpus: its sizes, its characters, what to hold a score against, how it begins."""
     from engine.config.sections import DataConfig
 
@@ -79,13 +74,12 @@ def show(
     found = corpus.described(entry.licence if entry else "")
     if json:
         emit({"name": corpus.name, "kind": kind, "version": corpus.version, "source": corpus.source, **found.record})
-        return ExitCode.DONE
+        return
     answer(clean_line(", ".join(corpus.title)))
     for label, line in found.lines:
         answer(clean_line(f"  {label:<{LABEL}}{line}"))
     for line in found.examples:
         answer(line)
-    return ExitCode.DONE
 
 
 @app.command()
@@ -93,24 +87,31 @@ def fetch(
     name: Annotated[str, typer.Argument(help="A corpus by name.", autocompletion=corpus_names)],
     json: Json = False,
     data_dir: DataDir = None,
-) -> int:
+) -> None:
     """Download a corpus, checked by its SHA-256 where that is known."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
+
     from engine.data import download
 
-    known = CORPORA
-    entry = known.get(name)
+    entry = CORPORA.get(name)
     if entry is None:
-        hint = nearest(name, known) or f"; `{command_line('data', 'list')}` lists them"
+        hint = nearest(name, CORPORA) or f"; `{command_line('data', 'list')}` lists them"
         raise InputError(f"no corpus is called '{name[:80]}'{hint}")
     if not entry.remotes:
         say(f"{name} is built in: it is generated when it is needed")
-        return ExitCode.DONE
+        return
     folder = data_folders(data_dir)[0] if data_dir is not None else data_folders(None)[-1]
     files = []
-    with _progress(entry) as watched:
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=stderr(), disable=not is_terminal(sys.stderr)) as bar:
         for remote in entry.remotes:
             before = download.recorded_sha256(folder / remote.file)
-            path = download.fetch(remote, folder, progress=watched(remote))
+            task = bar.add_task(f"{entry.name}  {Path(remote.file).name}", total=None)
+
+            def moved(done: int, size: int, task: TaskID = task) -> None:
+                bar.update(task, completed=done)
+
+            path = download.fetch(remote, folder, progress=moved)
             sha256 = download.sha256_of(path)
             if remote.sha256 is not None:
                 checked = "known"
@@ -120,27 +121,8 @@ def fetch(
                 checked = "first use" if download.recorded_sha256(path) == sha256 else "unchecked"
             files.append((path, sha256, checked))
     for path, sha256, checked in files:
-        if json:
-            emit({"name": name, "path": str(path), "sha256": sha256, "checked": checked})
-        else:
-            answer(clean_line(f"{name}: {path}, {CHECKED[checked].format(short=sha256[:16])}"))
+        record = {"name": name, "path": str(path), "sha256": sha256, "checked": checked}
+        text = f"{name}: {path}, {CHECKED[checked].format(short=sha256[:16])}"
+        tell(record, clean_line(text), as_json=json)
     if entry.licence and not json:
         say(f"{name} may be used under {entry.licence}")
-    return ExitCode.DONE
-
-
-@contextmanager
-def _progress(entry: CorpusEntry) -> "Iterator[Callable[[Remote], Callable[[int, int], None]]]":
-    if not is_terminal(sys.stderr):
-        yield lambda remote: lambda done, size: None
-        return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=stderr()) as bar:
-
-        def watched(remote: "Remote") -> Callable[[int, int], None]:
-            task = bar.add_task(f"{entry.name}  {Path(remote.file).name}", total=None)
-            return lambda done, size: bar.update(task, completed=done)
-
-        yield watched

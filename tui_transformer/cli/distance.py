@@ -6,7 +6,7 @@ from pathlib import Path
 from engine.clean import clean_line
 from engine.errors import InputError, nearest
 from tui_transformer.cli.names import resolve_names
-from tui_transformer.cli.output import ExitCode, answer, print_columns, say, stdout
+from tui_transformer.cli.output import answer, print_columns, say, stdout
 from tui_transformer.lab.analysis.curves import MOST, Curves, seeds_of
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.export import save
@@ -17,7 +17,7 @@ from tui_transformer.lab.charts.overlay import Drawn, Overlay, distances, paint,
 WIDEST, ROWS = 100, 20  # of a chart in characters
 
 
-def draw_by_distance(runs: Sequence[str], *, probe: str, out: Path | None, runs_dir: Path) -> int:
+def draw_by_distance(runs: Sequence[str], *, probe: str, out: Path | None, runs_dir: Path) -> None:
     """Draw a probe family, such as recall, by distance: a line per variant, the mean over its seeds."""
     if out is not None and out.suffix.lower() != ".svg":
         raise InputError(f"--out {out}: with --by-distance, end the name in .svg")
@@ -49,7 +49,6 @@ def draw_by_distance(runs: Sequence[str], *, probe: str, out: Path | None, runs_
         say(f"{probe} by distance of {len(entries):,} runs written to {out}")
     else:
         _print(made)
-    return ExitCode.DONE
 
 
 def _print(made: Overlay) -> None:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -60,7 +61,7 @@ def doctor(
         if given:
             raise InputError(f"doctor {option}: only works with --gpu")
     reader = RunReader.resolve(run, runs_dir) if run is not None else None
-    findings = machine(runs_dir, data_dir) if reader is None else of_run(reader)
+    findings = list(machine(runs_dir, data_dir) if reader is None else of_run(reader))
     if json:
         for finding in findings:
             emit(asdict(finding))
@@ -79,7 +80,7 @@ def doctor(
     return ExitCode.FAILED if broken else ExitCode.DONE
 
 
-def machine(runs_dir: Path, data_dir: Path | None) -> list[Finding]:
+def machine(runs_dir: Path, data_dir: Path | None) -> Iterator[Finding]:
     import platform
 
     import psutil
@@ -93,23 +94,15 @@ def machine(runs_dir: Path, data_dir: Path | None) -> list[Finding]:
         place = place.parent
     free = shutil.disk_usage(place).free
     ram = psutil.virtual_memory()
-    findings = [
-        Finding("python", True, f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
-        Finding("torch", True, f"{torch.__version__}, {default_threads()} threads on {os.cpu_count()} cores"),
-        Finding(
-            "device",
-            device.type != "cpu",
-            f"{device_name(device)}{', bf16' if has_bf16(device) else ''}",
-            "the demo and the *-cpu presets are sized for it; a GPU needs torch with CUDA",
-        ),
-        Finding("memory", True, f"{memory(ram.available)} free of {memory(ram.total)}"),
-        Finding(
-            "disk",
-            free > LITTLE_DISK and os.access(place, os.W_OK),
-            f"{memory(free)} free for runs in {runs_dir.absolute()}",
-            "make room or name another folder with --runs-dir",
-        ),
-    ]
+    yield Finding("python", True, f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+    yield Finding("torch", True, f"{torch.__version__}, {default_threads()} threads on {os.cpu_count()} cores")
+    found = f"{device_name(device)}{', bf16' if has_bf16(device) else ''}"
+    advice = "the demo and the *-cpu presets are sized for it; a GPU needs torch with CUDA"
+    yield Finding("device", device.type != "cpu", found, advice)
+    yield Finding("memory", True, f"{memory(ram.available)} free of {memory(ram.total)}")
+    found = f"{memory(free)} free for runs in {runs_dir.absolute()}"
+    enough = free > LITTLE_DISK and os.access(place, os.W_OK)
+    yield Finding("disk", enough, found, "make room or name another folder with --runs-dir")
     folders = data_folders(data_dir)
     for entry in CORPORA.values():
         if entry.remotes:
@@ -119,22 +112,16 @@ def machine(runs_dir: Path, data_dir: Path | None) -> list[Finding]:
                 files = ", ".join(Path(remote.file).name for remote in entry.remotes)
                 advice = f"put {files} into {(folders[-1] / entry.remotes[0].file).parent}"
             found = f"{entry.name} ({entry.words}) {f'at {path}' if path else 'is not here'}"
-            findings.append(Finding("corpus", path is not None, found, advice))
+            yield Finding("corpus", path is not None, found, advice)
     size = shutil.get_terminal_size()
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    findings.append(
-        Finding(
-            "terminal",
-            is_terminal(sys.stdout) and unicode and size.columns >= 80 and size.lines >= 24,
-            f"{size.columns}×{size.lines}, {sys.stdout.encoding}"
-            + ("" if is_terminal(sys.stdout) else ", not a terminal"),
-            "80×24 and UTF-8 are the least that shows everything",
-        )
-    )
-    return findings
+    enough = is_terminal(sys.stdout) and unicode and size.columns >= 80 and size.lines >= 24
+    found = f"{size.columns}×{size.lines}, {sys.stdout.encoding}"
+    found += "" if is_terminal(sys.stdout) else ", not a terminal"
+    yield Finding("terminal", enough, found, "80×24 and UTF-8 are the least that shows everything")
 
 
-def of_run(reader: RunReader) -> list[Finding]:
+def of_run(reader: RunReader) -> Iterator[Finding]:
     from engine.plain_files import open_plain
     from engine.runs.files import parsed_lines, read_json
     from engine.training.checkpoint import damage, never_saved, steps_saved
@@ -142,34 +129,34 @@ def of_run(reader: RunReader) -> list[Finding]:
     state = reader.state
     why = reader.status.reason
     unsaved = never_saved(reader) and state not in (*LIVE_STATES, "queued")
-    findings = [Finding("state", state not in ("lost", "failed", "unknown"), f"{state}: {why}" if why else state)]
-    findings += [Finding(badge, False, why) for badge, why in reader.badges.items()]
+    yield Finding("state", state not in ("lost", "failed", "unknown"), f"{state}: {why}" if why else state)
+    for badge, problem in reader.badges.items():
+        yield Finding(badge, False, problem)
     for name in RUN_FILES:
         path = reader.path / name
         if unsaved and not path.exists():
             continue  # it did not get that far
         well = isinstance(read_json(path), dict)
-        findings.append(Finding(name, well, "intact" if well else "missing or damaged"))
+        yield Finding(name, well, "intact" if well else "missing or damaged")
     try:
         _ = reader.config
-        findings.append(Finding("config.toml", True, "intact"))
+        yield Finding("config.toml", True, "intact")
     except InputError as error:
-        findings.append(Finding("config.toml", False, str(error)))
+        yield Finding("config.toml", False, str(error))
     try:
         with open_plain(reader.path / "metrics.jsonl") as file:
             torn = sum(record is None for record in parsed_lines(file))
             left = os.fstat(file.fileno()).st_size - file.tell()
         found = "intact" if torn == 0 else f"{count(torn, 'line')} torn or damaged"
         found += f", and the remaining {memory(left)} not read" if left > 0 else ""
-        findings.append(Finding("metrics.jsonl", torn == 0, found))
+        yield Finding("metrics.jsonl", torn == 0, found)
     except OSError as error:
-        findings.append(Finding("metrics.jsonl", False, f"cannot be read: {error.strerror}"))
+        yield Finding("metrics.jsonl", False, f"cannot be read: {error.strerror}")
     saved = steps_saved(reader.path)
     for path in saved:
         wrong = damage(path)
-        findings.append(Finding(path.name, wrong is None, wrong or "intact, every SHA-256 as recorded"))
+        yield Finding(path.name, wrong is None, wrong or "intact, every SHA-256 as recorded")
     if not saved:
         begins = f"`{reader.command('resume')}` starts it over"
         found = "none: the run ended before its first one" if unsaved else "none"
-        findings.append(Finding("checkpoints", False, found, begins if unsaved else "nothing to sample from"))
-    return findings
+        yield Finding("checkpoints", False, found, begins if unsaved else "nothing to sample from")

@@ -1,12 +1,13 @@
 """`evaluate`: score any checkpoint of any run, on any split, at any stride; the score records all three."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from engine import capabilities
 from engine.clean import clean, clean_line
 from engine.command_line import RUNS
 from engine.errors import InputError, one_of, refused
@@ -16,46 +17,16 @@ from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, RunsDir
-from tui_transformer.cli.output import ExitCode, answer, emit, loading, stamp
+from tui_transformer.cli.output import loading, stamp, tell
 from tui_transformer.lab.formatting import count
 
 if TYPE_CHECKING:
-    import torch
-
-    from engine.config.schema import RunConfig
+    from engine.evaluation.scorers import AnswerScorer, Scorer, TranslationScorer
+    from engine.model.transformer import Network
 
 SPLITS = ("train", "validation", "test")
 Scored = tuple[dict[str, Any], list[str]]  # as JSON, and as lines
 SHOWN = 3  # questions with their answers
-
-
-@dataclass(frozen=True)
-class EvaluateArgs:
-    split: str
-    checkpoint: str
-    stride: int | None
-    batch_size: int | None
-    beam: int | None
-    sentences: int
-    device: str
-    data_dir: Path | None
-    predictions: Path | None
-
-    def where(self) -> "torch.device":
-        from engine.training.devices import resolve_device
-        from engine.training.numerics import set_fp32_matmul
-
-        where = resolve_device(self.device)
-        set_fp32_matmul("exact")
-        return where
-
-    def changed(self, config: "RunConfig", **more: int | None) -> "RunConfig":
-        from engine import capabilities
-
-        for name, value in {"batch_size": self.batch_size, **more}.items():
-            if value is not None:
-                config = capabilities.with_value(config, f"evaluation.{name}", value)
-        return config
 
 
 @command(140)
@@ -80,7 +51,7 @@ def evaluate(
     json: Json = False,
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
-) -> int:
+) -> None:
     """Score a checkpoint over a whole split; a translation by BLEU and chrF too, questions by exact answers."""
     reader = RunReader.resolve(run, runs_dir)
     config = reader.config
@@ -95,18 +66,40 @@ def evaluate(
         if value is not None and is_wrong:
             raise InputError(f"{option} {str(value)[:80]}: run '{reader.name}' {why}; leave it out")
     stamp(reader)
-    asked = EvaluateArgs(split, checkpoint, stride, batch_size, beam, sentences, device, data_dir, predictions)
-    record, words = WAYS.get(config.task.rows, _score)(reader, asked)
-    if json:
-        named = {"run": reader.name, "split": split, "checkpoint": checkpoint, "badges": list(reader.badges)}
-        emit({"kind": "evaluation", **named, **record})
+    if stride is not None and not 1 <= stride <= config.window_targets:
+        raise InputError(f"--stride {stride}: must be from 1 to the context of this run, {config.window_targets}")
+    translates = config.task.rows == "sentences"
+    given = {"batch_size": batch_size, "stride": stride, "beam": beam, "translations": 0 if translates else None}
+    for name, value in given.items():
+        if value is not None:
+            config = capabilities.with_value(config, f"evaluation.{name}", value)
+    with loading("loading the model and the corpus"):
+        from engine.data.catalogue import load_corpus
+        from engine.data.documents.corpus import DocumentCorpus
+        from engine.evaluation.scorers import AnswerScorer, TranslationScorer
+        from engine.training.checkpoint import load_network
+        from engine.training.devices import resolve_device
+        from engine.training.numerics import set_fp32_matmul
+        from engine.training.task import task_class
+
+        where, kind = resolve_device(device), task_class(config)
+        set_fp32_matmul("exact")
+        model, tokenizer, step = load_network(reader, checkpoint, where)
+        corpus = load_corpus(kind.reads, config.data, data_dir)
+        _require_same(reader, corpus.name, corpus.sha256, split, kind.part)
+        own = translates and config.train.init_from is None  # pairs have their tokenizer from the corpus
+        scorer = kind.of(corpus, config, None if own else tokenizer).scorer(config, where, split)
+    if isinstance(scorer, TranslationScorer):
+        record, words = _translated(scorer, model, sentences)
+    elif isinstance(scorer, AnswerScorer):
+        assert isinstance(corpus, DocumentCorpus)
+        record, words = _answered(scorer, model, corpus.majority(split), predictions)
     else:
-        corpus = reader.raw("data").get("corpus")
-        answer(
-            clean_line(f"{reader.name}, checkpoint {checkpoint} (step {record['step']:,}), {split} split of {corpus}")
-        )
-        answer("\n".join(clean(line) for line in words))
-    return ExitCode.DONE
+        record, words = _scored(scorer, model)
+    named = {"run": reader.name, "split": split, "checkpoint": checkpoint, "badges": list(reader.badges), "step": step}
+    of = reader.raw("data").get("corpus")
+    title = clean_line(f"{reader.name}, checkpoint {checkpoint} (step {step:,}), {split} split of {of}")
+    tell({"kind": "evaluation", **named, **record}, "\n".join([title, *map(clean, words)]), as_json=json)
 
 
 def _require_same(reader: RunReader, corpus: str, splits: Mapping[str, str], split: str, part: str = "") -> None:
@@ -124,22 +117,8 @@ def _require_same(reader: RunReader, corpus: str, splits: Mapping[str, str], spl
         )
 
 
-def _score(reader: RunReader, asked: EvaluateArgs) -> Scored:
+def _scored(scorer: "Scorer", model: "Network") -> Scored:
     """Score a split as in training, with the lines that suit every task."""
-    config, stride = reader.config, asked.stride
-    if stride is not None and not 1 <= stride <= config.window_targets:
-        raise InputError(f"--stride {stride}: must be from 1 to the context of this run, {config.window_targets}")
-    wanted = asked.changed(config, stride=stride)
-    with loading("loading the model and the corpus"):
-        from engine.data.catalogue import load_corpus
-        from engine.training.checkpoint import load_network
-        from engine.training.task import task_class
-
-        where, kind = asked.where(), task_class(config)
-        model, tokenizer, step = load_network(reader, asked.checkpoint, where)
-        corpus = load_corpus(kind.reads, wanted.data, asked.data_dir)
-        _require_same(reader, corpus.name, corpus.sha256, asked.split, kind.part)
-        scorer = kind.of(corpus, wanted, tokenizer).scorer(wanted, where, asked.split)
     with loading(scorer.work):
         record = scorer.record(model).dump()
     words = [
@@ -149,7 +128,7 @@ def _score(reader: RunReader, asked: EvaluateArgs) -> Scored:
     if "bits_per_character" in record:
         words.append(f"  bits per character  {record['bits_per_character']:.4f}")
     words.append(f"  accuracy            {record['accuracy']:.2%}")
-    more = [measure for measure in MEASURES if measure.key in config.task.scores and not measure.of_loss]
+    more = [measure for measure in MEASURES if measure.key in scorer.config.task.scores and not measure.of_loss]
     words += [f"  {measure.name:18}  {measure.exact.format(record[measure.key])}" for measure in more]
     if record.get("honest_loss") is not None:
         words.append(
@@ -165,39 +144,27 @@ def _score(reader: RunReader, asked: EvaluateArgs) -> Scored:
         words.append(f"  nanoGPT's batches   {record['nanogpt_loss']:.4f}")
     places = record.get("probe_places", {})
     words += [f"  {name:18}  {scorer.probe_words(share, places[name])}" for name, share in record["probes"].items()]
-    return {"step": step, **record}, words
+    return record, words
 
 
-def _score_translation(reader: RunReader, asked: EvaluateArgs) -> Scored:
-    config = asked.changed(reader.config, beam=asked.beam, translations=0)
-    with loading("loading the model and the corpus"):
-        from engine.training.checkpoint import load_network
-        from engine.training.translation_task import TranslationTask
-
-        where = asked.where()
-        model, tokenizer, step = load_network(reader, asked.checkpoint, where)
-        taken_over = tokenizer if config.train.init_from is not None else None
-        task = TranslationTask.load(config, asked.data_dir, taken_over)
-        _require_same(reader, task.corpus.name, task.corpus.sha256, asked.split)
-        scorer = task.scorer(config, where, asked.split)
+def _translated(scorer: "TranslationScorer", model: "Network", shown: int) -> Scored:
     with loading(f"translating {len(scorer.split.pairs):,} sentences"):
         tokens, written = scorer.token_scores(model), scorer.translations(model, scorer.split)
-    rows = [*written.best(asked.sentences), *reversed(written.worst(asked.sentences))]
+    best, worst, beam = written.best(shown), written.worst(shown), scorer.config.evaluation.beam
     record = {
-        "step": step,
         "loss": tokens.loss,
         "perplexity": tokens.perplexity,
         "accuracy": tokens.accuracy,
-        "beam": config.evaluation.beam,
+        "beam": beam,
         "sentences": written.n,
         "bleu": written.bleu,
         "bleu_signature": written.bleu_signature,
         "chrf": written.chrf,
         "chrf_signature": written.chrf_signature,
         "exact_match": written.exact_match,
-        "rows": [asdict(row) for row in rows],
+        "rows": [asdict(row) for row in (*best, *reversed(worst))],
     }
-    how = "greedily" if config.evaluation.beam == 1 else f"with a beam of {config.evaluation.beam}"
+    how = "greedily" if beam == 1 else f"with a beam of {beam}"
     words = [
         f"  BLEU         {written.bleu:.2f}   {written.n:,} sentences, {how}",
         f"               {written.bleu_signature}",
@@ -206,7 +173,7 @@ def _score_translation(reader: RunReader, asked: EvaluateArgs) -> Scored:
         f"  loss         {tokens.loss:.4f} nats per token, ends included, without smoothing",
         f"  perplexity   {tokens.perplexity:.4f}",
     ]
-    for title, some in (("best", written.best(asked.sentences)), ("worst", written.worst(asked.sentences))):
+    for title, some in (("best", best), ("worst", worst)):
         for row in some:
             words += [
                 f"  {title}, chrF {row.score:.1f}",
@@ -217,29 +184,22 @@ def _score_translation(reader: RunReader, asked: EvaluateArgs) -> Scored:
     return record, words
 
 
-def _score_questions(reader: RunReader, asked: EvaluateArgs) -> Scored:
+def _answered(
+    scorer: "AnswerScorer", model: "Network", majority: tuple[str, int, int], predictions: Path | None
+) -> Scored:
     """Score how many questions of a split are answered exactly; of a blind split, return the answers alone."""
-    with loading("loading the model and the corpus"):
-        from engine.training.checkpoint import load_network
-        from engine.training.document_tasks import QuestionTask
-
-        where, config = asked.where(), asked.changed(reader.config)
-        model, tokenizer, step = load_network(reader, asked.checkpoint, where)
-        task = QuestionTask.load(config, asked.data_dir, tokenizer)
-        _require_same(reader, task.corpus.name, task.corpus.sha256, asked.split, task.part)
-        scorer = task.scorer(config, where, asked.split)
     with loading(f"answering {count(len(scorer.questions), 'question')}"):
         record = scorer.record(model).dump()
-    if asked.predictions is not None:
-        place = f"--predictions {str(asked.predictions)[:200]}: cannot be written"
+    if predictions is not None:
+        place = f"--predictions {str(predictions)[:200]}: cannot be written"
         try:
-            write_named(asked.predictions, scorer.predictions())
+            write_named(predictions, scorer.predictions())
         except OSError as error:
             raise refused(place, error) from None
         except ValueError as error:  # a zero byte in its name
             raise InputError(f"{place}: {error}") from None
     if "exact_match" in record:
-        always, right, of = task.corpus.majority(asked.split)
+        always, right, of = majority
         words = [
             f"  exact match  {record['exact_match']:.2%}   "
             f"{record['right']:,} of {record['questions']:,} questions, greedily",
@@ -256,9 +216,6 @@ def _score_questions(reader: RunReader, asked: EvaluateArgs) -> Scored:
         words += [f"  {question.text}", f"  → {written}"]
         if question.answer is not None and question.answer != written:
             words.append(f"  = {question.answer}")
-    if asked.predictions is not None:
-        words.append(f"  {count(len(answers), 'answer')} in {asked.predictions}, a line each")
-    return {"step": step, **record}, words
-
-
-WAYS = {"sentences": _score_translation, "questions": _score_questions}  # of tasks that report more
+    if predictions is not None:
+        words.append(f"  {count(len(answers), 'answer')} in {predictions}, a line each")
+    return record, words

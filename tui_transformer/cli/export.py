@@ -12,10 +12,11 @@ from engine.errors import InputError, nearest, one_of, refused
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Json, RunsDir, run_names
-from tui_transformer.cli.output import ExitCode, answer, emit, loading, say, stamp
+from tui_transformer.cli.output import answer, emit, loading, say, stamp
 from tui_transformer.lab.analysis.export import save
 from tui_transformer.lab.exports.formats import FORMATS, TEXTS, write
 from tui_transformer.lab.exports.recorded import ExportedRun
+from tui_transformer.lab.formatting import count
 
 FOLDER = Path("exports")  # default folder for tools' files
 
@@ -28,7 +29,7 @@ def export(
     checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, or a step: whose weights.")] = "best",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
-) -> int:
+) -> None:
     """Write runs down for another tool. Nothing leaves this machine unless your own environment says so."""
     if to not in FORMATS:
         raise InputError(f"--to {to[:40]!r}: must be {one_of(FORMATS)}{nearest(to, FORMATS)}")
@@ -43,7 +44,7 @@ def export(
             raise InputError("--json says where a file went: name it with --out, or leave --json out")
         if out is None:
             sys.stdout.write(text)
-            return ExitCode.DONE
+            return
         path = out / f"metrics.{to}" if out.is_dir() or not out.suffix else out
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,8 +54,8 @@ def export(
         if json:
             emit({"kind": "export", "runs": [run.name for run in chosen], "to": to, "where": str(path)})
         else:
-            say(f"{len(chosen):,} run{'' if len(chosen) == 1 else 's'} written to {path}")
-        return ExitCode.DONE
+            say(f"{count(len(chosen), 'run')} written to {path}")
+        return
     folder = out if out is not None else FOLDER / to
     for run in chosen:
         with loading(f"writing {run.name} for {to}"):
@@ -67,4 +68,3 @@ def export(
         else:
             say(next_step)
             answer(clean_line(str(where)), flush=True)
-    return ExitCode.DONE

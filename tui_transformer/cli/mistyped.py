@@ -43,12 +43,7 @@ def usage_line(error: "TyperException", words: Sequence[str]) -> str:
         message += _setting(wrong, flags, words) or nearest(wrong, flags)
     elif context is not None and message.startswith("No such command"):
         wrong = message.removeprefix("No such command").split("'. Did you mean '")[0].strip(" '\"")
-        group = context.command
-        commands = [
-            name
-            for name in group.list_commands(context)
-            if not getattr(group.get_command(context, name), "hidden", False)
-        ]
+        commands = [name for name, known in context.command.commands.items() if not known.hidden]
         message = f"no such command '{wrong}'{_command(wrong, commands, where)}"
     elif extra := re.fullmatch(r"Got unexpected extra argument\S* \((.*)\)", message, re.DOTALL):
         word = extra[1].split(" ")[0]

@@ -1,7 +1,6 @@
 """Resolve names on the command line: a run, or a study with all its runs."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,19 +37,16 @@ def resolve_names(names: Sequence[str], runs_dir: Path) -> ResolvedNames:
 
 
 def _run_or_study(name: str, runs_dir: Path, studies: dict[str, StudyFile]) -> list[Entry]:
-    with suppress(InputError):
+    try:
         return [read_entry(RunReader.resolve(name, runs_dir).path)]
-    found = _runs_of(name, runs_dir)
-    if not found:
-        if (runs_dir / f"{name}{ENDING}").is_file():
-            raise InputError(f"study '{name}' has no run in {runs_dir} yet")
-        try:
-            RunReader.resolve(name, runs_dir)  # lists the existing runs
-        except InputError as error:
-            known = study_files(runs_dir)
+    except InputError as error:
+        found, known = _runs_of(name, runs_dir), study_files(runs_dir)
+        if not found and (runs_dir / f"{name}{ENDING}").is_file():
+            raise InputError(f"study '{name}' has no run in {runs_dir} yet") from None
+        if not found:  # the error lists the existing runs
             raise InputError(f"{error}; studies: {one_of(known)}" if known else str(error)) from None
-    studies[name] = study_files(runs_dir).get(name, StudyFile(name))
-    return found
+        studies[name] = known.get(name, StudyFile(name))
+        return found
 
 
 def _runs_of(study: str, runs_dir: Path) -> list[Entry]:

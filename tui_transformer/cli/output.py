@@ -4,8 +4,8 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from enum import IntEnum
 from functools import cache
 from typing import TYPE_CHECKING, TextIO
@@ -29,10 +29,8 @@ class ExitCode(IntEnum):
     DONE = 0
     FAILED = 1
     BAD_INPUT = 2
-    HUNG_UP = 129
     INTERRUPTED = 130
     READER_LEFT = 141
-    TERMINATED = 143
 
 
 def is_terminal(stream: TextIO) -> bool:
@@ -55,13 +53,9 @@ def stderr() -> "Console":
     return Console(stderr=True, markup=False, highlight=False, emoji=False)
 
 
-@contextmanager
-def loading(what: str) -> Iterator[None]:
-    if is_terminal(sys.stderr):
-        with stderr().status(f"{what} …"):
-            yield
-    else:
-        yield
+def loading(what: str) -> AbstractContextManager[object]:
+    """Show on a terminal what is being waited for."""
+    return stderr().status(f"{what} …") if is_terminal(sys.stderr) else nullcontext()
 
 
 def answer(text: str = "", *, end: str = "\n", flush: bool = False) -> None:
@@ -73,6 +67,14 @@ def emit(record: Mapping[str, object]) -> None:
     import json  # not needed for `--help`
 
     print(json.dumps(record, ensure_ascii=True), flush=True)
+
+
+def tell(record: Mapping[str, object], text: str, *, as_json: bool) -> None:
+    """Print one answer: its record as JSON, or its words."""
+    if as_json:
+        emit(record)
+    else:
+        answer(text, flush=True)
 
 
 def print_columns(rows: Sequence[Sequence[str]]) -> None:

@@ -22,23 +22,23 @@ app = typer.Typer(cls=Group, add_completion=False, rich_markup_mode=None)
 
 @app.callback(invoke_without_command=True)
 @command(270)
-def presets_(context: typer.Context, json: Json = False) -> int:
+def presets_(context: typer.Context, json: Json = False) -> None:
     """Named settings to start from."""
-    return list_presets(json=json) if context.invoked_subcommand is None else 0
+    if context.invoked_subcommand is None:
+        list_presets(json=json)
 
 
 @app.command("list")
-def list_presets(json: Json = False) -> int:
+def list_presets(json: Json = False) -> None:
     """All presets, a line each."""
     found = presets.list_presets()
     if json:
         for preset in found:
             emit({"name": preset.name, "extends": preset.extends, "description": preset.description})
-        return 0
+        return
     found.sort(key=lambda p: (p.extends is not None, p.extends or "", p.name))
     rows = [(preset.name, preset.extends or "", preset.description) for preset in found]
     print_columns([("PRESET", "CHANGES", "WHAT IT IS"), *rows])
-    return 0
 
 
 @app.command()
@@ -50,7 +50,7 @@ def show(
         bool, typer.Option("--mask", help="Draw who may look at whom and what positions add, instead of the settings.")
     ] = False,
     json: Json = False,
-) -> int:
+) -> None:
     """One preset: what it changes, its complete settings, parameters, cost."""
     from engine import capabilities
     from engine.config.keys import diff, flatten, parse_overrides
@@ -77,7 +77,7 @@ def show(
         }
         pictured = _pictured(config) if mask else ()
         emit({"name": config.preset, "config": config.dump(), "changes": changes, **(known or {}), **dict(pictured)})
-        return 0
+        return
     if mask:
         print_columns([("#", f"{config.preset}: {config.description}")])
         from tui_transformer.lab.play.pictures import Canvas, pictures
@@ -89,7 +89,7 @@ def show(
         for picture in pictures(config.model, config.seed, canvas):
             console.print()
             console.print(picture, soft_wrap=not screen)
-        return 0
+        return
     lines = [f"{config.preset}: {config.description}"]
     lines += [f"changes {key}: {_value(a)} → {_value(b)}" for key, (a, b) in changes.items()]
     settings = flatten(config.dump())
@@ -106,7 +106,6 @@ def show(
     print_columns([("#", line) for line in lines])
     answer()
     answer(clean(write(config)), end="")
-    return 0
 
 
 def _pictured(config: "RunConfig") -> Iterator[tuple[str, object]]:
@@ -127,7 +126,7 @@ def diff_presets(
     a: Annotated[str, typer.Argument(help="A preset's name.", autocompletion=preset_names)],
     b: Annotated[str, typer.Argument(help="Another preset's name.", autocompletion=preset_names)],
     json: Json = False,
-) -> int:
+) -> None:
     """The settings in which two presets differ."""
     from engine.config.keys import diff
 
@@ -135,23 +134,21 @@ def diff_presets(
     if json:
         for key, (left, right) in changes.items():
             emit({"key": key, a: left, b: right})
-        return 0
+        return
     if not changes:
         answer(f"{a} and {b} train the same model in the same way")
-        return 0
+        return
     print_columns([("", a, b), *((key, _value(left), _value(right)) for key, (left, right) in changes.items())])
-    return 0
 
 
 @app.command()
-def schema() -> int:
+def schema() -> None:
     """The JSON schema of a config file, for editors."""
     from engine.config.schema import RunConfig
 
     found = RunConfig.model_json_schema(by_alias=True)
     found["properties"]["extends"] = {"type": "string", "description": "the preset that this one changes"}
     answer(json_text.dumps(found, indent=2))
-    return 0
 
 
 def _value(value: Any) -> str:

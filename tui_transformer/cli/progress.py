@@ -115,7 +115,8 @@ def follow(
     if origin is not None and not as_json:
         say(clean_line(f"{reader.name} starts from {origin.shown}"))
 
-    def looks() -> Iterator[Metrics]:
+    def looks() -> Iterator[tuple[Metrics, bool]]:
+        """Yield what is new at each look, and whether the run was paused or continued since the last one."""
         tail = reader.follow()
         running = True
         while running:
@@ -123,20 +124,19 @@ def follow(
             reset, new = tail.poll()
             since = begun_at(reader.path / "events.jsonl")
             now = status() if status is not None else reader.status
+            before = snapshot.paused
             snapshot.update(now, new, time.monotonic(), reset=reset, since=since)
-            yield new
+            yield new, bool(snapshot.paused) != bool(before)  # otherwise only the free space changes: not news
             if running:
                 time.sleep(REFRESH)
 
-    before = ""  # why it was paused
     if as_json:
         born = {"kind": "run", "name": reader.name, "path": str(reader.path), "steps": snapshot.steps}
         emit(born if origin is None else born | {"from": origin.dump()})
-        for new in looks():
-            if bool(snapshot.paused) != bool(before):
+        for new, turned in looks():
+            if turned:
                 state = "paused" if snapshot.paused else "running"
                 emit({"kind": "status", "state": state, "step": snapshot.step, "reason": snapshot.paused[8:]})
-            before = snapshot.paused
             lines: list[MetricRecord] = [*new.train, *new.validation]
             for record in sorted(lines, key=lambda r: (r.step, r.kind)):
                 emit(record.dump())
@@ -148,10 +148,9 @@ def follow(
         return
     say(f"{snapshot.name}: {count(snapshot.steps, 'step')} in {reader.path}")
     said = time.monotonic()
-    for new in looks():
-        if bool(snapshot.paused) != bool(before):  # otherwise only the free space changes: not news
+    for new, turned in looks():
+        if turned:
             say(clean_line(f"{snapshot.name}: {snapshot.paused or 'training continues'}"))
-        before = snapshot.paused
         due = time.monotonic() - said >= PLAIN_INTERVAL
         if new.validation or (due and new.train):
             said = time.monotonic()

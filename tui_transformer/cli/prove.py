@@ -1,51 +1,66 @@
-"""`doctor --gpu`: prove that everything works on this device, in a table and a file with all figures."""
+"""`doctor --gpu`: prove that everything works on this device, in a table and a file with all figures.
 
-from collections.abc import Iterator, Mapping, Sequence
+The proofs are the engine's, and the studio's and queue's during training.
+"""
+
+import asyncio
+import os
+import statistics
+import threading
+import time
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+from engine.capabilities import with_value
+from engine.command_line import as_typed
+from engine.config import presets
+from engine.config.schema import RunConfig
 from engine.errors import InputError
+from engine.proof import attention, memory, networks, resuming, speed
 from engine.proof.prove import BUDGET, Facts, Record, prove
+from engine.proof.result import THREADS, Context, Figure, Proof, Result, failed, judged
+from engine.runs.commands import Command, send
+from engine.runs.reader import RunReader
+from engine.training.devices import resolve_device
 from tui_transformer.cli.output import ExitCode, answer, emit, print_columns, say
-from tui_transformer.lab.formatting import duration, memory
-
-if TYPE_CHECKING:
-    from engine.proof.result import Proof, Result
+from tui_transformer.cli.responsiveness import (
+    SIZE,
+    endless,
+    in_own_process,
+    step_after,
+    steps_per_second,
+    studio_settings,
+)
+from tui_transformer.lab.formatting import duration
+from tui_transformer.lab.formatting import memory as bytes_in_words
+from tui_transformer.lab.launch import queue
+from tui_transformer.lab.launch.launch import Training, await_start, enqueue
+from tui_transformer.studio.settings import ENVIRONMENT
 
 FILE = Path("gpu-proof.json")
-THREADS = 1  # CPU threads; more would wait for each other beside another program
 FEWEST = 3  # equal rows that are merged into one
 MARKS = {"passed": "✓ passed", "failed": "✗ failed", "skipped": "· skipped"}
+WATCHED = 8.0  # seconds of training that are timed
+TICK = 0.01  # seconds between event-loop delay measurements
+# On a GPU the CPU is free to draw the screen; on a CPU training competes with it, and the figures are only reported.
+SLOWEST = 0.1  # seconds; the largest allowed p95 delay of the event loop
+SHARE = 0.8  # of the headless speed; the target is 0.95
+PATIENCE = 60.0  # seconds for a process to obey a command
 
 
 def prove_all(*, device: str, out: Path, as_json: bool) -> int:
     """Return 1 if a proof failed. Raises InputError: no such device, no GPU, or an unwritable file."""
-    from engine.training.devices import resolve_device
-
     where = resolve_device(device)
     if device == "auto" and where.type == "cpu":
         raise InputError("--gpu: no GPU found on this machine; --device cpu runs the same proofs on the CPU")
-    from tui_transformer.cli.proofs import every_proof, settings
+    proofs, record = every_proof(), Record(out, settings())
 
-    return run_proofs(every_proof(), str(where), out, as_json=as_json, settings=settings())
-
-
-def run_proofs(
-    proofs: "Sequence[Proof]",
-    device: str,
-    out: Path,
-    *,
-    as_json: bool,
-    settings: Mapping[str, Any] | None = None,
-) -> int:
-    record = Record(out, {"budget_seconds": BUDGET, "threads": THREADS, **(settings or {})})
-
-    def begins(number: int, proof: "Proof", left: float) -> None:
+    def begins(number: int, proof: Proof, left: float) -> None:
         say(f"doctor: {number} of {len(proofs)}, about {duration(left)} left: {proof.name}")
 
     found: list[tuple[Proof, Result]] = []
-    for done in prove(proofs, device, record, threads=THREADS, begins=begins):
+    for done in prove(proofs, str(where), record, begins=begins):
         if as_json and not found:
             emit({"kind": "machine", "project": record.content["project"], **record.content["machine"]})
         found.append(done)
@@ -66,14 +81,14 @@ def run_proofs(
 def machine_line(facts: Facts) -> str:
     parts = [str(facts.get("device_name") or facts.get("device"))]
     if facts.get("capability"):
-        parts.append(f"capability {facts['capability']}, {memory(facts['device_memory_bytes'])}")
+        parts.append(f"capability {facts['capability']}, {bytes_in_words(facts['device_memory_bytes'])}")
     if facts.get("driver"):
         parts.append(f"driver {facts['driver']}")
     parts += [f"torch {facts.get('torch')}", f"Python {facts.get('python')}", str(facts.get("os"))]
     return ", ".join(parts)
 
 
-def rows(found: "Sequence[tuple[Proof, Result]]") -> Iterator[tuple[str, ...]]:
+def rows(found: Sequence[tuple[Proof, Result]]) -> Iterator[tuple[str, ...]]:
     """Yield the table's rows; consecutive proofs of one group with the same result share a row."""
     for (group, status, why), alike in groupby(found, lambda done: (done[0].group, done[1].status, done[1].why)):
         same = list(alike)
@@ -89,3 +104,139 @@ def rows(found: "Sequence[tuple[Proof, Result]]") -> Iterator[tuple[str, ...]]:
         words = f"{why}; largest: {shown}" if shown else why
         seconds = sum(result.seconds for _, result in same)
         yield f"{group} ({len(same)} proofs)", MARKS[status], f"{seconds:,.1f}", words
+
+
+def every_proof() -> list[Proof]:
+    return [
+        *attention.attention_proofs(),
+        *resuming.resuming_proofs(),
+        *networks.preset_proofs(),
+        *memory.memory_proofs(),
+        Proof("studio: a run trains in a thread beside a live chart", "studio", studio, seconds=35.0, limit=180.0),
+        Proof("two runs on one device, in one process and in two", "queue", two_runs, seconds=20.0, limit=240.0),
+        *speed.speed_proofs(),
+    ]
+
+
+def settings() -> dict[str, object]:
+    return {
+        "budget_seconds": BUDGET,
+        "threads": THREADS,
+        "preset_steps": networks.STEPS,
+        "first_step_loss_and_gradient": dict(networks.FIRST_STEP),
+        "cache_difference": networks.CACHED,
+        "attention_difference": {str(dtype): allowed for dtype, allowed in attention.ALLOWED.items()},
+        "piecewise_loss_nats": memory.LOSS,
+        "memory_estimate": memory.NEAR,
+        "compiled_loss_difference": speed.COMPILED,
+        "loop_lag_p95_seconds": SLOWEST,
+        "share_of_headless": SHARE,
+    }
+
+
+def _endless(context: Context) -> RunConfig:
+    """A run that continues until it is stopped; on a GPU at baseline size."""
+    config = presets.resolve(presets.find("demo" if context.device == "cpu" else "baseline"))
+    return endless(with_value(config, "data.corpus_size", 100_000), threads=THREADS)
+
+
+def studio(context: Context) -> Result:
+    """Train in the studio's worker thread, with its chart but no terminal; then train the same without the studio."""
+    os.environ[ENVIRONMENT] = str(studio_settings(context.folder))
+    config = _endless(context)
+    beside, late, text = asyncio.run(_in_studio(context, config))
+    run = enqueue(config, runs_dir=context.folder / "runs", name="headless", command="")
+    with in_own_process(run, context.device):
+        headless = steps_per_second(run, WATCHED)
+    slow, usual = sorted(late)[int(0.95 * len(late))], statistics.median(late)
+    figures: dict[str, Figure] = {
+        "loop_lag_p95_ms": round(1000 * slow, 1),
+        "loop_lag_median_ms": round(1000 * usual, 1),
+        "steps_per_second": round(beside, 2),
+        "headless_steps_per_second": round(headless, 2),
+        "share_of_headless": round(beside / headless, 3),
+    }
+    said = (
+        f"{beside:.1f} steps/s, {beside / headless:.2f} of headless; the event loop's p95 delay is {1000 * slow:.0f} ms"
+    )
+    if "tok/s" not in text:
+        return failed(f"the Train pane does not show the run: {said}", **figures)
+    well = context.device == "cpu" or (slow <= SLOWEST and beside >= SHARE * headless)
+    return judged(well, said, f"{said}; required: at most {1000 * SLOWEST:.0f} ms, at least {SHARE}", **figures)
+
+
+async def _in_studio(context: Context, config: RunConfig) -> tuple[float, list[float], str]:
+    """Steps per second, the event loop's delay (seconds), and the screen's contents."""
+    from tui_transformer.studio.app import Studio
+    from tui_transformer.studio.design.pane import DesignPane
+
+    root = context.folder / "runs"
+    root.mkdir()
+    app = Studio(runs_dir=root, device=context.device)
+    async with app.run_test(size=SIZE):
+        app.post_message(DesignPane.Launch(config, as_typed(), "thread"))
+        began = time.monotonic()
+        while app.launches.here is None:
+            if time.monotonic() - began > PATIENCE:
+                raise InputError("the studio did not start the run")
+            await asyncio.sleep(0.05)
+        run = app.launches.here
+        late: list[float] = []
+        try:
+            first, started = await asyncio.to_thread(step_after, run, 2)  # the first steps warm up
+            while time.perf_counter() - started < WATCHED:
+                before = time.perf_counter()
+                await asyncio.sleep(TICK)
+                late.append(max(0.0, time.perf_counter() - before - TICK))
+            last, ended = await asyncio.to_thread(step_after, run, 0)
+            strips = app.screen._compositor.render_strips()
+            text = "\n".join("".join(part.text for part in strip) for strip in strips)
+        finally:
+            await asyncio.to_thread(app.launches.stop_here)
+    return (last - first) / (ended - started), late, text
+
+
+def two_runs(context: Context) -> Result:
+    """In one process a second run is refused; in the queue it waits until the device is free, then trains."""
+    root = context.folder / "runs"
+    root.mkdir()
+    refusal = _second_thread(context, root)
+    if "trains a run already" not in refusal:
+        return failed(f"a second training thread in one process was not refused: {refusal or 'it started'}")
+    before = enqueue(_endless(context), runs_dir=root, name="first", command="")
+    said: list[str] = []
+    with in_own_process(before, context.device) as process:
+        await_start(RunReader(before), process, 0)
+        queued = queue.add(
+            resuming.small_run(), runs_dir=root, name="second", command="", device=context.device, data_dir=None
+        )
+        runner = threading.Thread(target=queue.work, args=(root, context.device, said.append), daemon=True)
+        runner.start()
+        began = time.monotonic()
+        while not any("waiting for first" in line for line in said):
+            if time.monotonic() - began > PATIENCE:
+                raise InputError("the queue does not wait for the first run")
+            time.sleep(0.05)
+        time.sleep(2.0)
+        states = (RunReader(before).state, RunReader(queued).state)
+        send(before, Command.STOP)
+        process.wait(PATIENCE)
+        runner.join(2 * PATIENCE)
+    ends = (RunReader(before).state, RunReader(queued).state)
+    wrong = f"while the first run trained, the two were {' and '.join(states)}; in the end, {' and '.join(ends)}"
+    right = "a second thread is refused; a queued run waits for the device, then finishes"
+    return judged(states == ("running", "queued") and ends == ("stopped", "finished"), right, wrong)
+
+
+def _second_thread(context: Context, root: Path) -> str:
+    run = enqueue(_endless(context), runs_dir=root, name="thread", command="")
+    one, other = (Training("begin", run, device=context.device) for _ in range(2))
+    one.start()
+    try:
+        other.start()
+    except InputError as error:
+        return str(error)
+    finally:
+        one.stop("proved")
+        one.join(PATIENCE)
+    return ""

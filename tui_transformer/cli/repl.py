@@ -2,8 +2,8 @@
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -12,8 +12,8 @@ from platformdirs import user_state_path
 
 from engine.errors import InputError
 from engine.runs.reader import RunReader
-from tui_transformer.cli.output import is_terminal, loading, say, stamp
-from tui_transformer.lab.play.prompt import Prompt
+from tui_transformer.cli.output import complain, is_terminal, loading, say, stamp
+from tui_transformer.lab.play.prompt import Prompt, Settings, Table
 from tui_transformer.lab.play.writers import Writer
 
 HISTORY_LINES = 1000
@@ -54,11 +54,15 @@ class Session(ABC, Generic[W]):
         say(self.title)
 
 
-def converse(prompt: Prompt) -> None:
+def converse(
+    settings: Settings, answer: Callable[[str], None], actions: Mapping[str, Callable[[str], None]], table: Table
+) -> None:
+    """Answer lines from the terminal or a pipe until one of them, or its end, says to leave."""
+    prompt = Prompt(settings, answer, actions, table, remark=say, complain=complain)
     with _history():
         while not prompt.done:
             try:
-                line = input("> ") if is_terminal(sys.stdin) else _piped()
+                line = input("> " if is_terminal(sys.stdin) else "")
             except EOFError:
                 if is_terminal(sys.stdin):
                     print()
@@ -72,13 +76,6 @@ def converse(prompt: Prompt) -> None:
                 print()
 
 
-def _piped() -> str:
-    line = sys.stdin.readline()
-    if not line:
-        raise EOFError
-    return line.rstrip("\n")
-
-
 @contextmanager
 def _history() -> Iterator[None]:
     """Arrow keys and a history kept across sessions, where readline is available."""
@@ -88,16 +85,12 @@ def _history() -> Iterator[None]:
         yield
         return
     path = user_state_path("tui-transformer") / "history"
-    try:
+    with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         readline.read_history_file(path)
-    except OSError:
-        pass
     try:
         yield
     finally:
-        try:
+        with suppress(OSError):
             readline.set_history_length(HISTORY_LINES)
             readline.write_history_file(path)
-        except OSError:
-            pass

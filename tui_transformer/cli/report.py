@@ -12,7 +12,7 @@ from engine.errors import InputError, nearest, one_of
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.names import resolve_names
 from tui_transformer.cli.options import Json, RunsDir, run_and_study_names
-from tui_transformer.cli.output import ExitCode, answer, emit, say
+from tui_transformer.cli.output import say, tell
 from tui_transformer.lab.reports.formats import FORMATS
 from tui_transformer.lab.reports.languages import LANGUAGES
 
@@ -34,7 +34,7 @@ def report(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Its folder; reports/NAME if left out.")] = None,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
-) -> int:
+) -> None:
     """A report to hand in: verdict, model, data, settings, curves, tables, limits, and how to repeat it."""
     for option, value, known in (("--format", format_, FORMATS), ("--language", language, LANGUAGES)):
         if value not in known:
@@ -43,14 +43,11 @@ def report(
     from tui_transformer.lab.reports.report import make
 
     main, files = make(named.entries, named.studies, kind=format_, language=language, out=out)
-    if json:
-        emit({"kind": "report", "format": format_, "language": language, "files": [str(path) for path in files]})
-    else:
-        answer(clean_line(str(main)))
+    record = {"kind": "report", "format": format_, "language": language, "files": [str(path) for path in files]}
+    tell(record, clean_line(str(main)), as_json=json)
     if format_ == "latex":  # the program that makes a PDF, and whether it is here
         engine = ENGINES[language]
         needs = "" if language == "en" else " and the package ctex"
         found = "is here" if shutil.which(engine) else "was not found on this machine (it comes with TeX Live)"
         folder, name = main.parent, main.name
         say(f"{engine}{needs} makes a PDF of it, and {found}: cd {folder} && {engine} {name}, twice")
-    return ExitCode.DONE

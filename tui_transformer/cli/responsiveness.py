@@ -3,7 +3,6 @@
 import os
 import random
 import re
-import signal
 import statistics
 import struct
 import subprocess
@@ -12,24 +11,25 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 
 from engine.benchmark.cases import BenchmarkSpec, Measured
 from engine.benchmark.measure import Speed
+from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.runs.files import read_json
 from tui_transformer.lab.launch.launch import enqueue, spawn
+from tui_transformer.studio.settings import ENVIRONMENT
 
 SIZE = (120, 36)  # columns and lines
 PAINTS = 5
 KEYS = 20  # of a turn
 PATIENCE = 90.0  # seconds for a step
 LEAST_STEPS = 2  # timed per turn, whatever its length
-ESCAPE, TRAIN, RESUME = b"\x1b", b"2", b"r"
 # Keys and the words they bring up: each x axis in turn, which redraws both charts; the help, a screen of its own.
 AXIS, HELP = "x, new axes", "?, all keys"
 AXES = (b"tokens", b"time", b"steps")
-HELP_WORDS = b"This pane"
 Keys = dict[str, list[float]]  # seconds by key typed
 _CONTROL = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
@@ -45,9 +45,7 @@ class Terminal:
         self._master, slave = pty.openpty()
         columns, lines = SIZE
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-        settings = runs_dir / "settings.toml"
-        settings.write_text('welcomed = true\nlaunch = "thread"\n', encoding="utf-8")
-        variables = os.environ | {"TERM": "xterm-256color", "TUI_TRANSFORMER_SETTINGS": str(settings)}
+        variables = os.environ | {"TERM": "xterm-256color", ENVIRONMENT: str(studio_settings(runs_dir))}
         command = [sys.executable, "-m", "tui_transformer", "--runs-dir", str(runs_dir), *arguments]
         self.process = subprocess.Popen(
             command, stdin=slave, stdout=slave, stderr=slave, env=variables, start_new_session=True
@@ -87,6 +85,13 @@ class Terminal:
         os.close(self._master)
 
 
+def studio_settings(folder: Path) -> Path:
+    """Write the settings of a studio that shows no welcome and trains in its own thread."""
+    settings = folder / "settings.toml"
+    settings.write_text('welcomed = true\nlaunch = "thread"\n', encoding="utf-8")
+    return settings
+
+
 def studio_cases(w: BenchmarkSpec) -> Iterator[Measured]:
     """First paint; then steps per second headless, beside the studio, and in its thread, with key latency."""
     if not hasattr(os, "fork"):
@@ -95,10 +100,10 @@ def studio_cases(w: BenchmarkSpec) -> Iterator[Measured]:
     for i in range(PAINTS + 1):
         w.said(f"start {i} of {PAINTS}")
         with tempfile.TemporaryDirectory() as folder:
-            started, terminal = time.perf_counter(), Terminal(Path(folder))
-            terminal.wait_for(b"Playground")
-            times.append(1000 * (time.perf_counter() - started))
-            terminal.close()
+            started = time.perf_counter()
+            with closing(Terminal(Path(folder))) as terminal:
+                terminal.wait_for(b"Playground")
+                times.append(1000 * (time.perf_counter() - started))
     yield Measured("studio", "until it stands", "ms", [_speed("first paint", times[1:])])  # the first reads the disk
     turns: dict[str, list[tuple[float, Keys]]] = {"headless": [], "detached": [], "in its thread": []}
     for i in range(w.rounds):
@@ -126,50 +131,65 @@ def _turn(w: BenchmarkSpec, kind: str) -> tuple[float, Keys]:
     """Steps per second and key latencies of one training of `seconds`."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        quick = {"evaluation": {"every": 0, "sample_every": 0}, "checkpoint": {"every": 0}, "log": {"every": 1}}
-        data = w.config.dump()
-        for section, changes in quick.items():
-            data[section] |= changes
-        data["train"] |= {"steps": 10**6, "precision": "fp32", "threads": w.threads}
-        run = enqueue(type(w.config).model_validate(data), runs_dir=folder, name="run", command="bench")
-        process = None if kind == "in its thread" else spawn("begin", run, device=str(w.device))
-        terminal = None if kind == "headless" else Terminal(folder, "--device", str(w.device))
-        try:
-            if terminal is not None:
+        config = endless(w.config, precision="fp32", threads=w.threads)
+        run = enqueue(config, runs_dir=folder, name="run", command="bench")
+        with nullcontext() if kind == "in its thread" else in_own_process(run, str(w.device)):
+            if kind == "headless":
+                return steps_per_second(run, w.seconds), {}
+            with closing(Terminal(folder, "--device", str(w.device))) as terminal:
                 terminal.wait_for(b"Playground")
-                terminal.press(TRAIN)
+                terminal.press(b"2")  # the Train pane
                 time.sleep(1.0)
-                if process is None:
-                    terminal.press(RESUME)
-            return _watched(run, terminal, w.seconds)
-        finally:
-            if terminal is not None:
-                terminal.close()
-            if process is not None:
-                process.send_signal(signal.SIGKILL)
-                process.wait()
+                if kind == "in its thread":
+                    terminal.press(b"r")  # resumes the run
+                return steps_per_second(run, w.seconds), _typed(terminal)
 
 
-def _watched(run: Path, terminal: Terminal | None, seconds: float) -> tuple[float, Keys]:
-    """Steps per second while nobody types; then keys, which cost steps."""
+def endless(config: RunConfig, **train: object) -> RunConfig:
+    """Return the config of a run that logs every step and does nothing but train until it is stopped."""
+    tables = config.dump()
+    tables["train"] |= {"steps": 10**6, **train}
+    tables["evaluation"] |= {"every": 0, "sample_every": 0}
+    tables["checkpoint"] |= {"every": 0}
+    tables["log"] |= {"every": 1}
+    return RunConfig.model_validate(tables)
+
+
+@contextmanager
+def in_own_process(run: Path, device: str) -> "Iterator[subprocess.Popen[bytes]]":
+    """Train an enqueued run in a process, which is killed at the end."""
+    process = spawn("begin", run, device=device)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _typed(terminal: Terminal) -> Keys:
+    """Type keys while it trains, which costs steps; return how long each took."""
     draw = random.Random(0)
+    keys: Keys = {AXIS: [], HELP: []}
+    for i in range(KEYS):
+        terminal.press(b"x")
+        keys[AXIS].append(terminal.wait_for(AXES[i % len(AXES)]))
+        time.sleep(draw.uniform(0.1, 0.4))
+        terminal.press(b"?")
+        keys[HELP].append(terminal.wait_for(b"This pane"))
+        time.sleep(draw.uniform(0.1, 0.4))
+        terminal.press(b"\x1b")
+        time.sleep(draw.uniform(0.3, 0.6))
+    return keys
+
+
+def steps_per_second(run: Path, seconds: float) -> float:
+    """Watch a run for `seconds`, and at least `LEAST_STEPS`; return its steps per second."""
     step_after(run, 2)  # the first steps warm up
     first, started = step_after(run, 0)
     step, now = first, started
     while now - started < seconds or step < first + LEAST_STEPS:
         step, now = step_after(run, 0)
-    keys: Keys = {AXIS: [], HELP: []}
-    for i in range(KEYS if terminal is not None else 0):
-        assert terminal is not None
-        terminal.press(b"x")
-        keys[AXIS].append(terminal.wait_for(AXES[i % len(AXES)]))
-        time.sleep(draw.uniform(0.1, 0.4))
-        terminal.press(b"?")
-        keys[HELP].append(terminal.wait_for(HELP_WORDS))
-        time.sleep(draw.uniform(0.1, 0.4))
-        terminal.press(ESCAPE)
-        time.sleep(draw.uniform(0.3, 0.6))
-    return (step - first) / (now - started), keys
+    return (step - first) / (now - started)
 
 
 def step_after(run: Path, steps: int) -> tuple[int, float]:

@@ -42,7 +42,7 @@ from tui_transformer.cli.options import (
     RunsDir,
     Set,
 )
-from tui_transformer.cli.output import ExitCode, answer, complain, emit, is_terminal, loading, say, warn
+from tui_transformer.cli.output import ExitCode, answer, complain, is_terminal, loading, say, tell, warn
 from tui_transformer.lab.launch import queue as waiting_line
 from tui_transformer.lab.launch.launch import enqueue, started
 from tui_transformer.lab.launch.logs import log_to
@@ -72,10 +72,6 @@ class Request:
                 "--preset and --config both say what to build; keep one of them (a config may `extends` one)"
             )
         return presets.find(self.preset) if self.preset is not None else presets.load(Path(str(self.config)))
-
-    def without_changes(self) -> RunConfig | None:
-        """Return the config without --set, if any: the baseline for checking its switches."""
-        return presets.resolve(self.source(), on=self.on) if self.overrides else None
 
     def resolve(self) -> RunConfig:
         tables = parse_overrides(self.overrides)
@@ -112,10 +108,9 @@ def run(
             asked, runs_dir=runs_dir, name=name, command=command, device=device, data_dir=data_dir
         )
         waiting_line.ensure_runner(queued, device)
-        if json:
-            emit({"kind": "run", "name": queued.name, "path": str(queued), "state": "queued", "before": before})
-        else:
-            answer(f"{queued.name} is queued, {before} before it; {command_line('runs', runs_dir=runs_dir)}")
+        record = {"kind": "run", "name": queued.name, "path": str(queued), "state": "queued", "before": before}
+        shown = command_line("runs", runs_dir=runs_dir)
+        tell(record, f"{queued.name} is queued, {before} before it; {shown}", as_json=json)
         return ExitCode.DONE
     if detach:
         reader = RunReader(enqueue(asked, runs_dir=runs_dir, name=name, command=command))
@@ -182,21 +177,13 @@ def resume(
 
 
 @command(50)
-def queue(device: Device = "auto", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+def queue(device: Device = "auto", json: Json = False, runs_dir: RunsDir = RUNS) -> None:
     """Train what `run --queue` left, one after the other; that starts this by itself in the background."""
-
-    def said(text: str) -> None:
-        if json:
-            emit({"kind": "queue", "text": text})
-        else:
-            answer(text, flush=True)
-
     runs_dir.mkdir(parents=True, exist_ok=True)
     device = _known(device)
-    done = waiting_line.work(runs_dir, device, said)
+    done = waiting_line.work(runs_dir, device, lambda text: tell({"kind": "queue", "text": text}, text, as_json=json))
     if not json:
         answer(f"nothing waits for {device} any more; {done} trained")
-    return ExitCode.DONE
 
 
 def _known(device: str) -> str:
@@ -210,10 +197,10 @@ def _known(device: str) -> str:
 def _started(verb: str, reader: RunReader, *, device: str, as_json: bool, data_dir: Path | None) -> int:
     with loading("starting"):
         process = started(verb, reader, device=device, data_dir=data_dir)
-    if as_json:
-        emit({"kind": "run", "name": reader.name, "path": str(reader.path), "pid": process.pid, "state": reader.state})
-    else:
-        answer(f"{reader.name} trains in the background (process {process.pid}); {reader.command('watch')}")
+    name, pid = reader.name, process.pid
+    record = {"kind": "run", "name": name, "path": str(reader.path), "pid": pid, "state": reader.state}
+    text = f"{name} trains in the background (process {pid}); {reader.command('watch')}"
+    tell(record, text, as_json=as_json)
     return ExitCode.DONE
 
 

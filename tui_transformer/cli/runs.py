@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from engine.clean import clean, clean_line
+from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.errors import InputError
 from engine.runs import manage
 from engine.runs.reader import STILL, RunReader, list_runs, no_runs
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Json, RunArgument, RunsDir, run_names
-from tui_transformer.cli.output import ExitCode, answer, emit, is_terminal, print_columns, say
+from tui_transformer.cli.output import emit, is_terminal, print_columns, say, tell
 from tui_transformer.lab.records.badges import in_a_cell, worst_first
 
 HEAD = ("run", "state", "step", "loss", "perplexity", "preset", "from", "checks")
@@ -22,27 +22,24 @@ LOOK = 0.2  # seconds between polls
 
 
 @command(160)
-def runs(json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+def runs(json: Json = False, runs_dir: RunsDir = RUNS) -> None:
     """List the runs: state, score, and what is wrong with it."""
     readers = list_runs(runs_dir)
-    if not readers and not json:
-        say(no_runs(runs_dir))
-        return ExitCode.DONE
-    rows: list[tuple[str, ...]] = [HEAD]
-    for reader in readers:
-        record, row = _described(reader)
-        rows.append(row)
-        if json:
-            emit(record)
+    described = [_described(reader) for reader in readers]
     if json:
-        return ExitCode.DONE
+        for record, _ in described:
+            emit(record)
+        return
+    if not readers:
+        say(no_runs(runs_dir))
+        return
+    rows = [HEAD, *(row for _, row in described)]
     if not any(row[HEAD.index("from")] for row in rows[1:]):  # few folders have runs that start from another
         rows = [tuple(cell for head, cell in zip(HEAD, row, strict=True) if head != "from") for row in rows]
     print_columns(rows)
     for reader in readers:
         if reader.state == "paused" and (why := reader.status.reason):
             say(f"{reader.name} is paused: {why}")
-    return ExitCode.DONE
 
 
 def _described(reader: RunReader) -> tuple[dict[str, object], tuple[str, ...]]:
@@ -92,16 +89,13 @@ def rename(
     name: Annotated[str, typer.Argument(help="Its new name.")],
     json: Json = False,
     runs_dir: RunsDir = RUNS,
-) -> int:
+) -> None:
     """Give a run another name. A live one is refused."""
     reader = RunReader.resolve(run, runs_dir)
     _settle([reader])
     path = manage.rename(reader, name)
-    if json:
-        emit({"run": path.name, "was": reader.name, "path": str(path)})
-    else:
-        answer(clean_line(f"{reader.name} is now {path.name}"))
-    return ExitCode.DONE
+    record = {"run": path.name, "was": reader.name, "path": str(path)}
+    tell(record, clean_line(f"{reader.name} is now {path.name}"), as_json=json)
 
 
 @command(200)
@@ -110,7 +104,7 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
-) -> int:
+) -> None:
     """Delete runs with their checkpoints. A live one is refused."""
     readers = [RunReader.resolve(name, runs_dir) for name in run]
     names = ", ".join(reader.name for reader in readers)
@@ -118,15 +112,11 @@ def delete(
         if not is_terminal(sys.stdin):
             raise InputError(f"deleting {names} cannot be undone; --yes says that you mean it")
         if input(f"delete {names} with all checkpoints? [y/N] ").strip().lower() not in ("y", "yes"):
-            return ExitCode.DONE
+            return
     _settle(readers)
     for reader in readers:
         manage.delete(reader)
-        if json:
-            emit({"deleted": reader.name})
-        else:
-            answer(clean_line(f"deleted {reader.name}"))
-    return ExitCode.DONE
+        tell({"deleted": reader.name}, clean_line(f"deleted {reader.name}"), as_json=json)
 
 
 @command(210)
@@ -137,17 +127,13 @@ def note(
     untag: Annotated[list[str] | None, typer.Option("--untag", help="A tag to take away.")] = None,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
-) -> int:
+) -> None:
     """Show or change a run's notes and tags."""
     reader = RunReader.resolve(run, runs_dir)
     if text is None and not tag and not untag:
         notes = reader.notes
     else:
         notes = manage.write_notes(reader.path, text=text, add=tag or [], remove=untag or [])
-    if json:
-        emit({"run": reader.name, "text": notes.text, "tags": notes.tags})
-    elif not notes.text and not notes.tags:
-        answer(f"{reader.name} has no notes; {reader.command('note', 'what you saw', '--tag', 'good')}")
-    else:
-        answer(clean("\n".join(part for part in (notes.text, " ".join(f"#{tag}" for tag in notes.tags)) if part)))
-    return ExitCode.DONE
+    shown = "\n".join(part for part in (notes.text, " ".join(f"#{tag}" for tag in notes.tags)) if part)
+    none = f"{reader.name} has no notes; {reader.command('note', 'what you saw', '--tag', 'good')}"
+    tell({"run": reader.name, "text": notes.text, "tags": notes.tags}, shown or none, as_json=json)

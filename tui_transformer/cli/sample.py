@@ -15,9 +15,9 @@ from engine.errors import InputError
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir, run_names
-from tui_transformer.cli.output import answer, complain, emit, is_terminal, loading, say, stdout, warn
+from tui_transformer.cli.output import answer, emit, is_terminal, loading, say, stdout, warn
 from tui_transformer.cli.repl import Session, converse
-from tui_transformer.lab.play.prompt import ASKING, WRITING, Prompt, Settings, checked
+from tui_transformer.lab.play.prompt import ASKING, WRITING, Settings, checked
 from tui_transformer.lab.play.writers import Writer, load_writer
 from tui_transformer.lab.play.written import AnswerToken, in_words, level, number, sign
 
@@ -170,7 +170,7 @@ def sample(
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
-) -> int:
+) -> None:
     """Continue text with a trained model: an interactive prompt, or --prompt TEXT for one answer.
 
     At the prompt: /alternatives, /surprise TEXT, /vs RUN and more; /help lists them."""
@@ -183,27 +183,19 @@ def sample(
     if prompt is not None:
         for which in range(n):
             writing.answer(prompt, settings, which)
-        return 0
+        return
     if is_terminal(sys.stdin):
         some = ", examples for some to try" if first.ranks else ""
         say(f"{writing.title}: {first.invitation}{some}, /help for commands, /quit to leave")
-    session = Prompt(
-        settings,
-        lambda text: writing.answer(text, session.settings),
-        {
-            "alternatives": writing.alternatives,
-            "surprise": writing.surprise,
-            "examples": writing.examples,
-            "run": writing.take_run,
-            "vs": writing.take_second,
-            "checkpoint": writing.take_checkpoint,
-        },
-        ASKING if first.ranks else WRITING,
-        remark=say,
-        complain=complain,
-    )
-    converse(session)
-    return 0
+    actions = {
+        "alternatives": writing.alternatives,
+        "surprise": writing.surprise,
+        "examples": writing.examples,
+        "run": writing.take_run,
+        "vs": writing.take_second,
+        "checkpoint": writing.take_checkpoint,
+    }
+    converse(settings, lambda text: writing.answer(text, settings), actions, ASKING if first.ranks else WRITING)
 
 
 def _alternatives_line(pieces: Sequence[AnswerToken], at: int) -> Text:

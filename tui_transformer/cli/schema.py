@@ -17,7 +17,7 @@ def schema(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write one FILE.schema.json per file into this folder.")
     ] = None,
-) -> int:
+) -> None:
     """The JSON schemas of a run's files and of a study, for other tools.
 
     Prints one JSON object keyed by file name, or the schema of one file alone.
@@ -36,7 +36,7 @@ def schema(
     found = {name: TypeAdapter(kind).json_schema(by_alias=True) for name, kind in known.items() if file in (None, name)}
     if out is None:
         answer(json.dumps(found if file is None else found[file], indent=2))
-        return 0
+        return
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name, one in found.items():
@@ -44,4 +44,3 @@ def schema(
             answer(str(out / f"{name}.schema.json"))
     except OSError as error:
         raise refused(f"cannot write {error.filename or out}", error) from None
-    return 0

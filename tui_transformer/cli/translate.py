@@ -17,10 +17,10 @@ from engine.errors import InputError
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir
-from tui_transformer.cli.output import answer, complain, emit, is_terminal, say, stdout
+from tui_transformer.cli.output import answer, emit, is_terminal, say, stdout
 from tui_transformer.cli.repl import Session, converse
 from tui_transformer.lab.play.alignment import alignment_picture, by_words
-from tui_transformer.lab.play.prompt import TRANSLATING, Prompt, Settings, checked
+from tui_transformer.lab.play.prompt import TRANSLATING, Settings, checked
 from tui_transformer.lab.play.writers import TranslationWriter
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def translate(
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
-) -> int:
+) -> None:
     """Translate with a trained model: an interactive prompt, --text, --input FILE, or a pipe, a line each.
 
     At the prompt: examples, /beam, /nbest, /align and more; /help lists them."""
@@ -153,8 +153,7 @@ def translate(
             "run": work.take_run,
             "checkpoint": work.take_checkpoint,
         }
-        converse(Prompt(work.settings, work.answer, actions, TRANSLATING, remark=say, complain=complain))
-    return 0
+        converse(work.settings, work.answer, actions, TRANSLATING)
 
 
 def _file(path: Path) -> Iterator[str]:

@@ -21,7 +21,7 @@ from typing import IO
 import torch
 
 from tui_transformer.__main__ import main
-from tui_transformer.cli import progress, study_plan
+from tui_transformer.cli import ablate, progress
 from tui_transformer.lab.launch import launch
 from tui_transformer.lab.reports import report
 from tui_transformer.lab.studies import runner
@@ -89,7 +89,7 @@ def forked(folder: str, words: list[str], k: int, error: int, output: str) -> di
 
     def work() -> int:
         launch.subprocess = SimpleNamespace(Popen=Forked, DEVNULL=subprocess.DEVNULL)  # type: ignore[attr-defined]
-        study_plan.measured = plan_of
+        ablate.measured = plan_of
         undrawn(" ".join(words[:2]))
         disk.arm(os.fsencode(folder), ctypes.c_long(k), ctypes.c_long(error))
         return main(words)

@@ -88,7 +88,7 @@ def test_a_gpu_is_described(monkeypatch) -> None:
 
 def test_a_kernel_that_fails_does_so_in_the_step_that_is_lost(tmp_path) -> None:
     """On a CPU the same index is an error at once; the run ends as it does when CUDA reports it."""
-    state, reason, saved = resuming._broken(resuming.small_run(), tmp_path, "cpu", 1, True)
+    state, reason, saved = resuming._broken(resuming.small_run(), tmp_path, "cpu", True)
     assert (state, saved) == ("failed", resuming.SAVED) and reason.startswith("IndexError")
 
 

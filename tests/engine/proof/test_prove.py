@@ -24,7 +24,7 @@ def found(tmp_path_factory) -> tuple[list[tuple[Proof, Result]], list[dict[str, 
     """Every planted proof's result, the file after each, and the file at the end."""
     path = tmp_path_factory.mktemp("proof") / "proof.json"
     record, results, files = Record(path, {"threads": 1}), [], []
-    for done in prove(planted.EVERY, "cpu", record, threads=1):
+    for done in prove(planted.EVERY, "cpu", record):
         results.append(done)
         files.append(json.loads(path.read_text()))
     return results, files, json.loads(path.read_text())
@@ -72,21 +72,21 @@ def test_the_file_says_what_ran_where(found) -> None:
 @pytest.fixture
 def no_facts(monkeypatch) -> None:
     """Skip the facts about the machine: loading torch to collect them takes two seconds."""
-    monkeypatch.setattr("engine.proof.prove._facts", lambda worker, device, threads: {"device": device})
+    monkeypatch.setattr("engine.proof.prove._facts", lambda worker, device: {"device": device})
 
 
 def test_the_time_left_is_known_before_each_proof(tmp_path, no_facts) -> None:
     told: list[tuple[int, str, float]] = []
     proofs = [planted.proof(planted.holds), planted.proof(planted.cannot_tell)]
     begins = lambda number, proof, left: told.append((number, proof.name, left))
-    list(prove(proofs, "cpu", Record(tmp_path / "proof.json", {}), threads=1, begins=begins))
+    list(prove(proofs, "cpu", Record(tmp_path / "proof.json", {}), begins=begins))
     assert [(number, name) for number, name, _ in told] == [(1, "holds"), (2, "cannot_tell")]
     assert told[0][2] == 2.0 and told[1][2] > 0
 
 
 def test_proofs_that_run_out_of_time_are_skipped_not_failed(tmp_path, no_facts) -> None:
     record = Record(tmp_path / "proof.json", {})
-    results = [result for _, result in prove([planted.proof(planted.breaks)], "cpu", record, threads=1, budget=0.0)]
+    results = [result for _, result in prove([planted.proof(planted.breaks)], "cpu", record, budget=0.0)]
     assert [(result.status, result.why) for result in results] == [
         ("skipped", "not started: the 0-minute limit was reached")
     ]
@@ -98,7 +98,7 @@ def test_proofs_that_run_out_of_time_are_skipped_not_failed(tmp_path, no_facts) 
 
 def test_stopping_early_leaves_no_process_and_keeps_the_file(tmp_path, no_facts) -> None:
     before = {process.pid for process in psutil.Process().children(recursive=True)}
-    results = prove(planted.EVERY, "cpu", Record(tmp_path / "proof.json", {}), threads=1)
+    results = prove(planted.EVERY, "cpu", Record(tmp_path / "proof.json", {}))
     next(results)
     results.close()
     left = [process for process in psutil.Process().children(recursive=True) if process.pid not in before]

@@ -19,7 +19,7 @@ from engine.verification.claims import verify
 from tests.tui_transformer.lab.studies.test_runner import Played, Stage, put
 from tests.tui_transformer.lab.studies.tiny import attempts, nothing_left, outcomes, started, tiny_study, words, written
 from tui_transformer.__main__ import main
-from tui_transformer.cli import study_plan
+from tui_transformer.cli import ablate
 from tui_transformer.cli.study_progress import Board, how_it_stands
 from tui_transformer.lab.studies import record, runner
 from tui_transformer.lab.studies.arguments import StudyArgs
@@ -189,7 +189,7 @@ def here(monkeypatch) -> None:
         return Played((resume if verb == "resume" else begin)(run, device=device).trainer.run)
 
     monkeypatch.setattr(runner, "spawn", spawn)
-    monkeypatch.setattr(study_plan, "measured", plan_of)
+    monkeypatch.setattr(ablate, "measured", plan_of)
 
 
 def undone(path: Path) -> bool:
