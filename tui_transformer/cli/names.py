@@ -49,7 +49,7 @@ def _run_or_study(name: str, runs_dir: Path, studies: dict[str, StudyFile]) -> l
         except InputError as error:
             known = study_files(runs_dir)
             raise InputError(f"{error}; studies: {one_of(known)}" if known else str(error)) from None
-    studies[name] = study_files(runs_dir).get(name, StudyFile(name))
+    studies[name] = study_files(runs_dir).get(name, StudyFile(name=name))
     return found
 
 

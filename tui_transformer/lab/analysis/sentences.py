@@ -159,7 +159,7 @@ def notes(standings: Sequence[VariantResult], language: Language = ENGLISH) -> I
     for one in majorities(run for s in standings for run in s.runs):
         yield language.say("note.majority", name=one.name, share=f"{one.share:.1%}")
     for family in families:
-        begun = {group.variant for group in family.groups}
+        begun = {group.name for group in family.groups}
         waiting = [name for name in family.file.variants if name not in begun] if family.file is not None else []
         if waiting:
             yield language.say("note.not-begun", names=language.say("join.comma").join(waiting))

@@ -6,7 +6,6 @@ whatever part of it a filter shows.
 """
 
 import math
-import operator
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -101,7 +100,7 @@ class VariantFamily:
     @property
     def asked(self) -> bool:
         """Whether the baseline is the study's own, so that its expectations can be judged."""
-        return bool(self.file and self.baseline and self.file.baseline == self.baseline.variant)
+        return bool(self.file and self.baseline and self.file.baseline == self.baseline.name)
 
     def reason(self, group: Group) -> Message | None:
         """Return why a variant is not compared with the baseline; None if it is."""
@@ -209,13 +208,13 @@ class VariantResult:
     def planned(self) -> int:
         """Planned seeds: as many as it has runs, or as its study says."""
         file = self.family.file
-        return max(len(self.runs), len(file.seeds) if file is not None and self.group.variant in file.variants else 0)
+        return max(len(self.runs), len(file.seeds) if file is not None and self.group.name in file.variants else 0)
 
     @property
     def foretold(self) -> StudyVariant:
         """What its study expects of it, and why."""
         file = self.family.file
-        return file.variants.get(self.group.variant, StudyVariant()) if file is not None else StudyVariant()
+        return file.variants.get(self.group.name, StudyVariant()) if file is not None else StudyVariant()
 
     @property
     def n(self) -> str:
@@ -320,12 +319,12 @@ class VariantResults:
             ordered, asked = members, None
             if file is not None:  # the baseline first, then as the study's file has them
                 places = {name: i for i, name in enumerate(file.variants)} | {file.baseline: -1}
-                ordered = sorted(members, key=lambda group: places.get(group.variant, len(places)))
-                asked = next((group for group in ordered if group.variant == file.baseline), None)
+                ordered = sorted(members, key=lambda group: places.get(group.name, len(places)))
+                asked = next((group for group in ordered if group.name == file.baseline), None)
             baseline = pin if pin is not None and any(group is pin for group in ordered) else asked or pin
             now = (baseline, *ordered)
             old = kept.get(key)
-            if old is None or old[1] != file or len(old[0]) != len(now) or not all(map(operator.is_, old[0], now)):
+            if old is None or old[:2] != (now, file):
                 family = VariantFamily(ordered, baseline, file)
                 before = {result.path: result for result in old[2]} if old is not None else {}
                 made = [VariantResult(group, family) for group in ordered]

@@ -16,7 +16,7 @@ from tui_transformer.lab.analysis import group_columns
 from tui_transformer.lab.analysis.detail import group_detail, study_text, text_of
 from tui_transformer.lab.analysis.entry import LAST, probes, read_entry
 from tui_transformer.lab.analysis.export import DATA, FORMATS, group_table
-from tui_transformer.lab.analysis.folder import StudyFile, StudyFolder, StudyVariant, read_study_file, study_files
+from tui_transformer.lab.analysis.folder import StudyFile, read_study_file, study_files
 from tui_transformer.lab.analysis.groups import Grouping
 from tui_transformer.lab.analysis.sentences import evidence_sentence, verdict_sentence
 from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults, expectations, summary
@@ -289,10 +289,10 @@ def test_a_damaged_study_file_takes_nothing_but_its_own_words_away(tmp_path, dam
 
 def test_a_study_file_is_read_again_only_where_it_changed(tmp_path, monkeypatch) -> None:
     attention(tmp_path, seeds=(1,))
-    folder = StudyFolder(tmp_path)
-    assert folder.look() is folder.look() and folder.files["att"].baseline == "global"
+    known = study_files(tmp_path)["att"]
+    assert study_files(tmp_path)["att"] is known and known.baseline == "global"
     (tmp_path / "att.study.toml").write_text('baseline = "win16"\n')
-    assert folder.look()["att"].baseline == "win16"
+    assert study_files(tmp_path)["att"].baseline == "win16"
 
 
 def test_families_and_groups_are_kept_where_nothing_changed(tmp_path) -> None:
@@ -303,23 +303,24 @@ def test_families_and_groups_are_kept_where_nothing_changed(tmp_path) -> None:
     again = kept.of(grouping.of(list(runs)), files)
     assert all(a is b for a, b in zip(first, again, strict=True))
     at = next(i for i, run in enumerate(runs) if run.name == "alone")
-    runs[at] = entries(tmp_path)[at]
+    runs[at] = replace(runs[at], notes="changed")
     changed = kept.of(grouping.of(runs), files)
     assert [s.name for s in changed if s not in first] == ["alone"]
 
 
 def test_the_verdict_is_about_the_studys_primary_measure(tmp_path, study) -> None:
     assert study["win16"].primary is LAST  # what the runs select checkpoints by
-    file = StudyFile("att", "global", primary="recall", variants=dict.fromkeys(("global", "win16"), StudyVariant()))
+    variants = [{"name": name} for name in ("global", "win16")]
+    file = StudyFile(name="att", baseline="global", primary="recall", variants=variants)
     found = standings(tmp_path, files={"att": file})["win16"]
     assert found.primary.key == "recall<110"
     recall, loss = found.difference(found.primary), found.difference(LAST)
     assert recall.level > loss.level and recall.compared == loss.compared
     assert verdict_sentence(found).startswith("recall<110: worse by 53.") and "points" in verdict_sentence(found)
     assert "verdicts are about recall<110" in text_of([found])
-    named = standings(tmp_path, files={"att": replace(file, primary="recall>=110")})["win16"]
+    named = standings(tmp_path, files={"att": file.model_copy(update={"primary": "recall>=110"})})["win16"]
     assert named.primary.key == "recall>=110"
-    unknown = standings(tmp_path, files={"att": replace(file, primary="bleu")})["win16"]
+    unknown = standings(tmp_path, files={"att": file.model_copy(update={"primary": "bleu"})})["win16"]
     assert unknown.primary is LAST
 
 
