@@ -306,8 +306,7 @@ ACROSS, UPRIGHT = "┄", "┊"
 @dataclass(frozen=True)
 class Shade:
     x: Sequence[float]  # of its points
-    low: Sequence[float]  # its lower edge there; `high` the upper
-    high: Sequence[float]
+    ends: Sequence[tuple[float, float]]  # its lower and upper edge there
     style: str  # of its dots
     thick: Sequence[bool] = ()  # points where every second place is a dot, not every fourth; () for none
 
@@ -324,7 +323,7 @@ def shade(canvas: Canvas, bands: Sequence[Shade]) -> None:
             left = max(0, min(bisect_right(x, at) - 1, len(x) - 1))
             right = min(left + 1, len(x) - 1)
             share = min(1.0, max(0.0, (at - x[left]) / (x[right] - x[left]))) if right > left else 0.0
-            edges = (edge[left] + share * (edge[right] - edge[left]) for edge in (band.low, band.high))
+            edges = (a + share * (b - a) for a, b in zip(band.ends[left], band.ends[right], strict=True))
             low, high = (canvas.height_of(y) * places for y in edges)
             thick = bool(band.thick) and band.thick[left] and band.thick[right]
             first, last = max(0, round(low)), min(places, round(high))

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from engine.measures import MEASURES, Measure
 from engine.runs.records import LARGEST, Measured, TrainRecord, ValidationRecord
@@ -34,7 +34,7 @@ class Curve:
     y: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, points: Iterable[tuple[float, float]]) -> "Curve":
+    def of(cls, points: Iterable[tuple[float, float]]) -> Self:
         x, y = zip(*points, strict=True) if (points := list(points)) else ((), ())
         return cls(x, y)
 

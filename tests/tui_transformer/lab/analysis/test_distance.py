@@ -65,7 +65,7 @@ def test_near_and_far_recall_are_one_family() -> None:
 
 def test_shares_are_averaged_over_seeds_by_stretch() -> None:
     made = share_band([(Stretch(0, 10, 1, 4), Stretch(10, 20, 3, 4)), (Stretch(0, 10, 3, 4),), ()])
-    assert made.n == 2 and made.curve.x == (5.0,) and made.curve.y == (0.5,)
+    assert made.n == 2 and made.x == (5.0,) and made.y == (0.5,)
     ((low, high),) = made.ends
     assert 0 <= low < 0.02 and 0.98 < high <= 1  # ± 318 points by t, and no more than there is
 

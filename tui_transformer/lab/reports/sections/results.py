@@ -133,8 +133,7 @@ def _mean_losses(context: ReportContext, shown: Part) -> Iterator[doc.Table]:
     for standing in shown:
         metrics = [context.metrics.get(run.path, Metrics()) for run in standing.group.drawn]
         made = band({i: scored(found.validation, "step") for i, found in enumerate(metrics)})
-        halves = made.half or (None,) * len(made.curve.x)
-        points = zip(made.curve.x, made.curve.y, halves, strict=True)
+        points = zip(made.x, made.y, made.half or (None,) * len(made.x), strict=True)
         losses.append({x: LAST.spread(Mean(y, half, made.n, None)) for x, y, half in points})
     everything = sorted({step for points in losses for step in points})
     steps = _thinned(everything, set())
