@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+from dataclasses import replace
 
 import psutil
 import pytest
@@ -23,7 +24,7 @@ LINES = [json.dumps(record) for record in ANSWER]
 def test_an_answer_is_read() -> None:
     fit = read_benchmark(["not json", *LINES, "[]"])
     assert fit is not None and fit.words == "≈ 3 min on cpu (68 ms a step)"
-    assert memory(fit.memory) == "61 MB" and [verdict.good for verdict in fit.verdicts] == [True, False]
+    assert memory(fit.memory_bytes) == "61 MB" and [verdict.verdict for verdict in fit.verdicts] == ["ok", "inert"]
     assert read_benchmark(LINES[:2]) is None
 
 
@@ -71,6 +72,6 @@ async def test_a_design_is_measured_once_and_more_steps_take_longer(monkeypatch)
 
 
 def test_the_check_has_the_draft_s_own_arguments(tmp_path) -> None:
-    command = Benchmarks("cpu", tmp_path).command(Draft.of("win16").on_base("demo").with_change("model.window", 8))
+    command = Benchmarks("cpu", tmp_path).command(replace(Draft.of("win16"), on="demo").with_change("model.window", 8))
     words = ["check", "--preset", "win16", "--on", "demo", "--set", "model.window=8", "--json"]
     assert command[3:] == [*words, "--device", "cpu", "--data-dir", str(tmp_path)]

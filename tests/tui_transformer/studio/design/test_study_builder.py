@@ -234,7 +234,7 @@ async def test_it_is_measured_in_a_process_and_until_then_estimated(app: App) ->
     async with app.run_test(size=MEDIUM) as pilot:
         await pilot.pause()
         fits, draft = app.pane._benchmarks, app.pane.draft
-        fits._known[fits._key(draft)] = Benchmark("cpu", 0.1, 280.0, 1e8)
+        fits._known[fits._key(draft)] = Benchmark(device="cpu", seconds_per_step=0.1, seconds=280.0)
         await opened(pilot)
         await fill_in(pilot, "v", "model.n_heads=2")
         assert "≈ 28 min on cpu one after the other" in app.text and "≈ 5 min" in app.text
