@@ -220,14 +220,13 @@ def line_chart(
     series: Sequence[Line],
     *,
     title: str,  # what y is, with its unit
-    x_label: str,
     width: int,
     height: int,
     levels: Sequence[tuple[str, float, str]] = (),  # horizontal lines: label, y, colour
     top: float = math.inf,  # higher values are cut off, so that a steep start does not flatten the rest
     colour: bool = True,
 ) -> str:
-    """Return a chart as lines of text; "" if nothing is finite."""
+    """Return a chart over the steps as lines of text; "" if nothing is finite."""
     known = [(one, thin(one.x, one.y, width)) for one in series]
     known = [(one, points) for one, points in known if points[0]]
     seen = [(label, y, paint) for label, y, paint in levels if math.isfinite(y)]
@@ -236,7 +235,7 @@ def line_chart(
         width=width,
         height=height - 1,
         x_text=lambda x: f"{x:,.10g}",
-        x_label=x_label,
+        x_label="step",
         levels=[(y, paint) for _, y, paint in seen],
         top=top,
     )

@@ -29,7 +29,7 @@ from engine.runs.records import (
     ValidationRecord,
 )
 from engine.runs.tail import FollowedMetrics, Stamp, newest_lines, newest_records, stamp
-from tui_transformer.lab.records.findings import Finding, findings
+from tui_transformer.lab.records.badges import Finding, findings
 from tui_transformer.lab.records.pace import MOVING, Pace
 
 POINTS = 1500  # train records kept for a chart; thinned at twice as many
