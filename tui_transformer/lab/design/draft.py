@@ -220,11 +220,8 @@ class Draft:
 
     def way(self, key: str, value: Any) -> Mapping[str, Any] | None:
         """The fewest changes that allow a refused value: itself, and replacements for its conflicts."""
-        for partners in range(1, PARTNERS + 1):
-            found = self._way({key: value}, partners)
-            if found is not None:
-                return found
-        return None
+        ways = (self._way({key: value}, partners) for partners in range(1, PARTNERS + 1))
+        return next((way for way in ways if way is not None), None)
 
     def _way(self, changes: Mapping[str, Any], partners: int) -> Mapping[str, Any] | None:
         """These changes plus up to so many more, chosen from what they conflict with."""

@@ -65,20 +65,14 @@ _NEXT_AXIS = re.compile(r"\s+(?=[a-z_]+(?:\.[a-z_0-9]+)*=)")
 @dataclass(frozen=True)
 class VariantLine:
     variant: Variant
-    configs: tuple[RunConfig, ...]  # trained with each seed, one after the other; empty if it cannot be
-    why_not: str = ""  # why it is left out of the study; "" if it is part of it
+    configs: tuple[RunConfig, ...] = ()  # trained with each seed, one after the other; empty if it cannot be
+    why_not: str = ""  # why it is left out of the study, or cannot be part of it; "" if it is or can be
+    description: str = ""  # of the overlay that would be this variant
 
     @property
     def config(self) -> RunConfig | None:
         """Of the last stage, which is compared."""
         return self.configs[-1] if self.configs else None
-
-
-@dataclass(frozen=True)
-class Overlay:
-    variant: Variant
-    description: str
-    why_not: str = ""  # why it cannot be a variant of the design; "" if it can
 
 
 @dataclass(frozen=True)
@@ -151,7 +145,7 @@ class StudyDraft:
             stages=study.stages,
         )
 
-    def with_overlays(self, ticked: Sequence[Variant], offered: Sequence[Overlay]) -> "StudyDraft":
+    def with_overlays(self, ticked: Sequence[Variant], offered: Sequence[VariantLine]) -> "StudyDraft":
         gone = [o.variant for o in offered if not any(_alike(o.variant, variant) for variant in ticked)]
         draft = self
         for variant in self.variants:
@@ -197,7 +191,7 @@ class StudyDraft:
         except InputError as error:
             raise InputError(re.sub(r"\Astudy 'study'(, variant 'this')?: ", "", str(error))) from None
 
-    def overlays(self, own: Sequence[presets.Preset] = ()) -> list[Overlay]:
+    def overlays(self, own: Sequence[presets.Preset] = ()) -> list[VariantLine]:
         """Return the overlays that apply here, including user presets; impossible ones last.
 
         These are generic ones, and those of the design's own base.
@@ -213,12 +207,14 @@ class StudyDraft:
             links = presets.chain(preset)
             if len(links) == 1 or links[0].name not in (GENERIC, root):
                 continue
+            configs: tuple[RunConfig, ...] = ()
             try:
-                same = as_it_is == settings_of(self._configs(variant))
-                found.append(Overlay(variant, preset.description, "the design has this already" if same else ""))
+                configs = self._configs(variant)
+                why_not = "the design has this already" if settings_of(configs) == as_it_is else ""
             except InputError as error:
-                found.append(Overlay(variant, preset.description, str(error)))
-        return sorted(found, key=lambda overlay: bool(overlay.why_not))
+                why_not = str(error)
+            found.append(VariantLine(variant, configs, why_not, preset.description))
+        return sorted(found, key=lambda line: bool(line.why_not))
 
     def has(self, variant: Variant) -> bool:
         return any(_alike(variant, other) for other in self.variants)
@@ -232,7 +228,7 @@ class StudyDraft:
             try:
                 configs = self._configs(variant)
             except InputError as error:
-                found[variant.name] = VariantLine(variant, (), str(error))
+                found[variant.name] = VariantLine(variant, why_not=str(error))
                 continue
             asked = settings_of(configs)
             same = first.setdefault(asked, variant.name)
