@@ -39,8 +39,7 @@ class Curves:
     def read(self, runs: Sequence[Path]) -> dict[Path, Metrics]:
         """Return these runs' metrics; of runs no longer asked for, only the newest few stay cached."""
         for run in runs:
-            known = self._followed.pop(run) if run in self._followed else None
-            self._followed[run] = known or FollowedMetrics(run, POINTS)  # the newest last
+            self._followed[run] = self._followed.pop(run, None) or FollowedMetrics(run, POINTS)  # the newest last
         while len(self._followed) > max(2 * MOST, len(runs)):
             del self._followed[next(iter(self._followed))]
         for run in runs:
@@ -165,20 +164,18 @@ class Stretch:
         return self.right / self.of
 
 
-def by_distance(record: ValidationRecord) -> dict[str, tuple[Stretch, ...]]:
-    """Map probes to their stretches, nearest first; {} for a record without any. Skips damaged ones."""
-    found = {}
-    for name, rows in record.by_distance.items():
-        stretches = [Stretch(*map(float, row)) for row in rows[:MOST_STRETCHES] if len(row) == 4]
-        stretches = [s for s in stretches if 0 <= s.start < s.stop and 0 <= s.right <= s.of and s.of > 0]
-        if stretches:
-            found[name] = tuple(sorted(stretches, key=lambda stretch: stretch.start))
-    return found
-
-
 def newest(records: Sequence[ValidationRecord]) -> dict[str, tuple[Stretch, ...]]:
-    """From the last evaluation that has it."""
-    return next((found for record in reversed(records) if (found := by_distance(record))), {})
+    """Map probes to their stretches, nearest first, in the last evaluation that has any; skips damaged ones."""
+    found: dict[str, tuple[Stretch, ...]] = {}
+    for record in reversed(records):
+        for name, rows in record.by_distance.items():
+            stretches = [Stretch(*map(float, row)) for row in rows[:MOST_STRETCHES] if len(row) == 4]
+            stretches = [s for s in stretches if 0 <= s.start < s.stop and 0 <= s.right <= s.of and s.of > 0]
+            if stretches:
+                found[name] = tuple(sorted(stretches, key=lambda stretch: stretch.start))
+        if found:
+            break
+    return found
 
 
 def share_band(seeds: Sequence[Sequence[Stretch]]) -> Band:

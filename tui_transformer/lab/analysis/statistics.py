@@ -7,6 +7,7 @@ judging once more after adding seeds. docs/verdicts.md explains the rules and li
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -55,7 +56,7 @@ class Paired:
     # standard error of the difference due to the choice of questions; 0 if it is not a count
     questions_error: float = 0.0
     share: bool = False  # whether it is a difference of shares, between -1 and 1
-    # p corrected for all verdicts of the study and a second look; significant below `LEVEL`. None before `corrected`
+    # p corrected for all verdicts of the study and a second look; significant below `LEVEL`. None before the correction
     adjusted_p: float | None = None
     level: float = LEVEL / LOOKS  # threshold for p if no other comparison is significant
     compared: int = 1  # number of comparisons corrected together
@@ -103,11 +104,16 @@ def within(t: float, df: int) -> float:
 @cache
 def t_quantile(confidence: float, df: int) -> float:
     """The t with P(|T| < t) = confidence."""
+    return _least(lambda t: within(t, df) >= confidence)
+
+
+def _least(enough: Callable[[float], bool], precision: float = 0.0) -> float:
+    """The least positive number that is enough, as all larger ones are; exact, or to a relative precision."""
     low, high = 0.0, 1.0
-    while within(high, df) < confidence:
+    while not enough(high):
         low, high = high, 2 * high
-    while (middle := (low + high) / 2) not in (low, high):
-        low, high = (middle, high) if within(middle, df) < confidence else (low, middle)
+    while (middle := (low + high) / 2) not in (low, high) and high - low > precision * high:
+        low, high = (low, middle) if enough(middle) else (middle, high)
     return high
 
 
@@ -204,81 +210,54 @@ def _p(difference: float, seeds_error: float, df: int, questions_error: float) -
         return max(SMALLEST_P, 1.0 - within(t, df))
 
     def reaches(t: float) -> bool:
-        z = -NORMAL.inv_cdf(p_at(t) / 2)
-        return math.hypot(t * seeds_error, z * questions_error) >= size
+        p = p_at(t)
+        z = -NORMAL.inv_cdf(p / 2)
+        return math.hypot(t * seeds_error, z * questions_error) >= size or p <= SMALLEST_P
 
-    low, high = 0.0, 1.0
-    while not reaches(high):
-        low, high = high, 2 * high
-        if p_at(low) <= SMALLEST_P:
-            return SMALLEST_P
-    while (middle := (low + high) / 2) not in (low, high) and high - low > 1e-12 * high:
-        low, high = (low, middle) if reaches(middle) else (middle, high)
-    return p_at(high)
+    return p_at(_least(reaches, 1e-12))
 
 
 def against_baseline(
     study: Mapping[str, Mapping[Key, Scores]], baseline: Mapping[str, Scores], primary: str = ""
 ) -> dict[str, dict[Key, Paired]]:
-    """Differences to the baseline by measure and variant, paired by seed, at one error rate; see `corrected`."""
-    return corrected(
-        {
-            measure: {
-                name: found
-                for name, scores in variants.items()
-                if (found := paired(scores, baseline[measure])) is not None
-            }
-            for measure, variants in study.items()
-        },
-        primary,
-    )
+    """Differences to the baseline by measure and variant, paired by seed, at one error rate.
 
-
-def corrected(study: Mapping[str, Mapping[Key, Paired]], primary: str = "") -> dict[str, dict[Key, Paired]]:
-    """All differences of a study at one error rate: weighted Holm correction over measures and variants.
-
-    The primary measure's comparisons start with `PRIMARY` of the level; all others share the rest equally. A decided
-    comparison passes its part on to those still open. If the primary measure was not scored, all have equal weight.
+    Weighted Holm correction over measures and variants: the primary measure's comparisons start with `PRIMARY` of the
+    level; all others share the rest equally. A decided comparison passes its part on to those still open. If the
+    primary measure was not scored, all have equal weight.
     """
-    keys = [
-        (measure, variant) for measure, found in study.items() for variant, p in found.items() if p.half is not None
-    ]
-    if not keys:  # one seed each
-        return {measure: dict(found) for measure, found in study.items()}
-    first = sum(measure == primary for measure, _ in keys)
-    others = len(keys) - first
-    alike = 1.0 / max(1, len(keys))
-    weights = {
-        key: (PRIMARY / first if key[0] == primary else (1 - PRIMARY) / others) if first and others else alike
-        for key in keys
-    }
-    known = {(measure, variant): study[measure][variant].p for measure, variant in keys}
-    adjusted = holm({key: 1.0 if p is None else p for key, p in known.items()}, weights)
-
-    def told(key: tuple[str, Key], found: Paired) -> Paired:
-        if key not in weights:
-            return found
-        p = None if found.p is None else min(1.0, LOOKS * adjusted[key])
-        return replace(found, adjusted_p=p, level=LEVEL / LOOKS * weights[key], compared=len(keys))
-
-    return {
-        measure: {variant: told((measure, variant), found) for variant, found in variants.items()}
+    found = {
+        measure: {name: pair for name, own in variants.items() if (pair := paired(own, baseline[measure])) is not None}
         for measure, variants in study.items()
     }
+    p = {  # of one seed there is none
+        (measure, name): 1.0 if pair.p is None else pair.p
+        for measure, pairs in found.items()
+        for name, pair in pairs.items()
+        if pair.half is not None
+    }
+    first = sum(measure == primary for measure, _ in p)
+    others = len(p) - first
+    weights = {
+        key: (PRIMARY / first if key[0] == primary else (1 - PRIMARY) / others) if first and others else 1.0 / len(p)
+        for key in p
+    }
+    for (measure, name), adjusted in holm(p, weights).items():
+        pair = found[measure][name]
+        both_looks = None if pair.p is None else min(1.0, LOOKS * adjusted)
+        level = LEVEL / LOOKS * weights[measure, name]
+        found[measure][name] = replace(pair, adjusted_p=both_looks, level=level, compared=len(p))
+    return found
 
 
-def holm(p: Mapping[Key, float], weights: Mapping[Key, float] | None = None) -> dict[Key, float]:
-    """Adjusted p-values: each is below a level exactly when Holm's step-down procedure rejects at that level.
-
-    Without weights all are equal (Holm, 1979).
-    """
-    weight = dict.fromkeys(p, 1.0) if weights is None else weights
-    ordered = sorted(p, key=lambda name: p[name] / weight[name])
-    still_open = [*accumulate(weight[name] for name in reversed(ordered))]
+def holm(p: Mapping[Key, float], weights: Mapping[Key, float]) -> dict[Key, float]:
+    """Adjusted p-values: each is below a level exactly when Holm's step-down procedure (1979) rejects at that level."""
+    ordered = sorted(p, key=lambda name: p[name] / weights[name])
+    still_open = [*accumulate(weights[name] for name in reversed(ordered))]
     adjusted: dict[Key, float] = {}
     largest = 0.0
     for name, left in zip(ordered, reversed(still_open), strict=True):
-        largest = max(largest, min(1.0, p[name] * left / weight[name]))
+        largest = max(largest, min(1.0, p[name] * left / weights[name]))
         adjusted[name] = largest
     return {name: adjusted[name] for name in p}
 
@@ -343,13 +322,10 @@ def seeds_range(found: Paired) -> tuple[int | None, int | None, int | None]:
 def _seeds_for(size: float, found: Paired) -> int | None:
     """The fewest seeds with the power to show a difference of that size; None above `MOST_SEEDS`."""
     assert found.sd is not None
-    low, high = found.n + 1, MOST_SEEDS
-    if high < low or not _enough(high, size, found.sd, found):
+    sd, more = found.sd, range(found.n + 1, MOST_SEEDS + 1)
+    if not more or not _enough(MOST_SEEDS, size, sd, found):
         return None
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _enough(middle, size, found.sd, found) else (middle + 1, high)
-    return low
+    return more[bisect_left(more, True, key=lambda n: _enough(n, size, sd, found))]
 
 
 def _enough(n: int, size: float, sd: float, found: Paired) -> bool:

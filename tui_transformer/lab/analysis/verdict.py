@@ -93,11 +93,6 @@ class VariantFamily:
         self._reasons: dict[Path, Message | None] = {}
 
     @property
-    def study(self) -> str:
-        """Its name; "" if the runs belong to none."""
-        return self.groups[0].study if self.groups else ""
-
-    @property
     def asked(self) -> bool:
         """Whether the baseline is the study's own, so that its expectations can be judged."""
         return bool(self.file and self.baseline and self.file.baseline == self.baseline.name)
@@ -272,11 +267,7 @@ class VariantResult:
     def rank(self) -> int | None:
         return self.family.ranks.get(self.path)
 
-    @property
-    def verdict(self) -> str:
-        return self.verdict_in(ENGLISH)
-
-    def verdict_in(self, language: Language) -> str:
+    def verdict(self, language: Language = ENGLISH) -> str:
         if self.family.baseline is None or self.is_baseline:
             return BASELINE if self.is_baseline else ""
         reason = self.family.reason(self.group)

@@ -7,7 +7,7 @@ from engine.runs.records import ValidationRecord
 from engine.runs.tail import Metrics
 from tests.tui_transformer.lab.analysis.seeds import EDGES, attention
 from tests.tui_transformer.lab.analysis.test_bands import drawn
-from tui_transformer.lab.analysis.curves import Reach, Stretch, by_distance, newest, reach, share_band
+from tui_transformer.lab.analysis.curves import Reach, Stretch, newest, reach, share_band
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.charts.overlay import NOT_COUNTED, Drawn, distances, paint, probes_of
 from tui_transformer.lab.reports.figures.distances import distance_picture
@@ -38,10 +38,10 @@ DAMAGED = [[], [1], [10, 5, 1, 2], [5, 10, 3, 2], [5, 10, 0, 0], ["5", 10, 1, 2]
 
 @pytest.mark.parametrize("row", DAMAGED)
 def test_damaged_stretches_are_left_out(row) -> None:
-    assert by_distance(ValidationRecord.read({"by_distance": {"recall": [row, [20, 30, 1, 2]]}})) == {
+    assert newest([ValidationRecord.read({"by_distance": {"recall": [row, [20, 30, 1, 2]]}})]) == {
         "recall": (Stretch(20, 30, 1, 2),)
     }
-    assert by_distance(ValidationRecord.read({"by_distance": {"recall": row}})) == {}
+    assert newest([ValidationRecord.read({"by_distance": {"recall": row}})]) == {}
 
 
 def test_runs_of_before_have_none_and_that_is_said(tmp_path) -> None:

@@ -85,7 +85,7 @@ def test_seeds_and_variants_that_are_not_begun_are_said(tmp_path) -> None:
     cell(tmp_path, "att", "win16", 1, "model.attention=window", loss=0.1)
     attention_file(tmp_path)
     found = standings(tmp_path)
-    assert found["win16"].n == "1/3" and found["win16"].verdict == "one seed: cannot tell"
+    assert found["win16"].n == "1/3" and found["win16"].verdict() == "one seed: cannot tell"
     assert found["win16"].seeds() == "1 of 3 seeds; 2 not begun"
     assert "Not begun yet: heads2." in text_of(list(found.values()))
 
@@ -97,9 +97,9 @@ def attention_file(root: Path) -> None:
 
 
 def test_verdicts_are_those_of_the_engine_and_brief_beside_their_numbers(study) -> None:
-    assert study["win16"].verdict == "worse" and "worse by 0.050" in verdict_sentence(study["win16"])
-    assert study["heads2"].verdict.startswith(("no difference > 0.00", "cannot tell"))
-    assert study["global"].verdict == "—"
+    assert study["win16"].verdict() == "worse" and "worse by 0.050" in verdict_sentence(study["win16"])
+    assert study["heads2"].verdict().startswith(("no difference > 0.00", "cannot tell"))
+    assert study["global"].verdict() == "—"
     assert " p " not in verdict_sentence(study["win16"])
     evidence = evidence_sentence(study["win16"])
     assert "exact sign-flip test p = 0.250" in evidence and "seed correlation r = +" in evidence
@@ -114,10 +114,10 @@ def test_a_void_badge_stops_the_verdict_and_stands_first(tmp_path) -> None:
         bad = [("curve", "OVERFIT", "it rose"), *([LEAK] if seed == 2 else [])]
         cell(tmp_path, "s", "bad", seed, loss=-0.5, verdicts=bad)
     found = standings(tmp_path, pinned="s.base.s1")["bad"]
-    assert found.verdict == "LEAK: not comparable" and found.difference(LAST) is None and found.rank is None
+    assert found.verdict() == "LEAK: not comparable" and found.difference(LAST) is None and found.rank is None
     assert group_columns.CHECKS.shown(found, None) == "LEAK 1/3 OVERFIT"
     assert list(found.badges) == ["LEAK", "OVERFIT"] and found.badges["LEAK"].startswith("1 of 3 runs: ")
-    assert standings(tmp_path, pinned="s.bad.s1")["base"].verdict == "baseline LEAK: not comparable"
+    assert standings(tmp_path, pinned="s.bad.s1")["base"].verdict() == "baseline LEAK: not comparable"
 
 
 def test_an_inert_variant_is_no_comparison_but_its_baseline_still_is(tmp_path) -> None:
@@ -127,7 +127,7 @@ def test_an_inert_variant_is_no_comparison_but_its_baseline_still_is(tmp_path) -
         cell(tmp_path, "s", "idle", seed, "model.n_heads=2", verdicts=inert)
         cell(tmp_path, "s", "wide", seed, "model.d_model=320", loss=0.1)
     found = standings(tmp_path, pinned="s.base.s1")
-    assert found["idle"].verdict == "INERT: not comparable" and found["wide"].verdict == "worse"
+    assert found["idle"].verdict() == "INERT: not comparable" and found["wide"].verdict() == "worse"
 
 
 def test_a_variant_that_diverged_in_all_seeds_says_so(tmp_path) -> None:
@@ -135,11 +135,11 @@ def test_a_variant_that_diverged_in_all_seeds_says_so(tmp_path) -> None:
     for seed in (1, 3):
         put_status(tmp_path / f"att.hot.s{seed}", state="failed", reason="the loss is not a number")
     found = standings(tmp_path)["hot"]
-    assert found.verdict == "diverged in all 3 seeds" and found.n == "0/3" and found.mean(LAST) is None
+    assert found.verdict() == "diverged in all 3 seeds" and found.n == "0/3" and found.mean(LAST) is None
 
 
 def test_seeds_that_diverged_are_said_to_flatter_the_others(study) -> None:
-    assert study["hot"].verdict == "worse" and "2 of 3 seeds; 1 diverged" in verdict_sentence(study["hot"])
+    assert study["hot"].verdict() == "worse" and "2 of 3 seeds; 1 diverged" in verdict_sentence(study["hot"])
     lines = [line.text for block in group_detail(study["hot"]) for line in block.lines]
     assert "1 of 3 seeds diverged and are excluded, so this mean looks better than it is." in lines
 
@@ -147,8 +147,8 @@ def test_seeds_that_diverged_are_said_to_flatter_the_others(study) -> None:
 def test_without_a_baseline_nothing_is_concluded(tmp_path) -> None:
     attention(tmp_path)
     (tmp_path / "att.study.toml").unlink()
-    assert {s.verdict for s in standings(tmp_path).values()} == {""}
-    assert standings(tmp_path, pinned="att.win16.s2")["global"].verdict == "better"
+    assert {s.verdict() for s in standings(tmp_path).values()} == {""}
+    assert standings(tmp_path, pinned="att.win16.s2")["global"].verdict() == "better"
 
 
 def test_what_was_expected_stands_beside_what_came_out(study) -> None:
@@ -283,7 +283,7 @@ def test_a_damaged_study_file_takes_nothing_but_its_own_words_away(tmp_path, dam
     attention(tmp_path)
     (tmp_path / "att.study.toml").write_text(damage)
     found = standings(tmp_path)
-    assert len(found) == 5 and found["win16"].mean(LAST).n == 3 and found["win16"].verdict == ""
+    assert len(found) == 5 and found["win16"].mean(LAST).n == 3 and found["win16"].verdict() == ""
     assert text_of(list(found.values()))
 
 

@@ -16,7 +16,6 @@ from tui_transformer.lab.analysis.statistics import (
     PRIMARY,
     Scores,
     against_baseline,
-    corrected,
     holm,
     judge,
     mean_of,
@@ -103,7 +102,7 @@ def test_holm_rejects_what_the_step_down_procedure_rejects(p, level):
         if p[name] * (len(p) - rank) > level:
             break
         rejected.add(name)
-    assert {name for name, value in holm(p).items() if value <= level} == rejected
+    assert {name for name, value in holm(p, dict.fromkeys(p, 1.0)).items() if value <= level} == rejected
 
 
 @pytest.mark.parametrize("n", [3, 5, 8])
@@ -237,15 +236,16 @@ def test_one_procedure_corrects_all_measures_and_begins_with_the_primary():
     base = scores(draws.normal(size=3))
 
     def variant(effect):
-        return paired({seed: value + effect + draws.normal(0, 0.01) for seed, value in base.items()}, base)
+        return Scores(tuple((seed, value + effect + draws.normal(0, 0.01)) for seed, value in base.items()))
 
     study = {name: {v: variant(0.0) for v in "ab"} for name in ("loss", "recall", "rhyme")}
     study["loss"]["a"] = variant(5.0)
-    found = corrected(study, "loss")
+    baseline = dict.fromkeys(study, Scores(tuple(base.items())))
+    found = against_baseline(study, baseline, "loss")
     assert {p.compared for row in found.values() for p in row.values()} == {6}
-    assert found["loss"]["a"].adjusted_p == pytest.approx(LOOKS * study["loss"]["a"].p / (PRIMARY / 2))
+    assert found["loss"]["a"].adjusted_p == pytest.approx(LOOKS * found["loss"]["a"].p / (PRIMARY / 2))
     assert found["recall"]["a"].level == pytest.approx(LEVEL / LOOKS * (1 - PRIMARY) / 4)
-    assert corrected(study, "bleu")["recall"]["a"].level == pytest.approx(LEVEL / LOOKS / 6)
+    assert against_baseline(study, baseline, "bleu")["recall"]["a"].level == pytest.approx(LEVEL / LOOKS / 6)
 
 
 def rejected_by_hand(p, weights, level):

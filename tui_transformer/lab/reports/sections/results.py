@@ -187,7 +187,7 @@ def _table(context: ReportContext, caption: str, among: Sequence[Column], measur
 
     def cell(column: Column, standing: VariantResult) -> doc.Cell:
         if column is columns.VERDICT:
-            return doc.Cell(standing.verdict_in(language) or doc.NONE, strong=bool(standing.why_not))
+            return doc.Cell(standing.verdict(language) or doc.NONE, strong=bool(standing.why_not))
         if column is columns.VARIANT:
             return doc.Cell(context.name(standing), strong=standing.is_baseline)
         if column.key == "expected":
