@@ -1,7 +1,4 @@
-"""Everything about a run or variant against a baseline, as titled blocks of lines; and a study as printed text.
-
-Pure; its text is cleaned.
-"""
+"""Everything about a run or variant against a baseline, as titled blocks of lines; and a study as printed text; cleaned."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

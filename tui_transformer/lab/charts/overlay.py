@@ -1,6 +1,6 @@
 """Charts of several runs, or of variants over seeds: losses, differences from a baseline, probes by distance.
 
-An `Overlay` holds what such a chart shows; `paint` draws it in characters. Needs no screen.
+An `Overlay` holds what such a chart shows; `paint` draws it in characters.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""A draft of a design: a preset, perhaps on another base, changes to it, and its cost. No widgets, no torch.
+"""A draft of a design: a preset, perhaps on another base, changes to it, and its cost.
 
 A draft means exactly what its command line means: the same calls resolve it, in the same order. It is immutable:
 every change gives a new one.

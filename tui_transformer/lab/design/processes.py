@@ -1,4 +1,4 @@
-"""Run `check` and `ablate` for a design or a study, each in its own process. No widgets, no torch.
+"""Run `check` and `ablate` for a design or a study, each in its own process.
 
 A measuring process is killed when nobody waits for it any more; a training one continues.
 """

@@ -1,7 +1,7 @@
 """A draft of a study: variants of a design, and seeds; its cost, and the command that runs it.
 
-No widgets, no torch. It is immutable: every change gives a new one. A variant that cannot be trained, or that would
-duplicate another run, stays in the draft with the reason but is left out of the study.
+It is immutable: every change gives a new one. A variant that cannot be trained, or that would duplicate another run,
+stays in the draft with the reason but is left out of the study.
 """
 
 import math

@@ -1,7 +1,4 @@
-"""What each badge means and what to do about it, and a run's checks in words: for every pane, command and export.
-
-No Textual, no torch.
-"""
+"""What each badge means and what to do about it, and a run's checks in words: for every pane, command and export."""
 
 import tomllib
 from collections.abc import Iterable

@@ -1,7 +1,4 @@
-"""A run for display: its list row and its full contents, reread only if its files changed.
-
-No Textual, no torch.
-"""
+"""A run for display: its list row and its full contents, reread only if its files changed."""
 
 import math
 from collections.abc import Callable
