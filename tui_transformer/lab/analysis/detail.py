@@ -1,4 +1,4 @@
-"""Everything about a run or variant against a baseline, as titled blocks of lines; and a study as printed text; cleaned."""
+"""A run or a variant in full against a baseline, as titled blocks of lines; a study as printed text. All is cleaned."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -202,7 +202,7 @@ def _measured(standing: VariantResult, measures: Sequence[Measure]) -> Iterator[
             continue
         text = measure.spread(mean) + (f" {measure.unit}" if measure.unit else "")
         if difference is not None and measure.judged:
-            text += f"   Δ {measure.spread(difference.estimate, sign=True)}"
+            text += f"   Δ {measure.spread(difference, sign=True)}"
         said = probe_sentence(standing, measure)
         yield _line(measure.name, text + (f"   {said}" if said else ""))
 

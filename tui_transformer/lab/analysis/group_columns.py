@@ -76,9 +76,9 @@ def difference_column(measure: Measure) -> Column:
         f"Δ{measure.key}",
         f"Δ {measure.key.replace('_', ' ')}",
         f"Δ {_named(measure)}, 95 % interval",
-        lambda s, b: _of(s, measure, "difference"),
+        lambda s, b: _of(s, measure, "mean"),
         *(_signed, _signed),
-        spread=lambda s: "" if (found := s.difference(measure)) is None else measure.spread(found.estimate, sign=True),
+        spread=lambda s: "" if (found := s.difference(measure)) is None else measure.spread(found, sign=True),
     )
 
 
@@ -225,7 +225,7 @@ def _numbers(measure: Measure) -> Iterable[Column]:
 
 
 _DIFFERENCES = (
-    ("", ", paired by seed", "difference"),
+    ("", ", paired by seed", "mean"),
     (" ±", ", half of the 95 % interval", "half"),
     (" n", ", seeds in common", "n"),
     (" p", ", p (paired t)", "p"),

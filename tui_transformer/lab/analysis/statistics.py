@@ -42,37 +42,19 @@ Reason = Literal["", "open", "never", "identical", "questions"]
 
 
 @dataclass(frozen=True)
-class Paired:
-    """A variant minus the baseline, seed by seed."""
+class Paired(Mean):
+    """A variant minus the baseline, seed by seed: the mean over the seeds both have; its interval is uncorrected."""
 
-    difference: float  # mean over the seeds that both have
-    half: float | None  # half the width of its 95 % interval, uncorrected; None with one seed
-    n: int  # seeds that both have
-    sd: float | None  # standard deviation of the differences; None with one seed
     # of the test, two-sided, uncorrected; None with one seed, or if all differences are equal but not zero
-    p: float | None
-    sign_flip_p: float | None  # of the sign-flip test, two-sided, which assumes no bell curve; 2^(1-n) at best
-    correlation: float | None  # of the two over seeds (Pearson): what pairing gains; None below three seeds
+    p: float | None = None
+    sign_flip_p: float | None = None  # of the sign-flip test, two-sided, which assumes no bell curve; 2^(1-n) at best
+    correlation: float | None = None  # of the two over seeds (Pearson): what pairing gains; None below three seeds
     # standard error of the difference due to the choice of questions; 0 if it is not a count
     questions_error: float = 0.0
-    share: bool = False  # whether it is a difference of shares, between -1 and 1
     # p corrected for all verdicts of the study and a second look; significant below `LEVEL`. None before the correction
     adjusted_p: float | None = None
     level: float = LEVEL / LOOKS  # threshold for p if no other comparison is significant
     compared: int = 1  # number of comparisons corrected together
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """The uncorrected 95 % interval, clipped to possible values; None with one seed."""
-        if self.half is None:
-            return None
-        low, high = self.difference - self.half, self.difference + self.half
-        return (max(-1.0, low), min(1.0, high)) if self.share else (low, high)
-
-    @property
-    def estimate(self) -> Mean:
-        """The difference as a mean; without an interval if no two seeds differ."""
-        return Mean(self.difference, self.half, self.n, self.sd, self.interval if self.half else None)
 
 
 @dataclass(frozen=True)
@@ -172,16 +154,17 @@ def paired(first: Scores, second: Scores) -> Paired | None:
     own, others = [ours[seed] for seed in seeds], [baseline[seed] for seed in seeds]
     differences = [a - b for a, b in zip(own, others, strict=True)]
     mean = mean_of(differences)
-    flips, correlation = _sign_flips(differences), _correlation(own, others)
     if mean.sd is None or mean.half is None:
-        return Paired(mean.mean, None, 1, None, None, flips, correlation, share=share)
+        return Paired(mean.mean, None, 1, None)
     sd = mean.sd if mean.sd > ROUNDING * max(map(abs, [*own, *others])) else 0.0
     variances = [_binomial(mean_of(scores).mean, places) if places else 0.0 for scores in (own, others)]
     error = math.sqrt(sum(variances))
     t, z = t_quantile(CONFIDENCE, mean.n - 1), normal_quantile(CONFIDENCE)
     half = math.hypot(t * sd / math.sqrt(mean.n), z * error)
+    interval = (max(-1.0, mean.mean - half), min(1.0, mean.mean + half)) if share and half else None
     p = _p(mean.mean, sd / math.sqrt(mean.n), mean.n - 1, error)
-    return Paired(mean.mean, half, mean.n, sd, p, flips, correlation, error, share)
+    tests = _sign_flips(differences), _correlation(own, others)
+    return Paired(mean.mean, half, mean.n, sd, interval, p, *tests, error)
 
 
 def _counts(score: float) -> bool:
@@ -281,24 +264,24 @@ def judge(
         return Judgement("inconclusive", reason="identical")
     p = min(1.0, LOOKS * found.p) if found.adjusted_p is None else found.adjusted_p
     if p < LEVEL:
-        kind: Kind = "better" if (found.difference < 0) == lower_is_better else "worse"
-        return Judgement(kind, (digits(abs(found.difference)), _span(found, digits)))
-    largest = abs(found.difference) + found.half
+        kind: Kind = "better" if (found.mean < 0) == lower_is_better else "worse"
+        return Judgement(kind, (digits(abs(found.mean)), _span(found, digits)))
+    largest = abs(found.mean) + found.half
     if largest <= margin:
         return Judgement("same", (digits(largest),) if largest else ())
     seeds, fewest, most = seeds_range(found)
     if seeds is None or fewest is None:
-        too_few = found.questions_error and not _enough(MOST_SEEDS, abs(found.difference), 0.0, found)
+        too_few = found.questions_error and not _enough(MOST_SEEDS, abs(found.mean), 0.0, found)
         return Judgement("inconclusive", reason="questions" if too_few and seeds is None else "never")
     return Judgement("inconclusive", (), "open" if most is None else "", seeds, fewest, most)
 
 
 def _span(found: Paired, digits: Callable[[float], str]) -> str:
     """`± 0.014`; for a share `[1.2, 3.4]`, which stays on its scale."""
-    assert found.half is not None and found.interval is not None
-    if not found.share:
+    assert found.half is not None
+    if found.interval is None:
         return f"± {digits(found.half)}"
-    low, high = sorted(end if found.difference > 0 else -end for end in found.interval)
+    low, high = sorted(end if found.mean > 0 else -end for end in found.interval)
     return f"[{digits(max(0.0, low))}, {digits(high)}]"
 
 
@@ -310,10 +293,10 @@ def seeds_range(found: Paired) -> tuple[int | None, int | None, int | None]:
     may be half of what it seems, or six times as much. Its upper end is None if the difference may be zero, or so
     small that more than `MOST_SEEDS` would be needed.
     """
-    if not found.difference or found.sd is None or not (found.sd or found.questions_error):
+    if not found.mean or found.sd is None or not (found.sd or found.questions_error):
         return None, None, None
     error = math.hypot(found.sd / math.sqrt(found.n), found.questions_error)
-    size = abs(found.difference)
+    size = abs(found.mean)
     low, high = noncentrality(size / error, found.n - 1, RANGE)
     most = _seeds_for(low * error, found) if low > 0 else None
     return _seeds_for(size, found), _seeds_for(high * error, found), most
@@ -371,11 +354,9 @@ def noncentrality(t: float, df: int, confidence: float) -> tuple[float, float]:
     return ends[0], ends[1]
 
 
-def _sign_flips(differences: Sequence[float]) -> float | None:
+def _sign_flips(differences: Sequence[float]) -> float:
     """The share of all 2^n sign flips (65,536 drawn ones if there are more) that end as far from zero."""
     n = len(differences)
-    if n == 1:
-        return None
     if n <= EXACT_FLIPS:
         signs = 1.0 - 2.0 * (np.arange(2**n)[:, None] >> np.arange(n) & 1)
     else:

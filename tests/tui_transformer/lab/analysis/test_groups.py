@@ -42,7 +42,7 @@ def test_runs_of_no_study_that_differ_in_the_seed_alone_are_one_variant(tmp_path
         variant(tmp_path, f"base-{seed}", f"seed={seed}")
     found = standings(tmp_path, pinned="base-2")
     assert {name: s.n for name, s in found.items()} == {"base": "3", "heads2": "3"}
-    assert found["base"].is_baseline and found["heads2"].difference(LAST).difference == pytest.approx(0.02)
+    assert found["base"].is_baseline and found["heads2"].difference(LAST).mean == pytest.approx(0.02)
 
 
 def test_other_settings_under_one_variants_name_do_not_count_as_its_seed(tmp_path) -> None:
@@ -215,7 +215,7 @@ def _shared(one: VariantResult, other: VariantResult) -> tuple[list[float], list
 
 def test_per_cent_of_the_loss_and_of_the_perplexity_stand_beside_each_other(study) -> None:
     found = study["win16"]
-    assert found.per_cent() == pytest.approx(found.difference(LAST).difference / study["global"].mean(LAST).mean)
+    assert found.per_cent() == pytest.approx(found.difference(LAST).mean / study["global"].mean(LAST).mean)
     assert found.perplexity_per_cent() == pytest.approx(0.0517, abs=1e-3)
     assert [study[name].rank for name in ("global", "heads2", "win16", "hot", "leaky")] == [1, 2, 3, 4, None]
 
@@ -254,7 +254,7 @@ def test_the_text_of_a_study_has_table_probes_verdicts_and_expectations(tmp_path
 
 
 def test_shares_are_points_where_they_differ(study) -> None:
-    assert study["win16"].difference(RECALL).difference == pytest.approx(-0.53, abs=1e-3)
+    assert study["win16"].difference(RECALL).mean == pytest.approx(-0.53, abs=1e-3)
     text = text_of(list(study.values()))
     assert re.search(r"by 53\.\d \[5\d\.\d, 5\d\.\d\] points", text)
 
