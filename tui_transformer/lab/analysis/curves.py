@@ -39,7 +39,8 @@ class Curves:
     def read(self, runs: Sequence[Path]) -> dict[Path, Metrics]:
         """Return these runs' metrics; of runs no longer asked for, only the newest few stay cached."""
         for run in runs:
-            self._followed[run] = self._followed.pop(run, None) or FollowedMetrics(run, POINTS)  # the newest last
+            followed = self._followed.pop(run, None) or FollowedMetrics(run, POINTS)
+            self._followed[run] = followed  # the newest last
         while len(self._followed) > max(2 * MOST, len(runs)):
             del self._followed[next(iter(self._followed))]
         for run in runs:

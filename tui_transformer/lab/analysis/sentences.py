@@ -47,7 +47,7 @@ def verdict_sentence(standing: VariantResult, language: Language = ENGLISH) -> s
     if found.n < len(group.counted):
         facts.append(say("in-common", n=found.n, baseline=family.baseline.name))
     if judged is not None and judged.kind not in ("better", "worse"):
-        facts.insert(0, f"Δ {measure.spread(found.estimate, sign=True)}")
+        facts.insert(0, f"Δ {measure.spread(found, sign=True)}")
     return say("bracketed", text=words, facts=say("join.comma").join(facts))
 
 
@@ -162,10 +162,10 @@ def notes(standings: Sequence[VariantResult], language: Language = ENGLISH) -> I
         yield language.say("note.majority", name=one.name, share=f"{one.share:.1%}")
     for family in families:
         begun = {group.name for group in family.groups}
-        waiting = [name for name in family.file.variants if name not in begun] if family.file is not None else []
+        waiting = [name for name in family.file.variants if name not in begun]
         if waiting:
             yield language.say("note.not-begun", names=language.say("join.comma").join(waiting))
-        if family.file is not None and family.file.problem:
+        if family.file.problem:
             yield language.say("note.unread", why=family.file.problem)
 
 
