@@ -6,7 +6,6 @@ import signal
 import sys
 import time
 from contextlib import nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -136,7 +135,7 @@ def measure_study(data_dir: DataDir = None) -> int:
     if not isinstance(asked, dict) or asked.keys() != MEASURED or not isinstance(asked["study"], str):
         raise InputError("measure-study: is for the studio alone, which writes a study on its standard input")
     study = study_of(parse(asked.pop("study").encode(), "study"), Path("study"))
-    emit(asdict(plan_of(study, **asked, data_dir=data_dir)))
+    emit(plan_of(study, **asked, data_dir=data_dir).dump())
     return ExitCode.DONE
 
 

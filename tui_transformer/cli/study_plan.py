@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.clean import clean_line
@@ -77,7 +77,7 @@ def show_plan(ready: ReadyStudy, options: RunOptions) -> None:
     first = {(cell.variant, cell.stage): cell for cell in ready.cells if cell.seed == study.seeds[0]}
     baseline = first[study.baseline, ""]
     primary = study.primary or baseline.config.evaluation.select
-    seconds, disk = plan.seconds(todo), plan.disk(todo)
+    seconds, disk = plan.seconds_for(todo), plan.disk_for(todo)
     if options.as_json:
         record = {
             "kind": "plan",
@@ -94,7 +94,7 @@ def show_plan(ready: ReadyStudy, options: RunOptions) -> None:
             "stages": [stage.name for stage in study.stages],
             "expect": {variant.name: dict(variant.expect) for variant in study.variants},
             "cells": [cell_record(standing) for standing in ready.standings],
-            **asdict(plan),
+            **plan.dump(),
         }
         emit(record)
         return

@@ -15,8 +15,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
-
 from engine.command_line import program
 from engine.config import presets
 from engine.config.keys import diff, flatten
@@ -24,10 +22,10 @@ from engine.config.schema import RunConfig
 from engine.data.corpus import Characters
 from engine.errors import InputError
 from engine.lints import lint
-from engine.runs.records import Count, Number, Raw, Record
+from engine.runs.records import Count, Number
 from tui_transformer.lab.design.draft import Benchmark, Draft, cost
 from tui_transformer.lab.studies.arguments import StudyArgs, grid, parse_axis, parse_seeds
-from tui_transformer.lab.studies.plan import disk_bytes
+from tui_transformer.lab.studies.plan import Plan, Price, disk_bytes
 from tui_transformer.lab.studies.study import (
     Change,
     Stage,
@@ -413,23 +411,12 @@ def as_seeds(seeds: Sequence[int]) -> str:
 # Its cost
 
 
-class Price(Record):
-    """One run of a variant."""
+class Estimate(Plan):
+    """A plan with the time and disk of the whole study, as `ablate` prints it."""
 
-    seconds: Number | None = None  # None while nothing was measured
-    parameters: Count = 0  # 0 while the vocabulary is not known
-
-
-class Estimate(Record):
-    """Time and disk of a study, with the names of the plan that `ablate` prints."""
-
-    prices: dict[str, Price] = Field(default_factory=dict)  # by variant
     seconds: Number | None = None  # of all runs; None while nothing was measured
     disk_bytes: Count | None = None  # of all runs; None while the vocabulary is not known
     measured: bool = False  # whether a step of every variant was timed, not only the design's
-    jobs: Count = 1  # runs at a time
-    threads: Count = 0  # of each; 0 where not known
-    devices: tuple[Raw, ...] = ()  # they are spread over
 
 
 def estimated(draft: StudyDraft, benchmark: Benchmark | None, characters: Characters | None = None) -> Estimate:
@@ -448,14 +435,14 @@ def estimated(draft: StudyDraft, benchmark: Benchmark | None, characters: Charac
         if not found or len(known) < len(found):
             disk = None
             continue
-        parameters, seconds = known[-1][1].parameters, None
+        parameters, seconds = known[-1][1].parameters, 0.0
         bytes_each = sum(disk_bytes(config, one.parameters) for config, one in known)
         disk = None if disk is None else disk + len(draft.seeds) * bytes_each
         own = [_operations(config, characters) for config in line.configs]
         if benchmark is not None and work and None not in own:
             seconds = benchmark.seconds * sum(filter(None, own)) / work
         prices[name] = Price(seconds=seconds, parameters=parameters)
-    each = [price.seconds for price in prices.values() if price.seconds is not None]
+    each = [price.seconds for price in prices.values() if price.seconds]
     whole = len(draft.seeds) * sum(each) if len(each) == len(draft.kept) else None
     devices = (benchmark.device,) if benchmark is not None else ()
     return Estimate(prices=prices, seconds=whole, disk_bytes=disk, devices=devices)

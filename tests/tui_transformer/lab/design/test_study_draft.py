@@ -12,8 +12,9 @@ from engine.config.keys import diff
 from engine.errors import InputError
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Benchmark, Draft
-from tui_transformer.lab.design.study_draft import DESIGN, Price, StudyDraft, as_seeds, command, estimated, study_base
+from tui_transformer.lab.design.study_draft import DESIGN, StudyDraft, as_seeds, command, estimated, study_base
 from tui_transformer.lab.studies.arguments import StudyArgs
+from tui_transformer.lab.studies.plan import Price
 from tui_transformer.lab.studies.study import Variant, find_study, read_study, shipped_studies
 from tui_transformer.studio.design import own_files
 

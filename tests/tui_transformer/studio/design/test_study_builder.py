@@ -14,7 +14,8 @@ from textual.widgets import Input, OptionList
 from engine.errors import InputError
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Benchmark
-from tui_transformer.lab.design.study_draft import Estimate, Price
+from tui_transformer.lab.design.study_draft import Estimate
+from tui_transformer.lab.studies.plan import Price
 from tui_transformer.lab.studies.study import Study, find_study, read_study
 from tui_transformer.studio import app as studio
 from tui_transformer.studio.app import Studio
