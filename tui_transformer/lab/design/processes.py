@@ -105,15 +105,10 @@ async def measure(command: list[str]) -> Benchmark:
         _, lines, complaint = await _run(command)
     except OSError as error:
         raise InputError(f"nothing could be measured: {error.strerror or error}") from None
-    benchmark = read_benchmark(lines)
-    if benchmark is None:
-        raise InputError(complaint or "check gave no answer")
-    return benchmark
-
-
-def read_benchmark(lines: Sequence[str]) -> Benchmark | None:
     costs = _of_kind("cost", lines)
-    return Benchmark.read(costs[0] | {"verdicts": _of_kind("verdict", lines)}) if costs else None
+    if not costs:
+        raise InputError(complaint or "check gave no answer")
+    return Benchmark.read(costs[0] | {"verdicts": _of_kind("verdict", lines)})
 
 
 # A study: `ablate`
