@@ -17,7 +17,7 @@ from tests.tui_transformer.studio.test_typing_order import app, fakes, gate, sho
 from tests.tui_transformer.studio.train.test_train_pane import Open as OpenTrain
 from tui_transformer.lab.analysis.curves import Band
 from tui_transformer.lab.charts.colours import LETTERS
-from tui_transformer.lab.charts.curves import CHARTED, SMOOTHINGS, picture
+from tui_transformer.lab.charts.curves import CHARTED, picture
 from tui_transformer.lab.charts.overlay import Overlay, Stroke
 from tui_transformer.lab.design.processes import Benchmarks
 from tui_transformer.lab.records.run_view import Probe
@@ -141,7 +141,7 @@ def test_the_star_stands_on_the_validation_curve(measure, size) -> None:
     validation = [ValidationRecord.read(validation_record(step, 2000)) for step in range(20, 2001, 20)]
     made = []
     for starred in (True, False):
-        drawn = picture(measure, train, validation, axis="step", smoothing=SMOOTHINGS[1], log=False, floors=(0.3573,))
+        drawn = picture(measure, train, validation, axis="step", smoothing="some", log=False, floors=(0.3573,))
         shown = drawn if starred else type(drawn)(**{**vars(drawn), "best": None})
         made.append(RunDrawing(shown, "").canvas(*size))
     starred, plain = made

@@ -60,7 +60,7 @@ def lines_of(context: ReportContext, standings: Sequence[VariantResult]) -> tupl
         if loss.x or train.x:
             name = label(name) + (f" [{void}]" if void else "")
             colour, dash = COLOURS[len(made) % len(COLOURS)], ":" if void else DASHES[len(made) % len(DASHES)]
-            train = smoothed(train, SMOOTHINGS[-1])
+            train = smoothed(train, SMOOTHINGS["strong"])
             made.append(Line(name, colour, dash, loss, perplexity, train, rate, bool(void)))
     return tuple(made)
 
