@@ -63,21 +63,18 @@ class Line:
     kind: str = "plain"  # `plain`, `bad` (a void score), `warn`, or `advice`
 
 
-@dataclass(frozen=True)
-class Block:
-    title: str
-    lines: tuple[Line, ...]
+Blocks = dict[str, list[Line]]  # by title
 
 
 def _line(head: str, text: str, kind: str = "plain") -> Line:
     return Line(clean_line(head), clean_line(text), kind)
 
 
-def _blocks(*made: tuple[str, Iterable[Line]]) -> tuple[Block, ...]:
-    return tuple(block for title, lines in made if (block := Block(title, tuple(lines))).lines)
+def _blocks(*made: tuple[str, Iterable[Line]]) -> Blocks:
+    return {title: found for title, lines in made if (found := list(lines))}
 
 
-def detail(entry: Entry, baseline: Entry | None) -> tuple[Block, ...]:
+def detail(entry: Entry, baseline: Entry | None) -> Blocks:
     """Return a run's detail, most important first."""
     wrong, origin, older = [*_badges(entry.badges, "Why: ")], entry.origin, []
     if entry.reason:
@@ -147,7 +144,7 @@ def _head(column: Column, entry: Entry) -> str:
     return name if step is None else f"{name}, step {step:,}"
 
 
-def group_detail(standing: VariantResult) -> tuple[Block, ...]:
+def group_detail(standing: VariantResult) -> Blocks:
     """Return a variant's detail, most important first."""
     group, baseline = standing.group, standing.family.baseline
     others = (*probes(standing.runs), *scores(standing.runs))

@@ -7,18 +7,7 @@ from typing import Any
 
 from engine.measures import Measure
 from tui_transformer.lab.analysis import columns as runs_columns
-from tui_transformer.lab.analysis.columns import (
-    ABOUT,
-    FIXED,
-    Column,
-    Value,
-    differing,
-    has_value,
-    setting,
-    settings,
-    short_names,
-    text,
-)
+from tui_transformer.lab.analysis.columns import ABOUT, FIXED, Column, Value, has_value, setting_columns, text
 from tui_transformer.lab.analysis.entry import BEST, EXCESS, LAST, LOSSES, Entry, probes, scores
 from tui_transformer.lab.analysis.language import ENGLISH
 from tui_transformer.lab.analysis.verdict import VariantResult, brief, expectations, scores_of, summary
@@ -133,9 +122,8 @@ def differing_settings(standings: Sequence[VariantResult], *, all_settings: bool
     baselines = {id(s.family.baseline): s.family.baseline for s in standings if s.family.baseline is not None}
     groups = {id(group): group for group in (*baselines.values(), *(s.group for s in standings))}
     among: list[Entry] = [group.representative for group in groups.values()]
-    keys = settings(among) if all_settings else differing(among)
-    titles = short_names(keys)
-    return [_of_representative(setting(key, titles[key])) for key in keys if key != "seed"]
+    found = setting_columns(among, all_settings=all_settings)
+    return [_of_representative(column) for column in found if column.dotted != "seed"]
 
 
 def of_runs(standings: Sequence[VariantResult]) -> list[Entry]:

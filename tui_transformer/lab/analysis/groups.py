@@ -15,7 +15,6 @@ from tui_transformer.lab.records.badges import badge
 if TYPE_CHECKING:
     from tui_transformer.lab.analysis.verdict import VariantResult
 
-SEED = "seed"
 DIVERGED, INERT = "DIVERGED", "INERT"
 SHORTEST_NAME = 3  # shortest shared prefix that may name a group of runs
 
@@ -196,7 +195,7 @@ class Grouping:
         """What the seeds of one variant share."""
         kept = self._settings.get(entry.path)
         if kept is None or kept[0] is not entry:
-            said = sorted((k, repr(v)) for k, v in entry.config.items() if k != SEED and not is_bookkeeping(k))
+            said = sorted((k, repr(v)) for k, v in entry.config.items() if k != "seed" and not is_bookkeeping(k))
             kept = self._settings[entry.path] = entry, (entry.path.parent, tuple(said))
         return kept[1]
 

@@ -98,7 +98,7 @@ def test_a_clean_pair_shows_no_badge_and_no_conclusion(tmp_path, by) -> None:
 
 
 def told(found) -> str:
-    return "\n".join(f"{line.head} {line.text}" for block in group_detail(found) for line in block.lines)
+    return "\n".join(f"{line.head} {line.text}" for lines in group_detail(found).values() for line in lines)
 
 
 def test_two_heads_against_four_at_one_seed_cannot_tell_and_at_their_best_neither(tmp_path) -> None:

@@ -140,7 +140,7 @@ def test_a_variant_that_diverged_in_all_seeds_says_so(tmp_path) -> None:
 
 def test_seeds_that_diverged_are_said_to_flatter_the_others(study) -> None:
     assert study["hot"].verdict() == "worse" and "2 of 3 seeds; 1 diverged" in verdict_sentence(study["hot"])
-    lines = [line.text for block in group_detail(study["hot"]) for line in block.lines]
+    lines = [line.text for block in group_detail(study["hot"]).values() for line in block]
     assert "1 of 3 seeds diverged and are excluded, so this mean looks better than it is." in lines
 
 

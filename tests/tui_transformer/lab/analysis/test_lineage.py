@@ -47,7 +47,7 @@ def staged(root: Path) -> list[Entry]:
 
 
 def lines_of(blocks: Any) -> dict[str, list[tuple[str, str]]]:
-    return {block.title: [(line.head, line.text) for line in block.lines] for block in blocks}
+    return {title: [(line.head, line.text) for line in lines] for title, lines in blocks.items()}
 
 
 def test_where_a_run_came_from_is_a_setting_that_differs_and_the_chain_stands_in_its_detail(tmp_path) -> None:
