@@ -238,7 +238,7 @@ def metrics(folder: Path, given: tuple[list[bytes], list[bytes]]) -> None:
         pictures(columns.train, columns.validation, [0.5])
         ours, theirs = curve_of(columns.train, "step", "loss"), curve_of(columns.validation, "step", "loss")
         difference(ours, theirs)
-        line_chart([Line(ours.x, ours.y, "blue", label="train")], title="loss", x_label="step", width=40, height=10)
+        line_chart([Line(ours.x, ours.y, "blue", label="train")], title="loss", width=40, height=10)
         bands.band({1: bands.scored(columns.validation, "step"), 2: bands.scored(columns.train, "tokens")})
         distance.newest(columns.validation)
     finally:

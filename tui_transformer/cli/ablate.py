@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -169,7 +169,7 @@ def show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], options
     first = {(cell.variant, cell.stage): cell for cell in cells if cell.seed == study.seeds[0]}
     baseline = first[study.baseline, ""]
     primary = study.primary or baseline.config.evaluation.select
-    seconds, disk = plan.seconds(todo), plan.disk(todo)
+    seconds, disk = plan.seconds_for(todo), plan.disk_for(todo)
     if options.as_json:
         record = {
             "kind": "plan",
@@ -186,7 +186,7 @@ def show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], options
             "stages": [stage.name for stage in study.stages],
             "expect": {variant.name: dict(variant.expect) for variant in study.variants},
             "cells": [cell_record(standing) for standing in standings],
-            **asdict(plan),
+            **plan.dump(),
         }
         emit(record)
         return
@@ -278,7 +278,7 @@ def measure_study(data_dir: DataDir = None) -> None:
     if not isinstance(asked, dict) or asked.keys() != MEASURED or not isinstance(asked["study"], str):
         raise InputError("measure-study: is for the studio alone, which writes a study on its standard input")
     study = study_of(parse(asked.pop("study").encode(), "study"), Path("study"))
-    emit(asdict(plan_of(study, **asked, data_dir=data_dir)))
+    emit(plan_of(study, **asked, data_dir=data_dir).dump())
 
 
 def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOptions) -> int:

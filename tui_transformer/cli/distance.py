@@ -61,7 +61,7 @@ def _print(made: Overlay) -> None:
     rows = [["", "variant", "n", *(f"{x:,.0f}" for x in places)]]
     for stroke in made.drawn:
         values = dict(zip(stroke.curve.x, stroke.curve.y, strict=True))
-        ends = dict(zip(stroke.curve.x, stroke.ends, strict=False))
+        ends = dict(zip(stroke.curve.x, stroke.curve.ends, strict=False))
         shares = []
         for x in places:
             around = f" [{100 * ends[x][0]:.0f}, {100 * ends[x][1]:.0f}]" if ends.get(x) is not None else ""

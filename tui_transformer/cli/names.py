@@ -45,7 +45,7 @@ def _run_or_study(name: str, runs_dir: Path, studies: dict[str, StudyFile]) -> l
             raise InputError(f"study '{name}' has no run in {runs_dir} yet") from None
         if not found:  # the error lists the existing runs
             raise InputError(f"{error}; studies: {one_of(known)}" if known else str(error)) from None
-        studies[name] = known.get(name, StudyFile(name))
+        studies[name] = known.get(name, StudyFile(name=name))
         return found
 
 

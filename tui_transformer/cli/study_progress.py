@@ -64,7 +64,7 @@ class Board:
             for name, standing in self._cells.items()
             if name not in self._left_out and standing.state not in ("finished", "failed", "stopped", SKIPPED)
         ]
-        planned = self.plan.seconds(open_)
+        planned = self.plan.seconds_for(open_)
         passed, went = self._clock() - self._began, self._work_done(self._left_out) - self._before
         if passed < WARM_UP or went <= 0:
             return planned

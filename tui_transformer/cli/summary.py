@@ -18,7 +18,7 @@ from tui_transformer.cli.output import emit, is_terminal, stdout
 from tui_transformer.lab.charts.canvas import Line, line_chart, usual_top
 from tui_transformer.lab.charts.curves import curve_of
 from tui_transformer.lab.formatting import count, duration, short, sparkline
-from tui_transformer.lab.records.findings import findings
+from tui_transformer.lab.records.badges import findings
 
 Part = Text | RichTable
 CHART_HEIGHT = 16
@@ -71,7 +71,6 @@ def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> s
             Line(validation.x, validation.y, "orange1", label="validation"),
         ],
         title=f"loss, nats per {reader.config.task.unit}",
-        x_label="step",
         width=width,
         height=height,
         levels=[(floor.words, floor.nats, "green") for floor in known[:1]],

@@ -73,7 +73,6 @@ def test_no_series_breaks_the_chart(y: list[float]) -> None:
     chart = line_chart(
         [Line(range(len(y)), y, "cyan", label="a")],
         title="t",
-        x_label="x",
         width=60,
         height=10,
         levels=[("floor", 0.5, "green"), ("nothing", math.nan, "red")],

@@ -15,8 +15,9 @@ from tests.tui_transformer.studio.compare.test_compare_pane import Open as OpenC
 from tests.tui_transformer.studio.design.test_design_pane import MEDIUM, App, go_to
 from tests.tui_transformer.studio.test_typing_order import app, fakes, gate, shown, typed, until
 from tests.tui_transformer.studio.train.test_train_pane import Open as OpenTrain
+from tui_transformer.lab.analysis.curves import Band
 from tui_transformer.lab.charts.colours import LETTERS
-from tui_transformer.lab.charts.curves import CHARTED, SMOOTHINGS, Curve, picture
+from tui_transformer.lab.charts.curves import CHARTED, picture
 from tui_transformer.lab.charts.overlay import Overlay, Stroke
 from tui_transformer.lab.design.processes import Benchmarks
 from tui_transformer.lab.records.run_view import Probe
@@ -140,7 +141,7 @@ def test_the_star_stands_on_the_validation_curve(measure, size) -> None:
     validation = [ValidationRecord.read(validation_record(step, 2000)) for step in range(20, 2001, 20)]
     made = []
     for starred in (True, False):
-        drawn = picture(measure, train, validation, axis="step", smoothing=SMOOTHINGS[1], log=False, floors=(0.3573,))
+        drawn = picture(measure, train, validation, axis="step", smoothing="some", log=False, floors=(0.3573,))
         shown = drawn if starred else type(drawn)(**{**vars(drawn), "best": None})
         made.append(RunDrawing(shown, "").canvas(*size))
     starred, plain = made
@@ -161,7 +162,7 @@ def test_a_probe_is_green_only_where_luck_does_not_explain_it() -> None:
 
 def stroke(slot: int, half: bool = True) -> Stroke:
     x = (0.0, 100.0)
-    return Stroke(slot, f"run-{slot}", Curve(x, (1.5, 1.2345678)), half=(0.1, 0.0123456) if half else ())
+    return Stroke(slot, f"run-{slot}", Band(x, (1.5, 1.2345678), half=(0.1, 0.0123456) if half else ()))
 
 
 @pytest.mark.parametrize("count", [1, 2, 4, 8])

@@ -188,12 +188,9 @@ def columns(
     entries: Sequence[Entry], baseline: Entry | None, *, of: Sequence[Entry] = (), all_settings: bool = False
 ) -> list[Column]:
     """Return a table's columns for these runs, in order; settings are those that differ among `of`, or all."""
-    among = of or entries
-    keys = settings(among) if all_settings else differing(among)
-    titles = short_names(keys)
     asked = [score(EXACT_MATCH), OVER_MAJORITY] if any(entry.majority is not None for entry in entries) else []
     offered = [
-        *(NAME, *JUDGED, *asked, *(setting(key, titles[key]) for key in keys), *MEASURED),
+        *(NAME, *JUDGED, *asked, *setting_columns(of or entries, all_settings=all_settings), *MEASURED),
         *(probe(measure.key) for measure in probes(entries)),
         *(score(m.key) for m in scores(entries) if not (asked and m.key == EXACT_MATCH)),
         *(c for c in ABOUT if c.key not in ("context", "stride") or len({c.value(e, None) for e in entries}) > 1),
@@ -205,7 +202,11 @@ def has_value(value: Value) -> bool:
     return value is not None and value != "" and value != ()
 
 
-NAMES = {INIT_FROM: "from"}
+def setting_columns(entries: Sequence[Entry], *, all_settings: bool) -> list[Column]:
+    """Return a column per setting that differs among these runs, or per setting."""
+    keys = settings(entries) if all_settings else differing(entries)
+    titles = short_names(keys)
+    return [setting(key, titles[key]) for key in keys]
 
 
 def settings(entries: Sequence[Entry]) -> list[str]:
@@ -227,7 +228,7 @@ def differing(entries: Sequence[Entry]) -> list[str]:
 
 def short_names(keys: Sequence[str]) -> dict[str, str]:
     """Map each key to its last part, or all of it where that is ambiguous; some have a better name."""
-    lasts = [NAMES.get(key, key.rpartition(".")[2]) for key in keys]
+    lasts = ["from" if key == INIT_FROM else key.rpartition(".")[2] for key in keys]
     return {key: last if lasts.count(last) == 1 else key for key, last in zip(keys, lasts, strict=True)}
 
 

@@ -39,25 +39,14 @@ class Curves:
     def read(self, runs: Sequence[Path]) -> dict[Path, Metrics]:
         """Return these runs' metrics; of runs no longer asked for, only the newest few stay cached."""
         for run in runs:
-            known = self._followed.pop(run) if run in self._followed else None
-            self._followed[run] = known or History(run, POINTS)  # the newest last
+            followed = self._followed.pop(run, None) or History(run, POINTS)
+            self._followed[run] = followed  # the newest last
         while len(self._followed) > max(2 * MOST, len(runs)):
             del self._followed[next(iter(self._followed))]
         for run in runs:
             self._followed[run].poll()
         return {run: self._followed[run].metrics for run in runs}
 
-
-def difference(curve: Curve, baseline: Curve) -> Curve:
-    """Return a curve minus the baseline where both exist; the baseline is interpolated, never extrapolated."""
-    if not baseline.x:
-        return Curve()
-    levels = np.interp(curve.x, baseline.x, baseline.y, left=math.nan, right=math.nan)
-    pairs = zip(curve.x, curve.y, levels, strict=True)
-    return Curve.of((x, float(y - level)) for x, y, level in pairs if not math.isnan(level))
-
-
-_NO_CURVE = Curve()
 
 Points = Mapping[float, tuple[float, float]]  # step -> x, y
 
@@ -76,15 +65,18 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Band:
-    """A mean over seeds along a curve."""
+class Band(Curve):
+    """A mean over seeds along a curve, with its 95 % interval at each point; without one for one seed."""
 
-    curve: Curve = _NO_CURVE  # the mean
-    half: tuple[float, ...] = ()  # half-width of the 95 % t interval at each point; empty with one seed
-    # for shares, both ends of the 95 % interval at each point instead, in [0, 1]
-    ends: tuple[tuple[float, float], ...] = ()
+    ends: tuple[tuple[float, float], ...] = ()  # of the interval; of shares, within [0, 1]
+    half: tuple[float, ...] = ()  # half-width of a t interval; empty for shares, whose interval is no mean ± half
     n: int = 0  # seeds with any score
     short: str = ""  # why it ends before some of its seeds; "" if it does not
+
+    @property
+    def apart(self) -> tuple[bool, ...]:
+        """The points at which the interval excludes zero."""
+        return tuple(low > 0 or high < 0 for low, high in self.ends)
 
 
 def scored(records: Sequence[ValidationRecord], axis: str, key: str = "loss") -> dict[float, tuple[float, float]]:
@@ -112,6 +104,15 @@ def band(seeds: Mapping[int, Points]) -> Band:
     return replace(made, short=f"{name} ends at step {ends[first]:,.0f}" if steps else "its seeds share no step")
 
 
+def difference(curve: Curve, baseline: Curve) -> Band:
+    """Return a curve minus the baseline where both exist; the baseline is interpolated, never extrapolated."""
+    if not baseline.x:
+        return Band()
+    levels = np.interp(curve.x, baseline.x, baseline.y, left=math.nan, right=math.nan)
+    pairs = zip(curve.x, curve.y, levels, strict=True)
+    return Band.of((x, float(y - level)) for x, y, level in pairs if not math.isnan(level))
+
+
 def difference_band(ours: Mapping[int, Points], baseline: Mapping[int, Points]) -> Band:
     """Return the mean over shared seeds of ours minus the baseline, paired by seed at equal steps."""
     both = {}
@@ -128,7 +129,8 @@ def stacked(seeds: Sequence[Sequence[tuple[float, float]]]) -> Band:
     means = [mean_of([y for _, y in points]) for points in columns]
     x = tuple(sum(x for x, _ in points) / len(points) for points in columns)
     half = tuple(mean.half for mean in means if mean.half is not None)
-    return Band(Curve(x, tuple(mean.mean for mean in means)), half, n=len(seeds))
+    y = tuple(mean.mean for mean in means)
+    return Band(x, y, tuple((mean - h, mean + h) for mean, h in zip(y, half, strict=False)), half, len(seeds))
 
 
 def seeds_of(chosen: Sequence[Entry], among: Sequence[Entry]) -> list[Group]:
@@ -163,20 +165,18 @@ class Stretch:
         return self.right / self.of
 
 
-def by_distance(record: ValidationRecord) -> dict[str, tuple[Stretch, ...]]:
-    """Map probes to their stretches, nearest first; {} for a record without any. Skips damaged ones."""
-    found = {}
-    for name, rows in record.by_distance.items():
-        stretches = [Stretch(*map(float, row)) for row in rows[:MOST_STRETCHES] if len(row) == 4]
-        stretches = [s for s in stretches if 0 <= s.start < s.stop and 0 <= s.right <= s.of and s.of > 0]
-        if stretches:
-            found[name] = tuple(sorted(stretches, key=lambda stretch: stretch.start))
-    return found
-
-
 def newest(records: Sequence[ValidationRecord]) -> dict[str, tuple[Stretch, ...]]:
-    """From the last evaluation that has it."""
-    return next((found for record in reversed(records) if (found := by_distance(record))), {})
+    """Map probes to their stretches, nearest first, in the last evaluation that has any; skips damaged ones."""
+    found: dict[str, tuple[Stretch, ...]] = {}
+    for record in reversed(records):
+        for name, rows in record.by_distance.items():
+            stretches = [Stretch(*map(float, row)) for row in rows[:MOST_STRETCHES] if len(row) == 4]
+            stretches = [s for s in stretches if 0 <= s.start < s.stop and 0 <= s.right <= s.of and s.of > 0]
+            if stretches:
+                found[name] = tuple(sorted(stretches, key=lambda stretch: stretch.start))
+        if found:
+            break
+    return found
 
 
 def share_band(seeds: Sequence[Sequence[Stretch]]) -> Band:

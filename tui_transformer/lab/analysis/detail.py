@@ -1,7 +1,4 @@
-"""Everything about a run or variant against a baseline, as titled blocks of lines; and a study as printed text.
-
-Pure; its text is cleaned.
-"""
+"""A run or a variant in full against a baseline, as titled blocks of lines; a study as printed text. All is cleaned."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -66,21 +63,18 @@ class Line:
     kind: str = "plain"  # `plain`, `bad` (a void score), `warn`, or `advice`
 
 
-@dataclass(frozen=True)
-class Block:
-    title: str
-    lines: tuple[Line, ...]
+Blocks = dict[str, list[Line]]  # by title
 
 
 def _line(head: str, text: str, kind: str = "plain") -> Line:
     return Line(clean_line(head), clean_line(text), kind)
 
 
-def _blocks(*made: tuple[str, Iterable[Line]]) -> tuple[Block, ...]:
-    return tuple(block for title, lines in made if (block := Block(title, tuple(lines))).lines)
+def _blocks(*made: tuple[str, Iterable[Line]]) -> Blocks:
+    return {title: found for title, lines in made if (found := list(lines))}
 
 
-def detail(entry: Entry, baseline: Entry | None) -> tuple[Block, ...]:
+def detail(entry: Entry, baseline: Entry | None) -> Blocks:
     """Return a run's detail, most important first."""
     wrong, origin, older = [*_badges(entry.badges, "Why: ")], entry.origin, []
     if entry.reason:
@@ -150,7 +144,7 @@ def _head(column: Column, entry: Entry) -> str:
     return name if step is None else f"{name}, step {step:,}"
 
 
-def group_detail(standing: VariantResult) -> tuple[Block, ...]:
+def group_detail(standing: VariantResult) -> Blocks:
     """Return a variant's detail, most important first."""
     group, baseline = standing.group, standing.family.baseline
     others = (*probes(standing.runs), *scores(standing.runs))
@@ -205,7 +199,7 @@ def _measured(standing: VariantResult, measures: Sequence[Measure]) -> Iterator[
             continue
         text = measure.spread(mean) + (f" {measure.unit}" if measure.unit else "")
         if difference is not None and measure.judged:
-            text += f"   Δ {measure.spread(difference.estimate, sign=True)}"
+            text += f"   Δ {measure.spread(difference, sign=True)}"
         said = probe_sentence(standing, measure)
         yield _line(measure.name, text + (f"   {said}" if said else ""))
 

@@ -289,7 +289,6 @@ def _places(data: DataFacts, last: ValidationRecord, task: TaskKind) -> dict[str
 # only once; a file for which that is unsafe is parsed whole.
 
 _HEADER = re.compile(rb"^(?=\[\w+\]\r?$)", re.MULTILINE)
-_KEPT = 4096  # texts of sections
 
 
 def config_table(path: Path) -> dict[str, Any]:
@@ -312,6 +311,6 @@ def config_table(path: Path) -> dict[str, Any]:
     return {key: value for table in tables for key, value in table.items()}
 
 
-@lru_cache(_KEPT)
+@lru_cache(4096)
 def _section(raw: bytes) -> dict[str, Any]:
     return flatten(parse(raw, CONFIG))

@@ -40,7 +40,7 @@ def table(entries: Sequence[Entry], baseline: Entry | None, *, all_settings: boo
     unit = f"nats per {clean_line(units.pop())}" if len(units) == 1 else "nats, per unit as given"
     heads = tuple(clean_line(f"{c.name} ({unit})" if c.key in LOSSES else c.name) for c in found)
     rows = tuple(tuple(clean_line(c.written(e, baseline)) for c in found) for e in entries)
-    values = tuple(tuple(_plain(c.value(e, baseline)) for c in found) for e in entries)
+    values = tuple(tuple(c.value(e, baseline) for c in found) for e in entries)
     return Table(tuple(found), heads, rows, values)
 
 
@@ -53,9 +53,7 @@ def group_table(standings: Sequence[VariantResult], *, data: bool = False, all_s
     heads = tuple(clean_line(column.name) for column in found)
     rows = tuple(tuple(clean_line(c.written(s, None)) for c in found) for s in standings)
     values = tuple(
-        tuple(
-            _plain(c.value(s, None)) if data or _is_amount(cell) else cell for c, cell in zip(found, row, strict=True)
-        )
+        tuple(c.value(s, None) if data or _is_amount(cell) else cell for c, cell in zip(found, row, strict=True))
         for s, row in zip(standings, rows, strict=True)
     )
     return Table(tuple(found), heads, rows, values)
@@ -66,10 +64,6 @@ def _is_amount(cell: str) -> bool:
         return math.isfinite(float(cell))
     except ValueError:
         return False
-
-
-def _plain(value: Value) -> Value:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _cells(table: Table, write: Callable[[str, Value], str]) -> Iterator[list[str]]:

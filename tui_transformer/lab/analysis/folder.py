@@ -1,9 +1,9 @@
 """A runs folder as entries and studies: a scan opens only changed files. Called in a thread; never raises."""
 
-import operator
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -26,62 +26,46 @@ class StudyVariant(Record):
     why: Text = ""  # why it is expected, in one sentence
 
 
-class _Study(Record):
-    name: Text = ""
-    baseline: Text = ""
-    primary: Text = ""
-    variants: tuple[StudyVariant, ...] = ()
-    seeds: tuple[Count, ...] = ()
-    description: Text = ""
-
-
-@dataclass(frozen=True)
-class StudyFile:
+class StudyFile(Record):
     """A study as requested. Files may come from others: nothing in one is trusted."""
 
-    name: str  # of the study; its runs have it
-    baseline: str = ""  # the variant others are compared with; "" if the file does not say
-    primary: str = ""  # the primary measure; "" if the file does not say
-    variants: Mapping[str, StudyVariant] = field(default_factory=dict)  # by name, in the file's order
-    seeds: tuple[int, ...] = ()  # seeds to train each with
-    description: str = ""  # one line
+    name: Text = ""  # of the study; its runs have it
+    baseline: Text = ""  # the variant others are compared with; "" if the file does not say
+    primary: Text = ""  # the primary measure; "" if the file does not say
+    listed: tuple[StudyVariant, ...] = Field((), alias="variants")
+    seeds: tuple[Count, ...] = ()  # seeds to train each with
+    description: Text = ""  # one line
     problem: str = ""  # why the file cannot be read; "" where it can
+
+    @cached_property
+    def variants(self) -> Mapping[str, StudyVariant]:
+        """By name, in the file's order."""
+        return {variant.name: variant for variant in self.listed if variant.name}
 
 
 def read_study_file(path: Path) -> StudyFile:
     """Read a study's file. Never raises: damaged parts are left out and named in `problem`."""
-    name = path.name.removesuffix(ENDING).removesuffix(".toml")
+    found, problem = StudyFile(), ""
     try:
-        said = _Study.read(read(path))
+        found = StudyFile.read(read(path))
     except (InputError, RecursionError) as error:
-        return StudyFile(name, problem=str(error))
-    variants = {variant.name: variant for variant in said.variants if variant.name}
-    return StudyFile(said.name or name, said.baseline, said.primary, variants, said.seeds, said.description)
+        problem = str(error)
+    name = found.name or path.name.removesuffix(ENDING).removesuffix(".toml")
+    return found.model_copy(update={"name": name, "problem": problem})
 
 
-class StudyFolder:
-    def __init__(self, runs_dir: Path) -> None:
-        self._runs_dir = runs_dir
-        self._kept: dict[Path, tuple[Stamp, StudyFile]] = {}
-        self.files: Mapping[str, StudyFile] = {}
-
-    def look(self) -> Mapping[str, StudyFile]:
-        """Return every study by name; the same object as before if nothing changed."""
-        try:
-            paths = sorted(path for path in self._runs_dir.glob(f"*{ENDING}") if not path.name.startswith("."))
-        except OSError:
-            paths = []
-        before, self._kept = self._kept, {}
-        for path in paths:
-            now, known = stamp(path), before.get(path)
-            self._kept[path] = known if known is not None and known[0] == now else (now, read_study_file(path))
-        if before != self._kept:
-            self.files = {study.name: study for _, study in self._kept.values()}
-        return self.files
+@lru_cache(4_096)
+def _read_once(path: Path, version: Stamp) -> StudyFile:
+    return read_study_file(path)
 
 
 def study_files(runs_dir: Path) -> Mapping[str, StudyFile]:
-    return StudyFolder(runs_dir).look()
+    """Return every started study by name; only changed files are read again."""
+    try:
+        paths = sorted(path for path in runs_dir.glob(f"*{ENDING}") if not path.name.startswith("."))
+    except OSError:
+        paths = []
+    return {study.name: study for study in (_read_once(path, stamp(path)) for path in paths)}
 
 
 @dataclass(frozen=True)
@@ -95,7 +79,7 @@ class Folder:
     """Scans a runs folder, which need not exist, repeatedly."""
 
     def __init__(self, runs_dir: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._studies = clock, StudyFolder(runs_dir)
+        self._runs_dir, self._clock = runs_dir, clock
         self._scan = RunsScan(
             runs_dir,
             READ,
@@ -103,16 +87,13 @@ class Folder:
             moving=lambda entry: entry.live or entry.state in ("queued", "lost", "interrupted"),
             broke=lambda entry, before: bool(entry.problems) and entry.problems != before.problems,
         )
-        self._last = RunScan(studies=self._studies.files)
+        self._last = RunScan()
 
     def look(self, fresh: Collection[Path] = ()) -> RunScan:
         """Return the current contents, the same object if nothing changed; `fresh` are read even at rest."""
-        if self._scan.look(self._clock(), fresh):
-            self._studies.look()
-        last, problem, studies = self._last, self._scan.problem, self._studies.files
+        last = self._last
+        swept = self._scan.look(self._clock(), fresh)
         entries = tuple(sorted(self._scan.found, key=lambda entry: (entry.created, entry.name), reverse=True))
-        if len(entries) == len(last.entries) and all(map(operator.is_, entries, last.entries)):
-            entries = last.entries
-        if entries is not last.entries or problem != last.problem or studies is not last.studies:
-            self._last = RunScan(entries, problem, studies)
+        now = RunScan(entries, self._scan.problem, study_files(self._runs_dir) if swept else last.studies)
+        self._last = last if now == last else now
         return self._last

@@ -7,18 +7,7 @@ from typing import Any
 
 from engine.measures import Measure
 from tui_transformer.lab.analysis import columns as runs_columns
-from tui_transformer.lab.analysis.columns import (
-    ABOUT,
-    FIXED,
-    Column,
-    Value,
-    differing,
-    has_value,
-    setting,
-    settings,
-    short_names,
-    text,
-)
+from tui_transformer.lab.analysis.columns import ABOUT, FIXED, Column, Value, has_value, setting_columns, text
 from tui_transformer.lab.analysis.entry import BEST, EXCESS, LAST, LOSSES, Entry, probes, scores
 from tui_transformer.lab.analysis.language import ENGLISH
 from tui_transformer.lab.analysis.verdict import VariantResult, brief, expectations, scores_of, summary
@@ -43,7 +32,7 @@ VARIANT = text("variant", lambda s: s.group.name, always=True)
 TITLE = replace(VARIANT, title="study: variant", name="study: variant", value=lambda s, b: s.group.title)
 STUDY = text("study", lambda s: s.group.study)
 SEEDS = Column("n", "n", "seeds", lambda s, b: len(s.group.counted), str, str, always=True, spread=lambda s: s.n)
-VERDICT = text("verdict", lambda s: s.verdict, always=True)
+VERDICT = text("verdict", lambda s: s.verdict(), always=True)
 CHECKS = replace(runs_columns.CHECKS, spread=_badges)
 P = Column("p", "p adj.", f"p ({ADJUSTED})", lambda s, b: _of(s, s.primary, "adjusted_p"), _p, _number)
 PRIMARY = text("primary", lambda s: s.primary.name, "primary measure")
@@ -76,9 +65,9 @@ def difference_column(measure: Measure) -> Column:
         f"Δ{measure.key}",
         f"Δ {measure.key.replace('_', ' ')}",
         f"Δ {_named(measure)}, 95 % interval",
-        lambda s, b: _of(s, measure, "difference"),
+        lambda s, b: _of(s, measure, "mean"),
         *(_signed, _signed),
-        spread=lambda s: "" if (found := s.difference(measure)) is None else measure.spread(found.estimate, sign=True),
+        spread=lambda s: "" if (found := s.difference(measure)) is None else measure.spread(found, sign=True),
     )
 
 
@@ -102,20 +91,18 @@ def _averaged(of: Column) -> Column:
     return replace(of, value=value)
 
 
-def _more_parameters(standing: VariantResult, baseline: object) -> int | None:
-    level = standing.family.baseline
-    if level is None or standing.is_baseline:
-        return None
-    own, others = standing.group.representative.parameters, level.representative.parameters
-    return own - others if own is not None and others is not None else None
-
-
 def _of_representative(column: Column) -> Column:
-    return replace(column, value=lambda s, b: column.value(s.group.representative, None))
+    """A run column for the run that stands for its variant, beside the one that stands for the baseline."""
+
+    def value(standing: VariantResult, baseline: object) -> Value:
+        level = standing.family.baseline
+        return column.value(standing.group.representative, level.representative if level is not None else None)
+
+    return replace(column, value=value)
 
 
 PARAMETERS = _averaged(FIXED["params"])
-MORE_PARAMETERS = replace(runs_columns.MORE_PARAMETERS, value=_more_parameters)
+MORE_PARAMETERS = _of_representative(runs_columns.MORE_PARAMETERS)
 FAIRNESS = (PARAMETERS, MORE_PARAMETERS, *(_averaged(FIXED[key]) for key in ("tokens", "flops", "tok/s", "time")))
 HANDED_IN = (PER_CENT, PERPLEXITY, RANK)
 MAJORITY = Column(
@@ -135,9 +122,8 @@ def differing_settings(standings: Sequence[VariantResult], *, all_settings: bool
     baselines = {id(s.family.baseline): s.family.baseline for s in standings if s.family.baseline is not None}
     groups = {id(group): group for group in (*baselines.values(), *(s.group for s in standings))}
     among: list[Entry] = [group.representative for group in groups.values()]
-    keys = settings(among) if all_settings else differing(among)
-    titles = short_names(keys)
-    return [_of_representative(setting(key, titles[key])) for key in keys if key != "seed"]
+    found = setting_columns(among, all_settings=all_settings)
+    return [_of_representative(column) for column in found if column.dotted != "seed"]
 
 
 def of_runs(standings: Sequence[VariantResult]) -> list[Entry]:
@@ -184,9 +170,10 @@ def data_columns(standings: Sequence[VariantResult], *, all_settings: bool = Fal
     others = (*probes(runs), *scores(runs))
     names = [STUDY, VARIANT, SEEDS, *(_plain(k, n, v) for k, n, v in _COUNTS), PRIMARY, VERDICT, SENTENCE, CHECKS]
     numbers = [column for measure in (*LOSSES, *others) for column in _numbers(measure)]
-    rest = [expected_column(others), *differing_settings(standings, all_settings=all_settings), *FAIRNESS, *HANDED_IN]
-    rest += _with_values((MAJORITY, OVER_MAJORITY), standings)
-    return [*names, *numbers, *(_as_data(column) for column in (*rest, *ABOUT_GROUPS))]
+    changed = differing_settings(standings, all_settings=all_settings)
+    shares = (replace(c, name=c.name.replace("% of", "share of"), show=_number, write=_number) for c in HANDED_IN)
+    majority = _with_values((MAJORITY, OVER_MAJORITY), standings)
+    return [*names, *numbers, expected_column(others), *changed, *FAIRNESS, *shares, *majority, *ABOUT_GROUPS]
 
 
 _COUNTS: tuple[tuple[str, str, Callable[[VariantResult], Value]], ...] = (
@@ -226,7 +213,7 @@ def _numbers(measure: Measure) -> Iterable[Column]:
 
 
 _DIFFERENCES = (
-    ("", ", paired by seed", "difference"),
+    ("", ", paired by seed", "mean"),
     (" ±", ", half of the 95 % interval", "half"),
     (" n", ", seeds in common", "n"),
     (" p", ", p (paired t)", "p"),
@@ -234,12 +221,6 @@ _DIFFERENCES = (
     (" p_flip", ", p (exact sign-flip test)", "sign_flip_p"),
     (" r", ", correlation over seeds", "correlation"),
 )
-
-
-def _as_data(column: Column) -> Column:
-    if column not in (PER_CENT, PERPLEXITY):
-        return column
-    return replace(column, name=column.name.replace("(% of it)", "(share of it)"), show=_number, write=_number)
 
 
 def _with_values(offered: Iterable[Column], standings: Sequence[VariantResult]) -> list[Column]:

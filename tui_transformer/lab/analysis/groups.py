@@ -1,6 +1,5 @@
 """Which runs are seeds of one variant, which of them count, and which scores are comparable at all."""
 
-import operator
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +15,6 @@ from tui_transformer.lab.records.badges import badge
 if TYPE_CHECKING:
     from tui_transformer.lab.analysis.verdict import VariantResult
 
-SEED = "seed"
 DIVERGED, INERT = "DIVERGED", "INERT"
 SHORTEST_NAME = 3  # shortest shared prefix that may name a group of runs
 
@@ -93,21 +91,16 @@ class Group:
 
     path: Path  # its identity; no such path exists
     study: str  # "" if the runs belong to none and share their settings
-    variant: str  # its name
+    name: str  # of the variant, where all belong to one study
     runs: tuple[Entry, ...]  # all of them, by seed
     counted: Mapping[int, Entry]  # seed -> the run whose scores count
     left_out: Mapping[Path, str]  # run -> why it does not count
     earlier: tuple[Entry, ...] = ()  # runs of earlier stages, whose weights it started from; none count
 
     @property
-    def name(self) -> str:
-        """Its name where all variants belong to one study."""
-        return self.variant
-
-    @property
     def title(self) -> str:
         """Its name where there are several studies."""
-        return f"{self.study}: {self.variant}" if self.study else self.variant
+        return f"{self.study}: {self.name}" if self.study else self.name
 
     @cached_property
     def state(self) -> str:
@@ -192,29 +185,26 @@ class Grouping:
 
     def _group(self, path: Path, runs: Sequence[Entry], earlier: Sequence[Entry]) -> Group:
         """The group made earlier if none of its runs has changed."""
-        made, ordered, before = self._made.get(path), sorted(runs, key=_by_seed), sorted(earlier, key=_by_seed)
-        if made is not None and _same(made.runs, ordered) and _same(made.earlier, before):
+        ordered, before = (tuple(sorted(some, key=_by_seed)) for some in (runs, earlier))
+        made = self._made.get(path)
+        if made is not None and (made.runs, made.earlier) == (ordered, before):
             return made
-        return replace(_group(path, ordered, self._of_settings), earlier=tuple(before))
+        return replace(_group(path, ordered, self._of_settings), earlier=before)
 
     def _of_settings(self, entry: Entry) -> Hashable:
         """What the seeds of one variant share."""
         kept = self._settings.get(entry.path)
         if kept is None or kept[0] is not entry:
-            said = sorted((k, repr(v)) for k, v in entry.config.items() if k != SEED and not is_bookkeeping(k))
+            said = sorted((k, repr(v)) for k, v in entry.config.items() if k != "seed" and not is_bookkeeping(k))
             kept = self._settings[entry.path] = entry, (entry.path.parent, tuple(said))
         return kept[1]
-
-
-def _same(ones: Sequence[Entry], others: Sequence[Entry]) -> bool:
-    return len(ones) == len(others) and all(map(operator.is_, ones, others))
 
 
 def _by_seed(run: Entry) -> tuple[int, str, str]:
     return run.seed_of_study or 0, run.created, run.name
 
 
-def _group(path: Path, ordered: Sequence[Entry], settings: Callable[[Entry], Hashable]) -> Group:
+def _group(path: Path, ordered: tuple[Entry, ...], settings: Callable[[Entry], Hashable]) -> Group:
     scored = next((run for run in ordered if not _unfinished(run)), None)
     counted: dict[int, Entry] = {}
     left_out: dict[Path, str] = {}
@@ -233,7 +223,7 @@ def _group(path: Path, ordered: Sequence[Entry], settings: Callable[[Entry], Has
             counted[seed] = run
     place = ordered[0].study
     study, variant = (place.name, place.variant) if place is not None and place.variant else ("", "")
-    return Group(path, study, variant or _shared_name([run.name for run in ordered]), tuple(ordered), counted, left_out)
+    return Group(path, study, variant or _shared_name([run.name for run in ordered]), ordered, counted, left_out)
 
 
 def _unfinished(run: Entry) -> str:

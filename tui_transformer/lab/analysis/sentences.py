@@ -11,6 +11,7 @@ from engine.runs.records import Translations, read_file
 from tui_transformer.lab.analysis.entry import BEST, LAST, LOSS, majorities
 from tui_transformer.lab.analysis.groups import INERT, why_not
 from tui_transformer.lab.analysis.language import ENGLISH, Language, Word
+from tui_transformer.lab.analysis.statistics import Judgement
 from tui_transformer.lab.analysis.verdict import (
     AS_EXPECTED,
     BEFOREHAND,
@@ -37,7 +38,7 @@ def verdict_sentence(standing: VariantResult, language: Language = ENGLISH) -> s
         return say("bracketed", text=language.tell(reason), facts=seeds)
     measure = standing.primary
     judged, found = standing.judgement(measure), standing.difference(measure)
-    words = _with_unit(measure, language.judgement(judged), language) if judged is not None else say("no-loss")
+    words = _with_unit(measure, judged, language) if judged is not None else say("no-loss")
     if measure is not LAST:
         words = say("name", name=language.word(measure.name), text=words)
     if found is None:
@@ -46,13 +47,13 @@ def verdict_sentence(standing: VariantResult, language: Language = ENGLISH) -> s
     if found.n < len(group.counted):
         facts.append(say("in-common", n=found.n, baseline=family.baseline.name))
     if judged is not None and judged.kind not in ("better", "worse"):
-        facts.insert(0, f"Δ {measure.spread(found.estimate, sign=True)}")
+        facts.insert(0, f"Δ {measure.spread(found, sign=True)}")
     return say("bracketed", text=words, facts=say("join.comma").join(facts))
 
 
-def evidence_sentence(standing: VariantResult, language: Language = ENGLISH) -> str:
+def evidence_sentence(standing: VariantResult) -> str:
     """The statistics behind a verdict: p values and the correlation over seeds; "" where there are none."""
-    found, say, facts = standing.difference(standing.primary), language.say, []
+    found, say, facts = standing.difference(standing.primary), ENGLISH.say, []
     if found is None or standing.family.reason(standing.group) is not None:
         return ""
     if found.adjusted_p is not None:
@@ -110,22 +111,23 @@ def expectation_sentence(found: Expectation, language: Language = ENGLISH) -> st
     what = say("the-loss") if found.what == LOSS.key else language.word(found.what)
     key = "expected.unknown" if found.outcome == BEFOREHAND else "expected"
     head = say(key, what=what, said=Word(found.said), outcome=Word(found.outcome))
-    came = [(measure, _with_unit(measure, language.judgement(judged), language)) for measure, judged in found.found]
+    came = [(measure, _with_unit(measure, judged, language)) for measure, judged in found.found]
     told = [text if m is LAST else say("name", name=language.word(m.name), text=text) for m, text in came]
     facts = say("join.semicolon").join(told) if told else say("expected.nothing")
     return say("bracketed", text=head, facts=facts)
 
 
-def _with_unit(measure: Measure, text: str, language: Language) -> str:
+def _with_unit(measure: Measure, judged: Judgement, language: Language) -> str:
     """Differences of shares are in points."""
+    text = language.judgement(judged)
     points = measure.share and ";" not in text and any(character.isdigit() for character in text)
     return language.say("points", text=text) if points else text
 
 
-def probe_sentence(standing: VariantResult, measure: Measure, language: Language = ENGLISH) -> str:
+def probe_sentence(standing: VariantResult, measure: Measure) -> str:
     """The verdict on a probe or another score, in words; "" if there is none."""
     judged = standing.judgement(measure) if measure.judged else None
-    return _with_unit(measure, language.judgement(judged), language) if judged is not None else ""
+    return _with_unit(measure, judged, ENGLISH) if judged is not None else ""
 
 
 def outcome_counts(found: Sequence[Expectation], language: Language = ENGLISH) -> str:
@@ -159,11 +161,11 @@ def notes(standings: Sequence[VariantResult], language: Language = ENGLISH) -> I
     for one in majorities(run for s in standings for run in s.runs):
         yield language.say("note.majority", name=one.name, share=f"{one.share:.1%}")
     for family in families:
-        begun = {group.variant for group in family.groups}
-        waiting = [name for name in family.file.variants if name not in begun] if family.file is not None else []
+        begun = {group.name for group in family.groups}
+        waiting = [name for name in family.file.variants if name not in begun]
         if waiting:
             yield language.say("note.not-begun", names=language.say("join.comma").join(waiting))
-        if family.file is not None and family.file.problem:
+        if family.file.problem:
             yield language.say("note.unread", why=family.file.problem)
 
 

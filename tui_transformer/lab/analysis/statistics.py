@@ -7,6 +7,7 @@ judging once more after adding seeds. docs/verdicts.md explains the rules and li
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -41,37 +42,19 @@ Reason = Literal["", "open", "never", "identical", "questions"]
 
 
 @dataclass(frozen=True)
-class Paired:
-    """A variant minus the baseline, seed by seed."""
+class Paired(Mean):
+    """A variant minus the baseline, seed by seed: the mean over the seeds both have; its interval is uncorrected."""
 
-    difference: float  # mean over the seeds that both have
-    half: float | None  # half the width of its 95 % interval, uncorrected; None with one seed
-    n: int  # seeds that both have
-    sd: float | None  # standard deviation of the differences; None with one seed
     # of the test, two-sided, uncorrected; None with one seed, or if all differences are equal but not zero
-    p: float | None
-    sign_flip_p: float | None  # of the sign-flip test, two-sided, which assumes no bell curve; 2^(1-n) at best
-    correlation: float | None  # of the two over seeds (Pearson): what pairing gains; None below three seeds
+    p: float | None = None
+    sign_flip_p: float | None = None  # of the sign-flip test, two-sided, which assumes no bell curve; 2^(1-n) at best
+    correlation: float | None = None  # of the two over seeds (Pearson): what pairing gains; None below three seeds
     # standard error of the difference due to the choice of questions; 0 if it is not a count
     questions_error: float = 0.0
-    share: bool = False  # whether it is a difference of shares, between -1 and 1
-    # p corrected for all verdicts of the study and a second look; significant below `LEVEL`. None before `corrected`
+    # p corrected for all verdicts of the study and a second look; significant below `LEVEL`. None before the correction
     adjusted_p: float | None = None
     level: float = LEVEL / LOOKS  # threshold for p if no other comparison is significant
     compared: int = 1  # number of comparisons corrected together
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """The uncorrected 95 % interval, clipped to possible values; None with one seed."""
-        if self.half is None:
-            return None
-        low, high = self.difference - self.half, self.difference + self.half
-        return (max(-1.0, low), min(1.0, high)) if self.share else (low, high)
-
-    @property
-    def estimate(self) -> Mean:
-        """The difference as a mean; without an interval if no two seeds differ."""
-        return Mean(self.difference, self.half, self.n, self.sd, self.interval if self.half else None)
 
 
 @dataclass(frozen=True)
@@ -103,11 +86,16 @@ def within(t: float, df: int) -> float:
 @cache
 def t_quantile(confidence: float, df: int) -> float:
     """The t with P(|T| < t) = confidence."""
+    return _least(lambda t: within(t, df) >= confidence)
+
+
+def _least(enough: Callable[[float], bool], precision: float = 0.0) -> float:
+    """The least positive number that is enough, as all larger ones are; exact, or to a relative precision."""
     low, high = 0.0, 1.0
-    while within(high, df) < confidence:
+    while not enough(high):
         low, high = high, 2 * high
-    while (middle := (low + high) / 2) not in (low, high):
-        low, high = (middle, high) if within(middle, df) < confidence else (low, middle)
+    while (middle := (low + high) / 2) not in (low, high) and high - low > precision * high:
+        low, high = (low, middle) if enough(middle) else (middle, high)
     return high
 
 
@@ -166,16 +154,17 @@ def paired(first: Scores, second: Scores) -> Paired | None:
     own, others = [ours[seed] for seed in seeds], [baseline[seed] for seed in seeds]
     differences = [a - b for a, b in zip(own, others, strict=True)]
     mean = mean_of(differences)
-    flips, correlation = _sign_flips(differences), _correlation(own, others)
     if mean.sd is None or mean.half is None:
-        return Paired(mean.mean, None, 1, None, None, flips, correlation, share=share)
+        return Paired(mean.mean, None, 1, None)
     sd = mean.sd if mean.sd > ROUNDING * max(map(abs, [*own, *others])) else 0.0
     variances = [_binomial(mean_of(scores).mean, places) if places else 0.0 for scores in (own, others)]
     error = math.sqrt(sum(variances))
     t, z = t_quantile(CONFIDENCE, mean.n - 1), normal_quantile(CONFIDENCE)
     half = math.hypot(t * sd / math.sqrt(mean.n), z * error)
+    interval = (max(-1.0, mean.mean - half), min(1.0, mean.mean + half)) if share and half else None
     p = _p(mean.mean, sd / math.sqrt(mean.n), mean.n - 1, error)
-    return Paired(mean.mean, half, mean.n, sd, p, flips, correlation, error, share)
+    tests = _sign_flips(differences), _correlation(own, others)
+    return Paired(mean.mean, half, mean.n, sd, interval, p, *tests, error)
 
 
 def _counts(score: float) -> bool:
@@ -204,81 +193,54 @@ def _p(difference: float, seeds_error: float, df: int, questions_error: float) -
         return max(SMALLEST_P, 1.0 - within(t, df))
 
     def reaches(t: float) -> bool:
-        z = -NORMAL.inv_cdf(p_at(t) / 2)
-        return math.hypot(t * seeds_error, z * questions_error) >= size
+        p = p_at(t)
+        z = -NORMAL.inv_cdf(p / 2)
+        return math.hypot(t * seeds_error, z * questions_error) >= size or p <= SMALLEST_P
 
-    low, high = 0.0, 1.0
-    while not reaches(high):
-        low, high = high, 2 * high
-        if p_at(low) <= SMALLEST_P:
-            return SMALLEST_P
-    while (middle := (low + high) / 2) not in (low, high) and high - low > 1e-12 * high:
-        low, high = (low, middle) if reaches(middle) else (middle, high)
-    return p_at(high)
+    return p_at(_least(reaches, 1e-12))
 
 
 def against_baseline(
     study: Mapping[str, Mapping[Key, Scores]], baseline: Mapping[str, Scores], primary: str = ""
 ) -> dict[str, dict[Key, Paired]]:
-    """Differences to the baseline by measure and variant, paired by seed, at one error rate; see `corrected`."""
-    return corrected(
-        {
-            measure: {
-                name: found
-                for name, scores in variants.items()
-                if (found := paired(scores, baseline[measure])) is not None
-            }
-            for measure, variants in study.items()
-        },
-        primary,
-    )
+    """Differences to the baseline by measure and variant, paired by seed, at one error rate.
 
-
-def corrected(study: Mapping[str, Mapping[Key, Paired]], primary: str = "") -> dict[str, dict[Key, Paired]]:
-    """All differences of a study at one error rate: weighted Holm correction over measures and variants.
-
-    The primary measure's comparisons start with `PRIMARY` of the level; all others share the rest equally. A decided
-    comparison passes its part on to those still open. If the primary measure was not scored, all have equal weight.
+    Weighted Holm correction over measures and variants: the primary measure's comparisons start with `PRIMARY` of the
+    level; all others share the rest equally. A decided comparison passes its part on to those still open. If the
+    primary measure was not scored, all have equal weight.
     """
-    keys = [
-        (measure, variant) for measure, found in study.items() for variant, p in found.items() if p.half is not None
-    ]
-    if not keys:  # one seed each
-        return {measure: dict(found) for measure, found in study.items()}
-    first = sum(measure == primary for measure, _ in keys)
-    others = len(keys) - first
-    alike = 1.0 / max(1, len(keys))
-    weights = {
-        key: (PRIMARY / first if key[0] == primary else (1 - PRIMARY) / others) if first and others else alike
-        for key in keys
-    }
-    known = {(measure, variant): study[measure][variant].p for measure, variant in keys}
-    adjusted = holm({key: 1.0 if p is None else p for key, p in known.items()}, weights)
-
-    def told(key: tuple[str, Key], found: Paired) -> Paired:
-        if key not in weights:
-            return found
-        p = None if found.p is None else min(1.0, LOOKS * adjusted[key])
-        return replace(found, adjusted_p=p, level=LEVEL / LOOKS * weights[key], compared=len(keys))
-
-    return {
-        measure: {variant: told((measure, variant), found) for variant, found in variants.items()}
+    found = {
+        measure: {name: pair for name, own in variants.items() if (pair := paired(own, baseline[measure])) is not None}
         for measure, variants in study.items()
     }
+    p = {  # of one seed there is none
+        (measure, name): 1.0 if pair.p is None else pair.p
+        for measure, pairs in found.items()
+        for name, pair in pairs.items()
+        if pair.half is not None
+    }
+    first = sum(measure == primary for measure, _ in p)
+    others = len(p) - first
+    weights = {
+        key: (PRIMARY / first if key[0] == primary else (1 - PRIMARY) / others) if first and others else 1.0 / len(p)
+        for key in p
+    }
+    for (measure, name), adjusted in holm(p, weights).items():
+        pair = found[measure][name]
+        both_looks = None if pair.p is None else min(1.0, LOOKS * adjusted)
+        level = LEVEL / LOOKS * weights[measure, name]
+        found[measure][name] = replace(pair, adjusted_p=both_looks, level=level, compared=len(p))
+    return found
 
 
-def holm(p: Mapping[Key, float], weights: Mapping[Key, float] | None = None) -> dict[Key, float]:
-    """Adjusted p-values: each is below a level exactly when Holm's step-down procedure rejects at that level.
-
-    Without weights all are equal (Holm, 1979).
-    """
-    weight = dict.fromkeys(p, 1.0) if weights is None else weights
-    ordered = sorted(p, key=lambda name: p[name] / weight[name])
-    still_open = [*accumulate(weight[name] for name in reversed(ordered))]
+def holm(p: Mapping[Key, float], weights: Mapping[Key, float]) -> dict[Key, float]:
+    """Adjusted p-values: each is below a level exactly when Holm's step-down procedure (1979) rejects at that level."""
+    ordered = sorted(p, key=lambda name: p[name] / weights[name])
+    still_open = [*accumulate(weights[name] for name in reversed(ordered))]
     adjusted: dict[Key, float] = {}
     largest = 0.0
     for name, left in zip(ordered, reversed(still_open), strict=True):
-        largest = max(largest, min(1.0, p[name] * left / weight[name]))
+        largest = max(largest, min(1.0, p[name] * left / weights[name]))
         adjusted[name] = largest
     return {name: adjusted[name] for name in p}
 
@@ -302,24 +264,24 @@ def judge(
         return Judgement("inconclusive", reason="identical")
     p = min(1.0, LOOKS * found.p) if found.adjusted_p is None else found.adjusted_p
     if p < LEVEL:
-        kind: Kind = "better" if (found.difference < 0) == lower_is_better else "worse"
-        return Judgement(kind, (digits(abs(found.difference)), _span(found, digits)))
-    largest = abs(found.difference) + found.half
+        kind: Kind = "better" if (found.mean < 0) == lower_is_better else "worse"
+        return Judgement(kind, (digits(abs(found.mean)), _span(found, digits)))
+    largest = abs(found.mean) + found.half
     if largest <= margin:
         return Judgement("same", (digits(largest),) if largest else ())
     seeds, fewest, most = seeds_range(found)
     if seeds is None or fewest is None:
-        too_few = found.questions_error and not _enough(MOST_SEEDS, abs(found.difference), 0.0, found)
+        too_few = found.questions_error and not _enough(MOST_SEEDS, abs(found.mean), 0.0, found)
         return Judgement("inconclusive", reason="questions" if too_few and seeds is None else "never")
     return Judgement("inconclusive", (), "open" if most is None else "", seeds, fewest, most)
 
 
 def _span(found: Paired, digits: Callable[[float], str]) -> str:
     """`± 0.014`; for a share `[1.2, 3.4]`, which stays on its scale."""
-    assert found.half is not None and found.interval is not None
-    if not found.share:
+    assert found.half is not None
+    if found.interval is None:
         return f"± {digits(found.half)}"
-    low, high = sorted(end if found.difference > 0 else -end for end in found.interval)
+    low, high = sorted(end if found.mean > 0 else -end for end in found.interval)
     return f"[{digits(max(0.0, low))}, {digits(high)}]"
 
 
@@ -331,10 +293,10 @@ def seeds_range(found: Paired) -> tuple[int | None, int | None, int | None]:
     may be half of what it seems, or six times as much. Its upper end is None if the difference may be zero, or so
     small that more than `MOST_SEEDS` would be needed.
     """
-    if not found.difference or found.sd is None or not (found.sd or found.questions_error):
+    if not found.mean or found.sd is None or not (found.sd or found.questions_error):
         return None, None, None
     error = math.hypot(found.sd / math.sqrt(found.n), found.questions_error)
-    size = abs(found.difference)
+    size = abs(found.mean)
     low, high = noncentrality(size / error, found.n - 1, RANGE)
     most = _seeds_for(low * error, found) if low > 0 else None
     return _seeds_for(size, found), _seeds_for(high * error, found), most
@@ -343,13 +305,10 @@ def seeds_range(found: Paired) -> tuple[int | None, int | None, int | None]:
 def _seeds_for(size: float, found: Paired) -> int | None:
     """The fewest seeds with the power to show a difference of that size; None above `MOST_SEEDS`."""
     assert found.sd is not None
-    low, high = found.n + 1, MOST_SEEDS
-    if high < low or not _enough(high, size, found.sd, found):
+    sd, more = found.sd, range(found.n + 1, MOST_SEEDS + 1)
+    if not more or not _enough(MOST_SEEDS, size, sd, found):
         return None
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _enough(middle, size, found.sd, found) else (middle + 1, high)
-    return low
+    return more[bisect_left(more, True, key=lambda n: _enough(n, size, sd, found))]
 
 
 def _enough(n: int, size: float, sd: float, found: Paired) -> bool:
@@ -395,11 +354,9 @@ def noncentrality(t: float, df: int, confidence: float) -> tuple[float, float]:
     return ends[0], ends[1]
 
 
-def _sign_flips(differences: Sequence[float]) -> float | None:
+def _sign_flips(differences: Sequence[float]) -> float:
     """The share of all 2^n sign flips (65,536 drawn ones if there are more) that end as far from zero."""
     n = len(differences)
-    if n == 1:
-        return None
     if n <= EXACT_FLIPS:
         signs = 1.0 - 2.0 * (np.arange(2**n)[:, None] >> np.arange(n) & 1)
     else:

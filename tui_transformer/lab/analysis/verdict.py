@@ -6,7 +6,6 @@ whatever part of it a filter shows.
 """
 
 import math
-import operator
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -89,19 +88,14 @@ def scores_of(group: Group, measure: Measure) -> Scores:
 class VariantFamily:
     """Variants with one baseline, which need not be among them. Results are computed once."""
 
-    def __init__(self, groups: Sequence[Group], baseline: Group | None, file: StudyFile | None = None) -> None:
+    def __init__(self, groups: Sequence[Group], baseline: Group | None, file: StudyFile) -> None:
         self.groups, self.baseline, self.file = tuple(groups), baseline, file
         self._reasons: dict[Path, Message | None] = {}
 
     @property
-    def study(self) -> str:
-        """Its name; "" if the runs belong to none."""
-        return self.groups[0].study if self.groups else ""
-
-    @property
     def asked(self) -> bool:
         """Whether the baseline is the study's own, so that its expectations can be judged."""
-        return bool(self.file and self.baseline and self.file.baseline == self.baseline.variant)
+        return self.baseline is not None and self.file.baseline == self.baseline.name
 
     def reason(self, group: Group) -> Message | None:
         """Return why a variant is not compared with the baseline; None if it is."""
@@ -137,8 +131,7 @@ class VariantFamily:
     def primary(self) -> Measure:
         """The measure behind its verdict: the study's, else the one its runs select checkpoints by."""
         configs = [group.representative.config for group in (self.baseline, *self.groups) if group is not None]
-        said = self.file.primary if self.file is not None else ""
-        name = said or (setting(configs[0], "evaluation.select") if configs else "")
+        name = self.file.primary or (setting(configs[0], "evaluation.select") if configs else "")
         if name == LOSS.key:
             return LAST
         named = [measure for measure in self.measures if measure.key == name]
@@ -209,13 +202,12 @@ class VariantResult:
     def planned(self) -> int:
         """Planned seeds: as many as it has runs, or as its study says."""
         file = self.family.file
-        return max(len(self.runs), len(file.seeds) if file is not None and self.group.variant in file.variants else 0)
+        return max(len(self.runs), len(file.seeds) if self.group.name in file.variants else 0)
 
     @property
     def foretold(self) -> StudyVariant:
         """What its study expects of it, and why."""
-        file = self.family.file
-        return file.variants.get(self.group.variant, StudyVariant()) if file is not None else StudyVariant()
+        return self.family.file.variants.get(self.group.name, StudyVariant())
 
     @property
     def n(self) -> str:
@@ -273,11 +265,7 @@ class VariantResult:
     def rank(self) -> int | None:
         return self.family.ranks.get(self.path)
 
-    @property
-    def verdict(self) -> str:
-        return self.verdict_in(ENGLISH)
-
-    def verdict_in(self, language: Language) -> str:
+    def verdict(self, language: Language = ENGLISH) -> str:
         if self.family.baseline is None or self.is_baseline:
             return BASELINE if self.is_baseline else ""
         reason = self.family.reason(self.group)
@@ -288,19 +276,19 @@ class VariantResult:
         found, baseline = self.difference(LAST), self.family.baseline
         level = scores_of(baseline, LAST) if baseline is not None else Scores()
         mean = _mean(level).mean if level.by_seed else 0.0
-        return found.difference / mean if found is not None and mean else None
+        return found.mean / mean if found is not None and mean else None
 
     def perplexity_per_cent(self) -> float | None:
         """Return the same difference as a share of the baseline's perplexity."""
         found = self.difference(LAST)
-        return math.expm1(found.difference) if found is not None and abs(found.difference) < 100 else None
+        return math.expm1(found.mean) if found is not None and abs(found.mean) < 100 else None
 
 
 class VariantResults:
     """Puts groups into families, and reuses families in which nothing has changed."""
 
     def __init__(self) -> None:
-        self._kept: dict[object, tuple[tuple[Group | None, ...], StudyFile | None, tuple[VariantResult, ...]]] = {}
+        self._kept: dict[object, tuple[tuple[Group | None, ...], StudyFile, tuple[VariantResult, ...]]] = {}
 
     def of(
         self, groups: Sequence[Group], files: Mapping[str, StudyFile] | None = None, pinned: Path | None = None
@@ -316,16 +304,15 @@ class VariantResults:
         found: list[VariantResult] = []
         kept, self._kept = self._kept, {}
         for key, members in families.items():
-            file = (files or {}).get(key[1]) if key[1] else None
-            ordered, asked = members, None
-            if file is not None:  # the baseline first, then as the study's file has them
-                places = {name: i for i, name in enumerate(file.variants)} | {file.baseline: -1}
-                ordered = sorted(members, key=lambda group: places.get(group.variant, len(places)))
-                asked = next((group for group in ordered if group.variant == file.baseline), None)
+            file = (files or {}).get(key[1]) or StudyFile()  # without one, nothing is asked
+            # The baseline first, then as the study's file has them.
+            places = {name: i for i, name in enumerate(file.variants)} | {file.baseline: -1}
+            ordered = sorted(members, key=lambda group: places.get(group.name, len(places)))
+            asked = next((group for group in ordered if group.name == file.baseline), None)
             baseline = pin if pin is not None and any(group is pin for group in ordered) else asked or pin
             now = (baseline, *ordered)
             old = kept.get(key)
-            if old is None or old[1] != file or len(old[0]) != len(now) or not all(map(operator.is_, old[0], now)):
+            if old is None or old[:2] != (now, file):
                 family = VariantFamily(ordered, baseline, file)
                 before = {result.path: result for result in old[2]} if old is not None else {}
                 made = [VariantResult(group, family) for group in ordered]

@@ -135,8 +135,7 @@ class View:
                 kept.row = None
                 for key in beside:
                     kept.made.pop(key, None)
-        rows = _rows(self._cells, shown, offered, baseline)
-        return Shown(tuple(offered), rows, _widths(offered, rows, order), len(entries), RUNS, sorted_by=order)
+        return replace(_table(self._cells, shown, offered, order, baseline), total=len(entries))
 
     def _of_variants(
         self, entries: Sequence[Entry], matching: Sequence[Entry], options: Options, studies: Mapping[str, StudyFile]
@@ -148,9 +147,7 @@ class View:
         offered = group_columns.columns(found, all_settings=options.all_settings)
         order = next((column for column in offered if column.key == _OF_VARIANTS.get(options.sort, options.sort)), None)
         ordered = sort(found, order, None, reverse=options.reverse)
-        rows = _rows(self._variants, ordered, offered, None)
-        widths = _widths(offered, rows, order)
-        return Shown(tuple(offered), rows, widths, len(everything), VARIANTS, sorted_by=order)
+        return replace(_table(self._variants, ordered, offered, order, None), total=len(everything), by=VARIANTS)
 
 
 @dataclass
@@ -163,9 +160,13 @@ class _Cells:
     row: Row | None = None
 
 
-def _rows(
-    cells: dict[Path, _Cells], shown: Sequence[Listed], offered: Sequence[Column], baseline: Entry | None
-) -> tuple[Row, ...]:
+def _table(
+    cells: dict[Path, _Cells],
+    shown: Sequence[Listed],
+    offered: Sequence[Column],
+    order: Column | None,
+    baseline: Entry | None,
+) -> Shown:
     """Return a row of these columns for each; the same object while nothing changes."""
     keys, rows = tuple(map(_key, offered)), []
     for entry in shown:
@@ -181,17 +182,13 @@ def _rows(
             verdict = next((text for text, column in zip(texts, offered, strict=True) if column.key == "verdict"), "")
             kept.keys, kept.row = keys, Row(entry, texts, widths, verdict)
         rows.append(kept.row)
-    return tuple(rows)
+    titles = [cell_len(column.title) + (order is not None and column.key == order.key) for column in offered]
+    widest = tuple(max(column) for column in zip(titles, *(row.widths for row in rows), strict=True))
+    return Shown(tuple(offered), tuple(rows), widest, sorted_by=order)
 
 
 def _key(column: Column) -> Key:
     return column.key, column.title + column.dotted
-
-
-def _widths(offered: Sequence[Column], rows: Sequence[Row], order: Column | None) -> tuple[int, ...]:
-    arrow = order.key if order is not None else ""
-    titles = [cell_len(column.title) + (column.key == arrow) for column in offered]
-    return tuple(max(column) for column in zip(titles, *(row.widths for row in rows), strict=True))
 
 
 @dataclass

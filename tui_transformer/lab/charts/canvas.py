@@ -220,14 +220,13 @@ def line_chart(
     series: Sequence[Line],
     *,
     title: str,  # what y is, with its unit
-    x_label: str,
     width: int,
     height: int,
     levels: Sequence[tuple[str, float, str]] = (),  # horizontal lines: label, y, colour
     top: float = math.inf,  # higher values are cut off, so that a steep start does not flatten the rest
     colour: bool = True,
 ) -> str:
-    """Return a chart as lines of text; "" if nothing is finite."""
+    """Return a chart over the steps as lines of text; "" if nothing is finite."""
     known = [(one, thin(one.x, one.y, width)) for one in series]
     known = [(one, points) for one, points in known if points[0]]
     seen = [(label, y, paint) for label, y, paint in levels if math.isfinite(y)]
@@ -236,7 +235,7 @@ def line_chart(
         width=width,
         height=height - 1,
         x_text=lambda x: f"{x:,.10g}",
-        x_label=x_label,
+        x_label="step",
         levels=[(y, paint) for _, y, paint in seen],
         top=top,
     )
@@ -306,8 +305,7 @@ ACROSS, UPRIGHT = "┄", "┊"
 @dataclass(frozen=True)
 class Shade:
     x: Sequence[float]  # of its points
-    low: Sequence[float]  # its lower edge there; `high` the upper
-    high: Sequence[float]
+    ends: Sequence[tuple[float, float]]  # its lower and upper edge there
     style: str  # of its dots
     thick: Sequence[bool] = ()  # points where every second place is a dot, not every fourth; () for none
 
@@ -324,7 +322,7 @@ def shade(canvas: Canvas, bands: Sequence[Shade]) -> None:
             left = max(0, min(bisect_right(x, at) - 1, len(x) - 1))
             right = min(left + 1, len(x) - 1)
             share = min(1.0, max(0.0, (at - x[left]) / (x[right] - x[left]))) if right > left else 0.0
-            edges = (edge[left] + share * (edge[right] - edge[left]) for edge in (band.low, band.high))
+            edges = (a + share * (b - a) for a, b in zip(band.ends[left], band.ends[right], strict=True))
             low, high = (canvas.height_of(y) * places for y in edges)
             thick = bool(band.thick) and band.thick[left] and band.thick[right]
             first, last = max(0, round(low)), min(places, round(high))

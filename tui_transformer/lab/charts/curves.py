@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from engine.measures import MEASURES, Measure
 from engine.runs.records import LARGEST, Measured, TrainRecord, ValidationRecord
@@ -15,17 +15,8 @@ CHARTED = tuple(measure for measure in MEASURES if measure.charted)
 R = TypeVar("R", bound=Measured)
 AXES = ("step", "tokens", "seconds")
 AXIS_LABELS = {"step": "steps", "tokens": "tokens", "seconds": "time", "distance": "characters back"}
-
-
-@dataclass(frozen=True)
-class Smoothing:
-    """How far back the train-loss mean reaches, as a share of the run; 0 is not at all."""
-
-    label: str
-    reach: float
-
-
-SMOOTHINGS = (Smoothing("off", 0.0), Smoothing("some", 0.005), Smoothing("strong", 0.02))
+# How far back the train-loss mean reaches, as a share of the run.
+SMOOTHINGS = {"off": 0.0, "some": 0.005, "strong": 0.02}
 
 
 @dataclass(frozen=True)
@@ -34,7 +25,7 @@ class Curve:
     y: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, points: Iterable[tuple[float, float]]) -> "Curve":
+    def of(cls, points: Iterable[tuple[float, float]]) -> Self:
         x, y = zip(*points, strict=True) if (points := list(points)) else ((), ())
         return cls(x, y)
 
@@ -77,14 +68,14 @@ def picture(
     validation: Sequence[ValidationRecord],
     *,
     axis: str,
-    smoothing: Smoothing,
+    smoothing: str,
     log: bool,
     floors: Sequence[float],
 ) -> Picture:
     """The curves of a measure, the train curve smoothed; `floors` are of the loss."""
     of_loss = measure.of_loss
     raw = curve_of(train, axis, "loss") if of_loss is not None else Curve()
-    smooth = smoothed(raw, smoothing)
+    smooth = smoothed(raw, SMOOTHINGS[smoothing])
     scored = _curve(validation, axis, partial(value_of, measure=measure))
     levels = () if of_loss is None else tuple(map(of_loss, floors))
     made = Picture(
@@ -121,11 +112,11 @@ def _map(curve: Curve, of_loss: Callable[[float], float] | None) -> Curve:
     return Curve.of((x, y) for x, y in pairs if math.isfinite(y))
 
 
-def smoothed(curve: Curve, smoothing: Smoothing) -> Curve:
-    """Return a bias-corrected exponential mean, independent of the points' spacing; the same curve if it is off."""
-    if not smoothing.reach or len(curve.x) <= 2:
+def smoothed(curve: Curve, reach: float) -> Curve:
+    """Return a bias-corrected exponential mean, independent of the points' spacing; the same curve if `reach` is 0."""
+    if not reach or len(curve.x) <= 2:
         return curve
-    span = (curve.x[-1] - curve.x[0]) * smoothing.reach or 1.0
+    span = (curve.x[-1] - curve.x[0]) * reach or 1.0
     total = weight = 0.0
     before, smooth = curve.x[0], []
     for x, y in zip(curve.x, curve.y, strict=True):

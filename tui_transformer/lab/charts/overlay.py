@@ -1,10 +1,10 @@
 """Charts of several runs, or of variants over seeds: losses, differences from a baseline, probes by distance.
 
-An `Overlay` holds what such a chart shows; `paint` draws it in characters. Needs no screen.
+An `Overlay` holds what such a chart shows; `paint` draws it in characters.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,33 +43,10 @@ class Stroke:
 
     slot: int  # the number of its letter and colour
     name: str  # of the run; not cleaned
-    curve: Curve
+    curve: Band
     train: Curve = NO_CURVE  # empty if not asked for
     sign: str = ""  # why its curve must not be compared with the others; "" if it may
     seeds: int | None = None  # runs that the curve averages; None for a single run
-    half: tuple[float, ...] = ()  # half-width of the interval at each point of the curve; empty without one
-    ends: tuple[tuple[float, float], ...] = ()  # for shares, both ends of the interval instead
-
-    @property
-    def banded(self) -> bool:
-        return bool(self.half or self.ends)
-
-    @property
-    def low(self) -> tuple[float, ...]:
-        if self.ends:
-            return tuple(low for low, _ in self.ends)
-        return tuple(y - half for y, half in zip(self.curve.y, self.half, strict=False))
-
-    @property
-    def high(self) -> tuple[float, ...]:
-        if self.ends:
-            return tuple(high for _, high in self.ends)
-        return tuple(y + half for y, half in zip(self.curve.y, self.half, strict=False))
-
-    @property
-    def apart(self) -> tuple[bool, ...]:
-        """The points at which the interval excludes zero."""
-        return tuple(abs(y) > half for y, half in zip(self.curve.y, self.half, strict=False))
 
 
 @dataclass(frozen=True)
@@ -141,13 +118,13 @@ def sign(group: Group, baseline: Group | None) -> str:
 
 def losses(drawn: Drawn, axis: str, *, train: bool, log: bool) -> Overlay:
     """Every run's validation loss, and its train loss if asked for; for variants, means over seeds."""
-    train, mean, strokes, found = train and not drawn.means, "mean " if drawn.means else "", [], []
+    train, mean, strokes = train and not drawn.means, "mean " if drawn.means else "", []
     for slot, group in drawn.groups:
         made = band(drawn.points(group, axis))
         raw = curve_of(drawn.of_run(group.runs[0]).train, axis, "loss") if train else NO_CURVE
-        strokes.append(_stroke(drawn, slot, group, made, sign(group, drawn.baseline), raw))
-        found.append((group, made))
-    lowest = min((y for s in strokes for y in (*s.curve.y, *s.low, *s.train.y)), default=0.0)
+        seeds = made.n if drawn.means else None
+        strokes.append(Stroke(slot, group.label, made, raw, sign(group, drawn.baseline), seeds))
+    values = (y for s in strokes for y in (*s.curve.y, *(low for low, _ in s.curve.ends), *s.train.y))
     what = "validation and train loss" if train else f"{mean}validation loss"
     return Overlay(
         f"{what}, {unit_of(drawn.runs)}",
@@ -155,8 +132,8 @@ def losses(drawn: Drawn, axis: str, *, train: bool, log: bool) -> Overlay:
         axis,
         tuple(strokes),
         waiting=drawn.waiting("no evaluation yet"),
-        log=log and lowest > 0,
-        notes=_notes(found) if drawn.means else (),
+        log=log and min(values, default=0.0) > 0,
+        notes=_notes(strokes) if drawn.means else (),
     )
 
 
@@ -175,25 +152,24 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
     if not others:
         waiting = f"space selects {'variants' if means else 'runs'} to hold against it"
         return Overlay(title, brief, axis, zero=True, waiting=waiting)
-    level, found, reasons = drawn.points(baseline, axis), [], []
+    level, strokes, reasons = drawn.points(baseline, axis), [], []
     for slot, group in others:
         ours = drawn.points(group, axis)
         if reason := _reason(group, baseline, brief=means):
             reasons.append(f"{group.label}: {reason}")
         elif not means:
-            found.append((slot, group, Band(difference(band(ours).curve, band(level).curve), n=1)))
+            strokes.append(Stroke(slot, group.label, difference(band(ours), band(level))))
         elif (made := difference_band(ours, level)).n:
-            found.append((slot, group, made))
+            strokes.append(Stroke(slot, group.label, made, seeds=made.n))
         else:
             reasons.append(f"{group.label}: no seed in common with {baseline.label}")
     waiting = drawn.waiting("no evaluation yet" if means else f"they share no stretch of {axis}s")
-    if reasons and (means or not found):
+    if reasons and (means or not strokes):
         alone = reasons[0] if len(reasons) == 1 else f"none of these can be held against {baseline.label}"
         waiting = drawn.waiting(alone) if means else alone
-    notes = _notes([(group, made) for _, group, made in found]) if means else ()
-    apart = (EACH,) if any(made.half for *_, made in found) else ()
-    strokes = tuple(_stroke(drawn, slot, group, made) for slot, group, made in found)
-    return Overlay(title, brief, axis, strokes, zero=True, waiting=waiting, notes=(*notes, *apart))
+    apart = (EACH,) if any(stroke.curve.ends for stroke in strokes) else ()
+    notes = (*(_notes(strokes) if means else ()), *apart)
+    return Overlay(title, brief, axis, tuple(strokes), zero=True, waiting=waiting, notes=notes)
 
 
 def _reason(group: Group, baseline: Group, *, brief: bool) -> str:
@@ -205,16 +181,11 @@ def _reason(group: Group, baseline: Group, *, brief: bool) -> str:
     return ""
 
 
-def _stroke(drawn: Drawn, slot: int, group: Group, made: Band, sign: str = "", train: Curve = NO_CURVE) -> Stroke:
-    return Stroke(slot, group.label, made.curve, train, sign, made.n if drawn.means else None, made.half)
-
-
-def _notes(found: list[tuple[Group, Band]]) -> tuple[str, ...]:
-    """Why a mean ends early, or has no interval."""
-    short = [f"{group.label}: {made.short}" for group, made in found if made.short]
-    single = [group.label for group, made in found if made.n == 1]
-    alone = [f"one seed, no interval: {', '.join(single)}"] if single else []
-    return (*alone, *short)
+def _notes(strokes: Sequence[Stroke]) -> tuple[str, ...]:
+    """Why a mean has no interval, or ends early."""
+    single = ", ".join(stroke.name for stroke in strokes if stroke.seeds == 1)
+    short = (f"{stroke.name}: {stroke.curve.short}" for stroke in strokes if stroke.curve.short)
+    return (*([f"one seed, no interval: {single}"] if single else []), *short)
 
 
 def probes_of(drawn: Drawn) -> tuple[str, ...]:
@@ -231,21 +202,17 @@ def distances(drawn: Drawn, probe: str) -> Overlay:
     if not known:
         return Overlay("recall by distance", axis=DISTANCE, waiting=drawn.waiting(NOT_COUNTED))
     name = probe if probe in known else known[0]
-    strokes, single = [], []
+    strokes = []
     many = any(len(group.runs) > 1 for _, group in drawn.groups)
     for slot, group in drawn.groups:
         made = share_band([newest(drawn.of_run(run).validation).get(name, ()) for run in group.by_seed.values()])
-        strokes.append(Stroke(slot, group.label, made.curve, seeds=made.n if many else None, ends=made.ends))
-        if many and made.n == 1:
-            single.append(group.label)
-    shown = [stroke for stroke in strokes if stroke.curve.x]
-    furthest = max((stroke.curve.x[-1] for stroke in shown), default=0.0)
+        strokes.append(Stroke(slot, group.label, made, seeds=made.n if many else None))
+    furthest = max((stroke.curve.x[-1] for stroke in strokes if stroke.curve.x), default=0.0)
     reaches: dict[int, tuple[int, ...]] = {}
     for slot, group in drawn.groups:
         limit = reach(group.runs[0].config)
         if limit is not None and limit.tokens <= furthest:
             reaches[limit.tokens] = (*reaches.get(limit.tokens, ()), slot)
-    alone = (f"one seed, no interval: {', '.join(single)}",) if single else ()
     looks = [
         f"{' '.join(LETTERS[i] for i in slots)} can look {tokens} back" for tokens, slots in sorted(reaches.items())
     ]
@@ -259,7 +226,7 @@ def distances(drawn: Drawn, probe: str) -> Overlay:
         levels=tuple(sorted(chances)),  # runs on other corpora may have another chance level
         reaches=tuple((float(tokens), slots) for tokens, slots in sorted(reaches.items())),
         waiting=f"no run here has {name} by distance",
-        notes=(*looks, *alone),
+        notes=(*looks, *_notes(strokes)),
     )
 
 
@@ -273,8 +240,8 @@ def paint(made: Overlay, width: int, height: int) -> Canvas | None:
     values = [y for s in strokes for y in (*s.curve.y, *s.train.y)]
     told = []
     for s in strokes if made.zero else ():  # one mark where its interval excludes zero, another where not; not too many
-        every = max(1, -(-len(s.apart) * MARK_EVERY // max(1, width)))
-        points, style = list(zip(s.curve.x, s.curve.y, s.apart, strict=False)), f"run{s.slot}"
+        points, style = list(zip(s.curve.x, s.curve.y, s.curve.apart, strict=False)), f"run{s.slot}"
+        every = max(1, -(-len(points) * MARK_EVERY // max(1, width)))
         told += [Mark(x, y, "●" if apart else "○", style, on=style) for x, y, apart in points[::every]]
     letters = []
     for i, s in enumerate(strokes):  # further along for each line, so that letters do not overlap
@@ -282,9 +249,11 @@ def paint(made: Overlay, width: int, height: int) -> Canvas | None:
         at = min(len(path) - 1, round((i + 1) / (len(strokes) + 1) * (len(path) - 1) + 0.25 * len(path)))
         letters += [Mark(*path[at], LETTERS[s.slot], style, on=style)] if path else []
     bands = [
-        Shade(s.curve.x, s.low, s.high, f"band{s.slot}", s.apart if made.zero else ()) for s in strokes if s.banded
+        Shade(s.curve.x, s.curve.ends, f"band{s.slot}", s.curve.apart if made.zero else ())
+        for s in strokes
+        if s.curve.ends
     ]
-    edges = [y for band in bands for y in (*band.low, *band.high) if y > 0 or not made.log]
+    edges = [y for band in bands for ends in band.ends for y in ends if y > 0 or not made.log]
     canvas = draw(
         lines,
         width=width,

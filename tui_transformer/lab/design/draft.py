@@ -1,4 +1,4 @@
-"""A draft of a design: a preset, perhaps on another base, changes to it, and its cost. No widgets, no torch.
+"""A draft of a design: a preset, perhaps on another base, changes to it, and its cost.
 
 A draft means exactly what its command line means: the same calls resolve it, in the same order. It is immutable:
 every change gives a new one.
@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin
 
 import tomli_w
@@ -29,12 +28,12 @@ from engine.errors import InputError
 from engine.lints import Lint, lint
 from engine.model import size
 from engine.model.size import BatchShape, memory_bytes
+from engine.runs.records import Number, Raw, Record, VerdictRecord
 from tui_transformer.lab.formatting import about
 from tui_transformer.lab.studies.study import nested
 
 OPTIONS = {"data.corpus": "--corpus", "seed": "--seed"}  # keys with an option of their own
 PARTNERS = 4  # changes that a choice may need besides itself: objective, architecture, tokenizer, score, corpus
-NOTHING: Mapping[str, Any] = MappingProxyType({})
 Differences = Mapping[str, tuple[Any, Any]]
 
 
@@ -70,20 +69,14 @@ class Cost:
         return sum(self.parts.values())
 
 
-@dataclass(frozen=True)
-class CheckVerdict:
-    check: str
-    good: bool
-    why: str
+class Benchmark(Record):
+    """What `check` measured of a design."""
 
-
-@dataclass(frozen=True)
-class Benchmark:
-    device: str
-    seconds_per_step: float
-    seconds: float  # all steps, without evaluations
-    memory: float  # bytes at the peak
-    verdicts: tuple[CheckVerdict, ...] = ()
+    device: Raw = ""
+    seconds_per_step: Number = 0.0
+    seconds: Number = 0.0  # all steps, without evaluations
+    memory_bytes: Number = 0.0  # at the peak
+    verdicts: tuple[VerdictRecord, ...] = ()
 
     @property
     def words(self) -> str:
@@ -140,7 +133,7 @@ def cost(config: RunConfig, characters: Characters | None = None) -> Cost | None
 class Draft:
     preset: presets.Preset  # what it starts from
     on: str | None = None  # the base of an overlay
-    changes: Mapping[str, Any] = field(default_factory=lambda: NOTHING)  # dotted key → value, on top
+    changes: Mapping[str, Any] = field(default_factory=dict)  # dotted key → value, on top
     path: Path | None = None  # of the user's own preset file; None for a shipped preset
 
     @classmethod
@@ -176,7 +169,7 @@ class Draft:
 
     @cached_property
     def unchanged(self) -> "Draft":
-        return replace(self, changes=NOTHING) if self.changes else self
+        return replace(self, changes={}) if self.changes else self
 
     @property
     def nearest_config(self) -> RunConfig | None:
@@ -216,9 +209,6 @@ class Draft:
             raise InputError(changed.problem)
         return changed
 
-    def on_base(self, base: str | None) -> "Draft":
-        return replace(self, on=base)
-
     # What could be chosen
 
     def choices(self, key: str) -> list[tuple[Any, str]]:
@@ -232,11 +222,8 @@ class Draft:
 
     def way(self, key: str, value: Any) -> Mapping[str, Any] | None:
         """The fewest changes that allow a refused value: itself, and replacements for its conflicts."""
-        for partners in range(1, PARTNERS + 1):
-            found = self._way({key: value}, partners)
-            if found is not None:
-                return found
-        return None
+        ways = (self._way({key: value}, partners) for partners in range(1, PARTNERS + 1))
+        return next((way for way in ways if way is not None), None)
 
     def _way(self, changes: Mapping[str, Any], partners: int) -> Mapping[str, Any] | None:
         """These changes plus up to so many more, chosen from what they conflict with."""

@@ -1,4 +1,4 @@
-"""Run `check` and `ablate` for a design or a study, each in its own process. No widgets, no torch.
+"""Run `check` and `ablate` for a design or a study, each in its own process.
 
 A measuring process is killed when nobody waits for it any more; a training one continues.
 """
@@ -9,16 +9,16 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from engine.command_line import command_line
 from engine.config.keys import flatten
 from engine.errors import InputError, no_process
-from engine.runs.records import Number, Raw
-from tui_transformer.lab.design.draft import Benchmark, CheckVerdict, Draft
+from tui_transformer.lab.design.draft import Benchmark, Draft
 from tui_transformer.lab.design.study_draft import Estimate
 from tui_transformer.lab.launch.logs import last_words
 from tui_transformer.lab.studies.study import SUFFIX, Study
@@ -26,27 +26,13 @@ from tui_transformer.lab.studies.study import SUFFIX, Study
 LEFT_OUT = ("train.steps", "seed", "preset", "description")  # not part of a step's time
 
 
-class Answer(Estimate):
-    """A JSON line printed by `check` or `ablate`."""
-
-    kind: Raw = ""
-    measured: bool = True
-    # verdict, of `check`
-    check: Raw = ""
-    verdict: Raw = ""
-    why: Raw = ""
-    # cost, of `check`
-    device: Raw = ""
-    seconds_per_step: Number | None = None
-    memory_bytes: Number | None = None
-
-
-def _answers(lines: Iterable[str]) -> list[Answer]:
-    answers = []
+def _of_kind(kind: str, lines: Sequence[str]) -> list[dict[str, Any]]:
+    """The JSON objects of a kind among the lines that `check` or `ablate` printed."""
+    found = []
     for line in lines:
         with suppress(ValueError):
-            answers.append(Answer.read(json.loads(line)))
-    return answers
+            found.append(json.loads(line))
+    return [one for one in found if isinstance(one, dict) and one.get("kind") == kind]
 
 
 async def _run(command: list[str], *, stays: bool = False) -> tuple[int, list[str], str]:
@@ -90,7 +76,7 @@ class Benchmarks:
         config = draft.config
         if found is None or config is None or config.train.epochs is not None:
             return found
-        return replace(found, seconds=found.seconds_per_step * config.train.steps)
+        return found.model_copy(update={"seconds": found.seconds_per_step * config.train.steps})
 
     async def measure(self, draft: Draft) -> Benchmark:
         """Measure a design; cancelling this kills the process. Raises as `measure` below."""
@@ -119,20 +105,10 @@ async def measure(command: list[str]) -> Benchmark:
         _, lines, complaint = await _run(command)
     except OSError as error:
         raise InputError(f"nothing could be measured: {error.strerror or error}") from None
-    benchmark = read_benchmark(lines)
-    if benchmark is None:
+    costs = _of_kind("cost", lines)
+    if not costs:
         raise InputError(complaint or "check gave no answer")
-    return benchmark
-
-
-def read_benchmark(lines: Iterable[str]) -> Benchmark | None:
-    answers = _answers(lines)
-    verdicts = tuple(CheckVerdict(a.check, a.verdict == "ok", a.why) for a in answers if a.kind == "verdict")
-    for cost in answers:
-        if cost.kind == "cost":
-            step, seconds, peak = cost.seconds_per_step or 0.0, cost.seconds or 0.0, cost.memory_bytes or 0.0
-            return Benchmark(cost.device, step, seconds, peak, verdicts)
-    return None
+    return Benchmark.read(costs[0] | {"verdicts": _of_kind("verdict", lines)})
 
 
 # A study: `ablate`
@@ -152,22 +128,23 @@ class LaunchTarget:
 
 async def plan(study: Study, target: LaunchTarget) -> Estimate:
     """Time a step of each variant; cancelling this ends the process. Raises as `start`."""
-    for answer in await _ask_ablate(study, target, "--dry-run"):
-        if answer.kind == "plan" and answer.seconds is not None:
-            return answer
+    for told in _of_kind("plan", await _ask_ablate(study, target, "--dry-run")):
+        found = Estimate.read(told | {"measured": True})
+        if found.seconds is not None:
+            return found
     raise InputError("nothing could be measured: ablate gave no plan")
 
 
 async def start(study: Study, target: LaunchTarget) -> str:
     """Hand a study to a process that outlives this one; return the outcome in one sentence."""
-    if not any(answer.kind == "study" for answer in await _ask_ablate(study, target, "--detach", stays=True)):
+    if not _of_kind("study", await _ask_ablate(study, target, "--detach", stays=True)):
         listed = command_line("runs", runs_dir=target.runs_dir)
         raise InputError(f"study '{study.name}' did not report that it started; `{listed}` lists the runs")
     runs = len(study.cells())
     return f"{study.name} runs: its {runs} runs come into Train (2) one by one, and Compare (3) holds their table"
 
 
-async def _ask_ablate(study: Study, target: LaunchTarget, option: str, *, stays: bool = False) -> list[Answer]:
+async def _ask_ablate(study: Study, target: LaunchTarget, option: str, *, stays: bool = False) -> list[str]:
     with tempfile.NamedTemporaryFile("w", suffix=SUFFIX, encoding="utf-8", delete=False) as file:
         file.write(study.to_toml())
     path, left = Path(file.name), False
@@ -183,4 +160,4 @@ async def _ask_ablate(study: Study, target: LaunchTarget, option: str, *, stays:
             path.unlink(missing_ok=True)
     if code != 0:
         raise InputError(complaint or "ablate ended without a word")
-    return _answers(lines)
+    return lines

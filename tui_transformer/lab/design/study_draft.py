@@ -1,7 +1,7 @@
 """A draft of a study: variants of a design, and seeds; its cost, and the command that runs it.
 
-No widgets, no torch. It is immutable: every change gives a new one. A variant that cannot be trained, or that would
-duplicate another run, stays in the draft with the reason but is left out of the study.
+It is immutable: every change gives a new one. A variant that cannot be trained, or that would duplicate another run,
+stays in the draft with the reason but is left out of the study.
 """
 
 import math
@@ -15,8 +15,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
-
 from engine.command_line import program
 from engine.config import presets
 from engine.config.keys import diff, flatten
@@ -24,10 +22,10 @@ from engine.config.schema import RunConfig
 from engine.data.corpus import Characters
 from engine.errors import InputError
 from engine.lints import lint
-from engine.runs.records import Count, Number, Raw, Record
+from engine.runs.records import Count, Number
 from tui_transformer.lab.design.draft import Benchmark, Draft, cost
 from tui_transformer.lab.studies.arguments import StudyArgs, grid, parse_axis, parse_seeds
-from tui_transformer.lab.studies.plan import disk_bytes
+from tui_transformer.lab.studies.plan import Plan, Price, disk_bytes
 from tui_transformer.lab.studies.study import (
     Change,
     Stage,
@@ -65,20 +63,14 @@ _NEXT_AXIS = re.compile(r"\s+(?=[a-z_]+(?:\.[a-z_0-9]+)*=)")
 @dataclass(frozen=True)
 class VariantLine:
     variant: Variant
-    configs: tuple[RunConfig, ...]  # trained with each seed, one after the other; empty if it cannot be
-    why_not: str = ""  # why it is left out of the study; "" if it is part of it
+    configs: tuple[RunConfig, ...] = ()  # trained with each seed, one after the other; empty if it cannot be
+    why_not: str = ""  # why it is left out of the study, or cannot be part of it; "" if it is or can be
+    description: str = ""  # of the overlay that would be this variant
 
     @property
     def config(self) -> RunConfig | None:
         """Of the last stage, which is compared."""
         return self.configs[-1] if self.configs else None
-
-
-@dataclass(frozen=True)
-class Overlay:
-    variant: Variant
-    description: str
-    why_not: str = ""  # why it cannot be a variant of the design; "" if it can
 
 
 @dataclass(frozen=True)
@@ -151,7 +143,7 @@ class StudyDraft:
             stages=study.stages,
         )
 
-    def with_overlays(self, ticked: Sequence[Variant], offered: Sequence[Overlay]) -> "StudyDraft":
+    def with_overlays(self, ticked: Sequence[Variant], offered: Sequence[VariantLine]) -> "StudyDraft":
         gone = [o.variant for o in offered if not any(_alike(o.variant, variant) for variant in ticked)]
         draft = self
         for variant in self.variants:
@@ -197,7 +189,7 @@ class StudyDraft:
         except InputError as error:
             raise InputError(re.sub(r"\Astudy 'study'(, variant 'this')?: ", "", str(error))) from None
 
-    def overlays(self, own: Sequence[presets.Preset] = ()) -> list[Overlay]:
+    def overlays(self, own: Sequence[presets.Preset] = ()) -> list[VariantLine]:
         """Return the overlays that apply here, including user presets; impossible ones last.
 
         These are generic ones, and those of the design's own base.
@@ -213,12 +205,14 @@ class StudyDraft:
             links = presets.chain(preset)
             if len(links) == 1 or links[0].name not in (GENERIC, root):
                 continue
+            configs: tuple[RunConfig, ...] = ()
             try:
-                same = as_it_is == settings_of(self._configs(variant))
-                found.append(Overlay(variant, preset.description, "the design has this already" if same else ""))
+                configs = self._configs(variant)
+                why_not = "the design has this already" if settings_of(configs) == as_it_is else ""
             except InputError as error:
-                found.append(Overlay(variant, preset.description, str(error)))
-        return sorted(found, key=lambda overlay: bool(overlay.why_not))
+                why_not = str(error)
+            found.append(VariantLine(variant, configs, why_not, preset.description))
+        return sorted(found, key=lambda line: bool(line.why_not))
 
     def has(self, variant: Variant) -> bool:
         return any(_alike(variant, other) for other in self.variants)
@@ -232,7 +226,7 @@ class StudyDraft:
             try:
                 configs = self._configs(variant)
             except InputError as error:
-                found[variant.name] = VariantLine(variant, (), str(error))
+                found[variant.name] = VariantLine(variant, why_not=str(error))
                 continue
             asked = settings_of(configs)
             same = first.setdefault(asked, variant.name)
@@ -417,23 +411,12 @@ def as_seeds(seeds: Sequence[int]) -> str:
 # Its cost
 
 
-class Price(Record):
-    """One run of a variant."""
+class Estimate(Plan):
+    """A plan with the time and disk of the whole study, as `ablate` prints it."""
 
-    seconds: Number | None = None  # None while nothing was measured
-    parameters: Count = 0  # 0 while the vocabulary is not known
-
-
-class Estimate(Record):
-    """Time and disk of a study, with the names of the plan that `ablate` prints."""
-
-    prices: dict[str, Price] = Field(default_factory=dict)  # by variant
     seconds: Number | None = None  # of all runs; None while nothing was measured
     disk_bytes: Count | None = None  # of all runs; None while the vocabulary is not known
     measured: bool = False  # whether a step of every variant was timed, not only the design's
-    jobs: Count = 1  # runs at a time
-    threads: Count = 0  # of each; 0 where not known
-    devices: tuple[Raw, ...] = ()  # they are spread over
 
 
 def estimated(draft: StudyDraft, benchmark: Benchmark | None, characters: Characters | None = None) -> Estimate:
@@ -452,14 +435,14 @@ def estimated(draft: StudyDraft, benchmark: Benchmark | None, characters: Charac
         if not found or len(known) < len(found):
             disk = None
             continue
-        parameters, seconds = known[-1][1].parameters, None
+        parameters, seconds = known[-1][1].parameters, 0.0
         bytes_each = sum(disk_bytes(config, one.parameters) for config, one in known)
         disk = None if disk is None else disk + len(draft.seeds) * bytes_each
         own = [_operations(config, characters) for config in line.configs]
         if benchmark is not None and work and None not in own:
             seconds = benchmark.seconds * sum(filter(None, own)) / work
         prices[name] = Price(seconds=seconds, parameters=parameters)
-    each = [price.seconds for price in prices.values() if price.seconds is not None]
+    each = [price.seconds for price in prices.values() if price.seconds]
     whole = len(draft.seeds) * sum(each) if len(each) == len(draft.kept) else None
     devices = (benchmark.device,) if benchmark is not None else ()
     return Estimate(prices=prices, seconds=whole, disk_bytes=disk, devices=devices)

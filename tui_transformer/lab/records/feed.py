@@ -1,7 +1,4 @@
-"""The runs folder as immutable snapshots: a row per run, everything about the chosen one. No Textual, no torch.
-
-Damaged or unreadable runs are shown as such.
-"""
+"""The runs folder as immutable snapshots: a row per run, damaged ones too, and everything about the chosen one."""
 
 import time
 from collections.abc import Callable

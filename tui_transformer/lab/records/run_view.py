@@ -1,7 +1,4 @@
-"""A run for display: its list row and its full contents, reread only if its files changed.
-
-No Textual, no torch.
-"""
+"""A run for display: its list row and its full contents, reread only if its files changed."""
 
 import math
 from collections.abc import Callable
@@ -29,7 +26,7 @@ from engine.runs.records import (
     ValidationRecord,
 )
 from engine.runs.tail import History, Stamp, newest_lines, newest_records, stamp
-from tui_transformer.lab.records.findings import Finding, findings
+from tui_transformer.lab.records.badges import Finding, findings
 from tui_transformer.lab.records.pace import MOVING, Pace
 
 POINTS = 1500  # train records kept for a chart; thinned at twice as many

@@ -67,6 +67,6 @@ def of_variants(
     if study:
         entries = [entry for entry in reversed(look.entries) if entry.study is not None and entry.study.name == study]
         own = pinned if pin is not None and pin in entries else None
-        return ReportSelection(tuple(entries), {study: look.studies.get(study, StudyFile(study))}, own)
+        return ReportSelection(tuple(entries), {study: look.studies.get(study, StudyFile(name=study))}, own)
     entries = [run for standing in shown if not standing.group.study for run in standing.runs]
     return ReportSelection(tuple(entries), pinned=pinned)

@@ -6,14 +6,16 @@ import math
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pydantic import Field
 
 from engine.config.schema import RunConfig
 from engine.errors import InputError, no_process
 from engine.model import size
 from engine.model.size import BYTES, memory_bytes
+from engine.runs.records import Count, Number, Raw, Record
 from tui_transformer.lab.launch.logs import last_words
 from tui_transformer.lab.studies.record import THREADS, CellStatus
 from tui_transformer.lab.studies.study import Study
@@ -30,24 +32,25 @@ SCORING = 1 / 3  # share of a training token's cost: forward only
 BEGINNING = 4.0  # seconds until a process trains: it loads the engine and the corpus, and probes for leaks
 
 
-@dataclass(frozen=True)
-class Priced:
-    parameters: int  # of its model
-    steps: int  # of training
-    seconds: float  # of a whole run, evaluations included
-    disk: int  # bytes left on disk
+class Price(Record):
+    """One run of a variant, or of a stage of one."""
+
+    parameters: Count = 0  # of its model; 0 while the vocabulary is not known
+    steps: Count = 0  # of training
+    seconds: Number = 0.0  # of a whole run, evaluations included; 0 while nothing was measured
+    disk: Count = 0  # bytes left on disk
     measured: bool = True  # False if `seconds` is from a finished run of this study
 
 
-@dataclass(frozen=True)
-class Plan:
-    devices: tuple[str, ...]  # cells are spread over them
-    jobs: int  # cells at a time
-    threads: int  # CPU threads of each, the same for all: sums differ between counts
-    # by what is the same in the cells of all seeds (`Cell.kind`): a variant, or a stage of one
-    prices: Mapping[str, Priced]
+class Plan(Record):
+    """How a study is run: one line of JSON between processes."""
 
-    def seconds(self, standings: Iterable[CellStatus]) -> float:
+    devices: tuple[Raw, ...] = ()  # cells are spread over them
+    jobs: Count = 1  # cells at a time
+    threads: Count = 0  # CPU threads of each, the same for all: sums differ between counts; 0 where not known
+    prices: dict[str, Price] = Field({})  # by what is the same in the cells of all seeds (`Cell.kind`)
+
+    def seconds_for(self, standings: Iterable[CellStatus]) -> float:
         """Until all these cells are done, `jobs` at a time, in order except those that wait for a stage."""
         free = [0.0] * self.jobs
         waiting = [standing for standing in standings if standing.state != "finished"]
@@ -64,13 +67,8 @@ class Plan:
             heapq.heapreplace(free, ends[standing.cell.name])
         return max(free)
 
-    def disk(self, standings: Iterable[CellStatus]) -> int:
+    def disk_for(self, standings: Iterable[CellStatus]) -> int:
         return sum(self.prices[standing.cell.kind].disk for standing in standings if standing.state != "finished")
-
-
-def read_plan(record: Mapping[str, Any]) -> Plan:
-    prices = {name: Priced(**price) for name, price in record["prices"].items()}
-    return Plan(tuple(record["devices"]), int(record["jobs"]), int(record["threads"]), prices)
 
 
 def disk_bytes(config: RunConfig, parameters: int) -> int:
@@ -133,7 +131,7 @@ def measured(
         raise no_process(error) from None
     if done.returncode != 0:
         raise InputError(last_words(done.stderr) or "nothing could be measured: its process said nothing")
-    return read_plan(json.loads(done.stdout.splitlines()[-1]))
+    return Plan.read(json.loads(done.stdout.splitlines()[-1]))
 
 
 def plan_of(
@@ -204,5 +202,11 @@ def plan_of(
             step_tokens = cost.targets if config.on_rows else windows
             scored = evaluation_steps(config, step_tokens, tasks[name].predicted("validation"))
             seconds = BEGINNING + cost.seconds * (config.train.steps + scored)
-        prices[name] = Priced(parameters, config.train.steps, seconds, disk_bytes(config, parameters), name not in took)
-    return Plan(devices, jobs, threads, prices)
+        prices[name] = Price(
+            parameters=parameters,
+            steps=config.train.steps,
+            seconds=seconds,
+            disk=disk_bytes(config, parameters),
+            measured=name not in took,
+        )
+    return Plan(devices=devices, jobs=jobs, threads=threads, prices=prices)

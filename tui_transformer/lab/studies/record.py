@@ -61,17 +61,15 @@ def only_runner(runs_dir: Path, name: str) -> Iterator[None]:
     lock = FileLock(runs_dir / f".{name}.study.lock", timeout=0)
     try:
         runs_dir.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
+        held = lock.acquire()
     except Timeout:
         raise InputError(
             f"study '{name}' is being run by another process in {runs_dir}; wait for it, or use another --name"
         ) from None
     except OSError as error:
         raise refused(f"cannot write {error.filename or runs_dir}", error) from None
-    try:
+    with held:
         yield
-    finally:
-        lock.release()
 
 
 def is_run(runs_dir: Path, name: str) -> bool:

@@ -277,16 +277,10 @@ class Study:
 
     def to_toml(self) -> str:
         """Return the study as a file that `read_study` reads back as an equal study, without empty fields."""
-
-        def table(of: "Study | Stage | Variant", kind: type[BaseModel]) -> Iterator[tuple[str, object]]:
-            for name, field_ in kind.model_fields.items():
-                if name != "schema_" and (value := getattr(of, name)):
-                    yield field_.alias or name, value
-
-        file = {"schema": SCHEMA, **dict(table(self, StudyFile))}
-        lists = {"stages": [dict(table(one, StageFile)) for one in self.stages]} if self.stages else {}
-        lists["variants"] = [dict(table(one, VariantFile)) for one in self.variants]
-        return tomli_w.dumps(file | lists)
+        file = StudyFile.model_validate(self, from_attributes=True).model_dump(by_alias=True)
+        for name in ("stages", "variants"):
+            file[name] = [{key: said for key, said in one.items() if said} for one in file[name]]
+        return tomli_w.dumps({key: said for key, said in file.items() if said})
 
 
 @contextmanager

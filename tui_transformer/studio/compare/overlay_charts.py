@@ -72,8 +72,8 @@ class OverlayDrawing:
             for stroke, value in ends:
                 text = "–" if value is None else _number(made, value, decimals)
                 half = None
-                if spread and stroke.half:
-                    half = stroke.half[-1] if x is None else _value(Curve(stroke.curve.x, stroke.half), x)
+                if spread and stroke.curve.half:
+                    half = stroke.curve.half[-1] if x is None else _value(Curve(stroke.curve.x, stroke.curve.half), x)
                 text += f" ± {_number(replace(made, zero=False), half, decimals)}" if half is not None else ""
                 parts.append(cells_of(f"  {LETTERS[stroke.slot]} {text}", f"run{stroke.slot}"))
             if sum(map(len, parts)) <= width:

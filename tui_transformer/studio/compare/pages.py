@@ -15,7 +15,7 @@ from textual.widgets import Static, TextArea
 
 from engine.clean import clean, clean_line
 from engine.runs.manage import LONGEST_NOTE
-from tui_transformer.lab.analysis.detail import Block
+from tui_transformer.lab.analysis.detail import Blocks, Line
 from tui_transformer.studio.shared.dialog import Read
 from tui_transformer.studio.shared.palette import Palette
 
@@ -25,22 +25,22 @@ WIDEST_HEAD = 34  # columns of the heads
 class DetailPage(Read):
     """A run's badges with advice, comparison with the baseline, notes, scores, probes, settings."""
 
-    def __init__(self, title: str, blocks: Sequence[Block], palette: Palette) -> None:
+    def __init__(self, title: str, blocks: Blocks, palette: Palette) -> None:
         texts = []
-        for block in blocks:
-            texts.append(Static(Text(block.title, style=f"bold {palette.primary}".strip())))
-            texts.append(Static(_written(block, palette), classes="dialog-text"))
+        for heading, lines in blocks.items():
+            texts.append(Static(Text(heading, style=f"bold {palette.primary}".strip())))
+            texts.append(Static(_written(lines, palette), classes="dialog-text"))
         super().__init__(title, *texts)
 
 
-def _written(block: Block, palette: Palette) -> RenderableType:
+def _written(lines: Sequence[Line], palette: Palette) -> RenderableType:
     """Heads in one column, wrapped text in another."""
     styles = {"plain": "", "bad": f"bold {palette.bad}", "warn": palette.warn, "advice": palette.accent}
     grid = Table.grid(padding=(0, 2))
-    heads = max(min(WIDEST_HEAD, cell_len(line.head)) for line in block.lines)
+    heads = max(min(WIDEST_HEAD, cell_len(line.head)) for line in lines)
     grid.add_column(width=heads, overflow="fold")
     grid.add_column(ratio=1, overflow="fold")
-    for line in block.lines:
+    for line in lines:
         style = styles[line.kind].strip()
         head = style if line.kind in ("bad", "warn") else palette.dim
         grid.add_row(Text(line.head, style=head), Text(line.text, style=style if line.kind == "advice" else ""))

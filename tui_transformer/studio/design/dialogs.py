@@ -20,7 +20,7 @@ from engine.clean import clean, clean_line
 from engine.config.keys import all_keys, unknown_key
 from engine.errors import InputError
 from tui_transformer.lab.design.draft import Draft, as_set, values_of
-from tui_transformer.lab.design.study_draft import Overlay, StudyDraft
+from tui_transformer.lab.design.study_draft import StudyDraft, VariantLine
 from tui_transformer.studio.design.switches import Switch
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, Read
 from tui_transformer.studio.shared.palette import Palette
@@ -64,7 +64,7 @@ class Ticks(ModalScreen[StudyDraft | None]):
         Binding("enter", "take", "take", priority=True),
     ]
 
-    def __init__(self, draft: StudyDraft, offered: Sequence[Overlay]) -> None:
+    def __init__(self, draft: StudyDraft, offered: Sequence[VariantLine]) -> None:
         super().__init__()
         self._draft, self._offered = draft, offered
         self._ticked = {at for at, overlay in enumerate(offered) if draft.has(overlay.variant)}

@@ -248,9 +248,9 @@ class DesignPane(Vertical):
             if base.extends is None:
                 own = base.name == links[0].name
                 on = None if own else base.name
-                answers.append(Answer((on,), base.name + ("  (its own)" if own else ""), draft.on_base(on).problem))
+                answers.append(Answer((on,), base.name + ("  (its own)" if own else ""), replace(draft, on=on).problem))
         question = Ask(f"Put what {name} changes on which base?", answers, at=(draft.on,))
-        self.app.push_screen(question, lambda at: None if at is None else self._show(draft.on_base(at[0])))
+        self.app.push_screen(question, lambda at: None if at is None else self._show(replace(draft, on=at[0])))
 
     # What to do with it
 

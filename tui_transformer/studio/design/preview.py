@@ -236,12 +236,13 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
         )
     benchmark = facts.benchmark
     if benchmark is not None:
-        text.append(memory(benchmark.memory), "bold").append(" of memory\n")
+        text.append(memory(benchmark.memory_bytes), "bold").append(" of memory\n")
         text.append(benchmark.words + "\n", "bold")
         for verdict in benchmark.verdicts:
-            sign, colour = ("✓ ", palette.good) if verdict.good else ("✗ ", palette.bad)
-            text.append(sign, colour).append(clean_line(verdict.check), "" if verdict.good else "bold")
-            text.append(clean_line(f": {verdict.why}") + "\n", palette.dim if verdict.good else "")
+            good = verdict.verdict == "ok"
+            sign, colour = ("✓ ", palette.good) if good else ("✗ ", palette.bad)
+            text.append(sign, colour).append(clean_line(verdict.check), "" if good else "bold")
+            text.append(clean_line(f": {verdict.why}") + "\n", palette.dim if good else "")
     elif cost is not None:
         text.append(f"{'at most' if cost.at_most else 'about'} {memory(cost.memory)}", "bold").append(" of memory\n")
     if benchmark is None and facts.measuring is not None:

@@ -27,7 +27,6 @@ from tui_transformer.lab.design.processes import LaunchTarget
 from tui_transformer.lab.design.study_draft import (
     NOT_OF_A_STUDY,
     Estimate,
-    Price,
     StudyDraft,
     VariantLine,
     as_seeds,
@@ -36,6 +35,7 @@ from tui_transformer.lab.design.study_draft import (
 )
 from tui_transformer.lab.design.study_draft import command as study_command
 from tui_transformer.lab.formatting import about, duration, memory
+from tui_transformer.lab.studies.plan import Price
 from tui_transformer.lab.studies.study import Study, started_studies
 from tui_transformer.studio import settings as user
 from tui_transformer.studio.design import own_files
@@ -361,7 +361,7 @@ def variant_line(line: VariantLine, draft: StudyDraft, estimate: Estimate, width
         price = estimate.prices.get(name, Price())
         count, seconds = price.parameters, price.seconds
         text.append(f"{f'{count:,}' if count else '':>{PARAMETERS}}", palette.dim)
-        text.append(f"{f'≈ {about(seconds)}' if seconds is not None else '':>{TIME}}")
+        text.append(f"{f'≈ {about(seconds)}' if seconds else '':>{TIME}}")
     return text
 
 

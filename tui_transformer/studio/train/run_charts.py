@@ -118,7 +118,7 @@ class RunDrawing:
 @dataclass(frozen=True)
 class Options:
     axis: int = 0
-    smoothing: int = 0
+    smoothing: str = "off"
     log: bool = False
 
 
@@ -168,7 +168,7 @@ class RunCharts(Horizontal):
             view.train,
             view.validation,
             axis=AXES[self.options.axis],
-            smoothing=SMOOTHINGS[self.options.smoothing],
+            smoothing=self.options.smoothing,
             log=self.options.log,
             floors=[floor.nats for floor in view.floors],
         )
@@ -180,9 +180,11 @@ class RunCharts(Horizontal):
         self.show(*self._of)
 
     def turn_smoothing(self) -> str:
-        self.options = replace(self.options, smoothing=(self.options.smoothing + 1) % len(SMOOTHINGS))
+        names = list(SMOOTHINGS)
+        following = names[(names.index(self.options.smoothing) + 1) % len(names)]
+        self.options = replace(self.options, smoothing=following)
         self.show(*self._of)
-        return SMOOTHINGS[self.options.smoothing].label
+        return self.options.smoothing
 
     def turn_log(self) -> None:
         self.options = replace(self.options, log=not self.options.log)

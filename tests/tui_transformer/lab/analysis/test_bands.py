@@ -24,49 +24,49 @@ def seeds(losses=LOSSES):
 
 def test_a_band_is_the_mean_and_t_interval_of_numpy_at_each_step() -> None:
     made = band(seeds())
-    assert made.curve.x == (6400.0, 12800.0, 19200.0) and made.n == 3 and not made.short
-    assert made.curve.y == pytest.approx(LOSSES.mean(0))
+    assert made.x == (6400.0, 12800.0, 19200.0) and made.n == 3 and not made.short
+    assert made.y == pytest.approx(LOSSES.mean(0))
     assert made.half == pytest.approx(T_2 * LOSSES.std(0, ddof=1) / np.sqrt(3))
 
 
 def test_a_step_that_one_seed_misses_is_left_out() -> None:
     of = seeds()
     del of[2][200.0]
-    assert band(of).curve.x == (6400.0, 19200.0)
+    assert band(of).x == (6400.0, 19200.0)
 
 
 def test_a_diverged_seed_ends_the_band_and_says_so() -> None:
     of = seeds()
     of[3] = {100.0: of[3][100.0]}
     made = band(of)
-    assert made.curve.x == (6400.0,) and made.n == 3 and made.short == "seed 3 ends at step 100"
+    assert made.x == (6400.0,) and made.n == 3 and made.short == "seed 3 ends at step 100"
 
 
 def test_a_seed_that_has_no_score_yet_does_not_count() -> None:
     made = band({**seeds(), 4: {}})
-    assert made.n == 3 and len(made.curve.x) == 3
+    assert made.n == 3 and len(made.x) == 3
 
 
 def test_one_seed_has_a_curve_and_no_interval() -> None:
     made = band({1: points(LOSSES[0])})
-    assert made.curve.y == tuple(LOSSES[0]) and made.half == () and made.n == 1
+    assert made.y == tuple(LOSSES[0]) and made.half == () and made.n == 1
 
 
 def test_no_seed_is_no_band() -> None:
-    assert band({}).curve.x == () and difference_band({1: points(LOSSES[0])}, {}).n == 0
+    assert band({}).x == () and difference_band({1: points(LOSSES[0])}, {}).n == 0
 
 
 def test_differences_are_paired_by_seed() -> None:
     shift = np.array([[0.1], [0.12], [0.08]])
     made = difference_band({seed + 1: points(row) for seed, row in enumerate(LOSSES + shift)}, seeds())
-    assert made.curve.y == pytest.approx([0.1] * 3)
+    assert made.y == pytest.approx([0.1] * 3)
     assert made.half == pytest.approx([T_2 * 0.02 / np.sqrt(3)] * 3)  # the noise of the losses is gone
 
 
 def test_a_difference_is_over_the_seeds_and_steps_that_both_have() -> None:
     ours = {2: points(LOSSES[1] + 0.5), 3: points(LOSSES[2][:2] + 0.5, (100, 200)), 9: points(LOSSES[0])}
     made = difference_band(ours, seeds())
-    assert made.n == 2 and made.curve.y == pytest.approx([0.5, 0.5]) and made.short == "seed 3 ends at step 200"
+    assert made.n == 2 and made.y == pytest.approx([0.5, 0.5]) and made.short == "seed 3 ends at step 200"
 
 
 def test_scores_that_are_no_numbers_are_no_points() -> None:
@@ -116,7 +116,7 @@ def notes(made: Overlay) -> str:
 def test_an_overlay_of_means_says_n_and_where_there_is_no_interval(tmp_path) -> None:
     attention(tmp_path)
     made = losses(drawn(tmp_path), "step", train=False, log=False)
-    assert {stroke.name: (stroke.seeds, bool(stroke.half)) for stroke in made.strokes} == {
+    assert {stroke.name: (stroke.seeds, bool(stroke.curve.half)) for stroke in made.strokes} == {
         "global": (3, True),
         "win16": (3, True),
         "sparse": (3, True),
@@ -128,7 +128,7 @@ def test_an_overlay_of_means_says_n_and_where_there_is_no_interval(tmp_path) -> 
 def test_a_difference_that_the_interval_tells_from_zero_is_marked(tmp_path) -> None:
     attention(tmp_path)
     made = {stroke.name: stroke for stroke in differences(drawn(tmp_path), "step").strokes}
-    assert "global" not in made and all(made["win16"].apart[3:]) and not any(made["sparse"].apart)
+    assert "global" not in made and all(made["win16"].curve.apart[3:]) and not any(made["sparse"].curve.apart)
 
 
 def test_a_variant_with_a_leak_is_held_against_nothing(tmp_path) -> None:

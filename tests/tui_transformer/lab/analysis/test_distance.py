@@ -7,7 +7,7 @@ from engine.runs.records import ValidationRecord
 from engine.runs.tail import Metrics
 from tests.tui_transformer.lab.analysis.seeds import EDGES, attention
 from tests.tui_transformer.lab.analysis.test_bands import drawn
-from tui_transformer.lab.analysis.curves import Reach, Stretch, by_distance, newest, reach, share_band
+from tui_transformer.lab.analysis.curves import Reach, Stretch, newest, reach, share_band
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.charts.overlay import NOT_COUNTED, Drawn, distances, paint, probes_of
 from tui_transformer.lab.reports.figures.distances import distance_picture
@@ -38,10 +38,10 @@ DAMAGED = [[], [1], [10, 5, 1, 2], [5, 10, 3, 2], [5, 10, 0, 0], ["5", 10, 1, 2]
 
 @pytest.mark.parametrize("row", DAMAGED)
 def test_damaged_stretches_are_left_out(row) -> None:
-    assert by_distance(ValidationRecord.read({"by_distance": {"recall": [row, [20, 30, 1, 2]]}})) == {
+    assert newest([ValidationRecord.read({"by_distance": {"recall": [row, [20, 30, 1, 2]]}})]) == {
         "recall": (Stretch(20, 30, 1, 2),)
     }
-    assert by_distance(ValidationRecord.read({"by_distance": {"recall": row}})) == {}
+    assert newest([ValidationRecord.read({"by_distance": {"recall": row}})]) == {}
 
 
 def test_runs_of_before_have_none_and_that_is_said(tmp_path) -> None:
@@ -65,7 +65,7 @@ def test_near_and_far_recall_are_one_family() -> None:
 
 def test_shares_are_averaged_over_seeds_by_stretch() -> None:
     made = share_band([(Stretch(0, 10, 1, 4), Stretch(10, 20, 3, 4)), (Stretch(0, 10, 3, 4),), ()])
-    assert made.n == 2 and made.curve.x == (5.0,) and made.curve.y == (0.5,)
+    assert made.n == 2 and made.x == (5.0,) and made.y == (0.5,)
     ((low, high),) = made.ends
     assert 0 <= low < 0.02 and 0.98 < high <= 1  # ± 318 points by t, and no more than there is
 

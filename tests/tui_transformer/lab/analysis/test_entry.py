@@ -203,5 +203,5 @@ def test_a_number_that_an_older_version_defined_differently_is_not_compared_to_n
     assert now.excess is not None and now.probes and not now.redefined
     assert older.excess is None and not older.probes and older.redefined == ("excess", "probes")
     assert older.last == now.last and older.scores == now.scores
-    shown = [line.text for block in detail(older, None) if block.title == "Not comparable" for line in block.lines]
+    shown = [line.text for line in detail(older, None)["Not comparable"]]
     assert "excess, probes" in shown[0] and f"tui-transformer evaluate a --runs-dir {tmp_path}" in shown[1]

@@ -58,7 +58,7 @@ def called(study):
 
 def told(study):
     """The seeds suggested by the primary measure's verdicts."""
-    sizes = ((abs(found.difference), found) for found in study["m0"].values() if found.adjusted_p >= LEVEL)
+    sizes = ((abs(found.mean), found) for found in study["m0"].values() if found.adjusted_p >= LEVEL)
     return [n for size, found in sizes if (n := statistics._seeds_for(size, found)) is not None]
 
 
@@ -103,7 +103,7 @@ def test_the_verdict_is_the_one_that_the_rates_count() -> None:
                 verdict = judge(found, lower_is_better=True)
                 assert (verdict.kind in ("better", "worse")) == (found.adjusted_p < LEVEL)
                 if verdict.seeds is not None:
-                    assert verdict.seeds == statistics._seeds_for(abs(found.difference), found)
+                    assert verdict.seeds == statistics._seeds_for(abs(found.mean), found)
 
 
 def false_counts(questions, share, n, *, shared, studies):
@@ -133,7 +133,7 @@ def advice(d, n, studies):
     """The verdict on a study of one variant whose difference is d standard deviations."""
     draws = np.random.default_rng(round(100 * d) + n)
     verdicts, named, settled, open_ended, ranged, held = 0, [], 0, 0, 0, 0
-    truth = statistics._seeds_for(d, Paired(d, 0.0, 1, 1.0, 0.5, None, None)) if d else None
+    truth = statistics._seeds_for(d, Paired(d, 0.0, 1, 1.0, p=0.5)) if d else None
     for _ in range(studies):
         values = draws.normal(d, 1, n)
         found = paired(dict(enumerate(values.tolist())), dict.fromkeys(range(n), 0.0))
@@ -188,6 +188,6 @@ def test_a_study_of_runs_is_judged_by_the_function_that_the_rates_are_of(tmp_pat
     found = standings(tmp_path)["win16"]
     for measure in found.family.measures:
         assert found.difference(measure) == asked[0][measure.key].get(found.path)
-    assert len(asked) == 1 and found.verdict == "worse"
+    assert len(asked) == 1 and found.verdict() == "worse"
     one, other = (read_entry(tmp_path / f"att.{name}.s1") for name in ("win16", "global"))
     assert verdict.verdict(one, other) == "one seed: cannot tell" and len(asked) == 2

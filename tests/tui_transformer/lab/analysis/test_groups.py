@@ -16,7 +16,7 @@ from tui_transformer.lab.analysis import group_columns
 from tui_transformer.lab.analysis.detail import group_detail, study_text, text_of
 from tui_transformer.lab.analysis.entry import LAST, probes, read_entry
 from tui_transformer.lab.analysis.export import DATA, FORMATS, group_table
-from tui_transformer.lab.analysis.folder import StudyFile, StudyFolder, StudyVariant, read_study_file, study_files
+from tui_transformer.lab.analysis.folder import StudyFile, read_study_file, study_files
 from tui_transformer.lab.analysis.groups import Grouping
 from tui_transformer.lab.analysis.sentences import evidence_sentence, verdict_sentence
 from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults, expectations, summary
@@ -42,7 +42,7 @@ def test_runs_of_no_study_that_differ_in_the_seed_alone_are_one_variant(tmp_path
         variant(tmp_path, f"base-{seed}", f"seed={seed}")
     found = standings(tmp_path, pinned="base-2")
     assert {name: s.n for name, s in found.items()} == {"base": "3", "heads2": "3"}
-    assert found["base"].is_baseline and found["heads2"].difference(LAST).difference == pytest.approx(0.02)
+    assert found["base"].is_baseline and found["heads2"].difference(LAST).mean == pytest.approx(0.02)
 
 
 def test_other_settings_under_one_variants_name_do_not_count_as_its_seed(tmp_path) -> None:
@@ -85,7 +85,7 @@ def test_seeds_and_variants_that_are_not_begun_are_said(tmp_path) -> None:
     cell(tmp_path, "att", "win16", 1, "model.attention=window", loss=0.1)
     attention_file(tmp_path)
     found = standings(tmp_path)
-    assert found["win16"].n == "1/3" and found["win16"].verdict == "one seed: cannot tell"
+    assert found["win16"].n == "1/3" and found["win16"].verdict() == "one seed: cannot tell"
     assert found["win16"].seeds() == "1 of 3 seeds; 2 not begun"
     assert "Not begun yet: heads2." in text_of(list(found.values()))
 
@@ -97,9 +97,9 @@ def attention_file(root: Path) -> None:
 
 
 def test_verdicts_are_those_of_the_engine_and_brief_beside_their_numbers(study) -> None:
-    assert study["win16"].verdict == "worse" and "worse by 0.050" in verdict_sentence(study["win16"])
-    assert study["heads2"].verdict.startswith(("no difference > 0.00", "cannot tell"))
-    assert study["global"].verdict == "—"
+    assert study["win16"].verdict() == "worse" and "worse by 0.050" in verdict_sentence(study["win16"])
+    assert study["heads2"].verdict().startswith(("no difference > 0.00", "cannot tell"))
+    assert study["global"].verdict() == "—"
     assert " p " not in verdict_sentence(study["win16"])
     evidence = evidence_sentence(study["win16"])
     assert "exact sign-flip test p = 0.250" in evidence and "seed correlation r = +" in evidence
@@ -114,10 +114,10 @@ def test_a_void_badge_stops_the_verdict_and_stands_first(tmp_path) -> None:
         bad = [("curve", "OVERFIT", "it rose"), *([LEAK] if seed == 2 else [])]
         cell(tmp_path, "s", "bad", seed, loss=-0.5, verdicts=bad)
     found = standings(tmp_path, pinned="s.base.s1")["bad"]
-    assert found.verdict == "LEAK: not comparable" and found.difference(LAST) is None and found.rank is None
+    assert found.verdict() == "LEAK: not comparable" and found.difference(LAST) is None and found.rank is None
     assert group_columns.CHECKS.shown(found, None) == "LEAK 1/3 OVERFIT"
     assert list(found.badges) == ["LEAK", "OVERFIT"] and found.badges["LEAK"].startswith("1 of 3 runs: ")
-    assert standings(tmp_path, pinned="s.bad.s1")["base"].verdict == "baseline LEAK: not comparable"
+    assert standings(tmp_path, pinned="s.bad.s1")["base"].verdict() == "baseline LEAK: not comparable"
 
 
 def test_an_inert_variant_is_no_comparison_but_its_baseline_still_is(tmp_path) -> None:
@@ -127,7 +127,7 @@ def test_an_inert_variant_is_no_comparison_but_its_baseline_still_is(tmp_path) -
         cell(tmp_path, "s", "idle", seed, "model.n_heads=2", verdicts=inert)
         cell(tmp_path, "s", "wide", seed, "model.d_model=320", loss=0.1)
     found = standings(tmp_path, pinned="s.base.s1")
-    assert found["idle"].verdict == "INERT: not comparable" and found["wide"].verdict == "worse"
+    assert found["idle"].verdict() == "INERT: not comparable" and found["wide"].verdict() == "worse"
 
 
 def test_a_variant_that_diverged_in_all_seeds_says_so(tmp_path) -> None:
@@ -135,20 +135,20 @@ def test_a_variant_that_diverged_in_all_seeds_says_so(tmp_path) -> None:
     for seed in (1, 3):
         put_status(tmp_path / f"att.hot.s{seed}", state="failed", reason="the loss is not a number")
     found = standings(tmp_path)["hot"]
-    assert found.verdict == "diverged in all 3 seeds" and found.n == "0/3" and found.mean(LAST) is None
+    assert found.verdict() == "diverged in all 3 seeds" and found.n == "0/3" and found.mean(LAST) is None
 
 
 def test_seeds_that_diverged_are_said_to_flatter_the_others(study) -> None:
-    assert study["hot"].verdict == "worse" and "2 of 3 seeds; 1 diverged" in verdict_sentence(study["hot"])
-    lines = [line.text for block in group_detail(study["hot"]) for line in block.lines]
+    assert study["hot"].verdict() == "worse" and "2 of 3 seeds; 1 diverged" in verdict_sentence(study["hot"])
+    lines = [line.text for block in group_detail(study["hot"]).values() for line in block]
     assert "1 of 3 seeds diverged and are excluded, so this mean looks better than it is." in lines
 
 
 def test_without_a_baseline_nothing_is_concluded(tmp_path) -> None:
     attention(tmp_path)
     (tmp_path / "att.study.toml").unlink()
-    assert {s.verdict for s in standings(tmp_path).values()} == {""}
-    assert standings(tmp_path, pinned="att.win16.s2")["global"].verdict == "better"
+    assert {s.verdict() for s in standings(tmp_path).values()} == {""}
+    assert standings(tmp_path, pinned="att.win16.s2")["global"].verdict() == "better"
 
 
 def test_what_was_expected_stands_beside_what_came_out(study) -> None:
@@ -215,7 +215,7 @@ def _shared(one: VariantResult, other: VariantResult) -> tuple[list[float], list
 
 def test_per_cent_of_the_loss_and_of_the_perplexity_stand_beside_each_other(study) -> None:
     found = study["win16"]
-    assert found.per_cent() == pytest.approx(found.difference(LAST).difference / study["global"].mean(LAST).mean)
+    assert found.per_cent() == pytest.approx(found.difference(LAST).mean / study["global"].mean(LAST).mean)
     assert found.perplexity_per_cent() == pytest.approx(0.0517, abs=1e-3)
     assert [study[name].rank for name in ("global", "heads2", "win16", "hot", "leaky")] == [1, 2, 3, 4, None]
 
@@ -254,7 +254,7 @@ def test_the_text_of_a_study_has_table_probes_verdicts_and_expectations(tmp_path
 
 
 def test_shares_are_points_where_they_differ(study) -> None:
-    assert study["win16"].difference(RECALL).difference == pytest.approx(-0.53, abs=1e-3)
+    assert study["win16"].difference(RECALL).mean == pytest.approx(-0.53, abs=1e-3)
     text = text_of(list(study.values()))
     assert re.search(r"by 53\.\d \[5\d\.\d, 5\d\.\d\] points", text)
 
@@ -283,16 +283,16 @@ def test_a_damaged_study_file_takes_nothing_but_its_own_words_away(tmp_path, dam
     attention(tmp_path)
     (tmp_path / "att.study.toml").write_text(damage)
     found = standings(tmp_path)
-    assert len(found) == 5 and found["win16"].mean(LAST).n == 3 and found["win16"].verdict == ""
+    assert len(found) == 5 and found["win16"].mean(LAST).n == 3 and found["win16"].verdict() == ""
     assert text_of(list(found.values()))
 
 
 def test_a_study_file_is_read_again_only_where_it_changed(tmp_path, monkeypatch) -> None:
     attention(tmp_path, seeds=(1,))
-    folder = StudyFolder(tmp_path)
-    assert folder.look() is folder.look() and folder.files["att"].baseline == "global"
+    known = study_files(tmp_path)["att"]
+    assert study_files(tmp_path)["att"] is known and known.baseline == "global"
     (tmp_path / "att.study.toml").write_text('baseline = "win16"\n')
-    assert folder.look()["att"].baseline == "win16"
+    assert study_files(tmp_path)["att"].baseline == "win16"
 
 
 def test_families_and_groups_are_kept_where_nothing_changed(tmp_path) -> None:
@@ -303,23 +303,24 @@ def test_families_and_groups_are_kept_where_nothing_changed(tmp_path) -> None:
     again = kept.of(grouping.of(list(runs)), files)
     assert all(a is b for a, b in zip(first, again, strict=True))
     at = next(i for i, run in enumerate(runs) if run.name == "alone")
-    runs[at] = entries(tmp_path)[at]
+    runs[at] = replace(runs[at], notes="changed")
     changed = kept.of(grouping.of(runs), files)
     assert [s.name for s in changed if s not in first] == ["alone"]
 
 
 def test_the_verdict_is_about_the_studys_primary_measure(tmp_path, study) -> None:
     assert study["win16"].primary is LAST  # what the runs select checkpoints by
-    file = StudyFile("att", "global", primary="recall", variants=dict.fromkeys(("global", "win16"), StudyVariant()))
+    variants = [{"name": name} for name in ("global", "win16")]
+    file = StudyFile(name="att", baseline="global", primary="recall", variants=variants)
     found = standings(tmp_path, files={"att": file})["win16"]
     assert found.primary.key == "recall<110"
     recall, loss = found.difference(found.primary), found.difference(LAST)
     assert recall.level > loss.level and recall.compared == loss.compared
     assert verdict_sentence(found).startswith("recall<110: worse by 53.") and "points" in verdict_sentence(found)
     assert "verdicts are about recall<110" in text_of([found])
-    named = standings(tmp_path, files={"att": replace(file, primary="recall>=110")})["win16"]
+    named = standings(tmp_path, files={"att": file.model_copy(update={"primary": "recall>=110"})})["win16"]
     assert named.primary.key == "recall>=110"
-    unknown = standings(tmp_path, files={"att": replace(file, primary="bleu")})["win16"]
+    unknown = standings(tmp_path, files={"att": file.model_copy(update={"primary": "bleu"})})["win16"]
     assert unknown.primary is LAST
 
 

@@ -47,7 +47,7 @@ def staged(root: Path) -> list[Entry]:
 
 
 def lines_of(blocks: Any) -> dict[str, list[tuple[str, str]]]:
-    return {block.title: [(line.head, line.text) for line in block.lines] for block in blocks}
+    return {title: [(line.head, line.text) for line in lines] for title, lines in blocks.items()}
 
 
 def test_where_a_run_came_from_is_a_setting_that_differs_and_the_chain_stands_in_its_detail(tmp_path) -> None:
@@ -73,7 +73,7 @@ def test_in_a_study_the_stage_is_named_so_that_seeds_have_their_settings_in_comm
     assert {e.config.get("train.init_from") for e in entries if e.study.variant == "both" and not e.study.stage} == {
         "pretrain@best"
     }
-    groups = {group.variant: group for group in Grouping().of(entries)}
+    groups = {group.name: group for group in Grouping().of(entries)}
     assert list(groups["both"].counted) == [1, 2] and not groups["both"].left_out
     assert [run.name for run in groups["both"].earlier] == ["st.both.pretrain.s1", "st.both.pretrain.s2"]
     assert groups["scratch"].earlier == ()
@@ -90,20 +90,20 @@ def test_earlier_stages_are_in_no_table_of_variants_and_a_note_says_so(tmp_path,
 
 def test_the_detail_of_a_variant_draws_the_chain_of_each_seed_and_what_became_of_its_stages(tmp_path) -> None:
     standings = VariantResults().of(Grouping().of(staged(tmp_path)))
-    blocks = lines_of(group_detail(next(s for s in standings if s.group.variant == "both")))
+    blocks = lines_of(group_detail(next(s for s in standings if s.group.name == "both")))
     found = blocks["Where their first weights come from"]
     assert found[0] == ("seed 1", "st.both.pretrain.s1 ─▶ st.both.s1")
     assert found[2][0] == "st.both.pretrain.s1" and found[2][1].startswith("finished")
     assert "Where their first weights come from" not in lines_of(
-        group_detail(next(s for s in standings if s.group.variant == "scratch"))
+        group_detail(next(s for s in standings if s.group.name == "scratch"))
     )
 
 
 def test_a_group_is_made_anew_when_a_run_of_an_earlier_stage_changes(tmp_path) -> None:
     grouping, entries = Grouping(), staged(tmp_path)
-    before = {group.variant: group for group in grouping.of(entries)}
+    before = {group.name: group for group in grouping.of(entries)}
     change(entries[0].path / "status.json", state="failed")
-    after = {group.variant: group for group in grouping.of([read_entry(entries[0].path), *entries[1:]])}
+    after = {group.name: group for group in grouping.of([read_entry(entries[0].path), *entries[1:]])}
     assert after["scratch"] is before["scratch"] and after["both"] is not before["both"]
 
 

@@ -16,7 +16,7 @@ from tui_transformer.lab.analysis.export import FORMATS
 from tui_transformer.lab.analysis.group_columns import data_columns
 from tui_transformer.lab.analysis.groups import Grouping
 from tui_transformer.lab.analysis.verdict import VariantResults, verdict
-from tui_transformer.lab.charts.curves import CHARTED, SMOOTHINGS, known, picture
+from tui_transformer.lab.charts.curves import CHARTED, known, picture
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.compare.pane import ComparePane
 
@@ -84,7 +84,7 @@ async def test_the_table_of_the_studio_has_the_row_and_nothing_can_be_done_to_it
 def test_recall_is_a_curve_where_evaluations_have_the_probe() -> None:
     records = [ValidationRecord(step=step, probes={"recall": step / 10}) for step in (1, 5)]
     measure = next(one for one in CHARTED if one.key == "recall")
-    made = picture(measure, [], records, axis="step", smoothing=SMOOTHINGS[0], log=False, floors=[])
+    made = picture(measure, [], records, axis="step", smoothing="off", log=False, floors=[])
     assert known(measure, records) and made.validation.y == (0.1, 0.5) and made.best == 1
     assert not known(measure, [ValidationRecord(step=1, loss=2.0)])
 

@@ -138,7 +138,7 @@ def test_runs_with_equal_values_keep_their_order_both_ways(tmp_path) -> None:
 def test_the_detail_says_every_badge_why_and_what_to_do(tmp_path, baseline) -> None:
     bad = [(name, name, f"because of {name}") for name in BADGES]
     blocks = detail(entry(tmp_path, "bad", verdicts=bad), baseline)
-    text = "\n".join(f"{line.head} {line.text}" for line in blocks[0].lines)
+    text = "\n".join(f"{line.head} {line.text}" for line in next(iter(blocks.values())))
     for name, found in BADGES.items():
         assert name in text and found.means in text and found.advice in text and f"because of {name}" in text
 
@@ -147,7 +147,9 @@ def test_the_detail_has_all_settings_probes_notes_and_what_is_damaged(tmp_path, 
     run = variant(tmp_path, "a", "model.n_heads=2", note="one\ntwo", tags=("x", "y"))
     change(run / "run.json", study={"name": "s", "variant": "v", "seed": 1})
     (run / "checks.json").write_text("{")
-    text = "\n".join(f"{line.head} {line.text}" for block in detail(read_entry(run), baseline) for line in block.lines)
+    text = "\n".join(
+        f"{line.head} {line.text}" for block in detail(read_entry(run), baseline).values() for line in block
+    )
     for words in ("model.n_heads 2   (baseline: 4)", "optimizer.lr 0.0003", "recall<110 62.0%", "#x #y", "note one"):
         assert words in text
     assert "checks.json cannot be read" in text and "s: v, seed 1" in text

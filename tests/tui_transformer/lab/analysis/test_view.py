@@ -4,7 +4,7 @@ import pytest
 
 from tests.tui_transformer.lab.analysis.variants import LEAK, study, variant
 from tests.tui_transformer.recorded import grow, record
-from tui_transformer.lab.analysis.curves import MOST, Curves, difference
+from tui_transformer.lab.analysis.curves import MOST, Band, Curves, difference
 from tui_transformer.lab.analysis.folder import Folder
 from tui_transformer.lab.analysis.view import Options, Selection, View
 from tui_transformer.lab.charts.colours import LETTERS, ON_DARK, ON_LIGHT
@@ -64,8 +64,8 @@ def test_a_difference_is_taken_between_the_baselines_points_and_never_beyond() -
     baseline = Curve((10.0, 20.0, 40.0), (4.0, 3.0, 1.0))
     found = difference(Curve((5.0, 10.0, 15.0, 30.0, 40.0, 50.0), (9.0, 4.5, 3.5, 2.5, 1.0, 9.0)), baseline)
     assert found.x == (10.0, 15.0, 30.0, 40.0) and found.y == pytest.approx((0.5, 0.0, 0.5, 0.0))
-    assert difference(Curve((9.9,), (1.0,)), baseline) == Curve()
-    assert difference(baseline, Curve()) == Curve()
+    assert difference(Curve((9.9,), (1.0,)), baseline) == Band()
+    assert difference(baseline, Curve()) == Band()
 
 
 @pytest.mark.parametrize("axis", ["step", "tokens", "seconds"])

@@ -7,15 +7,15 @@ import pytest
 from engine.runs.records import TrainRecord, ValidationRecord
 from tests.tui_transformer.recorded import train_record, validation_record
 from tui_transformer.lab.charts.canvas import Line, draw, usual_top
-from tui_transformer.lab.charts.curves import CHARTED, SMOOTHINGS, Picture, known, picture
+from tui_transformer.lab.charts.curves import CHARTED, Picture, known, picture
 
 LOSS, PERPLEXITY, ACCURACY = CHARTED[0], CHARTED[1], CHARTED[3]
 
 
-def made(measure=LOSS, count: int = 200, axis: str = "step", smoothing: int = 0, log: bool = False) -> Picture:
+def made(measure=LOSS, count: int = 200, axis: str = "step", smoothing: str = "off", log: bool = False) -> Picture:
     train = [TrainRecord.read(train_record(at, 10 * count)) for at in range(10, 10 * count + 1, 10)]
     validation = [ValidationRecord.read(validation_record(at, 10 * count)) for at in range(200, 10 * count + 1, 200)]
-    return picture(measure, train, validation, axis=axis, smoothing=SMOOTHINGS[smoothing], log=log, floors=[0.36])
+    return picture(measure, train, validation, axis=axis, smoothing=smoothing, log=log, floors=[0.36])
 
 
 def text(**changes) -> list[str]:
@@ -46,19 +46,18 @@ def test_a_measure_is_offered_where_evaluations_have_it() -> None:
 def test_smoothing_does_not_depend_on_how_dense_the_points_are() -> None:
     curve = lambda every: [TrainRecord(step=x, loss=1 + math.exp(-x / 500)) for x in range(0, 4001, every)]
     ends = [
-        picture(LOSS, curve(n), [], axis="step", smoothing=SMOOTHINGS[2], log=False, floors=[]).train.y[-1]
-        for n in (1, 20)
+        picture(LOSS, curve(n), [], axis="step", smoothing="strong", log=False, floors=[]).train.y[-1] for n in (1, 20)
     ]
     assert ends[0] == pytest.approx(ends[1], abs=1e-3)
 
 
 def test_the_raw_curve_stays_behind_the_smooth_one() -> None:
-    assert not made().raw.x and len(made(smoothing=1).raw.x) == 200
+    assert not made().raw.x and len(made(smoothing="some").raw.x) == 200
 
 
 def test_a_value_that_is_not_positive_takes_the_logarithm_away() -> None:
     train = [TrainRecord(step=1, loss=0.0), TrainRecord(step=2, loss=1.0)]
-    assert not picture(LOSS, train, [], axis="step", smoothing=SMOOTHINGS[0], log=True, floors=[]).log
+    assert not picture(LOSS, train, [], axis="step", smoothing="off", log=True, floors=[]).log
     assert made(log=True).log
 
 

@@ -19,7 +19,7 @@ def canvas(**more) -> Canvas:
 
 
 def band(low: float, high: float, thick: bool = False) -> Shade:
-    return Shade(X, [low] * len(X), [high] * len(X), "band0", [thick] * len(X))
+    return Shade(X, [(low, high)] * len(X), "band0", [thick] * len(X))
 
 
 def rows(made: Canvas) -> list[int]:

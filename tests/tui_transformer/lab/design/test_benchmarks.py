@@ -3,13 +3,14 @@
 import asyncio
 import json
 import sys
+from dataclasses import replace
 
 import psutil
 import pytest
 
 from engine.errors import InputError
 from tui_transformer.lab.design.draft import Draft
-from tui_transformer.lab.design.processes import Benchmarks, measure, read_benchmark
+from tui_transformer.lab.design.processes import Benchmarks, measure
 from tui_transformer.lab.formatting import about, memory
 
 ANSWER = [
@@ -20,13 +21,6 @@ ANSWER = [
 LINES = [json.dumps(record) for record in ANSWER]
 
 
-def test_an_answer_is_read() -> None:
-    fit = read_benchmark(["not json", *LINES, "[]"])
-    assert fit is not None and fit.words == "≈ 3 min on cpu (68 ms a step)"
-    assert memory(fit.memory) == "61 MB" and [verdict.good for verdict in fit.verdicts] == [True, False]
-    assert read_benchmark(LINES[:2]) is None
-
-
 def test_an_estimate_is_as_exact_as_it_can_be() -> None:
     spoken = [about(seconds) for seconds in (0.2, 48, 240, 4800, 12_000, 500_000)]
     assert spoken == ["1 s", "48 s", "4 min", "80 min", "3 h 20 min", "6 days"]
@@ -34,6 +28,14 @@ def test_an_estimate_is_as_exact_as_it_can_be() -> None:
 
 def printing(*lines: str, code: int = 0) -> list[str]:
     return [sys.executable, "-c", f"print({chr(10).join(lines)!r}); raise SystemExit({code})"]
+
+
+async def test_an_answer_is_read() -> None:
+    fit = await measure(printing("not json", *LINES, "[]"))
+    assert fit.words == "≈ 3 min on cpu (68 ms a step)"
+    assert memory(fit.memory_bytes) == "61 MB" and [verdict.verdict for verdict in fit.verdicts] == ["ok", "inert"]
+    with pytest.raises(InputError, match="no answer"):
+        await measure(printing(*LINES[:2]))
 
 
 async def test_what_fails_is_measured_too_and_what_says_nothing_is_one_line() -> None:
@@ -71,6 +73,6 @@ async def test_a_design_is_measured_once_and_more_steps_take_longer(monkeypatch)
 
 
 def test_the_check_has_the_draft_s_own_arguments(tmp_path) -> None:
-    command = Benchmarks("cpu", tmp_path).command(Draft.of("win16").on_base("demo").with_change("model.window", 8))
+    command = Benchmarks("cpu", tmp_path).command(replace(Draft.of("win16"), on="demo").with_change("model.window", 8))
     words = ["check", "--preset", "win16", "--on", "demo", "--set", "model.window=8", "--json"]
     assert command[3:] == [*words, "--device", "cpu", "--data-dir", str(tmp_path)]

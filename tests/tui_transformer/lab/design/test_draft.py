@@ -2,6 +2,7 @@
 
 import random
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,11 +75,11 @@ def test_any_value_survives_the_shell(key: str, value: object) -> None:
 
 
 def test_another_base_is_in_the_command() -> None:
-    draft = Draft.of("win16").on_base("demo").with_change("model.window", 8)
+    draft = replace(Draft.of("win16"), on="demo").with_change("model.window", 8)
     assert "--on demo" in draft.command()
     assert resolved(draft.command()) == draft.config
     assert draft.name == "win16@demo" and draft.parent == "demo"
-    assert Draft.of("demo").on_base("baseline").problem
+    assert replace(Draft.of("demo"), on="baseline").problem
 
 
 def test_a_refused_choice_says_why_and_what_would_make_it_possible() -> None:
@@ -204,8 +205,8 @@ def test_numbers_go_by_steps_that_are_possible() -> None:
     "draft",
     [
         Draft.of("demo").with_change("model.position", "alibi"),
-        Draft.of("win16").on_base("demo").with_change("train.epochs", 3.0),
-        Draft.of("reverse").on_base("report-seq2seq-char-honest"),
+        replace(Draft.of("win16"), on="demo").with_change("train.epochs", 3.0),
+        replace(Draft.of("reverse"), on="report-seq2seq-char-honest"),
     ],
 )
 def test_a_saved_preset_is_the_draft(draft: Draft, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A study in the making: what is added is what will be run, and what cannot be run is left out and says why."""
 
+import json
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +12,13 @@ from engine.config.keys import diff
 from engine.errors import InputError
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Benchmark, Draft
-from tui_transformer.lab.design.processes import Answer
-from tui_transformer.lab.design.study_draft import DESIGN, Price, StudyDraft, as_seeds, command, estimated, study_base
+from tui_transformer.lab.design.study_draft import DESIGN, StudyDraft, as_seeds, command, estimated, study_base
 from tui_transformer.lab.studies.arguments import StudyArgs
+from tui_transformer.lab.studies.plan import Price
 from tui_transformer.lab.studies.study import Variant, find_study, read_study, shipped_studies
 from tui_transformer.studio.design import own_files
 
-FIT = Benchmark("cpu", 0.1, 280.0, 1e8)
+FIT = Benchmark(device="cpu", seconds_per_step=0.1, seconds=280.0, memory_bytes=1e8)
 FILE = Path("mine.toml")
 
 
@@ -195,7 +196,7 @@ def test_taking_out_the_baseline_leaves_another_one() -> None:
     [
         of("demo").with_axes("model.n_heads=1,2,4,8"),
         of("demo", model__n_layers=1).with_axes("model.n_heads=4,8 model.position=rope,none").with_seeds("1,5"),
-        StudyDraft.of(Draft.of("win16").on_base("demo")).with_axes("model.window=8,16,32"),
+        StudyDraft.of(replace(Draft.of("win16"), on="demo")).with_axes("model.window=8,16,32"),
         of("shakespeare-cpu", data__corpus="playlets").with_axes("model.dropout=0.0,0.2").with_seeds("7,"),
     ],
     ids=lambda draft: draft.design.name,
@@ -258,8 +259,8 @@ def test_time_and_disk_follow_from_the_designs_measured_step() -> None:
 async def test_only_a_plan_is_read_as_one(monkeypatch) -> None:
     said: list[dict[str, object]] = [{"kind": "study"}, {"kind": "plan", "seconds": "soon"}]
 
-    async def answers(*_: object) -> list[Answer]:
-        return [Answer.read(one) for one in said]
+    async def answers(*_: object) -> list[str]:
+        return list(map(json.dumps, said))
 
     monkeypatch.setattr(processes, "_ask_ablate", answers)
     with pytest.raises(InputError, match="no plan"):

@@ -1,7 +1,7 @@
 from typing import Any
 
 from engine.runs.records import VerdictRecord
-from tui_transformer.lab.records.findings import Finding, findings
+from tui_transformer.lab.records.badges import Finding, findings
 
 
 def verdict(check: str, found: str, when: str, why: Any) -> VerdictRecord:

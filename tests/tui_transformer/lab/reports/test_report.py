@@ -47,7 +47,7 @@ def test_the_ablation_table_has_the_numbers_and_the_verdicts_of_compare(study) -
     for name, standing in standings.items():
         mean = standing.mean(LAST)
         assert LAST.spread(mean) in rows[name]
-        assert standing.verdict in rows[name]
+        assert standing.verdict() in rows[name]
     text = "\n".join(words(made))
     assert all(verdict_sentence(standing) in text for standing in standings.values())
     assert "LEAK" in rows["leaky"] and "2/3" in rows["hot"]

@@ -1,4 +1,4 @@
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 
@@ -10,14 +10,14 @@ from tests.tui_transformer.lab.studies.tiny import VARIANTS, tiny_study
 from tui_transformer.cli.study_progress import Board
 from tui_transformer.lab.studies import record
 from tui_transformer.lab.studies.arguments import StudyArgs, parse_seeds
-from tui_transformer.lab.studies.plan import Plan, Priced, disk_bytes, evaluation_steps, read_plan, shared_out
+from tui_transformer.lab.studies.plan import Plan, Price, disk_bytes, evaluation_steps, shared_out
 from tui_transformer.lab.studies.record import ABSENT, TORN, CellStatus, directories, look
 from tui_transformer.lab.studies.study import Variant
 
 GIGABYTE = 10**9
 CELLS = tiny_study().cells()
-PRICES = {"rope": Priced(1000, 100, 10.0, 5), "alibi": Priced(1000, 100, 20.0, 7)}
-PLAN = Plan(("cpu",), 2, 1, PRICES)
+PRICES = {name: Price(seconds=seconds, disk=disk) for name, seconds, disk in (("rope", 10.0, 5), ("alibi", 20.0, 7))}
+PLAN = Plan(devices=("cpu",), jobs=2, threads=1, prices=PRICES)
 
 
 def standings(*states: str, steps: int = 100, step: int = 0) -> list[CellStatus]:
@@ -50,15 +50,15 @@ def test_more_cells_at_a_time_than_memory_holds_are_refused() -> None:
 
 
 def test_time_is_that_of_the_longest_row_of_cells() -> None:
-    assert PLAN.seconds(standings("absent", "absent", "absent", "absent")) == 40.0
-    assert PLAN.seconds(standings("finished", "absent", "absent", "finished")) == 20.0
-    assert PLAN.seconds(standings("finished", "lost", "finished", "finished", step=50)) == 10.0
-    assert PLAN.seconds([]) == 0.0
-    assert PLAN.disk(standings("finished", "absent", "absent", "absent")) == 19
+    assert PLAN.seconds_for(standings("absent", "absent", "absent", "absent")) == 40.0
+    assert PLAN.seconds_for(standings("finished", "absent", "absent", "finished")) == 20.0
+    assert PLAN.seconds_for(standings("finished", "lost", "finished", "finished", step=50)) == 10.0
+    assert PLAN.seconds_for([]) == 0.0
+    assert PLAN.disk_for(standings("finished", "absent", "absent", "absent")) == 19
 
 
 def test_a_plan_survives_json() -> None:
-    assert read_plan(asdict(PLAN)) == PLAN
+    assert Plan.read(PLAN.dump()) == PLAN
 
 
 def test_disk_counts_each_checkpoint_that_is_kept() -> None:

@@ -23,7 +23,7 @@ from tui_transformer.cli import ablate
 from tui_transformer.cli.study_progress import Board, how_it_stands
 from tui_transformer.lab.studies import record, runner
 from tui_transformer.lab.studies.arguments import StudyArgs
-from tui_transformer.lab.studies.plan import Plan, Priced, plan_of
+from tui_transformer.lab.studies.plan import Plan, Price, plan_of
 from tui_transformer.lab.studies.record import ABSENT, SKIPPED, CellStatus, directories, look_at_all
 from tui_transformer.lab.studies.study import Stage as StudyStage
 from tui_transformer.lab.studies.study import Study, Variant
@@ -126,15 +126,17 @@ def test_in_a_chain_of_three_everything_after_a_failure_is_skipped(tmp_path, mon
     assert found["tiny.b.s1"].state == "finished"
 
 
-PRICES = {name: Priced(1000, 100, seconds, 5) for name, seconds in (("both.pretrain", 10), ("both", 4), ("scratch", 6))}
+PRICES = {
+    name: Price(seconds=seconds, disk=5) for name, seconds in (("both.pretrain", 10), ("both", 4), ("scratch", 6))
+}
 
 
 @pytest.mark.parametrize(("jobs", "seconds"), [(1, 20.0), (2, 14.0), (8, 14.0)])
 def test_time_and_disk_count_every_stage_and_that_one_waits_for_the_other(tmp_path, jobs: int, seconds: float) -> None:
     cells = staged().cells()
     standings = look_at_all(cells, directories("tiny", cells, tmp_path))
-    plan = Plan(("cpu",), jobs, 1, PRICES)
-    assert plan.seconds(standings) == seconds and plan.disk(standings) == 15
+    plan = Plan(devices=("cpu",), jobs=jobs, threads=1, prices=PRICES)
+    assert plan.seconds_for(standings) == seconds and plan.disk_for(standings) == 15
     board = Board(plan, standings)
     assert board.total == 3 and board.left == seconds
     board.see([replace(standings[0], state="failed"), replace(standings[1], state=SKIPPED)])

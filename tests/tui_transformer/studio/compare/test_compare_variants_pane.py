@@ -89,7 +89,7 @@ async def test_p_makes_a_variant_the_baseline_and_the_studys_own_comes_back(root
         await studio.press("home", "down", "p")
         assert studio.pane.variant().name == "win16" and studio.pane.variant().is_baseline
         standing = {row.entry.name: row.entry for row in studio.pane.shown.rows}
-        assert standing["global"].verdict == "better"
+        assert standing["global"].verdict() == "better"
         await studio.press("p")
         assert {row.entry.name for row in studio.pane.shown.rows if row.entry.is_baseline} == {"global"}
 

@@ -10,7 +10,8 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
-from tui_transformer.lab.design.draft import Benchmark, CheckVerdict, Draft
+from engine.runs.records import VerdictRecord
+from tui_transformer.lab.design.draft import Benchmark, Draft
 from tui_transformer.lab.design.processes import Benchmarks
 from tui_transformer.studio import app as studio
 from tui_transformer.studio.app import Studio
@@ -281,13 +282,9 @@ async def test_the_toml_and_the_command_are_copied(app: App) -> None:
 
 
 async def test_a_measurement_is_shown_until_the_design_changes(app: App, monkeypatch) -> None:
-    fit = Benchmark(
-        "cpu",
-        0.068,
-        190.4,
-        61e6,
-        (CheckVerdict("leak", True, "none"), CheckVerdict("switch effect", False, "no effect")),
-    )
+    checks = (("leak", "ok", "none"), ("switch effect", "inert", "no effect"))
+    verdicts = tuple(VerdictRecord(check=check, verdict=verdict, why=why) for check, verdict, why in checks)
+    fit = Benchmark(device="cpu", seconds_per_step=0.068, seconds=190.4, memory_bytes=61e6, verdicts=verdicts)
 
     async def measured(command: list[str]) -> Benchmark:
         return fit

@@ -14,7 +14,8 @@ from textual.widgets import Input, OptionList
 from engine.errors import InputError
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Benchmark
-from tui_transformer.lab.design.study_draft import Estimate, Price
+from tui_transformer.lab.design.study_draft import Estimate
+from tui_transformer.lab.studies.plan import Price
 from tui_transformer.lab.studies.study import Study, find_study, read_study
 from tui_transformer.studio import app as studio
 from tui_transformer.studio.app import Studio
@@ -234,7 +235,7 @@ async def test_it_is_measured_in_a_process_and_until_then_estimated(app: App) ->
     async with app.run_test(size=MEDIUM) as pilot:
         await pilot.pause()
         fits, draft = app.pane._benchmarks, app.pane.draft
-        fits._known[fits._key(draft)] = Benchmark("cpu", 0.1, 280.0, 1e8)
+        fits._known[fits._key(draft)] = Benchmark(device="cpu", seconds_per_step=0.1, seconds=280.0)
         await opened(pilot)
         await fill_in(pilot, "v", "model.n_heads=2")
         assert "≈ 28 min on cpu one after the other" in app.text and "≈ 5 min" in app.text

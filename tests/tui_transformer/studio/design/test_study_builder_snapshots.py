@@ -11,7 +11,8 @@ from textual.widgets import Input
 
 from tests.tui_transformer.studio.test_snapshots import MEDIUM, SIZES, SMALLEST, drawn, studio, when
 from tui_transformer.lab.design import processes
-from tui_transformer.lab.design.study_draft import Estimate, Price
+from tui_transformer.lab.design.study_draft import Estimate
+from tui_transformer.lab.studies.plan import Price
 from tui_transformer.studio.design import own_files
 
 SMALL = SIZES[0]

@@ -101,10 +101,10 @@ def _differences(axes: "Axes", context: ReportContext, shown: Sequence[VariantRe
             said = context.drawn.say("figure.baseline") if standing.is_baseline else _void(context, standing)
             _note(axes, said, 0, y, colour=FAINT, size=8)
             continue
-        axes.barh(y, found.difference, height=0.62, color=KINDS[_kind(standing)])
-        _whisker(axes, found.difference, y, found.half)
-        sign = -1 if found.difference < 0 else 1
-        edge = found.difference + sign * (found.half or 0.0)
-        _note(axes, LAST.amount(found.difference, sign=True).replace("-", "\u2212"), edge, y, away=5 * sign, size=7.5)
+        axes.barh(y, found.mean, height=0.62, color=KINDS[_kind(standing)])
+        _whisker(axes, found.mean, y, found.half)
+        sign = -1 if found.mean < 0 else 1
+        edge = found.mean + sign * (found.half or 0.0)
+        _note(axes, LAST.amount(found.mean, sign=True).replace("-", "\u2212"), edge, y, away=5 * sign, size=7.5)
     axes.axvline(0, color=INK, linewidth=0.9)
     axes.margins(x=0.3)

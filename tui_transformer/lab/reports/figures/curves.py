@@ -47,10 +47,10 @@ def lines_of(context: ReportContext, standings: Sequence[VariantResult]) -> tupl
             for key in ("loss", "perplexity")
         )
         train, rate = (curve_of(found[0].train, "step", key) if found else Curve() for key in ("loss", "lr"))
-        if loss.curve.x or train.x:
+        if loss.x or train.x:
             name = label(name) + (f" [{void}]" if void else "")
             colour, dash = COLOURS[len(made) % len(COLOURS)], ":" if void else DASHES[len(made) % len(DASHES)]
-            train = smoothed(train, SMOOTHINGS[-1])
+            train = smoothed(train, SMOOTHINGS["strong"])
             made.append(Line(name, colour, dash, loss, perplexity, train, rate, bool(void)))
     return tuple(made)
 
@@ -63,7 +63,7 @@ def curves(lines: Sequence[Line], unit: str, floor: Floor | None, language: Lang
     (loss, perplexity), (end, rate) = made.subplots(2, 2)
     handles = _losses(loss, lines, floor, language)
     for line in lines:
-        if all(y > 0 for y in line.perplexity.curve.y):
+        if all(y > 0 for y in line.perplexity.y):
             _banded(perplexity, line, line.perplexity, line.name)
     if floor is not None:
         floor_line(perplexity.axhline, math.exp(floor.nats))
@@ -110,13 +110,13 @@ def _losses(
 
 
 def _banded(axes: "Axes", line: Line, made: Band, name: str, *, marks: bool = False) -> "list[Line2D]":
-    x, y = made.curve.x, made.curve.y
+    x = made.x
     if not x:
         return []
-    if made.half:
-        low, high = ([a + s * h for a, h in zip(y, made.half, strict=True)] for s in (-1, 1))
+    if made.ends:
+        low, high = zip(*made.ends, strict=True)
         axes.fill_between(x, low, high, color=line.colour, alpha=0.18, linewidth=0)
-    drawn = axes.plot(x, y, label=name, color=line.colour, linestyle=line.dash)
+    drawn = axes.plot(x, made.y, label=name, color=line.colour, linestyle=line.dash)
     if len(x) == 1 or (marks and len(x) <= FEW):
         drawn[0].set(marker="o", markersize=4 if len(x) == 1 else 2.6)
     return drawn
@@ -124,15 +124,15 @@ def _banded(axes: "Axes", line: Line, made: Band, name: str, *, marks: bool = Fa
 
 def _zoom(axes: "Axes", lines: Sequence[Line], floor: Floor | None) -> None:
     """Where the variants diverge: the end of the run, up to the highest valid loss there."""
-    last = max((line.loss.curve.x[-1] for line in lines if line.loss.curve.x), default=0.0)
+    last = max((line.loss.x[-1] for line in lines if line.loss.x), default=0.0)
     honest = [line.loss for line in lines if not line.void] or [line.loss for line in lines]
-    start = min([END * last, *(loss.curve.x[-2] for loss in honest if len(loss.curve.x) > 1)])
+    start = min([END * last, *(loss.x[-2] for loss in honest if len(loss.x) > 1)])
     values = [
         edge
         for loss in honest
-        for i, (x, y) in enumerate(zip(loss.curve.x, loss.curve.y, strict=True))
+        for i, (x, y) in enumerate(zip(loss.x, loss.y, strict=True))
         if x >= start
-        for edge in ((y - loss.half[i], y + loss.half[i]) if loss.half else (y,))
+        for edge in (loss.ends[i] if loss.ends else (y,))
     ]
     if not values or not last:
         return

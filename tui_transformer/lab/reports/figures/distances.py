@@ -59,8 +59,9 @@ def _panel(axes: "Axes", chart: Overlay, language: Language) -> "dict[str, Artis
     handles: dict[str, Artist] = {}
     for stroke in chart.drawn:
         colour, x, y = COLOURS[stroke.slot % len(COLOURS)], stroke.curve.x, stroke.curve.y
-        if stroke.banded:
-            axes.fill_between(x, stroke.low, stroke.high, color=colour, alpha=0.16, linewidth=0)
+        if stroke.curve.ends:
+            low, high = zip(*stroke.curve.ends, strict=True)
+            axes.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0)
         name, dash = label(stroke.name), DASHES[stroke.slot % len(DASHES)]
         (handles[name],) = axes.plot(x, y, color=colour, linestyle=dash, marker="o", markersize=2.6, label=name)
     said = language.say("figure.chance")

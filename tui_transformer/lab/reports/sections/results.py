@@ -132,8 +132,7 @@ def _mean_losses(context: ReportContext, shown: Part) -> Iterator[doc.Table]:
     for standing in shown:
         metrics = [context.metrics[run.path] for run in standing.group.drawn]
         made = band({i: scored(found.validation, "step") for i, found in enumerate(metrics)})
-        halves = made.half or (None,) * len(made.curve.x)
-        points = zip(made.curve.x, made.curve.y, halves, strict=True)
+        points = zip(made.x, made.y, made.half or (None,) * len(made.x), strict=True)
         losses.append({x: LAST.spread(Mean(y, half, made.n, None)) for x, y, half in points})
     everything = sorted({step for points in losses for step in points})
     steps = _thinned(everything, set())
@@ -187,7 +186,7 @@ def _table(context: ReportContext, caption: str, among: Sequence[Column], measur
 
     def cell(column: Column, standing: VariantResult) -> doc.Cell:
         if column is columns.VERDICT:
-            return doc.Cell(standing.verdict_in(language) or doc.NONE, strong=bool(standing.why_not))
+            return doc.Cell(standing.verdict(language) or doc.NONE, strong=bool(standing.why_not))
         if column is columns.VARIANT:
             return doc.Cell(context.name(standing), strong=standing.is_baseline)
         if column.key == "expected":
