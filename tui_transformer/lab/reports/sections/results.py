@@ -340,8 +340,7 @@ def _translation_scores(context: ReportContext, standing: VariantResult, run: En
 def _translations(context: ReportContext, standing: VariantResult, sample: Sample) -> doc.Table:
     rows = []
     for row in sample.translations[:MOST_SENTENCES]:
-        right = row.reference != "" and row.reference.strip() == row.text.strip()
-        wrote = doc.Cell(row.text[:LONGEST_SAMPLE] or doc.NONE, strong=right)
+        wrote = doc.Cell(row.text[:LONGEST_SAMPLE] or doc.NONE, strong=row.right)
         rows.append((*doc.cells([row.source[:LONGEST_SAMPLE], row.reference[:LONGEST_SAMPLE]]), wrote))
     asked = standing.protocol.task.rows == "questions"
     heads = context.heads(*(("question", "reference", "answer") if asked else ("source", "reference", "translation")))
