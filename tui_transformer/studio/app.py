@@ -36,7 +36,7 @@ from tui_transformer.lab.launch.logs import hung_up
 from tui_transformer.studio import settings as user
 from tui_transformer.studio.compare.pane import ComparePane
 from tui_transformer.studio.design.pane import DesignPane
-from tui_transformer.studio.keys import PANES, bindings
+from tui_transformer.studio.keys import PANES
 from tui_transformer.studio.messages import Play, Resume, Say
 from tui_transformer.studio.playground.pane import PlaygroundPane
 from tui_transformer.studio.shared.dialog import Answer, Ask
@@ -136,7 +136,7 @@ class Welcome(ModalScreen[bool]):
 class Studio(TypingOrder):
     CSS_PATH = "studio.tcss"
     TITLE = "tui-transformer"
-    BINDINGS: ClassVar[list[BindingType]] = bindings("everywhere")
+    BINDINGS: ClassVar[list[BindingType]] = [*PANES["everywhere"]]
 
     def __init__(self, *, runs_dir: Path, data_dir: Path | None = None, device: str = "auto") -> None:
         super().__init__()
@@ -249,14 +249,16 @@ class Studio(TypingOrder):
         """The palette: Textual's commands, the panes, and the actions on the run or design shown."""
         yield from super().get_system_commands(screen)
         for key in PANES["everywhere"]:
-            yield SystemCommand(f"view: {key.label}", key.what, lambda action=key.action: self.call_action(action))
+            yield SystemCommand(
+                f"view: {key.description}", key.tooltip, lambda action=key.action: self.call_action(action)
+            )
         pane = self._pane
         owner = self.query_one(f"#{pane}")
-        for key in PANES.get(pane, ()):
+        for key in PANES[pane]:
             _, name, parameters = parse(key.action)
             if owner.check_action(name, parameters):  # inapplicable actions are not offered
-                title = f"{pane}: {key.label}"
-                yield SystemCommand(title, key.what, lambda action=key.action, on=pane: self.call_action(action, on))
+                title = f"{pane}: {key.description}"
+                yield SystemCommand(title, key.tooltip, lambda action=key.action, on=pane: self.call_action(action, on))
 
     def call_action(self, action: str, pane: str | None = None) -> None:
         owner = self.query_one(f"#{pane}") if pane else self

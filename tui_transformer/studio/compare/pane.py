@@ -40,7 +40,7 @@ from tui_transformer.lab.reports.selection import ReportSelection, of_runs, of_v
 from tui_transformer.studio.compare.overlay_charts import CompareCharts
 from tui_transformer.studio.compare.pages import DetailPage, NotePage
 from tui_transformer.studio.compare.run_table import RunTable, TableHead
-from tui_transformer.studio.keys import bindings
+from tui_transformer.studio.keys import PANES
 from tui_transformer.studio.messages import Play, Say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText
 from tui_transformer.studio.shared.line_list import SearchLine
@@ -57,7 +57,7 @@ SPOKEN = {"en": "in English", "zh": "in Chinese, 中文"}
 
 
 class ComparePane(Vertical, can_focus=True):
-    BINDINGS: ClassVar[list[BindingType]] = bindings("compare")
+    BINDINGS: ClassVar[list[BindingType]] = [*PANES["compare"]]
 
     def __init__(self, *, runs_dir: Path) -> None:
         super().__init__(id="compare")

@@ -32,7 +32,7 @@ from tui_transformer.studio.design.preset_list import PresetList
 from tui_transformer.studio.design.preview import DesignFacts, Preview
 from tui_transformer.studio.design.study_builder import StudyBuilder, free_study_name
 from tui_transformer.studio.design.switches import Switches
-from tui_transformer.studio.keys import bindings
+from tui_transformer.studio.keys import PANES
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText
 from tui_transformer.studio.shared.palette import Palette
 
@@ -50,7 +50,7 @@ def _corpus_kind(draft: Draft) -> str:
 class DesignPane(Vertical):
     """The first pane: a draft per preset, kept while another is shown."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings("design")
+    BINDINGS: ClassVar[list[BindingType]] = [*PANES["design"]]
 
     @dataclass
     class Launch(Message):

@@ -41,7 +41,7 @@ from tui_transformer.studio import settings as user
 from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.dialogs import Ticks, TomlPage, complaint, save_over
 from tui_transformer.studio.design.measuring import Measurement
-from tui_transformer.studio.keys import bindings
+from tui_transformer.studio.keys import PANES
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText
 from tui_transformer.studio.shared.help import help_screen
 from tui_transformer.studio.shared.palette import Palette
@@ -64,7 +64,7 @@ EMPTY = (
 class StudyBuilder(ModalScreen[tuple[StudyDraft, bool]]):
     """Edits a study draft; returns it as it was left, and whether to launch it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings("study")
+    BINDINGS: ClassVar[list[BindingType]] = [*PANES["study"]]
 
     def __init__(
         self,

@@ -24,7 +24,7 @@ from tui_transformer.lab.play.writers import Writers
 from tui_transformer.lab.play.written import AnswerToken
 from tui_transformer.lab.records.feed import Feed
 from tui_transformer.lab.records.run_view import RunRow
-from tui_transformer.studio.keys import bindings
+from tui_transformer.studio.keys import PANES
 from tui_transformer.studio.messages import Say
 from tui_transformer.studio.playground.attention_map import AttentionMap
 from tui_transformer.studio.playground.column import Mode, RunColumn
@@ -45,7 +45,7 @@ HELD = "escape, then arrows: the cursor stands on a token, and what else could h
 
 class PlaygroundPane(Vertical):
     can_focus = True
-    BINDINGS: ClassVar[list[BindingType]] = bindings("playground")
+    BINDINGS: ClassVar[list[BindingType]] = [*PANES["playground"]]
 
     def __init__(self, *, runs_dir: Path, device: str = "auto", keys_heard: Callable[[], int] = lambda: 0) -> None:
         """`keys_heard` counts the keys typed so far, wherever they went."""

@@ -15,14 +15,12 @@ def help_screen(pane: str, changed: dict[str, str], where: Path) -> Read:
     """The keys of a pane; `changed` are remapped keys by id, from the user's file `where`."""
     body = Text()
     for title, name in (("This pane", pane), ("Everywhere", "everywhere")):
-        keys = PANES.get(name, ())
-        if keys:
-            body.append(f"{title}\n", "bold")
-            for key in keys:
-                signs = " ".join(SIGNS.get(sign, sign) for sign in changed.get(key.id, key.keys).split(","))
-                body.append(f"  {signs:<16}", "bold").append(f"{key.what}")
-                body.append(f"   ({key.id})\n", "dim")
-            body.append("\n")
+        body.append(f"{title}\n", "bold")
+        for key in PANES[name]:
+            signs = " ".join(SIGNS.get(sign, sign) for sign in changed.get(key.id or "", key.key).split(","))
+            body.append(f"  {signs:<16}", "bold").append(f"{key.tooltip}")
+            body.append(f"   ({key.id})\n", "dim")
+        body.append("\n")
         if name in NOTES:
             body.append(f"{NOTES[name]}\n\n")
     body.append("  ctrl+p           ", "bold").append("all of this by name: the command palette\n")

@@ -32,7 +32,7 @@ from tui_transformer.lab.launch.launches import Launches
 from tui_transformer.lab.records.feed import QUEUED, Feed, Snapshot
 from tui_transformer.lab.records.pace import SLOW, PollInterval
 from tui_transformer.lab.records.run_view import RunRow, RunView
-from tui_transformer.studio.keys import bindings
+from tui_transformer.studio.keys import PANES
 from tui_transformer.studio.messages import Play, Resume, Say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText
 from tui_transformer.studio.shared.line_list import LineList
@@ -50,7 +50,7 @@ PATIENCE = 60.0  # seconds that an action is shown as pending
 
 
 class TrainPane(Horizontal):
-    BINDINGS: ClassVar[list[BindingType]] = bindings("train")
+    BINDINGS: ClassVar[list[BindingType]] = [*PANES["train"]]
 
     def __init__(self, *, runs_dir: Path, launches: Launches) -> None:
         super().__init__(id="train")
