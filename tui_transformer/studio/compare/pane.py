@@ -388,7 +388,7 @@ class ComparePane(Vertical, can_focus=True):
             title = f"{variant.group.title}   {variant.seeds()}"
             self.app.push_screen(DetailPage(title, group_detail(variant), palette))
 
-    @work
+    @work(exit_on_error=False)
     async def action_note(self) -> None:
         entry = self.current()
         if entry is None:
@@ -398,7 +398,7 @@ class ComparePane(Vertical, can_focus=True):
             said = f"{entry.name}: noted" if text else f"{entry.name} has no note now"
             await self._write(lambda: write_notes(entry.path, text=text), said, entry.path)
 
-    @work
+    @work(exit_on_error=False)
     async def action_tags(self) -> None:
         entry = self.current()
         if entry is None:
@@ -416,10 +416,10 @@ class ComparePane(Vertical, can_focus=True):
             gone = set(entry.tags) - set(tags)
             await self._write(lambda: write_notes(entry.path, add=tags, remove=gone), said, entry.path)
 
-    async def _write(self, work: Callable[[], object], said: str, run: Path) -> None:
+    async def _write(self, task: Callable[[], object], said: str, run: Path) -> None:
         """Write notes or tags in a thread, and read the run again."""
         with errors_said(self):
-            await asyncio.to_thread(work)
+            await asyncio.to_thread(task)
             say(self, said)
         self.look_now(run)
 

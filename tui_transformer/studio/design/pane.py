@@ -34,6 +34,7 @@ from tui_transformer.studio.design.switches import Switches
 from tui_transformer.studio.keys import PANES
 from tui_transformer.studio.messages import How, errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, may_replace
+from tui_transformer.studio.shared.line_list import SearchLine
 from tui_transformer.studio.shared.palette import Palette
 from tui_transformer.studio.shared.words import Words
 
@@ -66,6 +67,7 @@ class DesignPane(Vertical):
         self._at = FIRST  # the entry of the list
         self._drafts = {FIRST: Draft.of(FIRST)}  # by entry: leaving and returning keeps changes
         self._studies: dict[str, StudyDraft] = {}  # also by entry
+        self._options = options(runs_dir=runs_dir, data_dir=data_dir, device=device)  # as on the command line
         self._benchmarks = Benchmarks(device, data_dir, runs_dir)
         self._corpora: dict[str, CorpusPreview] = {}
         self._measuring = Measurement(self, self._preview)
@@ -213,7 +215,7 @@ class DesignPane(Vertical):
             self._show(self.draft.with_text(text))
 
     def action_search(self) -> None:
-        self.query_one(PresetList).search()
+        self.screen.set_focus(self.query_one(SearchLine))  # now: the next keys are meant for it
 
     def action_to_presets(self) -> None:
         if self._measuring.of is not None:
@@ -245,9 +247,6 @@ class DesignPane(Vertical):
 
     # What to do with it
 
-    def _options(self) -> list[str]:
-        return options(runs_dir=self.runs_dir, data_dir=self.data_dir, device=self.device)
-
     def _trainable(self) -> Draft | None:
         """The draft, or a note on why it cannot be trained."""
         if self.draft.problem:
@@ -262,10 +261,10 @@ class DesignPane(Vertical):
         if problem or draft.config is None:
             say(self, problem, "error")
             return
-        self.post_message(self.Launch(draft.config, draft.command(self._options()), how))
+        self.post_message(self.Launch(draft.config, draft.command(self._options), how))
 
     def action_copy_command(self) -> None:
-        command = self.draft.command(self._options())
+        command = self.draft.command(self._options)
         self.app.copy_to_clipboard(command)
         say(self, f"in the clipboard, where the terminal allows it: {command}")
 
@@ -285,9 +284,10 @@ class DesignPane(Vertical):
         words = f"It is written to {own_files.presets_folder()} and listed under your own."
         asked = AskText("Save as a preset", text=words, placeholder="name", wrong=own_files.wrong_preset_name)
         name = await self.app.push_screen_wait(asked)
-        if name is None or not await may_replace(
-            self.app, own_files.preset_file(name), f"You have a preset {name} already."
-        ):
+        if name is None:
+            return
+        file, question = own_files.preset_file(name), f"You have a preset {name} already."
+        if not await may_replace(self.app, file, question):
             return
         with errors_said(self):
             path = own_files.save_preset(draft, name)
@@ -307,7 +307,7 @@ class DesignPane(Vertical):
         seen = self._corpus(draft)
         target = LaunchTarget(self.runs_dir, self.data_dir, self.device)
         known = self._benchmarks.known(draft), seen.characters if seen else None
-        builder = StudyBuilder(study, *known, self._options(), target)
+        builder = StudyBuilder(study, *known, self._options, target)
         self._studies[at], launched = await self.app.push_screen_wait(builder)
         if launched is not None:
             runs = self._studies[at].runs

@@ -1,6 +1,5 @@
 """The grouped preset list, with a search line and a description of the current one."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,11 +47,6 @@ def entries() -> list[Entry]:
     return sorted(found, key=lambda entry: (GROUPS.index(entry.group), entry.name != "baseline", entry.name))
 
 
-def matching(all_entries: Iterable[Entry], words: str) -> list[Entry]:
-    wanted = words.lower().split()
-    return [e for e in all_entries if all(word in f"{e.name} {e.description}".lower() for word in wanted)]
-
-
 def nearness(entry: Entry, words: str) -> int:
     """How well a preset's name matches a search: 0 exactly, 1 at the start, 2 somewhere, 3 not at all."""
     name, wanted = entry.name.lower(), words.lower().strip()
@@ -93,15 +87,13 @@ class PresetList(Vertical):
             self._changed = changed
             self.redraw()
 
-    def search(self) -> None:
-        self.screen.set_focus(self.query_one(SearchLine))  # now: the next keys are meant for it
-
     def to_list(self) -> None:
         self.screen.set_focus(self.names)
 
     def _fill(self) -> None:
         words = self.query_one(SearchLine).value
-        found = matching(self._all, words)
+        wanted = words.lower().split()
+        found = [e for e in self._all if all(word in f"{e.name} {e.description}".lower() for word in wanted)]
         options: list[Option] = []
         for group in GROUPS:
             inside = [entry for entry in found if entry.group == group]

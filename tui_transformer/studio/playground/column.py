@@ -153,7 +153,8 @@ class RunColumn(Vertical):
         return any(one.group == "work" and one.node is self and not one.is_finished for one in self.workers)
 
     def _do(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Run one task at a time; show failures."""
+        """Run a task in place of the last one; show failures."""
+        self.stop()
 
         async def guarded() -> None:
             try:
@@ -199,7 +200,6 @@ class RunColumn(Vertical):
             self._say(f"{done} · {notice}" if notice else done, "notice" if notice else "")
             self.post_message(self.Changed(self))
 
-        self.stop()
         self._do(work)
 
     def stop(self) -> bool:
@@ -228,7 +228,6 @@ class RunColumn(Vertical):
             self._say(f"{found.words}\n{notice or found.rule}", "notice" if notice else "")
             self.post_message(self.Changed(self))
 
-        self.stop()
         self._do(work)
 
     def look(self, text: str, written: str, layer: int, head: int, which: str) -> None:
@@ -251,7 +250,6 @@ class RunColumn(Vertical):
             self._say(f"the newest {len(looks.queries)} tokens, all that it sees at once" if left > 0 else "")
             self.post_message(self.Changed(self))
 
-        self.stop()
         self._do(work)
 
     def _ready(self) -> Writer:

@@ -112,16 +112,15 @@ class TrainPane(Horizontal):
 
     def _take(self, snapshot: Snapshot) -> None:
         """Show the current state; a run this app is about to begin shows as starting: that may take seconds."""
-        begun = [row.state == QUEUED and self.launches.begins(row.path) for row in snapshot.rows]
-        if any(begun):
-            rows = zip(snapshot.rows, begun, strict=True)
-            snapshot = replace(
-                snapshot, rows=tuple(replace(row, state="starting") if begins else row for row, begins in rows)
-            )
+        rows = tuple(
+            replace(row, state="starting") if row.state == QUEUED and self.launches.begins(row.path) else row
+            for row in snapshot.rows
+        )
+        if rows != snapshot.rows:
+            snapshot = replace(snapshot, rows=rows)
         self.snapshot = snapshot
         if snapshot.row(self.chosen) is None and (self.chosen is None or snapshot.chosen == self.chosen):
-            rows_left = snapshot.rows
-            self.chosen = rows_left[min(self._place, len(rows_left) - 1)].path if rows_left else None
+            self.chosen = rows[min(self._place, len(rows) - 1)].path if rows else None
         if snapshot.chosen != self.chosen:
             self._wake.set()
         self._settle_pending()
@@ -274,10 +273,10 @@ class TrainPane(Horizontal):
 
     # What is done to a run
 
-    async def _done(self, work: Callable[[], object], run: Path) -> bool:
+    async def _done(self, task: Callable[[], object], run: Path) -> bool:
         """Do it in a thread; show an error, and return whether there was none."""
         try:
-            await asyncio.to_thread(work)
+            await asyncio.to_thread(task)
         except (InputError, OSError) as error:
             self._pending.pop(run, None)
             say(self, str(error), "error")
@@ -343,7 +342,6 @@ class TrainPane(Horizontal):
         row = self._row
         answers = [Answer(False, "Keep it"), Answer(True, "Delete it, with its checkpoints")]
         question = Ask(f"Delete {row.name}?", answers, "What is deleted cannot be brought back.")
-        if await self.app.push_screen_wait(question) and await self._done(
-            lambda: delete(RunReader(row.path)), row.path
-        ):
+        sure = await self.app.push_screen_wait(question)
+        if sure and await self._done(lambda: delete(RunReader(row.path)), row.path):
             say(self, f"{row.name} is deleted")
