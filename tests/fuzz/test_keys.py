@@ -24,7 +24,7 @@ TRIES = 3  # escapes that may be needed before a key is a key again
 PANES_BY_KEY = {"1": "design", "2": "train", "3": "compare", "4": "playground"}
 SIZES = ((80, 24), (120, 36), (60, 18), (30, 8))
 LEAVING = {"ctrl+q"}
-BOUND = sorted({name for keys in PANES.values() for key in keys for name in key.keys.split(",")} - LEAVING)
+BOUND = sorted({name for keys in PANES.values() for key in keys for name in key.key.split(",")} - LEAVING)
 OTHERS = [
     *("up", "down", "left", "right", "home", "end", "pageup", "pagedown", "tab", "shift+tab", "enter", "space"),
     *(

@@ -8,9 +8,8 @@ they post messages.
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -21,14 +20,10 @@ from textual.app import ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.events import Click, Event, Paste, Resize
-from textual.message import Message
-from textual.notifications import SeverityLevel
 from textual.screen import ModalScreen, Screen
 from textual.widgets import ContentSwitcher, Footer, Input, Static
 
-from engine.clean import clean, clean_line
-from engine.config.schema import RunConfig
-from engine.errors import InputError
+from engine.clean import clean
 from engine.runs.reader import list_runs
 from tui_transformer.lab.charts.colours import ON_DARK, ON_LIGHT
 from tui_transformer.lab.launch.launches import Launches, LaunchMode
@@ -36,11 +31,10 @@ from tui_transformer.lab.launch.logs import hung_up
 from tui_transformer.studio import settings as user
 from tui_transformer.studio.compare.pane import ComparePane
 from tui_transformer.studio.design.pane import DesignPane
-from tui_transformer.studio.keys import PANES, bindings
-from tui_transformer.studio.messages import Play, Resume, Say
+from tui_transformer.studio.keys import PANES, help_screen
+from tui_transformer.studio.messages import How, Play, Resume, errors_said, say
 from tui_transformer.studio.playground.pane import PlaygroundPane
 from tui_transformer.studio.shared.dialog import Answer, Ask
-from tui_transformer.studio.shared.help import help_screen
 from tui_transformer.studio.themes import THEMES
 from tui_transformer.studio.train.pane import TrainPane
 from tui_transformer.studio.typing_order import TypingOrder, hear_alt_digits
@@ -62,13 +56,9 @@ class TopBar(Horizontal):
             key = f" {'alt+' if typing else ''}{self._number} "
             self.update(Text.assemble((key, "bold"), f"{self.pane.capitalize()} "))
 
-        def on_click(self, event: Click) -> None:
+        async def on_click(self, event: Click) -> None:
             event.stop()
-            self.post_message(TopBar.Chosen(self.pane))
-
-    @dataclass
-    class Chosen(Message):
-        pane: str
+            await self.run_action(f"app.show_pane('{self.pane}')")
 
     def compose(self) -> ComposeResult:
         yield Static(Text(" tui-transformer ", style="bold"), id="brand")
@@ -136,7 +126,7 @@ class Welcome(ModalScreen[bool]):
 class Studio(TypingOrder):
     CSS_PATH = "studio.tcss"
     TITLE = "tui-transformer"
-    BINDINGS: ClassVar[list[BindingType]] = bindings("everywhere")
+    BINDINGS: ClassVar[list[BindingType]] = [*PANES["everywhere"]]
 
     def __init__(self, *, runs_dir: Path, data_dir: Path | None = None, device: str = "auto") -> None:
         super().__init__()
@@ -166,7 +156,7 @@ class Studio(TypingOrder):
         self.theme = self.settings.theme if known else THEMES[0].name
         self.set_keymap(self.settings.keys)
         if self._wrong_settings:
-            self.say(self._wrong_settings, "warning")
+            say(self, self._wrong_settings, "warning")
         bar = self.query_one(TopBar)
         self.watch(self.screen, "focused", lambda focused: bar.tell_keys(typing=isinstance(focused, Input)))
         self.watch(self.query_one(PaneSwitcher), "current", bar.choose)
@@ -202,18 +192,10 @@ class Studio(TypingOrder):
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return ON_DARK if self.current_theme.dark else ON_LIGHT
 
-    def say(self, text: str, severity: SeverityLevel = "information") -> None:
-        """Show a sentence in the corner, never parsed as markup; nothing if it is empty."""
-        if text:
-            self.notify(clean_line(text), severity=severity, markup=False)
-
-    def on_say(self, event: Say) -> None:
-        self.say(event.text, event.severity)
-
     def _keep(self, **changes: object) -> None:
         for name, value in changes.items():
             setattr(self.settings, name, value)
-        self.say(user.save(self.settings), "warning")
+        say(self, user.save(self.settings), "warning")
 
     def watch_theme(self, theme: str) -> None:
         if self.is_running and theme != self.settings.theme:
@@ -233,57 +215,44 @@ class Studio(TypingOrder):
             raise SkipAction
         self.action_show_pane(PANE_NAMES[(PANE_NAMES.index(self._pane) + by) % len(PANE_NAMES)])
 
-    def on_top_bar_chosen(self, event: TopBar.Chosen) -> None:
-        self.action_show_pane(event.pane)
-
-    def action_help(self) -> None:
-        self.push_screen(help_screen(self._pane, self.settings.keys, user.settings_file()))
+    def action_help(self, topic: str = "") -> None:
+        self.push_screen(help_screen(topic or self._pane, self.settings.keys, user.settings_file()))
 
     def action_picture(self) -> None:
         try:
-            self.say(f"saved {self.save_screenshot(path=str(Path.cwd()))}")
+            say(self, f"saved {self.save_screenshot(path=str(Path.cwd()))}")
         except OSError as error:
-            self.say(f"no picture could be saved in {Path.cwd()}: {error.strerror or error}", "error")
+            say(self, f"no picture could be saved in {Path.cwd()}: {error.strerror or error}", "error")
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette: Textual's commands, the panes, and the actions on the run or design shown."""
         yield from super().get_system_commands(screen)
-        for key in PANES["everywhere"]:
-            yield SystemCommand(f"view: {key.label}", key.what, lambda action=key.action: self.call_action(action))
-        pane = self._pane
-        owner = self.query_one(f"#{pane}")
-        for key in PANES.get(pane, ()):
-            _, name, parameters = parse(key.action)
-            if owner.check_action(name, parameters):  # inapplicable actions are not offered
-                title = f"{pane}: {key.label}"
-                yield SystemCommand(title, key.what, lambda action=key.action, on=pane: self.call_action(action, on))
-
-    def call_action(self, action: str, pane: str | None = None) -> None:
-        owner = self.query_one(f"#{pane}") if pane else self
-        self.call_later(self.run_action, action, owner)
+        pane = self.query_one(f"#{self._pane}")
+        for title, owner, keys in (("view", self, PANES["everywhere"]), (self._pane, pane, PANES[self._pane])):
+            for key in keys:
+                _, name, parameters = parse(key.action)
+                if owner.check_action(name, parameters):  # inapplicable actions are not offered
+                    act = partial(self.call_later, self.run_action, key.action, owner)
+                    yield SystemCommand(f"{title}: {key.description}", key.tooltip, act)
 
     # Training
 
-    def on_design_pane_launch(self, event: DesignPane.Launch) -> None:
-        how: LaunchMode = self.settings.launch if event.how == "usual" else event.how  # type: ignore[assignment]
-        self._launch(event.config, how, event.command)
-
-    def on_resume(self, event: Resume) -> None:
-        how: LaunchMode = self.settings.launch if event.how == "usual" else event.how  # type: ignore[assignment]
-        self._resume(event.run, how)
+    def _mode(self, how: How) -> LaunchMode:
+        return self.settings.launch if how == "usual" else how
 
     @work(group="training", exit_on_error=False)
-    async def _launch(self, config: RunConfig, how: LaunchMode, command: str) -> None:
-        with self._saying():
-            run = await asyncio.to_thread(self.launches.create, config, how, command)
+    async def on_design_pane_launch(self, event: DesignPane.Launch) -> None:
+        how = self._mode(event.how)
+        with errors_said(self):
+            run = await asyncio.to_thread(self.launches.create, event.config, how, event.command)
             self.query_one(TrainPane).show(run)
             self.action_show_pane("train")
             await self._watch_over(self.launches.start, run, how)
 
     @work(group="training", exit_on_error=False)
-    async def _resume(self, run: Path, how: LaunchMode) -> None:
-        with self._saying():
-            await self._watch_over(self.launches.resume, run, how)
+    async def on_resume(self, event: Resume) -> None:
+        with errors_said(self):
+            await self._watch_over(self.launches.resume, event.run, self._mode(event.how))
 
     async def _watch_over(self, begin: Callable[[Path, LaunchMode], str], run: Path, how: LaunchMode) -> None:
         """Begin or resume off the event loop, then watch the training thread.
@@ -296,14 +265,7 @@ class Studio(TypingOrder):
                 await asyncio.sleep(LOOK)
             self.query_one(TrainPane).look_now()
             said = self.launches.outcome()
-        self.say(said)
-
-    @contextmanager
-    def _saying(self) -> Iterator[None]:
-        try:
-            yield
-        except (InputError, OSError) as error:
-            self.say(str(error), "error")
+        say(self, said)
 
     # Leaving
 
@@ -323,7 +285,7 @@ class Studio(TypingOrder):
     async def _leave_at_once(self) -> None:
         await self._leave("stop" if self.settings.on_quit == "stop" else "hand-over")
 
-    async def action_leave(self) -> None:
+    async def action_quit(self) -> None:
         here = self.launches.here
         if here is None or self.settings.on_quit != "ask":
             await self._leave(self.settings.on_quit)
@@ -342,27 +304,22 @@ class Studio(TypingOrder):
                 self._keep(on_quit=answer[:-1])
             await self._leave(answer.rstrip("!"))
 
-        question: Ask[str] = Ask(f"{here.name} trains in this window. What becomes of it?", answers)
-        self.push_screen(question, answered)
+        self.push_screen(Ask(f"{here.name} trains in this window. What becomes of it?", answers), answered)
 
-    async def action_ask_to_leave(self) -> None:
+    async def action_ask_to_quit(self) -> None:
         """Quit, but ask first: a single keypress may be a mistake."""
         if self.launches.here is not None and self.settings.on_quit == "ask":
-            await self.action_leave()
+            await self.action_quit()
             return
 
         async def sure(yes: bool | None) -> None:
             if yes:
-                await self.action_leave()
+                await self.action_quit()
 
-        question: Ask[bool] = Ask("Quit?", [Answer(True, "Quit"), Answer(False, "Stay")])
-        self.push_screen(question, sure)
+        self.push_screen(Ask("Quit?", [Answer(True, "Quit"), Answer(False, "Stay")]), sure)
 
     def action_help_quit(self) -> None:
-        self.say(f"{self.settings.keys.get('quit', 'ctrl+q')} quits")
-
-    async def action_quit(self) -> None:
-        await self.action_leave()
+        say(self, f"{self.settings.keys.get('quit', 'ctrl+q')} quits")
 
     async def _leave(self, how: str) -> None:
         if self._leaving:
@@ -370,7 +327,7 @@ class Studio(TypingOrder):
         self._leaving = True
         end = self.launches.stop_here if how == "stop" else self.launches.hand_over
         if self.launches.here is not None:
-            self.say("saving a checkpoint …")
+            say(self, "saving a checkpoint …")
         said = await asyncio.to_thread(end)
         if said:
             self.last_words.append(said)

@@ -1,10 +1,21 @@
-"""Messages from panes to the studio, so that no pane knows the app."""
+"""What panes ask of the studio, so that no pane knows the app; and what anyone says in the corner."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
+from textual.app import App
 from textual.message import Message
 from textual.notifications import SeverityLevel
+from textual.widget import Widget
+
+from engine.clean import clean_line
+from engine.errors import InputError
+from tui_transformer.lab.launch.launches import LaunchMode
+
+How = LaunchMode | Literal["usual"]  # "usual": as the settings say
 
 
 @dataclass
@@ -17,15 +28,22 @@ class Play(Message):
 
 @dataclass
 class Resume(Message):
-    """Resume a run that ended early; `how` as in the settings, or "usual" for their choice."""
+    """Resume a run that ended early."""
 
     run: Path
-    how: str
+    how: How
 
 
-@dataclass
-class Say(Message):
-    """Show a sentence in the corner; it is cleaned there."""
+def say(widget: Widget | App[Any], text: str, severity: SeverityLevel = "information") -> None:
+    """Show a sentence in the corner, never parsed as markup; nothing if it is empty."""
+    if text:
+        widget.notify(clean_line(text), severity=severity, markup=False)
 
-    text: str
-    severity: SeverityLevel = "information"
+
+@contextmanager
+def errors_said(widget: Widget | App[Any]) -> Iterator[None]:
+    """Show an error instead of raising it."""
+    try:
+        yield
+    except (InputError, OSError) as error:
+        say(widget, str(error), "error")

@@ -111,7 +111,7 @@ async def test_settings_with_a_mistake_are_said_and_kept(tmp_path, own_settings,
 def test_ids_of_keys_are_different_in_each_pane() -> None:
     for pane in ("design", "train"):
         ids = [key.id for key in (*PANES["everywhere"], *PANES[pane])]
-        keys = [name for key in (*PANES["everywhere"], *PANES[pane]) for name in key.keys.split(",")]
+        keys = [name for key in (*PANES["everywhere"], *PANES[pane]) for name in key.key.split(",")]
         assert len(ids) == len(set(ids)) and len(keys) == len(set(keys))
 
 

@@ -70,16 +70,22 @@ def pressing(*steps: str | Step, then: Step, first: Step | None = None) -> Step:
     return act
 
 
+def settled(preview: Preview) -> bool:
+    """Whether the corpus and the positions are those of the design."""
+    drawn = preview._positions is not None and preview._positions[0] == preview._asked
+    return drawn and preview._facts.corpus is not None
+
+
 async def drawn(pilot: Pilot[Any]) -> None:
     """Wait until the design pane has all it shows, in view or not."""
     await when("1 Design")(pilot)
     preview = pilot.app.screen_stack[0].query_one(Preview)
     for _ in range(200):
-        settled = []
+        seen = []
         for _ in range(5):
             await pilot.pause(0.1)
-            settled.append(preview.settled)
-        if all(settled):
+            seen.append(settled(preview))
+        if all(seen):
             return
     raise AssertionError(shown(pilot))
 

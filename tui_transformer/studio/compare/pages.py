@@ -48,10 +48,6 @@ def _written(lines: Sequence[Line], palette: Palette) -> RenderableType:
 
 
 class NotePage(ModalScreen[str | None]):
-    DEFAULT_CSS = """
-    NotePage { align: center middle; background: $background 60%; }
-    NotePage TextArea, NotePage TextArea:focus { height: 8; border: none; background: $surface; padding: 0 1; }
-    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "keep", "keep", priority=True),
         Binding("escape", "dismiss", "back", priority=True),

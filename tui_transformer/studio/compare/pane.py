@@ -9,18 +9,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal
 
 from rich.text import Text
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.events import DescendantBlur
-from textual.screen import Screen
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from engine.clean import clean_line
-from engine.errors import InputError
 from engine.runs.manage import check_tag, write_notes
 from engine.runs.tail import Metrics
 from tui_transformer.lab.analysis.curves import MOST, Curves, Group, seeds_of
@@ -40,13 +39,13 @@ from tui_transformer.lab.reports.selection import ReportSelection, of_runs, of_v
 from tui_transformer.studio.compare.overlay_charts import CompareCharts
 from tui_transformer.studio.compare.pages import DetailPage, NotePage
 from tui_transformer.studio.compare.run_table import RunTable, TableHead
-from tui_transformer.studio.keys import bindings
-from tui_transformer.studio.messages import Play, Say
-from tui_transformer.studio.shared.dialog import Answer, Ask, AskText
+from tui_transformer.studio.keys import PANES
+from tui_transformer.studio.messages import Play, errors_said, say
+from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, complaint, may_replace
 from tui_transformer.studio.shared.line_list import SearchLine
 from tui_transformer.studio.shared.palette import Palette
+from tui_transformer.studio.shared.words import Words, nothing_here
 
-T = TypeVar("T")
 TWO = 100  # least screen columns for two charts
 NEEDS_A_ROW = ("by_variant", "detail", "play", "select", "pin", "sort", "reverse", "all_settings", "export", "report")
 NEEDS_A_CURVE = ("train_curves", "log_y", "probe")
@@ -57,7 +56,7 @@ SPOKEN = {"en": "in English", "zh": "in Chinese, 中文"}
 
 
 class ComparePane(Vertical, can_focus=True):
-    BINDINGS: ClassVar[list[BindingType]] = bindings("compare")
+    BINDINGS: ClassVar[list[BindingType]] = [*PANES["compare"]]
 
     def __init__(self, *, runs_dir: Path) -> None:
         super().__init__(id="compare")
@@ -67,12 +66,11 @@ class ComparePane(Vertical, can_focus=True):
         self.look, self.metrics, self.shown = RunScan(), dict[Path, Metrics](), Shown()
         self.chosen: Path | None = None
         self.over_seeds = False  # whether curves are means over a variant's seeds
-        self._title, self._nothing = Static("", id="compare-title"), Static("", id="compare-nothing")
+        self._title, self._nothing = Words(id="compare-title"), Words(id="compare-nothing")
         self._filter = SearchLine(EXAMPLE, self._focus_runs, id="compare-filter")
         self._filter.display = False
-        self._mistake, self._hint = Static("", id="compare-mistake"), Static("", id="compare-hint")
+        self._mistake, self._hint = Words(id="compare-mistake"), Words(id="compare-hint")
         self._head, self._table, self._charts = TableHead(), RunTable(), CompareCharts()
-        self._said: dict[Static, str] = {}
         self._looked = False
         self._changed: set[Path] = set()  # runs changed here, to be reread
         self._grouped: tuple[Path, ...] = ()  # the runs of the variants that are drawn
@@ -91,7 +89,7 @@ class ComparePane(Vertical, can_focus=True):
 
     def on_mount(self) -> None:
         self.add_class("-empty")
-        self._say_in(self._nothing, Text("reading the runs…", style="dim"))
+        self._nothing.show(Text("reading the runs…", style="dim"))
         self.run_worker(self._watch(), name="compare the runs", group="look", exclusive=True)
 
     def focus_first(self) -> None:
@@ -101,12 +99,6 @@ class ComparePane(Vertical, can_focus=True):
     def _focus_runs(self) -> None:
         """Focus the table at once; the pane itself while there is no table, so that keys are heard."""
         self.screen.set_focus(self._table if self.shown.rows else self)
-
-    def say(self, text: str) -> None:
-        self.post_message(Say(text))
-
-    def warn(self, text: str) -> None:
-        self.post_message(Say(text, "warning"))
 
     # Looking
 
@@ -166,11 +158,11 @@ class ComparePane(Vertical, can_focus=True):
             self.chosen = self._table.chosen or self.chosen
             self._head.show(shown, self._table.layout_of, reverse=self.options.reverse)
             self.set_class(bool(shown.mistake), "-mistaken")
-            self._say_in(self._mistake, Text(clean_line(shown.mistake)))
-            self._say_in(self._title, _title(shown, self.options, look.problem))
+            self._mistake.show(Text(clean_line(shown.mistake)))
+            self._title.show(_title(shown, self.options, look.problem))
             self._say_hint()
             if not shown.rows and self._looked:
-                self._say_in(self._nothing, _nothing(shown, look.problem))
+                self._nothing.show(_nothing(shown, look.problem))
             self.draw_charts()
         if turned:
             self.refresh_bindings()
@@ -192,12 +184,7 @@ class ComparePane(Vertical, can_focus=True):
             else:
                 lines.append("space draws a run's curves   p pins the baseline   ← → columns   / filters")
         self.set_class(bool(lines), "-hinted")
-        self._say_in(self._hint, Text("\n".join(map(clean_line, lines)), no_wrap=True, overflow="ellipsis"))
-
-    def _say_in(self, where: Static, text: Text) -> None:
-        if self._said.get(where) != text.markup:
-            self._said[where] = text.markup
-            where.update(text)
+        self._hint.show(Text("\n".join(map(clean_line, lines)), no_wrap=True, overflow="ellipsis"))
 
     def on_resize(self) -> None:
         self._charts.two = self.app.size.width >= TWO
@@ -261,7 +248,7 @@ class ComparePane(Vertical, can_focus=True):
         entry = self._representative()
         if entry is not None:
             if not self.selection.turn(entry.path):
-                self.warn(f"{MOST} curves are as many as can be told apart: unselect one first")
+                say(self, f"{MOST} curves are as many as can be told apart: unselect one first", "warning")
             self._selected()
 
     def action_pin(self) -> None:
@@ -295,8 +282,7 @@ class ComparePane(Vertical, can_focus=True):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
-        self.options = replace(self.options, query=event.value)
-        self.redraw()
+        self._arrange(replace(self.options, query=event.value))
 
     def on_descendant_blur(self, event: DescendantBlur) -> None:
         if event.widget is self._filter and not self._filter.value:
@@ -313,33 +299,30 @@ class ComparePane(Vertical, can_focus=True):
 
     def action_only(self) -> None:
         if not self.selection.runs and not self.options.only:
-            self.warn("no run is selected: space selects one")
+            say(self, "no run is selected: space selects one", "warning")
             return
-        self.options = replace(self.options, only=not self.options.only)
-        self.redraw()
+        self._arrange(replace(self.options, only=not self.options.only))
 
     def action_all_settings(self) -> None:
-        self.options = replace(self.options, all_settings=not self.options.all_settings)
-        self.redraw()
+        self._arrange(replace(self.options, all_settings=not self.options.all_settings))
 
     def action_sort(self) -> None:
         keys = ["", *(column.key for column in self.shown.columns)]
         now = self.options.sort if self.options.sort in keys else ""
-        self._sort(keys[(keys.index(now) + 1) % len(keys)])
+        self._arrange(replace(self.options, sort=keys[(keys.index(now) + 1) % len(keys)], reverse=False))
 
     def action_reverse(self) -> None:
-        self.options = replace(self.options, reverse=not self.options.reverse)
-        self.redraw()
+        self._arrange(replace(self.options, reverse=not self.options.reverse))
 
     def on_table_head_clicked(self, event: TableHead.Clicked) -> None:
         event.stop()
         if event.key == self.options.sort:
             self.action_reverse()
         else:
-            self._sort(event.key)
+            self._arrange(replace(self.options, sort=event.key, reverse=False))
 
-    def _sort(self, key: str) -> None:
-        self.options = replace(self.options, sort=key, reverse=False)
+    def _arrange(self, options: Options) -> None:
+        self.options = options
         self.redraw()
 
     # Charts: the curves of the selected runs, or means over the seeds of variants
@@ -405,21 +388,18 @@ class ComparePane(Vertical, can_focus=True):
             title = f"{variant.group.title}   {variant.seeds()}"
             self.app.push_screen(DetailPage(title, group_detail(variant), palette))
 
-    def _ask(self, page: Screen[T | None], then: Callable[[T], None]) -> None:
-        self.app.push_screen(page, lambda answer: then(answer) if answer is not None else None)
-
-    def action_note(self) -> None:
+    @work(exit_on_error=False)
+    async def action_note(self) -> None:
         entry = self.current()
         if entry is None:
             return
+        text = await self.app.push_screen_wait(NotePage(entry.name, entry.notes))
+        if text is not None:
+            said = f"{entry.name}: noted" if text else f"{entry.name} has no note now"
+            await self._write(lambda: write_notes(entry.path, text=text), said, entry.path)
 
-        def note(text: str) -> str:
-            write_notes(entry.path, text=text)
-            return f"{entry.name}: noted" if text else f"{entry.name} has no note now"
-
-        self._ask(NotePage(entry.name, entry.notes), lambda text: self._write(lambda: note(text), entry.path))
-
-    def action_tags(self) -> None:
+    @work(exit_on_error=False)
+    async def action_tags(self) -> None:
         entry = self.current()
         if entry is None:
             return
@@ -427,74 +407,58 @@ class ComparePane(Vertical, can_focus=True):
         def tags_in(text: str) -> list[str]:
             return list(dict.fromkeys(tag for part in text.split(",") if (tag := part.strip().lstrip("#").strip())))
 
-        def wrong(text: str) -> str:
-            try:
-                for one in tags_in(text):
-                    check_tag(one)
-            except InputError as error:
-                return str(error)
-            return ""
-
-        def tag(tags: list[str]) -> str:
-            write_notes(entry.path, add=tags, remove=set(entry.tags) - set(tags))
-            return f"{entry.name}: {' '.join(f'#{tag}' for tag in tags)}" if tags else f"{entry.name} has no tags now"
-
+        wrong = lambda text: complaint(lambda: [check_tag(tag) for tag in tags_in(text)])
         asked = AskText(f"Tags of {entry.name}", ", ".join(entry.tags), text="With commas between them.", wrong=wrong)
-        self._ask(asked, lambda text: self._write(lambda: tag(tags_in(text)), entry.path))
+        text = await self.app.push_screen_wait(asked)
+        if text is not None:
+            tags = tags_in(text)
+            said = f"{entry.name}: {' '.join(f'#{tag}' for tag in tags)}" if tags else f"{entry.name} has no tags now"
+            gone = set(entry.tags) - set(tags)
+            await self._write(lambda: write_notes(entry.path, add=tags, remove=gone), said, entry.path)
 
-    def _write(self, work: Callable[[], str], run: Path | None = None, *, group: str = "notes") -> None:
-        """Write in a thread and show the outcome; a changed run is reread."""
-
-        async def write() -> None:
-            try:
-                self.say(await asyncio.to_thread(work))
-            except (InputError, OSError) as error:
-                self.post_message(Say(str(error), "error"))
-            if run is not None:
-                self.look_now(run)
-
-        self.run_worker(write(), group=group, exclusive=group == "report", exit_on_error=False)
+    async def _write(self, task: Callable[[], object], said: str, run: Path) -> None:
+        """Write notes or tags in a thread, and read the run again."""
+        with errors_said(self):
+            await asyncio.to_thread(task)
+            say(self, said)
+        self.look_now(run)
 
     # Exports and reports
 
-    def action_export(self) -> None:
+    @work(exit_on_error=False)
+    async def action_export(self) -> None:
         if not self.shown.rows:
-            self.warn("no run is shown that could be exported")
+            say(self, "no run is shown that could be exported", "warning")
             return
-
-        def format_chosen(key: str) -> None:
-            name = str(Path.cwd() / f"{FILE}.{FORMATS[key].ending}")
-            asked = AskText(f"Write {FORMATS[key].name} to", name, wrong=lambda text: wrong_place(text, "file"))
-            self._ask(asked, lambda text: place_chosen(key, Path(text).expanduser()))
-
-        def place_chosen(key: str, path: Path) -> None:
-            if not path.exists():
-                export(key, path)
-                return
-            answers = [Answer(False, "Keep it"), Answer(True, "Write over it")]
-            question: Ask[bool] = Ask(f"{path} exists already.", answers)
-            self._ask(question, lambda yes: export(key, path) if yes else None)
-
-        def export(key: str, path: Path) -> None:
-            shown, everything = self.shown, self.options.all_settings
-
-            def work() -> str:
-                made = (
-                    group_table(shown.variants, data=key in DATA, all_settings=everything)
-                    if shown.by == VARIANTS
-                    else table(shown.runs, shown.baseline, all_settings=everything)
-                )
-                save(FORMATS[key].write(made), path)
-                what = shown.by if len(shown.rows) > 1 else shown.by.removesuffix("s")
-                return f"{len(shown.rows):,} {what} written to {path.absolute()}"
-
-            self._write(work, group="export")
-
         answers = [Answer(key, f"{kind.name}: {kind.what}") for key, kind in FORMATS.items()]
         rows, what = len(self.shown.rows), self.shown.by
         count = f"{rows:,} {what}" if rows > 1 else f"one {what.removesuffix('s')}"
-        question: Ask[str] = Ask("Export the comparison", answers, f"{count}, in the order and with the filter shown.")
-        self._ask(question, format_chosen)
+        words = f"{count}, in the order and with the filter shown."
+        key = await self.app.push_screen_wait(Ask("Export the comparison", answers, words))
+        if key is None:
+            return
+        name = str(Path.cwd() / f"{FILE}.{FORMATS[key].ending}")
+        asked = AskText(f"Write {FORMATS[key].name} to", name, wrong=lambda text: wrong_place(text, "file"))
+        text = await self.app.push_screen_wait(asked)
+        if text is None:
+            return
+        path = Path(text).expanduser()
+        if not await may_replace(self.app, path, f"{path} exists already."):
+            return
+        shown, everything = self.shown, self.options.all_settings
+
+        def export() -> None:
+            made = (
+                group_table(shown.variants, data=key in DATA, all_settings=everything)
+                if shown.by == VARIANTS
+                else table(shown.runs, shown.baseline, all_settings=everything)
+            )
+            save(FORMATS[key].write(made), path)
+
+        with errors_said(self):
+            await asyncio.to_thread(export)
+            what = shown.by if len(shown.rows) > 1 else shown.by.removesuffix("s")
+            say(self, f"{len(shown.rows):,} {what} written to {path.absolute()}")
 
     def what_is_reported(self) -> ReportSelection:
         look, selection = self.look, self.selection
@@ -502,34 +466,37 @@ class ComparePane(Vertical, can_focus=True):
             return of_variants(look, self.shown.variants, selection.baseline, self.variant(), selection.runs)
         return of_runs(look, selection.runs, selection.baseline, self.current())
 
-    def action_report(self) -> None:
+    @work(exit_on_error=False)
+    async def action_report(self) -> None:
         chosen = self.what_is_reported()
         if not chosen.entries:
-            self.warn("no run is selected that could be reported")
+            say(self, "no run is selected that could be reported", "warning")
             return
+        keys = [(kind, language) for kind in ("html", "latex", "markdown") for language in LANGUAGES]
+        answers = [Answer(key, f"{REPORTS[key[0]].name} {SPOKEN[key[1]]}: {REPORTS[key[0]].what}") for key in keys]
+        words = "What can be concluded, the model, data, settings, curves, tables, limits, and how to repeat it."
+        words += f"\nRuns: {clean_line(chosen.names)}"
+        key = await self.app.push_screen_wait(Ask(f"A report on {chosen.name}", answers, words))
+        if key is None:
+            return
+        kind, language = key
+        folder = str(Path.cwd() / "reports" / ("-and-".join(chosen.studies) or chosen.entries[0].name))
+        wrong = lambda text: wrong_place(text, "folder")
+        text = await self.app.push_screen_wait(AskText("Write the report into the folder", folder, wrong=wrong))
+        if text is not None:
+            say(self, f"writing a report on {chosen.name} …")
+            self._report(chosen, kind, language, Path(text).expanduser())
 
-        def format_chosen(key: tuple[str, str]) -> None:
-            folder = str(Path.cwd() / "reports" / ("-and-".join(chosen.studies) or chosen.entries[0].name))
-            wrong = lambda text: wrong_place(text, "folder")
-            asked = AskText("Write the report into the folder", folder, wrong=wrong)
-            self._ask(asked, lambda text: folder_chosen(*key, Path(text).expanduser()))
-
-        def folder_chosen(kind: str, language: str, out: Path) -> None:
-            self.say(f"writing a report on {chosen.name} …")
-            self._write(lambda: report(kind, language, out), group="report")
-
-        def report(kind: str, language: str, out: Path) -> str:
+    @work(group="report", exclusive=True, exit_on_error=False)
+    async def _report(self, chosen: ReportSelection, kind: str, language: str, out: Path) -> None:
+        def report() -> str:
             from tui_transformer.lab.reports.report import make  # matplotlib, off the event loop
 
             main, _ = make(chosen.entries, chosen.studies, kind=kind, language=language, out=out, pinned=chosen.pinned)
             return f"the report is {main.absolute()}"
 
-        keys = [(kind, language) for kind in ("html", "latex", "markdown") for language in LANGUAGES]
-        answers = [Answer(key, f"{REPORTS[key[0]].name} {SPOKEN[key[1]]}: {REPORTS[key[0]].what}") for key in keys]
-        words = "What can be concluded, the model, data, settings, curves, tables, limits, and how to repeat it."
-        words += f"\nRuns: {clean_line(chosen.names)}"
-        question: Ask[tuple[str, str]] = Ask(f"A report on {chosen.name}", answers, words)
-        self._ask(question, format_chosen)
+        with errors_said(self):
+            say(self, await asyncio.to_thread(report))
 
 
 def _title(shown: Shown, options: Options, problem: str) -> Text:
@@ -552,17 +519,12 @@ def _title(shown: Shown, options: Options, problem: str) -> Text:
 
 
 def _nothing(shown: Shown, problem: str) -> Text:
-    words = Text(justify="center")
-    if problem:
-        words.append(f"{clean_line(problem)}\n\n", "bold")
-        return words.append("The studio looks again every two seconds.")
-    if shown.total:
-        words.append(f"{clean_line(shown.nothing)}\n\n", "bold")
-        words.append("escape", "bold").append("  shows all runs again      ")
-        return words.append("/", "bold").append("  changes the filter")
-    words.append("There is nothing to compare yet\n\n", "bold")
-    words.append("1", "bold").append("  choose a design      ").append("f5", "bold").append("  train it\n\n")
-    return words.append("Two runs make a comparison: the settings that differ, curves over each other.", "dim")
+    if problem or not shown.total:
+        hint = "Two runs make a comparison: the settings that differ, curves over each other."
+        return nothing_here("There is nothing to compare yet", hint, problem)
+    words = Text(justify="center").append(f"{clean_line(shown.nothing)}\n\n", "bold")
+    words.append("escape", "bold").append("  shows all runs again      ")
+    return words.append("/", "bold").append("  changes the filter")
 
 
 def wrong_place(text: str, what: Literal["file", "folder"]) -> str:

@@ -1,14 +1,13 @@
 """Dialogs of the Design pane and the study builder. Impossible choices say why."""
 
 import re
-from collections.abc import Callable, Container, Sequence
-from pathlib import Path
-from typing import Any, ClassVar
+from collections.abc import Container, Sequence
+from typing import ClassVar
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
@@ -18,41 +17,15 @@ from textual.widgets.option_list import Option
 
 from engine.clean import clean, clean_line
 from engine.config.keys import all_keys, unknown_key
-from engine.errors import InputError
 from tui_transformer.lab.design.draft import Draft, as_set, values_of
 from tui_transformer.lab.design.study_draft import StudyDraft, VariantLine
 from tui_transformer.studio.design.switches import Switch
-from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, Read
+from tui_transformer.studio.messages import say
+from tui_transformer.studio.shared.dialog import AskText, Read, complaint
 from tui_transformer.studio.shared.palette import Palette
 
 CORPUS = "data.corpus"
 NUMBER_BEGUN = re.compile(r"[+-]?[\d_]*\.?\d*(e[+-]?\d*)?", re.IGNORECASE)
-
-
-def complaint(change: Callable[[], str | StudyDraft]) -> str:
-    """Return what is wrong with a change: what it raises, or the problem it returns."""
-    try:
-        problem = change()
-    except InputError as error:
-        return str(error)
-    return problem if isinstance(problem, str) else ""
-
-
-def save_over(app: App[Any], what: str, file: Path, save: Callable[[], Path], saved: Callable[[Path], None]) -> None:
-    """Save a preset or a study; ask before replacing a file of that name."""
-
-    def write(yes: bool | None) -> None:
-        try:
-            if yes:
-                saved(save())
-        except InputError as error:
-            app.notify(clean_line(str(error)), severity="error", markup=False)
-
-    if file.exists():
-        answers = [Answer(False, "Keep it"), Answer(True, "Write over it")]
-        app.push_screen(Ask(f"You have a {what} {file.stem} already.", answers), write)
-    else:
-        write(True)
 
 
 class Ticks(ModalScreen[StudyDraft | None]):
@@ -129,7 +102,7 @@ class TomlPage(Read):
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._toml)  # OSC 52
-        self.app.notify("the TOML is in the clipboard, where the terminal allows it", markup=False)
+        say(self, "the TOML is in the clipboard, where the terminal allows it")
 
 
 def which_number(draft: Draft, switch: Switch) -> AskText:

@@ -2,29 +2,27 @@
 
 from collections.abc import Awaitable, Callable
 from time import monotonic
-from typing import Generic, TypeVar
 
 from textual.timer import Timer
 from textual.widget import Widget
 
 from engine.errors import InputError
 
-T = TypeVar("T")
 GROUP = "measurement"
 TICK = 1.0  # seconds between updates on it
 
 
-class Measurement(Generic[T]):
+class Measurement:
     """At most one at a time, of a draft or a study; `redraw` is called every second and at the end."""
 
     def __init__(self, widget: Widget, redraw: Callable[[], None]) -> None:
         self._widget, self._redraw = widget, redraw
-        self.of: T | None = None  # what is measured now
+        self.of: object = None  # what is measured now
         self.since = 0.0  # when that began
         self._tick: Timer | None = None
-        self._failed: tuple[T, str] | None = None
+        self._failed: tuple[object, str] | None = None
 
-    def begin(self, of: T, work: Awaitable[object]) -> None:
+    def begin(self, of: object, work: Awaitable[object]) -> None:
         self.of, self._failed, self.since = of, None, monotonic()
         self._tick = self._widget.set_interval(TICK, self._redraw)
         self._widget.run_worker(self._run(of, work), group=GROUP, exclusive=True)
@@ -34,15 +32,15 @@ class Measurement(Generic[T]):
         self._widget.workers.cancel_group(self._widget, GROUP)
         self._ended()
 
-    def seconds(self, of: T) -> float | None:
+    def seconds(self, of: object) -> float | None:
         """Since it began; None if something else, or nothing, is being measured."""
         return monotonic() - self.since if self.of is not None and self.of == of else None
 
-    def failure(self, of: T) -> str:
+    def failure(self, of: object) -> str:
         """Why the last one failed; "" if it did not, or was of something else."""
         return self._failed[1] if self._failed is not None and self._failed[0] == of else ""
 
-    async def _run(self, of: T, work: Awaitable[object]) -> None:
+    async def _run(self, of: object, work: Awaitable[object]) -> None:
         try:
             await work
         except InputError as error:

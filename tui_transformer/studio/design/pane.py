@@ -7,35 +7,38 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rich.text import Text
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.events import Resize
 from textual.message import Message
-from textual.widgets import Static
 
 from engine.clean import clean_line
 from engine.command_line import options
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.data.corpus import CorpusPreview
-from engine.errors import InputError
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Draft, shown
 from tui_transformer.lab.design.processes import Benchmarks, LaunchTarget
 from tui_transformer.lab.design.study_draft import StudyDraft
 from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.corpus_preview import anywhere, corpus_key, preview_corpus
-from tui_transformer.studio.design.dialogs import CORPUS, TomlPage, save_over, which_number, which_setting
+from tui_transformer.studio.design.dialogs import CORPUS, TomlPage, which_number, which_setting
 from tui_transformer.studio.design.measuring import Measurement
 from tui_transformer.studio.design.preset_list import PresetList
 from tui_transformer.studio.design.preview import DesignFacts, Preview
 from tui_transformer.studio.design.study_builder import StudyBuilder, free_study_name
 from tui_transformer.studio.design.switches import Switches
-from tui_transformer.studio.keys import bindings
-from tui_transformer.studio.shared.dialog import Answer, Ask, AskText
+from tui_transformer.studio.keys import PANES
+from tui_transformer.studio.messages import How, errors_said, say
+from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, may_replace
+from tui_transformer.studio.shared.line_list import SearchLine
 from tui_transformer.studio.shared.palette import Palette
+from tui_transformer.studio.shared.words import Words
 
+FIRST = "demo"  # the preset shown first
 BROAD = 150  # columns
 FILE = "FILE"  # a corpus requested by path
 FILES = {"pairs": "sentence pairs of yours …"}  # for other kinds: a text file
@@ -50,35 +53,35 @@ def _corpus_kind(draft: Draft) -> str:
 class DesignPane(Vertical):
     """The first pane: a draft per preset, kept while another is shown."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings("design")
+    BINDINGS: ClassVar[list[BindingType]] = [*PANES["design"]]
 
     @dataclass
     class Launch(Message):
         config: RunConfig
         command: str
-        how: str  # usual, process or queue
+        how: How
 
     def __init__(self, *, runs_dir: Path, data_dir: Path | None, device: str) -> None:
         super().__init__(id="design")
         self.runs_dir, self.data_dir, self.device = runs_dir, data_dir, device
-        self._drafts: dict[str, Draft] = {}  # by list entry: leaving and returning keeps changes
+        self._at = FIRST  # the entry of the list
+        self._drafts = {FIRST: Draft.of(FIRST)}  # by entry: leaving and returning keeps changes
         self._studies: dict[str, StudyDraft] = {}  # also by entry
-        self._at = ""
-        self._hinted = ""
+        self._options = options(runs_dir=runs_dir, data_dir=data_dir, device=device)  # as on the command line
         self._benchmarks = Benchmarks(device, data_dir, runs_dir)
         self._corpora: dict[str, CorpusPreview] = {}
-        self._measuring = Measurement[Draft](self, self._preview)
+        self._measuring = Measurement(self, self._preview)
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="columns"):
             yield PresetList()
             with Vertical(id="middle"):
-                yield Switches()
-                yield Static("", id="hint")
+                yield Switches(self.draft)
+                yield Words(id="hint")
             yield Preview()
 
     def on_mount(self) -> None:
-        self.query_one(PresetList).reload("demo")
+        self.query_one(PresetList).reload(FIRST)
         self.watch(self.app, "theme", self._redraw, init=False)
 
     def on_resize(self, event: Resize) -> None:
@@ -93,8 +96,8 @@ class DesignPane(Vertical):
     # The draft
 
     @property
-    def draft(self) -> Draft | None:
-        return self._drafts.get(self._at)
+    def draft(self) -> Draft:
+        return self._drafts[self._at]
 
     def on_preset_list_shown(self, event: PresetList.Shown) -> None:
         entry = event.entry
@@ -102,17 +105,15 @@ class DesignPane(Vertical):
         self._at = entry.id
         self._show(self._drafts.get(entry.id) or Draft(entry.preset, path=entry.path))
 
-    def on_preset_list_chosen(self) -> None:
+    def on_option_list_option_selected(self) -> None:  # of the presets
         self.screen.set_focus(self.query_one(Switches))
 
     def on_switches_changed(self, event: Switches.Changed) -> None:
         self._show(event.draft)
 
     def on_switches_said(self, event: Switches.Said) -> None:
-        hint, words = self.query_one("#hint", Static), clean_line(event.text)
-        if words != self._hinted:
-            self._hinted = words
-            hint.update(Text(words))
+        hint = self.query_one("#hint", Words)
+        hint.show(Text(clean_line(event.text)))
         hint.set_class(event.wrong, "wrong")
 
     def _show(self, draft: Draft) -> None:
@@ -127,7 +128,7 @@ class DesignPane(Vertical):
 
     def _preview(self) -> None:
         draft = self.draft
-        if draft is None or not self.query("Preview Page"):  # a worker may finish while the pane is being removed
+        if not self.query("Preview Page"):  # a worker may finish while the pane is being removed
             return
         failed, measuring = self._measuring.failure(draft), self._measuring.seconds(draft)
         benchmark = self._benchmarks.known(draft) if draft.config is not None else None
@@ -150,80 +151,71 @@ class DesignPane(Vertical):
 
     # Choosing a value
 
-    def on_switches_pick(self, event: Switches.Pick) -> None:
+    @work(group="pick", exclusive=True)
+    async def on_switches_pick(self, event: Switches.Pick) -> None:
         draft, switch = self.draft, event.switch
-        if draft is None:
+        if switch.ladder is not None:
+            text = await self.app.push_screen_wait(which_number(draft, switch))
+            if text is not None:
+                self._show(switch.typed(draft, text))
             return
-        if switch.ladder is None:
-            # Its values, as changes; a refused one is followed by the changes that would allow it.
-            answers: list[Answer[Mapping[str, Any]]] = []
-            choices = draft.choices(switch.key)
-            if switch.key == CORPUS:  # two kinds, only one selectable
-                choices.sort(key=lambda choice: bool(choice[1]))
-            for value, reason in choices:
-                answers.append(Answer({switch.key: value}, shown(value), reason))
-                changes = draft.way(switch.key, value) if reason else None
-                if changes is not None:
-                    others = ", ".join(f"{key} = {shown(one)}" for key, one in changes.items() if key != switch.key)
-                    answers.append(Answer(changes, f"  ↳ {shown(value)}, with {others}"))
-            if switch.key == CORPUS:
-                possible = sum(not reason for _, reason in choices)
-                answers.insert(possible, Answer({FILE: FILE}, FILES.get(_corpus_kind(draft), "a text file …")))
-            at = {switch.key: draft.values.get(switch.key)}
-            self.app.push_screen(Ask(switch.label.strip(), answers, text=switch.key, at=at), self._picked)
+        # Its values, as changes; a refused one is followed by the changes that would allow it.
+        answers: list[Answer[Mapping[str, Any]]] = []
+        choices = draft.choices(switch.key)
+        if switch.key == CORPUS:  # two kinds, only one selectable
+            choices.sort(key=lambda choice: bool(choice[1]))
+        for value, reason in choices:
+            answers.append(Answer({switch.key: value}, shown(value), reason))
+            changes = draft.way(switch.key, value) if reason else None
+            if changes is not None:
+                others = ", ".join(f"{key} = {shown(one)}" for key, one in changes.items() if key != switch.key)
+                answers.append(Answer(changes, f"  ↳ {shown(value)}, with {others}"))
+        if switch.key == CORPUS:
+            possible = sum(not reason for _, reason in choices)
+            answers.insert(possible, Answer({FILE: FILE}, FILES.get(_corpus_kind(draft), "a text file …")))
+        at = {switch.key: draft.values.get(switch.key)}
+        chosen = await self.app.push_screen_wait(Ask(switch.label.strip(), answers, text=switch.key, at=at))
+        if chosen is None:
             return
-        take = lambda text: None if text is None else self._show(switch.typed(draft, text))
-        self.app.push_screen(which_number(draft, switch), take)
-
-    def _picked(self, changes: Mapping[str, Any] | None) -> None:
-        draft = self.draft
-        if changes is None or draft is None:
+        if FILE in chosen:
+            await self._ask_for_file(draft)
             return
-        if FILE in changes:
-            kind = _corpus_kind(draft)
-            if kind == "documents":
-                question = AskText("Documents", placeholder="path/to/documents.txt or a folder", text=OF_DOCUMENTS)
-            elif kind == "pairs":
-                example = "pairs.tsv or text.en,text.de or a folder"
-                question = AskText("Sentence pairs", placeholder=example, text=OF_PAIRS)
-            else:
-                question = AskText("A text file, UTF-8", placeholder="path/to/text.txt")
-            self.app.push_screen(question, self._file_named)
-            return
-        for name, value in changes.items():
+        for name, value in chosen.items():
             draft = draft.with_change(name, value)
         self._show(draft)
 
-    def _file_named(self, path: str | None) -> None:
-        if path and path.strip():
-            self.run_worker(self._take_file(path), group="file", exclusive=True)
-
-    async def _take_file(self, path: str) -> None:
-        draft = self.draft
-        if draft is None:
+    async def _ask_for_file(self, draft: Draft) -> None:
+        kind = _corpus_kind(draft)
+        if kind == "documents":
+            question = AskText("Documents", placeholder="path/to/documents.txt or a folder", text=OF_DOCUMENTS)
+        elif kind == "pairs":
+            example = "pairs.tsv or text.en,text.de or a folder"
+            question = AskText("Sentence pairs", placeholder=example, text=OF_PAIRS)
+        else:
+            question = AskText("A text file, UTF-8", placeholder="path/to/text.txt")
+        path = (await self.app.push_screen_wait(question) or "").strip()
+        if not path:
             return
-        try:
-            changed = draft.with_change("data.corpus", anywhere(path.strip(), pairs=_corpus_kind(draft) == "pairs"))
-        except InputError as error:
-            self._say(str(error), "error")
-            return
-        problem = changed.problem
-        if changed.config is not None:
-            seen = await asyncio.to_thread(preview_corpus, changed.config, self.data_dir)
-            self._corpora[corpus_key(changed.config)] = seen
-            problem = seen.problem
-        if problem:
-            self._say(problem, "error")
-        elif self.draft == draft:
-            self._show(changed)
+        with errors_said(self):
+            changed = draft.with_change(CORPUS, anywhere(path, pairs=kind == "pairs"))
+            problem = changed.problem
+            if changed.config is not None:
+                seen = await asyncio.to_thread(preview_corpus, changed.config, self.data_dir)
+                self._corpora[corpus_key(changed.config)] = seen
+                problem = seen.problem
+            if problem:
+                say(self, problem, "error")
+            elif self.draft == draft:
+                self._show(changed)
 
-    def action_any_setting(self) -> None:
-        draft = self.draft
-        if draft is not None:
-            self.app.push_screen(which_setting(draft), lambda text: self._show(draft.with_text(text)) if text else None)
+    @work
+    async def action_any_setting(self) -> None:
+        text = await self.app.push_screen_wait(which_setting(self.draft))
+        if text:
+            self._show(self.draft.with_text(text))
 
     def action_search(self) -> None:
-        self.query_one(PresetList).search()
+        self.screen.set_focus(self.query_one(SearchLine))  # now: the next keys are meant for it
 
     def action_to_presets(self) -> None:
         if self._measuring.of is not None:
@@ -232,16 +224,15 @@ class DesignPane(Vertical):
             self.focus_first()
 
     def action_undo(self) -> None:
-        if self.draft is not None and (self.draft.changes or self.draft.on):
+        if self.draft.changes or self.draft.on:
             self._show(replace(self.draft.unchanged, on=None))
 
-    def action_base(self) -> None:
+    @work
+    async def action_base(self) -> None:
         draft = self.draft
-        if draft is None:
-            return
         name, links = draft.preset.name, presets.chain(draft.preset)
         if len(links) == 1:
-            self._say(f"{name} is a base, not a change to one: there is nothing to put on another base")
+            say(self, f"{name} is a base, not a change to one: there is nothing to put on another base")
             return
         answers: list[Answer[tuple[str | None]]] = []  # None is the preset's own
         for base in presets.list_presets():
@@ -250,70 +241,64 @@ class DesignPane(Vertical):
                 on = None if own else base.name
                 answers.append(Answer((on,), base.name + ("  (its own)" if own else ""), replace(draft, on=on).problem))
         question = Ask(f"Put what {name} changes on which base?", answers, at=(draft.on,))
-        self.app.push_screen(question, lambda at: None if at is None else self._show(replace(draft, on=at[0])))
+        chosen = await self.app.push_screen_wait(question)
+        if chosen is not None:
+            self._show(replace(draft, on=chosen[0]))
 
     # What to do with it
 
-    def _options(self) -> list[str]:
-        return options(runs_dir=self.runs_dir, data_dir=self.data_dir, device=self.device)
-
-    def _say(self, text: str, severity: Any = "information") -> None:
-        self.app.notify(clean_line(text), severity=severity, markup=False)
-
     def _trainable(self) -> Draft | None:
         """The draft, or a note on why it cannot be trained."""
-        if self.draft is None or self.draft.problem:
-            self._say(self.draft.problem if self.draft else "", "error")
+        if self.draft.problem:
+            say(self, self.draft.problem, "error")
             return None
         return self.draft
 
-    def action_launch(self, how: str) -> None:
+    def action_launch(self, how: How) -> None:
         draft = self.draft
-        if draft is None:
-            return
         seen = self._corpus(draft)
         problem = draft.problem or (seen.problem if seen is not None else "")
         if problem or draft.config is None:
-            self._say(problem, "error")
+            say(self, problem, "error")
             return
-        self.post_message(self.Launch(draft.config, draft.command(self._options()), how))
+        self.post_message(self.Launch(draft.config, draft.command(self._options), how))
 
     def action_copy_command(self) -> None:
-        if self.draft is not None:
-            command = self.draft.command(self._options())
-            self.app.copy_to_clipboard(command)
-            self._say(f"in the clipboard, where the terminal allows it: {command}")
+        command = self.draft.command(self._options)
+        self.app.copy_to_clipboard(command)
+        say(self, f"in the clipboard, where the terminal allows it: {command}")
 
     def action_toml(self) -> None:
         draft = self.draft
-        if draft is None or draft.config is None:
-            self._say(draft.problem if draft else "", "error")
+        if draft.config is None:
+            say(self, draft.problem, "error")
             return
         title, palette = f"{draft.name}: the complete config", Palette.of(self.app.theme_variables)
         self.app.push_screen(TomlPage(title, draft.toml(), palette, changed=draft.changes))
 
-    def action_save_preset(self) -> None:
+    @work
+    async def action_save_preset(self) -> None:
         draft = self._trainable()
         if draft is None:
             return
         words = f"It is written to {own_files.presets_folder()} and listed under your own."
         asked = AskText("Save as a preset", text=words, placeholder="name", wrong=own_files.wrong_preset_name)
-
-        def saved(path: Path) -> None:
+        name = await self.app.push_screen_wait(asked)
+        if name is None:
+            return
+        file, question = own_files.preset_file(name), f"You have a preset {name} already."
+        if not await may_replace(self.app, file, question):
+            return
+        with errors_said(self):
+            path = own_files.save_preset(draft, name)
             self._drafts.pop(str(path), None)
             self.query_one(PresetList).reload(str(path))
-            self._say(f"saved {path}")
-
-        def save(name: str | None) -> None:
-            if name is not None:
-                write = lambda: own_files.save_preset(draft, name)
-                save_over(self.app, "preset", own_files.preset_file(name), write, saved)
-
-        self.app.push_screen(asked, save)
+            say(self, f"saved {path}")
 
     # A study of it
 
-    def action_study(self) -> None:
+    @work(group="study")
+    async def action_study(self) -> None:
         draft, at = self._trainable(), self._at
         if draft is None:
             return
@@ -322,29 +307,18 @@ class DesignPane(Vertical):
         seen = self._corpus(draft)
         target = LaunchTarget(self.runs_dir, self.data_dir, self.device)
         known = self._benchmarks.known(draft), seen.characters if seen else None
-
-        def left(result: tuple[StudyDraft, bool] | None) -> None:
-            if result is not None:
-                self._studies[at], launch = result
-                if launch:
-                    self.run_worker(self._start(self._studies[at], target), group="study")
-
-        self.app.push_screen(StudyBuilder(study, *known, self._options(), target), left)
-
-    async def _start(self, draft: StudyDraft, target: LaunchTarget) -> None:
-        study = draft.study
-        if study is None:
-            return
-        self._say(f"{study.name}: timing a step of every variant; its {draft.runs} runs begin after that")
-        try:
-            self._say(await processes.start(study, target))
-        except InputError as error:
-            self._say(str(error), "error")
+        builder = StudyBuilder(study, *known, self._options, target)
+        self._studies[at], launched = await self.app.push_screen_wait(builder)
+        if launched is not None:
+            runs = self._studies[at].runs
+            say(self, f"{launched.name}: timing a step of every variant; its {runs} runs begin after that")
+            with errors_said(self):
+                say(self, await processes.start(launched, target))
 
     def action_measure(self) -> None:
         draft = self.draft
         if self._measuring.of is not None:
             self._measuring.stop()
             self._preview()
-        elif draft is not None and not draft.problem:
+        elif not draft.problem:
             self._measuring.begin(draft, self._benchmarks.measure(draft))

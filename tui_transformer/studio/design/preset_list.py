@@ -1,6 +1,5 @@
 """The grouped preset list, with a search line and a description of the current one."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +7,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from engine.clean import clean_line
@@ -16,6 +15,7 @@ from engine.config import presets
 from tui_transformer.studio.design.own_files import own_presets
 from tui_transformer.studio.shared.line_list import SearchLine
 from tui_transformer.studio.shared.palette import Palette
+from tui_transformer.studio.shared.words import Words
 
 REPORT = "report-"
 ROOMY = 29  # least columns for full names
@@ -47,11 +47,6 @@ def entries() -> list[Entry]:
     return sorted(found, key=lambda entry: (GROUPS.index(entry.group), entry.name != "baseline", entry.name))
 
 
-def matching(all_entries: Iterable[Entry], words: str) -> list[Entry]:
-    wanted = words.lower().split()
-    return [e for e in all_entries if all(word in f"{e.name} {e.description}".lower() for word in wanted)]
-
-
 def nearness(entry: Entry, words: str) -> int:
     """How well a preset's name matches a search: 0 exactly, 1 at the start, 2 somewhere, 3 not at all."""
     name, wanted = entry.name.lower(), words.lower().strip()
@@ -63,28 +58,23 @@ class PresetList(Vertical):
     class Shown(Message):
         entry: Entry
 
-    class Chosen(Message):
-        """Enter was pressed on one."""
-
     def __init__(self) -> None:
         super().__init__(id="presets")
         self._all: list[Entry] = []
         self._at: str = ""
-        self._about = Text()
         self._changed: frozenset[str] = frozenset()
 
     def compose(self) -> ComposeResult:
         yield SearchLine("/ search", self.to_list)
         yield OptionList(id="preset-names")
-        yield Static("", id="about")
+        yield Words(id="about")
 
     @property
     def names(self) -> OptionList:
         return self.query_one("#preset-names", OptionList)
 
-    def reload(self, choose: str = "") -> None:
-        self._all = entries()
-        self._at = choose or self._at or "demo"
+    def reload(self, choose: str) -> None:
+        self._all, self._at = entries(), choose
         self._fill()
 
     def choose(self, preset: str) -> None:
@@ -97,15 +87,13 @@ class PresetList(Vertical):
             self._changed = changed
             self.redraw()
 
-    def search(self) -> None:
-        self.screen.set_focus(self.query_one(SearchLine))  # now: the next keys are meant for it
-
     def to_list(self) -> None:
         self.screen.set_focus(self.names)
 
     def _fill(self) -> None:
         words = self.query_one(SearchLine).value
-        found = matching(self._all, words)
+        wanted = words.lower().split()
+        found = [e for e in self._all if all(word in f"{e.name} {e.description}".lower() for word in wanted)]
         options: list[Option] = []
         for group in GROUPS:
             inside = [entry for entry in found if entry.group == group]
@@ -148,9 +136,7 @@ class PresetList(Vertical):
             return
         about = Text().append(clean_line(entry.name) + "\n", "bold")
         about.append(clean_line(entry.description) or "no description", palette.dim)
-        if about != self._about or about.spans != self._about.spans:
-            self._about = about
-            self.query_one("#about", Static).update(about)
+        self.query_one("#about", Words).show(about)
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         event.stop()
@@ -162,10 +148,6 @@ class PresetList(Vertical):
             self._at = entry.id
             self.redraw()
             self.post_message(self.Shown(entry))
-
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        event.stop()
-        self.post_message(self.Chosen())
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()

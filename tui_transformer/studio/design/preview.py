@@ -111,10 +111,6 @@ class Preview(VerticalScroll, can_focus=True):
 
     # Pictures
 
-    @property
-    def settled(self) -> bool:
-        return self._positions is not None and self._positions[0] == self._asked and self._facts.corpus is not None
-
     def _pictures(self, config: RunConfig, width: int, palette: Palette) -> list[Table]:
         """Masks and positions, laid out: what comes before the words, and perhaps after."""
         plans = stacks(config.model)

@@ -1,13 +1,13 @@
 """The study builder, over the Design pane: variants of the design, seeds, the plan; and its text."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.text import Text
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
@@ -20,7 +20,6 @@ from textual.widgets.option_list import Option
 from engine.clean import clean_line
 from engine.config.keys import all_keys
 from engine.data.corpus import Characters
-from engine.errors import InputError
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Benchmark, shown
 from tui_transformer.lab.design.processes import LaunchTarget
@@ -37,13 +36,12 @@ from tui_transformer.lab.design.study_draft import command as study_command
 from tui_transformer.lab.formatting import about, duration, memory
 from tui_transformer.lab.studies.plan import Price
 from tui_transformer.lab.studies.study import Study, started_studies
-from tui_transformer.studio import settings as user
 from tui_transformer.studio.design import own_files
-from tui_transformer.studio.design.dialogs import Ticks, TomlPage, complaint, save_over
+from tui_transformer.studio.design.dialogs import Ticks, TomlPage
 from tui_transformer.studio.design.measuring import Measurement
-from tui_transformer.studio.keys import bindings
-from tui_transformer.studio.shared.dialog import Answer, Ask, AskText
-from tui_transformer.studio.shared.help import help_screen
+from tui_transformer.studio.keys import PANES
+from tui_transformer.studio.messages import errors_said, say
+from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, complaint, may_replace
 from tui_transformer.studio.shared.palette import Palette
 
 KEYS = "? all keys"
@@ -61,10 +59,10 @@ EMPTY = (
 )
 
 
-class StudyBuilder(ModalScreen[tuple[StudyDraft, bool]]):
-    """Edits a study draft; returns it as it was left, and whether to launch it."""
+class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
+    """Edits a study draft; returns it as it was left, and what to launch."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings("study")
+    BINDINGS: ClassVar[list[BindingType]] = [*PANES["study"]]
 
     def __init__(
         self,
@@ -78,7 +76,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, bool]]):
         self._draft, self._benchmark, self._characters = draft, benchmark, characters
         self._options, self._target = options, target
         self._measured: dict[str, Estimate] = {}  # by the study as a file
-        self._measuring = Measurement[str](self, self._redraw)
+        self._measuring = Measurement(self, self._redraw)
         self._ids: list[str] = []
         self._started = started_names(target.runs_dir)
 
@@ -147,14 +145,11 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, bool]]):
             names.replace_option_prompt_at_index(at, variant_line(line, draft, estimate, width, colours))
         words = at_hand(self._line, draft) if len(self._ids) > 1 else Text()
         self.query_one("#at-hand", Static).update(words)
-        measuring, failed = self._measuring.seconds(toml), self._measuring.failure(toml)
-        started = draft.name in self._started
-        plan = plan_words(draft, estimate, palette, width, measuring=measuring, failed=failed, started=started)
-        self.query_one("#plan", Static).update(plan)
+        self.query_one("#plan", Static).update(self._plan(estimate, palette, width))
         command = Text()
         if draft.study is not None:
-            said, saved = study_command(draft, self._file, self._options)
-            command.append("once saved (s): " if saved and not self._file.exists() else "", palette.dim)
+            said, unsaved = self._command()
+            command.append("once saved (s): " if unsaved else "", palette.dim)
             command.append("$ ", palette.dim).append(clean_line(said), palette.calm)
         self.query_one("#command", Static).update(command)
 
@@ -166,28 +161,63 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, bool]]):
     def _file(self) -> Path:
         return own_files.study_file(self._draft.name)
 
-    def _say(self, text: str, severity: Any = "information") -> None:
-        self.app.notify(clean_line(text), severity=severity, markup=False)
+    def _command(self) -> tuple[str, bool]:
+        """The command line that runs the study, and whether it names a file that is yet to be saved."""
+        command, saved = study_command(self._draft, self._file, self._options)
+        return command, saved and not self._file.exists()
 
-    def _take(self, change: Callable[[], StudyDraft]) -> None:
-        try:
-            self._show(change())
-        except InputError as error:
-            self._say(str(error), "error")
+    def _plan(self, estimate: Estimate, palette: Palette, width: int) -> Text:
+        """The runs, time, disk, and what to know beforehand."""
+        draft, toml, text = self._draft, self._draft.toml(), Text()
+        count, seeds = len(draft.kept), len(draft.seeds)
+        listed = ", ".join(map(str, draft.seeds)) if seeds <= MOST_SEEDS else f"{draft.seeds[0]} … {draft.seeds[-1]}"
+        text.append(f"{count} variant{'s' * (count != 1)} × {seeds} seed{'s' * (seeds != 1)} ({listed})")
+        if draft.stages:
+            text.append(clean_line(f", in stages {' → '.join(stage.name for stage in draft.stages)}"))
+        text.append(" = ")
+        text.append(f"{draft.runs:,} runs", "bold")
+        left_out = len(draft.lines) - count
+        text.append(f"   {left_out} left out\n" if left_out else "\n", palette.dim)
+
+        measuring = self._measuring.seconds(toml)
+        timing = "" if measuring is None else f"timing a step of every variant … {duration(measuring)}, m stops it"
+        if estimate.seconds is None:
+            text.append(timing or "time: m measures it", palette.accent if timing else palette.dim)
+        else:
+            text.append(f"≈ {about(estimate.seconds)}", "bold")
+            text.append(f" on {clean_line(', '.join(estimate.devices))}" if estimate.devices else "")
+        if estimate.seconds is not None and estimate.measured:
+            threads = f", {estimate.threads} thread{'s' * (estimate.threads > 1)} each" if estimate.threads else ""
+            text.append(f", {estimate.jobs} at a time{threads}", palette.dim)
+        elif estimate.seconds is not None:
+            text.append(" one after the other, from the design's measured step", palette.dim)
+            text.append(f"; {timing or 'm times every variant'}", palette.accent if timing else palette.dim)
+        if estimate.disk_bytes is not None:
+            text.append(" · ", palette.dim).append(memory(estimate.disk_bytes), "bold").append(" of disk")
+        text.append("\n")
+
+        problems = filter(None, (self._measuring.failure(toml), draft.problem))
+        started = f"{draft.name} was started already: f5 goes on with it if it is the same; r renames this one"
+        warnings = [*([started] if draft.name in self._started else []), *draft.warnings]
+        for sign, colour, said in (("✗ ", palette.bad, problems), ("⚠ ", palette.warn, warnings)):
+            for words in said:
+                text.append(sign, colour).append("\n  ".join(wrap(clean_line(words), width - 2)) + "\n")
+        text.rstrip()
+        return text
 
     # Variants
 
-    def action_presets(self) -> None:
+    @work
+    async def action_presets(self) -> None:
         draft = self._draft
-        try:
-            own = [preset for _, preset, _ in own_files.own_presets() if preset is not None]
-            offered = draft.overlays(own)
-        except InputError as error:
-            self._say(str(error), "error")
-            return
-        self.app.push_screen(Ticks(draft, offered), lambda ticked: self._show(ticked) if ticked else None)
+        with errors_said(self):
+            offered = draft.overlays([preset for _, preset, _ in own_files.own_presets() if preset is not None])
+            ticked = await self.app.push_screen_wait(Ticks(draft, offered))
+            if ticked is not None:
+                self._show(ticked)
 
-    def action_values(self) -> None:
+    @work
+    async def action_values(self) -> None:
         draft = self._draft
         question = AskText(
             "Values of a setting, a variant each",
@@ -196,10 +226,13 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, bool]]):
             wrong=lambda text: complaint(lambda: draft.with_axes(text)).removeprefix("--vary ").removeprefix("--set "),
             suggester=SuggestFromList([f"{name}=" for name in all_keys() if name not in NOT_OF_A_STUDY]),
         )
-        take = lambda text: self._take(lambda: self._draft.with_axes(text)) if text and text.strip() else None
-        self.app.push_screen(question, take)
+        text = await self.app.push_screen_wait(question)
+        if text and text.strip():
+            with errors_said(self):
+                self._show(self._draft.with_axes(text))
 
-    def action_take(self) -> None:
+    @work
+    async def action_take(self) -> None:
         draft = self._draft
         answers: list[Answer[StudyDraft]] = []
         for study, name, where in own_files.offered_studies():
@@ -209,13 +242,10 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, bool]]):
             words = study.description or f"{len(study.variants)} variants of {study.base}"
             taken = draft.with_study(study)
             answers.append(Answer(taken, f"{name}: {words}" + (f"  ({where})" if where else ""), taken.problem))
-
-        def take(taken: StudyDraft | None) -> None:
-            if taken is not None:
-                self._show(replace(taken, name=free_study_name(taken.name, self._target.runs_dir)))
-
         text = f"Its variants take the place of those that are there; {draft.design.name} stays the base."
-        self.app.push_screen(Ask("Take whose variants?", answers, text=text), take)
+        chosen = await self.app.push_screen_wait(Ask("Take whose variants?", answers, text=text))
+        if chosen is not None:
+            self._show(replace(chosen, name=free_study_name(chosen.name, self._target.runs_dir)))
 
     def action_remove(self) -> None:
         if len(self._ids) > 1 and self._at_hand:
@@ -226,26 +256,32 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, bool]]):
         if line is None:
             return
         if line.config is None:
-            self._say(f"{line.variant.name} cannot be trained: {line.why_not}", "error")
+            say(self, f"{line.variant.name} cannot be trained: {line.why_not}", "error")
             return
         self._show(replace(self._draft, baseline=line.variant.name, said_as=()))
 
     # Seeds and name
 
-    def action_seeds(self) -> None:
+    @work
+    async def action_seeds(self) -> None:
         draft = self._draft
         words = "3 is 1, 2 and 3; 1,5,9 are these. With one nothing can be concluded; 3 explore, 5 decide."
         wrong = lambda text: complaint(lambda: draft.with_seeds(text)).removeprefix("--seeds ")
-        take = lambda text: self._take(lambda: self._draft.with_seeds(text)) if text is not None else None
-        self.app.push_screen(AskText("Seeds of every variant", as_seeds(draft.seeds), text=words, wrong=wrong), take)
+        question = AskText("Seeds of every variant", as_seeds(draft.seeds), text=words, wrong=wrong)
+        text = await self.app.push_screen_wait(question)
+        if text is not None:
+            with errors_said(self):
+                self._show(self._draft.with_seeds(text))
 
     def action_more_seeds(self, more: int) -> None:
         self._show(self._draft.with_more_seeds(more))
 
-    def action_rename(self) -> None:
+    @work
+    async def action_rename(self) -> None:
         words, wrong = "Its runs are called NAME.VARIANT.sSEED.", own_files.wrong_study_name
-        take = lambda name: self._show(replace(self._draft, name=name)) if name else None
-        self.app.push_screen(AskText("Name of the study", self._draft.name, text=words, wrong=wrong), take)
+        name = await self.app.push_screen_wait(AskText("Name of the study", self._draft.name, text=words, wrong=wrong))
+        if name:
+            self._show(replace(self._draft, name=name))
 
     # The plan
 
@@ -265,48 +301,42 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, bool]]):
 
     def _study(self) -> Study | None:
         if self._draft.study is None:
-            self._say(self._draft.problem, "error")
+            say(self, self._draft.problem, "error")
         return self._draft.study
 
     def action_launch(self) -> None:
-        if self._study() is not None:
-            self.dismiss((self._draft, True))
+        study = self._study()
+        if study is not None:
+            self.dismiss((self._draft, study))
 
     def action_back(self) -> None:
-        self.dismiss((self._draft, False))
-
-    def action_help(self) -> None:
-        keys = getattr(getattr(self.app, "settings", None), "keys", {})
-        self.app.push_screen(help_screen("study", keys, user.settings_file()))
+        self.dismiss((self._draft, None))
 
     def action_copy(self) -> None:
         if self._study() is None:
             return
-        command, saved = study_command(self._draft, self._file, self._options)
+        command, unsaved = self._command()
         self.app.copy_to_clipboard(command)
-        first = "; s saves the file that it names" if saved and not self._file.exists() else ""
-        self._say(f"in the clipboard, where the terminal allows it: {command}{first}")
+        first = "; s saves the file that it names" if unsaved else ""
+        say(self, f"in the clipboard, where the terminal allows it: {command}{first}")
 
     def action_toml(self) -> None:
         if self._study() is None:
             return
-        command, saved = study_command(self._draft, self._file, self._options)
-        palette, first = Palette.of(self.app.theme_variables), saved and not self._file.exists()
-        above = Text().append("runs this study" + (", once s has saved it\n" if first else "\n"), palette.dim)
+        (command, unsaved), palette = self._command(), Palette.of(self.app.theme_variables)
+        above = Text().append("runs this study" + (", once s has saved it\n" if unsaved else "\n"), palette.dim)
         above.append(clean_line(command) + "\n\n", palette.calm)
         title = f"{self._draft.name}: the whole study"
         self.app.push_screen(TomlPage(title, self._draft.toml(), palette, above=above))
 
-    def action_save(self) -> None:
+    @work
+    async def action_save(self) -> None:
         study = self._study()
-        if study is None:
+        if study is None or not await may_replace(self.app, self._file, f"You have a study {study.name} already."):
             return
-
-        def saved(path: Path) -> None:
-            self._say(f"saved {path}; c copies the command that runs it")
+        with errors_said(self):
+            say(self, f"saved {own_files.save_study(study)}; c copies the command that runs it")
             self._redraw()
-
-        save_over(self.app, "study", self._file, lambda: own_files.save_study(study), saved)
 
 
 def free_study_name(wanted: str, runs_dir: Path) -> str:
@@ -387,53 +417,6 @@ def at_hand(line: VariantLine | None, draft: StudyDraft) -> Text:
         said = [draft.begins(line.variant), *(f"{key}: {shown(a)} → {shown(b)}" for key, (a, b) in changes.items())]
         words = [", ".join(filter(None, said)) or "the others are held against it"]
     return Text().append(f"{name}: ", "bold").append(clean_line(". ".join(words)))
-
-
-def plan_words(
-    draft: StudyDraft,
-    estimate: Estimate,
-    palette: Palette,
-    width: int,
-    *,
-    measuring: float | None,
-    failed: str,
-    started: bool,
-) -> Text:
-    """The runs, time, disk, and what to know beforehand; `measuring` is how long timing has taken so far."""
-    text = Text()
-    count, seeds = len(draft.kept), len(draft.seeds)
-    listed = ", ".join(map(str, draft.seeds)) if seeds <= MOST_SEEDS else f"{draft.seeds[0]} … {draft.seeds[-1]}"
-    text.append(f"{count} variant{'s' * (count != 1)} × {seeds} seed{'s' * (seeds != 1)} ({listed})")
-    text.append(clean_line(f", in stages {' → '.join(stage.name for stage in draft.stages)}") if draft.stages else "")
-    text.append(" = ")
-    text.append(f"{draft.runs:,} runs", "bold")
-    left_out = len(draft.lines) - count
-    text.append(f"   {left_out} left out\n" if left_out else "\n", palette.dim)
-
-    timing = "" if measuring is None else f"timing a step of every variant … {duration(measuring)}, m stops it"
-    if estimate.seconds is None:
-        text.append(timing or "time: m measures it", palette.accent if timing else palette.dim)
-    else:
-        text.append(f"≈ {about(estimate.seconds)}", "bold")
-        text.append(f" on {clean_line(', '.join(estimate.devices))}" if estimate.devices else "")
-    if estimate.seconds is not None and estimate.measured:
-        threads = f", {estimate.threads} thread{'s' * (estimate.threads > 1)} each" if estimate.threads else ""
-        text.append(f", {estimate.jobs} at a time{threads}", palette.dim)
-    elif estimate.seconds is not None:
-        text.append(" one after the other, from the design's measured step", palette.dim)
-        text.append(f"; {timing or 'm times every variant'}", palette.accent if timing else palette.dim)
-    if estimate.disk_bytes is not None:
-        text.append(" · ", palette.dim).append(memory(estimate.disk_bytes), "bold").append(" of disk")
-    text.append("\n")
-
-    started_words = f"{draft.name} was started already: f5 goes on with it if it is the same; r renames this one"
-    problems = [words for words in (failed, draft.problem) if words]
-    warnings = [*([started_words] if started else []), *draft.warnings]
-    for sign, colour, said in (("✗ ", palette.bad, problems), ("⚠ ", palette.warn, warnings)):
-        for words in said:
-            text.append(sign, colour).append("\n  ".join(wrap(clean_line(words), width - 2)) + "\n")
-    text.rstrip()
-    return text
 
 
 def _figures(width: int) -> int:

@@ -193,9 +193,9 @@ class Switches(OptionList):
         text: str
         wrong: bool = False
 
-    def __init__(self) -> None:
+    def __init__(self, draft: Draft) -> None:
         super().__init__(id="switches")
-        self._draft: Draft | None = None
+        self._draft = draft
         self._typed: str | None = None  # what is being typed into the current switch
         self._shown: list[str] = []  # keys, headings as "# model"
 
@@ -227,7 +227,6 @@ class Switches(OptionList):
 
     def _line(self, name: str, here: bool, palette: Palette) -> Text:
         draft = self._draft
-        assert draft is not None
         if name.startswith("#"):
             return Text(f"  {name[2:]}")
         switch, plain = BY_KEY[name], here and self.has_focus
@@ -259,7 +258,7 @@ class Switches(OptionList):
 
     def action_step(self, way: int) -> None:
         switch, draft = self.current, self._draft
-        if switch is None or draft is None:
+        if switch is None:
             return
         if self._typed is not None:
             self._leave_typing()
@@ -279,11 +278,11 @@ class Switches(OptionList):
             self.post_message(self.Pick(switch))
 
     def _accept(self) -> bool:
-        switch, draft, typed = self.current, self._draft, self._typed
-        if switch is None or draft is None or typed is None:
+        switch, typed = self.current, self._typed
+        if switch is None or typed is None:
             return True
         try:
-            changed = switch.typed(draft, typed)
+            changed = switch.typed(self._draft, typed)
         except InputError as error:
             self.post_message(self.Said(str(error), wrong=True))
             return False
@@ -306,34 +305,24 @@ class Switches(OptionList):
         return key in ("escape", "backspace", "up", "down") or (character is not None and character.isprintable())
 
     async def _on_key(self, event: Key) -> None:
-        switch = self.current
-        if switch is None or self._draft is None or switch.ladder is None:
+        if not self.check_consume_key(event.key, event.character):
             return
-        typing = self._typed
-        if typing is None:
-            if event.character is None or event.character not in STARTS:
-                return
-            self._typed = event.character
-        elif event.key == "escape":
-            self._leave_typing()
-        elif event.key == "backspace":
-            self._typed = typing[:-1]
-        elif event.key in ("up", "down"):
+        if event.key in ("up", "down"):
             if self._accept():
                 return
-        elif event.is_printable and event.character is not None:
-            self._typed = (typing + event.character)[:40]
+        elif event.key == "escape":
+            self._leave_typing()
         else:
-            return
-        event.stop()
-        event.prevent_default()
-        if self._typed is not None and event.key not in ("up", "down"):
+            typed = self._typed or ""
+            self._typed = typed[:-1] if event.key == "backspace" else (typed + (event.character or ""))[:40]
             self.redraw()
             self._say()
+        event.stop()
+        event.prevent_default()
 
     def _say(self) -> None:
         switch, draft = self.current, self._draft
-        if switch is None or draft is None:
+        if switch is None:
             return
         if self._typed is None:
             hint = f"{switch.key} {SIGNS}" if self.has_focus else switch.key
@@ -353,15 +342,13 @@ class Switches(OptionList):
     def watch_highlighted(self, highlighted: int | None) -> None:
         super().watch_highlighted(highlighted)
         self._typed = None
-        if self._draft is not None and len(self._shown) == self.option_count:
+        if len(self._shown) == self.option_count:
             self.redraw()
             self._say()
 
     def watch_has_focus(self, has_focus: bool) -> None:
         super().watch_has_focus(has_focus)
-        if self._draft is not None:
-            self._leave_typing()
+        self._leave_typing()
 
     def on_resize(self, event: Resize) -> None:
-        if self._draft is not None:
-            self.redraw()
+        self.redraw()

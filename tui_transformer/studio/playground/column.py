@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Literal
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -30,7 +29,6 @@ from tui_transformer.studio.playground.token_text import WEIGHTS, Token, TokenTe
 from tui_transformer.studio.shared.engine_thread import in_engine_thread
 from tui_transformer.studio.shared.palette import Palette
 
-Mode = Literal["write", "surprise", "attention"]
 OTHERS = 3  # other answers listed beside the one given
 FAINT = 0.02  # share of a row's largest weight under which a token is not shaded
 SLICE = 0.04  # seconds between updates of the text
@@ -82,7 +80,7 @@ class RunColumn(Vertical):
         self.run_path: Path | None = None
         self.which = "best"
         self.writer: Writer | None = None
-        self.mode: Mode = "write"
+        self.mode = "write"  # or surprise, attention
         self.given = ""
         self.pieces: list[AnswerToken] = []
         self.surprised: TokenScores | None = None
@@ -154,7 +152,8 @@ class RunColumn(Vertical):
         return any(one.group == "work" and one.node is self and not one.is_finished for one in self.workers)
 
     def _do(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Run one task at a time; show failures."""
+        """Run a task in place of the last one; show failures."""
+        self.stop()
 
         async def guarded() -> None:
             try:
@@ -200,7 +199,6 @@ class RunColumn(Vertical):
             self._say(f"{done} · {notice}" if notice else done, "notice" if notice else "")
             self.post_message(self.Changed(self))
 
-        self.stop()
         self._do(work)
 
     def stop(self) -> bool:
@@ -229,7 +227,6 @@ class RunColumn(Vertical):
             self._say(f"{found.words}\n{notice or found.rule}", "notice" if notice else "")
             self.post_message(self.Changed(self))
 
-        self.stop()
         self._do(work)
 
     def look(self, text: str, written: str, layer: int, head: int, which: str) -> None:
@@ -252,7 +249,6 @@ class RunColumn(Vertical):
             self._say(f"the newest {len(looks.queries)} tokens, all that it sees at once" if left > 0 else "")
             self.post_message(self.Changed(self))
 
-        self.stop()
         self._do(work)
 
     def _ready(self) -> Writer:
@@ -268,10 +264,10 @@ class RunColumn(Vertical):
         self.mode, self.given, self.pieces, self.surprised, self.looks = "write", "", [], None, None
         self.text.show([])
 
-    def show(self, mode: Mode) -> None:
-        self.mode = mode
+    def show_written(self) -> None:
+        self.mode = "write"
         self.text.show(self._tokens())
-        if mode == "write" and self.pieces:
+        if self.pieces:
             self._say(f"{len(self.pieces):,} tokens")
 
     def redraw(self) -> None:
@@ -312,7 +308,7 @@ class RunColumn(Vertical):
         if self.mode == "attention":
             return self._looked_at()
         source = self.surprised.source if self.mode == "surprise" and self.surprised is not None else self.given
-        given = [] if self.mode == "surprise" and not source else [Token(one, "given") for one in source]
+        given = [Token(one, "given") for one in source]
         gap = [Token("\n", "given")] * (self.lead - len(given))
         return [*given, *gap, *map(_written, self.asked)]
 

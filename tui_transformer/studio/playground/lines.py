@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.text import Text
+from textual import on, work
 from textual.binding import Binding, BindingType
 from textual.events import Click, MouseEvent, MouseScrollDown, MouseScrollUp, Paste
 from textual.message import Message
@@ -11,12 +12,10 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from engine.clean import clean
-from engine.errors import InputError
 from tui_transformer.lab.play.prompt import SETTINGS, Settings, checked
 from tui_transformer.lab.play.written import LEVELS, SIGNS
-from tui_transformer.studio.playground.column import Mode
 from tui_transformer.studio.playground.likeliest import level_style
-from tui_transformer.studio.shared.dialog import AskText
+from tui_transformer.studio.shared.dialog import AskText, complaint
 from tui_transformer.studio.shared.name_line import Places, name_at
 from tui_transformer.studio.shared.palette import Palette
 
@@ -77,22 +76,14 @@ class Controls(Widget, can_focus=True):
         if name in self._settings:
             self._become(name, stepped(name, self._settings[name], by))
 
-    def action_exact(self) -> None:
+    @work
+    async def action_exact(self) -> None:
         name = self._chosen
-
-        def wrong(text: str) -> str:
-            try:
-                checked(name, text)
-            except InputError as error:
-                return str(error)
-            return ""
-
-        def typed(text: str | None) -> None:
-            if text:
-                self._become(name, checked(name, text))
-
-        value = str(self._settings.get(name, ""))
-        self.app.push_screen(AskText(NAMES[name], value, text=SETTINGS[name].what, wrong=wrong), typed)
+        value, wrong = str(self._settings.get(name, "")), lambda text: complaint(lambda: checked(name, text))
+        asked = AskText(NAMES[name], value, text=SETTINGS[name].what, wrong=wrong)
+        text = await self.app.push_screen_wait(asked)
+        if text:
+            self._become(name, checked(name, text))
 
     def _become(self, name: str, value: float | int) -> None:
         if value != self._settings.get(name):
@@ -104,16 +95,12 @@ class Controls(Widget, can_focus=True):
         if self._point(event) and event.chain > 1:
             self.action_exact()
 
-    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        self._turn(event, 1)
-
-    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        self._turn(event, -1)
-
-    def _turn(self, event: MouseScrollUp | MouseScrollDown, by: int) -> None:
+    @on(MouseScrollUp)
+    @on(MouseScrollDown)
+    def _turn(self, event: MouseScrollUp | MouseScrollDown) -> None:
         event.stop()
         if self._point(event):
-            self.action_change(by)
+            self.action_change(1 if isinstance(event, MouseScrollUp) else -1)
 
     def _point(self, event: MouseEvent) -> bool:
         name = name_at(event, self, self._places)
@@ -138,11 +125,11 @@ class Controls(Widget, can_focus=True):
         return line
 
 
-MODES: tuple[tuple[Mode, str], ...] = (("write", "w"), ("surprise", "s"), ("attention", "a"))
+MODES = (("write", "w"), ("surprise", "s"), ("attention", "a"))
 NATS = ("0.7", "1.6", "3.0", "4.6")  # −log of the levels
 
 
-def mode_line(chosen: Mode, palette: Palette, width: int) -> tuple[Text, Places]:
+def mode_line(chosen: str, palette: Palette, width: int) -> tuple[Text, Places]:
     line = Text(no_wrap=True, overflow="ellipsis")
     places: Places = []
     for mode, key in MODES:
@@ -155,7 +142,7 @@ def mode_line(chosen: Mode, palette: Palette, width: int) -> tuple[Text, Places]
     return line.append_text(legend), places
 
 
-def _legend(mode: Mode, palette: Palette, *, brief: bool) -> Text:
+def _legend(mode: str, palette: Palette, *, brief: bool) -> Text:
     if mode == "attention":
         return Text("lightest: most of a row; faint: not seen", palette.dim)
     words = Text()

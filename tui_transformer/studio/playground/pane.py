@@ -7,15 +7,14 @@ generators, so concurrent training stays bit-identical.
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from rich.text import Text
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
-from textual.notifications import SeverityLevel
 from textual.timer import Timer
-from textual.widgets import Static
 
 from engine.errors import InputError
 from engine.runs.reader import RunReader
@@ -24,16 +23,17 @@ from tui_transformer.lab.play.writers import Writers
 from tui_transformer.lab.play.written import AnswerToken
 from tui_transformer.lab.records.feed import Feed
 from tui_transformer.lab.records.run_view import RunRow
-from tui_transformer.studio.keys import bindings
-from tui_transformer.studio.messages import Say
+from tui_transformer.studio.keys import PANES
+from tui_transformer.studio.messages import say
 from tui_transformer.studio.playground.attention_map import AttentionMap
-from tui_transformer.studio.playground.column import Mode, RunColumn
+from tui_transformer.studio.playground.column import RunColumn
 from tui_transformer.studio.playground.likeliest import Likeliest
 from tui_transformer.studio.playground.lines import Controls, PromptLine, mode_line
 from tui_transformer.studio.playground.token_text import TokenText
 from tui_transformer.studio.shared.dialog import Answer, Ask, Read
-from tui_transformer.studio.shared.name_line import NameLine, Places
+from tui_transformer.studio.shared.name_line import NameLine
 from tui_transformer.studio.shared.palette import Palette
+from tui_transformer.studio.shared.words import Words, nothing_here
 
 WIDE = 150  # least screen columns for details beside the text
 REST = 0.35  # idle seconds of a control before the answer is rewritten
@@ -45,7 +45,7 @@ HELD = "escape, then arrows: the cursor stands on a token, and what else could h
 
 class PlaygroundPane(Vertical):
     can_focus = True
-    BINDINGS: ClassVar[list[BindingType]] = bindings("playground")
+    BINDINGS: ClassVar[list[BindingType]] = [*PANES["playground"]]
 
     def __init__(self, *, runs_dir: Path, device: str = "auto", keys_heard: Callable[[], int] = lambda: 0) -> None:
         """`keys_heard` counts the keys typed so far, wherever they went."""
@@ -55,8 +55,9 @@ class PlaygroundPane(Vertical):
         self._first, self._second = RunColumn(writers, id="first"), RunColumn(writers, id="second")
         self._active = self._first
         self._controls, self._line = Controls(), PromptLine()
-        self._modes = NameLine(self._mode_line, id="modes")
-        self._likeliest, self._map, self._nothing = Likeliest(), AttentionMap(), Static("", id="nothing")
+        modes = lambda width: mode_line(self._mode, Palette.of(self.app.theme_variables), width)
+        self._modes = NameLine(modes, self.action_mode, id="modes")
+        self._likeliest, self._map, self._nothing = Likeliest(), AttentionMap(), Words(id="nothing")
         # The available runs
         self._feed = Feed(runs_dir)
         self._rows: tuple[RunRow, ...] = ()
@@ -64,7 +65,7 @@ class PlaygroundPane(Vertical):
         self._asked: tuple[RunColumn, Ask[Path | str]] | None = None  # the last question
         self._heard = 0  # key count when the pane was shown, or found to have no run
         # What they are asked
-        self._mode: Mode = "write"
+        self._mode: str = "write"  # or surprise, attention
         self._layer, self._head, self._kind = 1, 1, "self"
         self._own: dict[Path | None, Settings] = {}  # settings made by hand, per run
         self._held = ""  # a line waiting for its model to load
@@ -86,8 +87,8 @@ class PlaygroundPane(Vertical):
             },
             place="pane",
             say=lambda words: None,  # the controls show it
-            remark=self.say,
-            complain=lambda words: self.say(words, "warning"),
+            remark=lambda words: say(self, words),
+            complain=lambda words: say(self, words, "warning"),
         )
 
     def compose(self) -> ComposeResult:
@@ -109,9 +110,6 @@ class PlaygroundPane(Vertical):
         self.watch(self.app, "theme", self._redraw, init=False)
         self._activate(self._first)
         self.set_interval(NEWER, self._look)
-
-    def say(self, words: str, severity: SeverityLevel = "information") -> None:
-        self.post_message(Say(words, severity))
 
     # The runs: found automatically, requested, named; one, or a second beside it
 
@@ -172,39 +170,31 @@ class PlaygroundPane(Vertical):
             if self._line.has_focus:
                 self.screen.set_focus(self)
             self.add_class("-empty")
-        words, waits = Text(justify="center"), bool(self._rows)
-        words.append("No run has a checkpoint yet\n\n" if waits else "Nothing has trained yet\n\n", "bold")
-        if waits:
+        hint = f"Runs in {self.runs_dir} appear here by themselves."
+        words = nothing_here("Nothing has trained yet", hint)
+        if self._rows:
+            words = Text(justify="center").append("No run has a checkpoint yet\n\n", "bold")
             words.append("A training saves its first one as it begins; then it can be played with here.\n\n")
-        else:
-            words.append("1", "bold").append("  choose a design      ").append("f5", "bold").append("  train it\n\n")
-        words.append(f"Runs in {self.runs_dir} appear here by themselves.", "dim")
-        self._nothing.update(words)
-
-    def action_choose_run(self) -> None:
-        self._ask(self._first)
-
-    def action_choose_vs(self) -> None:
-        self._ask(self._second)
+            words.append(hint, "dim")
+        self._nothing.show(words)
 
     def on_run_column_pressed(self, event: RunColumn.Pressed) -> None:
-        self._ask(event.column)
+        self.action_choose(event.column.id)
 
-    def _ask(self, column: RunColumn) -> None:
+    @work
+    async def action_choose(self, id: str | None) -> None:
         """Ask at once; runs found meanwhile become choices."""
+        column = self._first if id == "first" else self._second
         title = "Which run writes?" if column is self._first else "Which run stands beside it?"
-
-        def chosen(run: Path | str | None) -> None:
-            self._asked = None
-            if isinstance(run, Path):
-                self._take(column, run)
-            elif run is not None and column is self._second:
-                self._take(column, None)
-
         question: Ask[Path | str] = Ask(title, self._answers(column), at=column.run_path)
         self._asked = column, question
-        self.app.push_screen(question, chosen)
         self.run_worker(self._look(), group="look")
+        run = await self.app.push_screen_wait(question)
+        self._asked = None
+        if isinstance(run, Path):
+            self._take(column, run)
+        elif run is not None and column is self._second:
+            self._take(column, None)
 
     def _answers(self, column: RunColumn) -> list[Answer[Path | str]]:
         answers: list[Answer[Path | str]] = [Answer(NOBODY, NOBODY)] if column is self._second else []
@@ -221,7 +211,7 @@ class PlaygroundPane(Vertical):
             try:
                 found = await asyncio.to_thread(RunReader.resolve, name.strip(), self.runs_dir)
             except InputError as error:
-                self.say(str(error), "warning")
+                say(self, str(error), "warning")
             else:
                 self._take(column, found.path)
 
@@ -303,10 +293,10 @@ class PlaygroundPane(Vertical):
 
     def action_copy_answer(self) -> None:
         if not self._active.whole:
-            self.say("there is nothing to copy yet", "warning")
+            say(self, "there is nothing to copy yet", "warning")
             return
         self.app.copy_to_clipboard(self._active.whole)
-        self.say("copied, if the terminal lets programs copy (OSC 52)")
+        say(self, "copied, if the terminal lets programs copy (OSC 52)")
 
     def _help(self) -> None:
         self.app.push_screen(Read("At the prompt", Text(self.session.help)))
@@ -315,36 +305,26 @@ class PlaygroundPane(Vertical):
         asked = list(dict.fromkeys(reversed(self.session.history)))
         if not asked:
             raise InputError("/history: nothing has been asked yet")
-
-        def chosen(text: str | None) -> None:
-            if text is not None:
-                self.session.take(text)
-
-        self.app.push_screen(Ask("Prompts so far", [Answer(text, text) for text in asked]), chosen)
+        take = lambda text: None if text is None else self.session.take(text)
+        self.app.push_screen(Ask("Prompts so far", [Answer(text, text) for text in asked]), take)
 
     # Looking
 
-    def on_name_line_chosen(self, event: NameLine.Chosen) -> None:
-        self.action_mode(cast(Mode, event.name))
-
-    def action_mode(self, mode: Mode) -> None:
+    def action_mode(self, mode: str) -> None:
         self._set_mode(mode)
         if mode == "write":
             for column in self.columns:
-                column.show(mode)
+                column.show_written()
         else:
             self._show_of()
         self._detail()
         if self._active.text.tokens:
             self.screen.set_focus(self._active.text)
 
-    def _set_mode(self, mode: Mode) -> None:
+    def _set_mode(self, mode: str) -> None:
         self._mode = mode
         self.set_class(mode == "attention", "-attention")
         self._modes.refresh()
-
-    def _mode_line(self, width: int) -> tuple[Text, Places]:
-        return mode_line(self._mode, Palette.of(self.app.theme_variables), width)
 
     def _show_of(self, text: str | None = None) -> None:
         """Show surprise or attention for a text, or else for each run's output."""
@@ -373,12 +353,6 @@ class PlaygroundPane(Vertical):
         self._kind = parts[2] if len(parts) > 2 else self._kind
         self.action_mode("attention")
 
-    def action_turn_head(self, by: int) -> None:
-        self._turn(lambda layers, heads: (self._layer, (self._head - 1 + by) % heads + 1))
-
-    def action_turn_layer(self, by: int) -> None:
-        self._turn(lambda layers, heads: ((self._layer - 1 + by) % layers + 1, self._head))
-
     def action_turn_kind(self) -> None:
         writer = self._active.writer
         if writer is not None:
@@ -386,14 +360,17 @@ class PlaygroundPane(Vertical):
             self._kind = kinds[(kinds.index(self._kind) + 1) % len(kinds)] if self._kind in kinds else kinds[0]
             self.action_mode("attention")
 
-    def _turn(self, to: Callable[[int, int], tuple[int, int]]) -> None:
+    def action_turn(self, layers: int, heads: int) -> None:
+        """Go so many layers and heads further; from another mode, to where attention was last looked at."""
         writer = self._active.writer
         if writer is None:
             return
         if self._kind not in writer.kinds:
             self._kind = "self"
         if self._mode == "attention":
-            self._layer, self._head = to(*writer.shape(self._kind))
+            all_layers, all_heads = writer.shape(self._kind)
+            self._layer = (self._layer - 1 + layers) % all_layers + 1
+            self._head = (self._head - 1 + heads) % all_heads + 1
         self.action_mode("attention")
 
     def action_surprising(self, argument: str = "") -> None:
@@ -402,7 +379,7 @@ class PlaygroundPane(Vertical):
         known = [(i, piece.nats) for i, piece in enumerate(column.asked) if piece.nats is not None]
         ranked = [i for i, _ in sorted(known, key=lambda one: -(one[1] or 0.0))]
         if not ranked or column.mode == "attention":
-            self.say("no token has a probability yet: type a text, and what is written is coloured by it", "warning")
+            say(self, "no token has a probability yet: type a text, and what is written is coloured by it", "warning")
             return
         place = argument.strip()
         wanted = int(place) - 1 if place.isdecimal() and len(place) < 10 else None

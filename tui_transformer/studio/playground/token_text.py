@@ -64,9 +64,6 @@ class Layout:
         self.lines: list[tuple[int, int]] = [(0, 0)]  # of cells; the last one is open
         self.first: list[int] = []  # by token: its first cell
 
-    def clear(self) -> None:
-        self.cells, self.lines, self.first = [], [(0, 0)], []
-
     def extend(self, texts: Iterable[str]) -> None:
         for text in texts:
             self.first.append(len(self.cells))
@@ -159,7 +156,7 @@ class TokenText(ScrollView, can_focus=True):
         grown = len(tokens) >= old and all(a.text == b.text for a, b in zip(self.tokens, tokens, strict=False))
         self.tokens = list(tokens)
         if not grown:
-            self._lines.clear()
+            self._lines = Layout(self._lines.width)
             old = 0
             if self.cursor is not None and self.cursor >= len(tokens):
                 self.cursor = None

@@ -11,6 +11,7 @@ from typing import ClassVar, Protocol
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
+from textual import on
 from textual.binding import Binding, BindingType
 from textual.events import Click, Leave, MouseMove
 from textual.message import Message
@@ -93,16 +94,12 @@ class Chart(Widget, can_focus=True):
             column = canvas.column_of(canvas.high) if columns in (-1, -10, FAR) else canvas.margin
         self.post_message(self.Pointed(canvas.x_at(column), self))
 
-    def on_mouse_move(self, event: MouseMove) -> None:
-        self._point(event)
-
-    def on_click(self, event: Click) -> None:
-        self._point(event)
-
     def on_leave(self, event: Leave) -> None:
         if not self.has_focus:
             self.post_message(self.Pointed(None))
 
+    @on(MouseMove)
+    @on(Click)
     def _point(self, event: MouseMove | Click) -> None:
         at = event.get_content_offset(self)
         if at is not None and self._canvas is not None and at.x >= self._canvas.margin:

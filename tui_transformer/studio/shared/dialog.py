@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
@@ -17,6 +18,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.clean import clean, clean_line
+from engine.errors import InputError
 
 T = TypeVar("T")
 
@@ -128,6 +130,23 @@ class AskText(ModalScreen[str | None]):
             self.query_one(".dialog-wrong", Static).update(Text(clean_line(wrong)))
         else:
             self.dismiss(event.value)
+
+
+def complaint(check: Callable[[], object]) -> str:
+    """Return what is wrong: what a check raises, or the text that it returns."""
+    try:
+        said = check()
+    except (InputError, OSError) as error:
+        return str(error)
+    return said if isinstance(said, str) else ""
+
+
+async def may_replace(app: App[Any], file: Path, question: str) -> bool:
+    """Whether a file may be written: it is new, or the user gives up the one that is there."""
+    if not file.exists():
+        return True
+    answer = await app.push_screen_wait(Ask(question, [Answer(False, "Keep it"), Answer(True, "Write over it")]))
+    return answer is True
 
 
 class Read(ModalScreen[None]):

@@ -10,8 +10,9 @@ from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
+from textual import on
 from textual.binding import Binding, BindingType
-from textual.events import Click
+from textual.events import Blur, Click, Focus
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
@@ -93,11 +94,10 @@ class LineList(ScrollView, can_focus=True):
         self.virtual_size = Size(self.size.width, len(self.paths))
         self.reveal()
 
-    def on_focus(self) -> None:
-        self.refresh_lines(self.at)  # the cursor is brighter
-
-    def on_blur(self) -> None:
-        self.refresh_lines(self.at)
+    @on(Focus)
+    @on(Blur)
+    def _repaint_cursor(self) -> None:
+        self.refresh_lines(self.at)  # it is brighter while the list has the focus
 
 
 class SearchLine(Input):

@@ -1,10 +1,8 @@
 """A line of names to click on."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from textual.events import Click, MouseEvent
-from textual.message import Message
 from textual.visual import VisualType
 from textual.widget import Widget
 
@@ -17,15 +15,13 @@ def name_at(event: MouseEvent, widget: Widget, places: Places) -> str | None:
 
 
 class NameLine(Widget):
-    """Shows what `written` returns for a width; `refresh` calls it again."""
+    """Shows what `written` returns for a width; `refresh` calls it again. A click calls `chosen` with the name."""
 
-    @dataclass
-    class Chosen(Message):
-        name: str
-
-    def __init__(self, written: Callable[[int], tuple[VisualType, Places]], *, id: str) -> None:
+    def __init__(
+        self, written: Callable[[int], tuple[VisualType, Places]], chosen: Callable[[str], object], *, id: str
+    ) -> None:
         super().__init__(id=id)
-        self._written = written
+        self._written, self._chosen = written, chosen
         self._places: Places = []
 
     def render(self) -> VisualType:
@@ -35,4 +31,4 @@ class NameLine(Widget):
     def on_click(self, event: Click) -> None:
         name = name_at(event, self, self._places)
         if name is not None:
-            self.post_message(self.Chosen(name))
+            self._chosen(name)

@@ -98,31 +98,36 @@ def nothing_yet(row: RunRow, view: RunView | None) -> str:
 
 def why_not(action: str, row: RunRow | None, here: bool) -> str:
     """Return why an action makes no sense now; "" if it does. `here`: the run trains in this process."""
-    acts_in = {"pause": ("running", "paused"), "stop": ("starting", "running", "paused")}
-    acts_in["checkpoint"] = acts_in["pause"]
-    if action not in (*acts_in, "resume", "detach", "play", "rename", "delete"):
+    if action not in ("pause", "stop", "checkpoint", "resume", "detach", "play", "rename", "delete"):
         return ""
     if row is None:
         return "no run is chosen"
     state, name = row.state, row.name
-    if action in acts_in:
-        what = "save" if action == "checkpoint" else action
-        return "" if state in acts_in[action] else f"{name} is {state}: there is nothing to {what}"
-    if action == "detach":
-        if not row.live:
-            return f"{name} is {state}: there is nothing to hand over"
-        return "" if here else f"{name} does not train in this window: it outlives it already"
-    if action == "play":
-        return "" if row.saved is not None else f"{name} has no checkpoint to write with yet"
-    if action in ("rename", "delete"):
-        return f"{name} is {state}: stop it first (s)" if row.live else ""
-    if state == "finished":
-        return f"{name} has done all its {count(row.steps, 'step')}"
-    if state == "queued":
-        return f"{name} is queued: it begins by itself" if row.waits_for else ""
-    if state == "paused":
-        return f"{name} is paused: space continues"
-    return "" if state in ENDED else f"{name} is {state}: there is nothing to resume"
+    nothing = f"{name} is {state}: there is nothing to"
+    match action:
+        case "pause" if state not in ("running", "paused"):
+            return f"{nothing} pause"
+        case "checkpoint" if state not in ("running", "paused"):
+            return f"{nothing} save"
+        case "stop" if state not in ("starting", "running", "paused"):
+            return f"{nothing} stop"
+        case "detach" if not row.live:
+            return f"{nothing} hand over"
+        case "detach" if not here:
+            return f"{name} does not train in this window: it outlives it already"
+        case "play" if row.saved is None:
+            return f"{name} has no checkpoint to write with yet"
+        case "rename" | "delete" if row.live:
+            return f"{name} is {state}: stop it first (s)"
+        case "resume" if state == "finished":
+            return f"{name} has done all its {count(row.steps, 'step')}"
+        case "resume" if state == "paused":
+            return f"{name} is paused: space continues"
+        case "resume" if state == "queued":
+            return f"{name} is queued: it begins by itself" if row.waits_for else ""
+        case "resume" if state not in ENDED:
+            return f"{nothing} resume"
+    return ""
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from filelock import Timeout
 from rich.text import Text
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.events import Key as KeyPress
-from textual.notifications import SeverityLevel
 from textual.timer import Timer
-from textual.widgets import Static
 
 from engine.clean import clean_line
 from engine.errors import InputError
@@ -32,11 +30,12 @@ from tui_transformer.lab.launch.launches import Launches
 from tui_transformer.lab.records.feed import QUEUED, Feed, Snapshot
 from tui_transformer.lab.records.pace import SLOW, PollInterval
 from tui_transformer.lab.records.run_view import RunRow, RunView
-from tui_transformer.studio.keys import bindings
-from tui_transformer.studio.messages import Play, Resume, Say
-from tui_transformer.studio.shared.dialog import Answer, Ask, AskText
+from tui_transformer.studio.keys import PANES
+from tui_transformer.studio.messages import How, Play, Resume, say
+from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, complaint
 from tui_transformer.studio.shared.line_list import LineList
 from tui_transformer.studio.shared.run_states import Pending, why_not
+from tui_transformer.studio.shared.words import Words, nothing_here
 from tui_transformer.studio.train.run_charts import RunCharts
 from tui_transformer.studio.train.run_header import Gauges, RunHeader
 from tui_transformer.studio.train.run_list import run_line
@@ -50,7 +49,7 @@ PATIENCE = 60.0  # seconds that an action is shown as pending
 
 
 class TrainPane(Horizontal):
-    BINDINGS: ClassVar[list[BindingType]] = bindings("train")
+    BINDINGS: ClassVar[list[BindingType]] = [*PANES["train"]]
 
     def __init__(self, *, runs_dir: Path, launches: Launches) -> None:
         super().__init__(id="train")
@@ -59,12 +58,11 @@ class TrainPane(Horizontal):
         self.chosen: Path | None = None
         self.snapshot = Snapshot()
         # Kept, not queried: a poll may end while the screen is being removed.
-        self._title, self._nothing = Static("", id="runs-title"), Static("", id="nothing")
+        self._title, self._nothing = Words(id="runs-title"), Words(id="nothing")
         self._list = LineList(lambda at, width: run_line(self._listed[at], width), id="runs")
         self._listed: tuple[RunRow, ...] = ()
         self._header, self._charts = RunHeader(), RunCharts()
         self._gauges, self._tabs = Gauges(), RunTabs()
-        self._titled = ""
         self._place = 0  # the chosen run's place in the list, for when it goes
         self._interval = PollInterval()
         self._wake = asyncio.Event()
@@ -91,9 +89,6 @@ class TrainPane(Horizontal):
         self.screen.set_focus(self._list)
         self._wake.set()
 
-    def say(self, text: str, severity: SeverityLevel = "information") -> None:
-        self.post_message(Say(text, severity))
-
     # Looking
 
     async def _watch(self) -> None:
@@ -117,16 +112,15 @@ class TrainPane(Horizontal):
 
     def _take(self, snapshot: Snapshot) -> None:
         """Show the current state; a run this app is about to begin shows as starting: that may take seconds."""
-        begun = [row.state == QUEUED and self.launches.begins(row.path) for row in snapshot.rows]
-        if any(begun):
-            rows = zip(snapshot.rows, begun, strict=True)
-            snapshot = replace(
-                snapshot, rows=tuple(replace(row, state="starting") if begins else row for row, begins in rows)
-            )
+        rows = tuple(
+            replace(row, state="starting") if row.state == QUEUED and self.launches.begins(row.path) else row
+            for row in snapshot.rows
+        )
+        if rows != snapshot.rows:
+            snapshot = replace(snapshot, rows=rows)
         self.snapshot = snapshot
         if snapshot.row(self.chosen) is None and (self.chosen is None or snapshot.chosen == self.chosen):
-            rows_left = snapshot.rows
-            self.chosen = rows_left[min(self._place, len(rows_left) - 1)].path if rows_left else None
+            self.chosen = rows[min(self._place, len(rows) - 1)].path if rows else None
         if snapshot.chosen != self.chosen:
             self._wake.set()
         self._settle_pending()
@@ -137,7 +131,8 @@ class TrainPane(Horizontal):
         snapshot, rows = self.snapshot, self.snapshot.rows
         self.set_class(not rows, "-empty")
         if not rows:
-            self._say_nothing()
+            hint = f"Runs that start elsewhere in {self.runs_dir} appear here by themselves."
+            self._nothing.show(nothing_here("Nothing has trained yet", hint, snapshot.problem))
             self._refresh_allowed(None)
             return
         row, view = self.current()
@@ -147,9 +142,7 @@ class TrainPane(Horizontal):
             self._list.put([one.path for one in rows], at)
         live = sum(row.live for row in rows)
         title = snapshot.problem or f"RUNS  {len(rows):,}" + (f" · {live} live" if live else "")
-        if title != self._titled:
-            self._titled = title
-            self._title.update(Text(clean_line(title), no_wrap=True, overflow="ellipsis"))
+        self._title.show(Text(clean_line(title), no_wrap=True, overflow="ellipsis"))
         self._refresh_allowed(row)
         if row is None:
             return
@@ -176,18 +169,6 @@ class TrainPane(Horizontal):
         row, _ = self.current()
         assert row is not None
         return row
-
-    def _say_nothing(self) -> None:
-        words = Text(justify="center")
-        if self.snapshot.problem:
-            words.append(f"{clean_line(self.snapshot.problem)}\n\n", "bold")
-            words.append("The studio looks again every two seconds.")
-        else:
-            words.append("Nothing has trained yet\n\n", "bold")
-            words.append("1", "bold").append("  choose a design      ")
-            words.append("f5", "bold").append("  train it\n\n")
-            words.append(f"Runs that start elsewhere in {self.runs_dir} appear here by themselves.", "dim")
-        self._nothing.update(words)
 
     def _refresh_allowed(self, row: RunRow | None) -> None:
         allowed = None if row is None else (row.path, row.state, row.saved is None, self._is_here(row))
@@ -249,7 +230,7 @@ class TrainPane(Horizontal):
         self._charts.turn_log()
 
     def action_smooth(self) -> None:
-        self.say(f"training loss smoothed: {self._charts.turn_smoothing()}")
+        say(self, f"training loss smoothed: {self._charts.turn_smoothing()}")
 
     def action_next_chart(self) -> None:
         self._charts.turn_measure()
@@ -274,7 +255,7 @@ class TrainPane(Horizontal):
         if active is not None and active.node is self and not active.enabled:
             row, _ = self.current()
             action = active.binding.action.partition("(")[0]
-            self.say(why_not(action, row, row is not None and self._is_here(row)), "warning")
+            say(self, why_not(action, row, row is not None and self._is_here(row)), "warning")
 
     def _settle_pending(self) -> None:
         for run, pending in list(self._pending.items()):
@@ -284,7 +265,7 @@ class TrainPane(Horizontal):
             elif pending.over(row, clock):
                 del self._pending[run]
                 if pending.done and clock <= pending.until:
-                    self.say(f"{row.name} {pending.done(row)}")
+                    say(self, f"{row.name} {pending.done(row)}")
 
     def _wait_for(self, row: RunRow, words: str, done: Callable[[RunRow], str] | None, *, live: bool = True) -> None:
         self._pending[row.path] = Pending(words, row.control_id, time.monotonic() + PATIENCE, live, done)
@@ -292,21 +273,18 @@ class TrainPane(Horizontal):
 
     # What is done to a run
 
-    def _do(self, work: Callable[[], object], run: Path, done: Callable[[], object] = lambda: None) -> None:
-        """Do it in a thread, then `done` if it succeeded; errors are shown."""
-        self.run_worker(self._done(work, run, done), group="actions", exit_on_error=False)
-
-    async def _done(self, work: Callable[[], object], run: Path, done: Callable[[], object]) -> None:
+    async def _done(self, task: Callable[[], object], run: Path) -> bool:
+        """Do it in a thread; show an error, and return whether there was none."""
         try:
-            await asyncio.to_thread(work)
-        except (InputError, OSError, Timeout) as error:
+            await asyncio.to_thread(task)
+        except (InputError, OSError) as error:
             self._pending.pop(run, None)
-            self.say(str(error), "error")
+            say(self, str(error), "error")
             self.redraw()
-        else:
-            done()
+            return False
         finally:
             self.look_now()
+        return True
 
     def action_pause(self) -> None:
         if self._row.state == "paused":
@@ -322,61 +300,48 @@ class TrainPane(Horizontal):
     def action_checkpoint(self) -> None:
         self._tell(Command.CHECKPOINT, "saving…", lambda now: f"has a checkpoint of step {now.saved or 0:,}")
 
-    def _tell(self, command: Command, words: str, done: Callable[[RunRow], str] | None) -> None:
+    @work(group="actions", exit_on_error=False)
+    async def _tell(self, command: Command, words: str, done: Callable[[RunRow], str] | None) -> None:
         row = self._row
         self._wait_for(row, words, done)
-        self._do(lambda: self.launches.tell(row.path, command), row.path)
+        await self._done(lambda: self.launches.tell(row.path, command), row.path)
 
-    def action_resume(self, how: str) -> None:
+    def action_resume(self, how: How) -> None:
         self._wait_for(self._row, "resuming…", None, live=False)
         self.post_message(Resume(self._row.path, how))
 
-    def action_detach(self) -> None:
+    @work(group="actions", exit_on_error=False)
+    async def action_detach(self) -> None:
         row = self._row
         said: list[str] = []
-
-        def done() -> None:
-            self._pending.pop(row.path, None)
-            self.say(said[0])
-
         self._wait_for(row, "handing over…", None)
-        self._do(lambda: said.append(self.launches.hand_over()), row.path, done)
+        if await self._done(lambda: said.append(self.launches.hand_over()), row.path):
+            self._pending.pop(row.path, None)
+            say(self, said[0])
 
     def action_play(self) -> None:
         self.post_message(Play(self._row.path))
 
-    def action_rename(self) -> None:
+    @work(group="actions", exit_on_error=False)
+    async def action_rename(self) -> None:
         row = self._row
 
-        def wrong(name: str) -> str:
-            try:
-                taken = name != row.name and (self.runs_dir / check_name(name)).exists()
-            except (InputError, OSError) as error:
-                return str(error)
-            return f"a run called {name} exists already" if taken else ""
+        def taken(name: str) -> str:
+            there = name != row.name and (self.runs_dir / check_name(name)).exists()
+            return f"a run called {name} exists already" if there else ""
 
-        def named(name: str | None) -> None:
-            if name and name != row.name:
-                self._do(lambda: rename(RunReader(row.path), name), row.path, lambda: renamed(name))
-
-        def renamed(name: str) -> None:
+        asked = AskText(f"A new name for {row.name}", row.name, wrong=lambda name: complaint(lambda: taken(name)))
+        name = await self.app.push_screen_wait(asked)
+        if name and name != row.name and await self._done(lambda: rename(RunReader(row.path), name), row.path):
             if self.chosen == row.path:
                 self.chosen = row.path.with_name(name)
-            self.say(f"{row.name} is now called {name}")
+            say(self, f"{row.name} is now called {name}")
 
-        self.app.push_screen(AskText(f"A new name for {row.name}", row.name, wrong=wrong), named)
-
-    def action_delete(self) -> None:
+    @work(group="actions", exit_on_error=False)
+    async def action_delete(self) -> None:
         row = self._row
-        answers = [Answer("keep", "Keep it"), Answer("delete", "Delete it, with its checkpoints")]
-        question: Ask[str] = Ask(f"Delete {row.name}?", answers, "What is deleted cannot be brought back.")
-
-        def answered(answer: str | None) -> None:
-            if answer == "delete":
-                self._do(
-                    lambda: delete(RunReader(row.path)),
-                    row.path,
-                    lambda: self.say(f"{row.name} is deleted"),
-                )
-
-        self.app.push_screen(question, answered)
+        answers = [Answer(False, "Keep it"), Answer(True, "Delete it, with its checkpoints")]
+        question = Ask(f"Delete {row.name}?", answers, "What is deleted cannot be brought back.")
+        sure = await self.app.push_screen_wait(question)
+        if sure and await self._done(lambda: delete(RunReader(row.path)), row.path):
+            say(self, f"{row.name} is deleted")

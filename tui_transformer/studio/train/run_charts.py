@@ -1,6 +1,6 @@
 """A run's charts: loss beside a second measure if there is room, else one at a time, or zoomed."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
@@ -115,19 +115,12 @@ class RunDrawing:
         return whole(parts, width)
 
 
-@dataclass(frozen=True)
-class Options:
-    axis: int = 0
-    smoothing: str = "off"
-    log: bool = False
-
-
 class RunCharts(Horizontal):
     """Draws only what is visible, and only what changed."""
 
     def __init__(self) -> None:
         super().__init__(id="charts")
-        self.options = Options()
+        self.axis, self.smoothing, self.logarithmic = 0, "off", False  # the first an index
         self.two = False  # whether there is room for both
         self.zoomed = False
         self._single, self._second = CHARTED[0], CHARTED[1]
@@ -156,7 +149,8 @@ class RunCharts(Horizontal):
     def _draw(self, chart: Chart, measure: Measure) -> None:
         row, view = self._of
         waiting = "" if row is None else nothing_yet(row, view)
-        now = (measure, self.options, waiting, None if view is None else (view.path, view.version, view.floors))
+        data = None if view is None else (view.path, view.version, view.floors)
+        now = (measure, self.axis, self.smoothing, self.logarithmic, waiting, data)
         if self._drawn.get(chart) == now:
             return
         self._drawn[chart] = now
@@ -167,27 +161,26 @@ class RunCharts(Horizontal):
             measure,
             view.train,
             view.validation,
-            axis=AXES[self.options.axis],
-            smoothing=self.options.smoothing,
-            log=self.options.log,
+            axis=AXES[self.axis],
+            smoothing=self.smoothing,
+            log=self.logarithmic,
             floors=[floor.nats for floor in view.floors],
         )
         chart.show(RunDrawing(made, view.unit), waiting)
 
     def turn_axis(self) -> None:
-        self.options = replace(self.options, axis=(self.options.axis + 1) % len(AXES))
+        self.axis = (self.axis + 1) % len(AXES)
         self.on_chart_pointed(Chart.Pointed(None))
         self.show(*self._of)
 
     def turn_smoothing(self) -> str:
         names = list(SMOOTHINGS)
-        following = names[(names.index(self.options.smoothing) + 1) % len(names)]
-        self.options = replace(self.options, smoothing=following)
+        self.smoothing = names[(names.index(self.smoothing) + 1) % len(names)]
         self.show(*self._of)
-        return self.options.smoothing
+        return self.smoothing
 
     def turn_log(self) -> None:
-        self.options = replace(self.options, log=not self.options.log)
+        self.logarithmic = not self.logarithmic
         self.show(*self._of)
 
     def turn_measure(self) -> None:

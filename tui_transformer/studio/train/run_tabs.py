@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
+from textual.events import DescendantBlur, DescendantFocus, Resize
 from textual.widgets import Static
 
 from engine.clean import clean_line
@@ -58,7 +60,7 @@ class RunTabs(Vertical):
         super().__init__(id="run-tabs")
         self.tab = TABS[0][0]
         self.two = False  # whether another fits beside it
-        self._line = NameLine(self._names, id="tab-line")
+        self._line = NameLine(self._names, self.choose, id="tab-line")
         self._first, self._beside = TabBody(id="tab-first"), TabBody(id="tab-second")
         self._view: RunView | None = None
         self._shown: object = None  # what the line of names shows
@@ -68,10 +70,6 @@ class RunTabs(Vertical):
         with Horizontal():
             yield self._first
             yield self._beside
-
-    def on_name_line_chosen(self, event: NameLine.Chosen) -> None:
-        event.stop()
-        self.choose(event.name)
 
     def choose(self, tab: str) -> None:
         self.tab = tab
@@ -115,13 +113,10 @@ class RunTabs(Vertical):
         rule = "─" * max(0, room - len(words))
         return Content.assemble(line, (rule, "$foreground 25%"), (words, "$accent")), places
 
-    def on_resize(self) -> None:
-        self.show(self._view)
-
-    def on_descendant_focus(self) -> None:
-        self.show(self._view)
-
-    def on_descendant_blur(self) -> None:
+    @on(Resize)
+    @on(DescendantFocus)
+    @on(DescendantBlur)
+    def _redraw(self) -> None:
         self.show(self._view)
 
 

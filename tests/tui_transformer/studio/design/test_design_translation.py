@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
 from tests.small_pairs import multi30k, table
-from tests.tui_transformer.studio.test_snapshots import PICTURES, SIZES
+from tests.tui_transformer.studio.test_snapshots import PICTURES, SIZES, settled
 from tui_transformer.lab.design.processes import Benchmarks
 from tui_transformer.studio import app as studio
 from tui_transformer.studio.app import Studio
@@ -122,7 +122,7 @@ async def test_pairs_and_an_upper_bound_of_the_parameters_are_shown(app: App, si
         app.pane.choose("multi30k")
         await until(pilot, lambda: "7,579,392" in app.text)
         assert ("at most" if size != SIZES[0] else "≤ 7,579,392") in app.text
-        await until(pilot, lambda: app.query_one(Preview).settled)
+        await until(pilot, lambda: settled(app.query_one(Preview)))
         app.query_one(Preview).scroll_end(animate=False)
         await until(pilot, lambda: "Two men are" in app.text and "Zwei Männer" in app.text)
 
@@ -245,11 +245,11 @@ async def test_the_engine_s_own_check_measures_a_translation(app: App, tmp_path)
 async def drawn(pilot: Pilot) -> None:
     preview = pilot.app.screen_stack[0].query_one(Preview)
     for _ in range(300):
-        settled = []
+        seen = []
         for _ in range(5):
             await pilot.pause(0.1)
-            settled.append(preview.settled)
-        if all(settled):
+            seen.append(settled(preview))
+        if all(seen):
             return
     raise AssertionError(pilot.app.text)
 

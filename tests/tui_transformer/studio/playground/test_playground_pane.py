@@ -466,7 +466,7 @@ async def test_drawing_beside_a_stream_never_holds_the_screen_for_long(app, fake
 
 
 def test_ids_and_keys_of_the_pane_are_its_own() -> None:
-    keys = [name for key in (*PANES["everywhere"], *PANES["playground"]) for name in key.keys.split(",")]
+    keys = [name for key in (*PANES["everywhere"], *PANES["playground"]) for name in key.key.split(",")]
     assert len(set(keys)) == len(keys)
 
 
@@ -475,4 +475,4 @@ def test_a_key_that_two_panes_share_does_the_same_in_both() -> None:
     known: dict[str, tuple[str, str]] = {}
     for pane in PANES.values():
         for key in pane:
-            assert known.setdefault(key.id, (key.keys, key.action)) == (key.keys, key.action), key.id
+            assert known.setdefault(key.id, (key.key, key.action)) == (key.key, key.action), key.id

@@ -396,7 +396,7 @@ async def test_options_change_the_charts(root) -> None:
         for key, word in (("y", " log"), ("x", "tokens"), ("x", "time"), ("m", "")):
             await studio.pilot.press(key)
             await studio.until(lambda word=word: word in studio.text)
-        assert charts.options.log and charts.options.axis == 2 and charts.options.smoothing == "some"
+        assert charts.logarithmic and charts.axis == 2 and charts.smoothing == "some"
 
 
 async def test_the_cursor_says_the_values_under_it_in_both_charts(root) -> None:

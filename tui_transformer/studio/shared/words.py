@@ -1,0 +1,25 @@
+"""A text that changes now and then, and what a pane says while there is nothing to show."""
+
+from rich.text import Text
+from textual.widgets import Static
+
+from engine.clean import clean_line
+
+
+class Words(Static):
+    """A text that is laid out again only if it has changed."""
+
+    def show(self, text: Text) -> None:
+        if text != self.content:
+            self.update(text)
+
+
+def nothing_here(title: str, hint: str, problem: str = "") -> Text:
+    """How a first run is made; or why the folder of the runs cannot be read."""
+    words = Text(justify="center")
+    if problem:
+        words.append(f"{clean_line(problem)}\n\n", "bold")
+        return words.append("The studio looks again every two seconds.")
+    words.append(f"{title}\n\n", "bold")
+    words.append("1", "bold").append("  choose a design      ").append("f5", "bold").append("  train it\n\n")
+    return words.append(hint, "dim")
