@@ -139,6 +139,5 @@ def resolve(
 
 def parent_config(preset: Preset, on: str | None = None) -> "RunConfig | None":
     """Return the config that an overlay changes; None for a base."""
-    if on is not None:
-        return resolve(find(on))
-    return resolve(find(preset.extends)) if preset.extends else None
+    base = preset.extends if on is None else on
+    return None if base is None else resolve(find(base))

@@ -187,11 +187,8 @@ class CorpusKind(Generic[C]):
 
 def data_folders(data_dir: Path | None) -> list[Path]:
     """Return the folders to search for named corpora, in order: `--data-dir`, TUI_TRANSFORMER_DATA, the user's data."""
-    folders = [data_dir] if data_dir else []
-    from_environment = os.environ.get("TUI_TRANSFORMER_DATA")
-    if from_environment:
-        folders.append(Path(from_environment))
-    return [*folders, user_data_path("tui-transformer")]
+    given = (data_dir, os.environ.get("TUI_TRANSFORMER_DATA"))
+    return [*(Path(folder) for folder in given if folder), user_data_path("tui-transformer")]
 
 
 def is_file(path: Path) -> bool:
