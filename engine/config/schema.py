@@ -95,11 +95,7 @@ class RunConfig(Section):
 
     @property
     def stride(self) -> int:
-        """Tokens between two evaluation windows.
-
-        By default as many as one window predicts, like nanoGPT's windows; on playlets half of that, so that a probe's
-        evidence is seldom cut off.
-        """
+        """Tokens between two evaluation windows; the default is as `EvaluationConfig` says."""
         targets = self.window_targets
         if self.evaluation.stride is not None:
             return min(self.evaluation.stride, targets)

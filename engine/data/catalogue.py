@@ -35,10 +35,8 @@ CORPORA = _entries()
 
 def kind_by_name(corpus: str) -> Kind | None:
     """Return the kind of a registered name, with or without a direction (`NAME#de,en`); None for anything else."""
-    entry = CORPORA.get(corpus)
-    if entry is None and (pairs := CORPORA.get(corpus.partition("#")[0])) and pairs.languages is not None:
-        entry = pairs
-    return entry.kind if entry is not None else None
+    entry = CORPORA.get(corpus.partition("#")[0])
+    return None if entry is None or (entry.languages is None and corpus != entry.name) else entry.kind
 
 
 def kind_of(corpus: str) -> Kind:

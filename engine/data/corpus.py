@@ -152,10 +152,6 @@ class CorpusEntry:
         return InputError(f"corpus '{self.name}' is not on this machine{how} (looked in {looked}); {meanwhile}")
 
 
-def resolved_if_there(corpus: str) -> str:
-    return str(Path(corpus).expanduser().resolve()) if is_there(corpus) else corpus
-
-
 C = TypeVar("C", bound=Corpus)
 
 
@@ -182,16 +178,14 @@ class CorpusKind(Generic[C]):
     # Splits `NAME#de,en` into a name or path and what is chosen from it.
     selected: Callable[[str], tuple[str, tuple[str, str] | None]] = lambda corpus: (corpus, None)
     preset: str = ""  # a preset that can train on any corpus of this kind
-    portable: Callable[[str], str] = resolved_if_there  # makes a path mean the same from any folder
+    # Makes a path mean the same from any folder.
+    portable: Callable[[str], str] = lambda path: str(Path(path).expanduser().resolve()) if is_there(path) else path
 
 
 def data_folders(data_dir: Path | None) -> list[Path]:
     """Return the folders to search for named corpora, in order: `--data-dir`, TUI_TRANSFORMER_DATA, the user's data."""
-    folders = [data_dir] if data_dir else []
-    from_environment = os.environ.get("TUI_TRANSFORMER_DATA")
-    if from_environment:
-        folders.append(Path(from_environment))
-    return [*folders, user_data_path("tui-transformer")]
+    given = (data_dir, os.environ.get("TUI_TRANSFORMER_DATA"))
+    return [*(Path(folder) for folder in given if folder), user_data_path("tui-transformer")]
 
 
 def is_file(path: Path) -> bool:

@@ -82,6 +82,7 @@ class Objective(ABC):
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         self.window = config.window_tokens  # L, tokens of text in one example
         self.vocab_size = vocab_size
+        self.special = {name: vocab_size + i for i, name in enumerate(config.special_tokens)}  # their ids
 
     @abstractmethod
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
@@ -120,7 +121,7 @@ class Masked(Objective):
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         super().__init__(config, vocab_size)
         self.scored = max(1, round(config.objective.mask_fraction * self.window))
-        self.mask = vocab_size
+        self.mask = self.special[MASK]
 
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
         # (B, T) → (B, T) tokens with gaps, and targets
@@ -145,7 +146,7 @@ class Transcribe(Objective):
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         super().__init__(config, vocab_size)
-        self.start = vocab_size + config.special_tokens.index(START)
+        self.start = self.special[START]
         self.source_tokens = config.model.source_vocab_size
 
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
@@ -215,7 +216,7 @@ class SpanCorruption(Corrupts):
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         super().__init__(config, vocab_size)
-        self.pad, self.mask = (vocab_size + config.special_tokens.index(name) for name in (PAD, MASK))
+        self.pad, self.mask = self.special[PAD], self.special[MASK]
         self.draw, self.fraction = SPANS[config.objective.span_form], config.objective.span_fraction
 
     def cuts(self, lengths: Counts, generator: Generator) -> Counts:
@@ -239,9 +240,8 @@ class SentinelSpans(Corrupts):
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         super().__init__(config, vocab_size)
-        special = config.special_tokens
-        self.pad, self.start = (vocab_size + special.index(name) for name in (PAD, START))
-        self.first = vocab_size + special.index(START) + 1
+        self.pad, self.start = self.special[PAD], self.special[START]
+        self.first = self.start + 1
         self.share = (config.objective.mask_fraction, config.objective.span_mean)
 
     def cuts(self, lengths: Counts, generator: Generator) -> Counts:
@@ -265,7 +265,7 @@ class QuestionAnswer(Objective):
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         super().__init__(config, vocab_size)
-        self.pad, self.mask = (vocab_size + config.special_tokens.index(name) for name in (PAD, MASK))
+        self.pad, self.mask = self.special[PAD], self.special[MASK]
         self.conditional, self.rearranges = config.has_source, not config.has_source
         self.asked = config.model.source_tokens if config.has_source else max(1, self.window // 2)
 

@@ -58,7 +58,7 @@ def test_the_list_as_json_has_a_record_a_corpus(capsys) -> None:
 
 
 def test_generated_pairs_are_built_in(capsys, monkeypatch) -> None:
-    made = CorpusEntry("made-up", "pairs", "pairs by a grammar", lambda *_: None, languages=("en", "de"))
+    made = CorpusEntry("made-up", "pairs", "pairs by a grammar", languages=("en", "de"))
     monkeypatch.setitem(CORPORA, "made-up", made)
     assert main(["data", "list", "--json"]) == 0
     assert next(r for r in records(capsys) if r["name"] == "made-up")["where"] == "built in"
