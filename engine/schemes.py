@@ -44,7 +44,9 @@ class Scheme(Row):
     settings: tuple[str, ...] = ()  # those of its section that take effect only with it
     rules: tuple[Rule, ...] = ()
     title: Words = NO_WORDS  # over its formula
-    formula: Callable[["ModelConfig"], str] = staticmethod(lambda model: "")  # LaTeX, of what a model computes with it
+    formula: Callable[[Any], str] = staticmethod(
+        lambda section: ""
+    )  # LaTeX of what is computed, by its section's values
     label: Words = NO_WORDS  # in a diagram
 
 
@@ -414,7 +416,10 @@ ACTIVATIONS: dict[str, Activation] = {
 
 
 class Schedule(Scheme):
-    """A learning-rate schedule: its value after warm-up, at an optimizer step (from 1) of `steps`. It costs nothing."""
+    """A learning-rate schedule: its value after warm-up, at an optimizer step (from 1) of `steps`. It costs nothing.
+
+    Its formula gives η at step t of T with w steps of warm-up; η₀ is `lr`.
+    """
 
     rate: Callable[["OptimizerConfig", int, int], float]
     needs: Mapping[str, str] = {}  # settings without a default: what to give
@@ -446,6 +451,7 @@ SCHEDULES: dict[str, Schedule] = {
     "constant": Schedule(
         sentence="the learning rate stays as it is after warm-up",
         citation="Kingma and Ba 2015",
+        formula=lambda o: r"\eta_t = \eta_0",
         rate=lambda o, step, steps: o.lr,
         rules=(
             ONLY_A_COSINE,
@@ -459,11 +465,16 @@ SCHEDULES: dict[str, Schedule] = {
     "cosine": Schedule(
         sentence="the learning rate falls along half a cosine to its minimum at the end",
         citation="Loshchilov and Hutter 2017",
+        formula=lambda o: (
+            r"\eta_t = \eta_{\min} + \frac{\eta_0 - \eta_{\min}}{2} "
+            r"\left(1 + \cos\left(\pi \, \frac{t - w}{T - w}\right)\right)"
+        ),
         rate=_cosine,
     ),
     "step": Schedule(
         sentence="the learning rate is multiplied by a factor at regular intervals",
         citation="He et al. 2016",
+        formula=lambda o: r"\eta_t = \eta_0 \, f^{\lfloor (t - 1) / n \rfloor}",
         rate=lambda o, step, steps: max(o.min_lr, o.lr * o.decay_factor ** ((step - 1) // whole_steps(o.decay_every))),
         needs={"decay_every": 'the time between two decays, e.g. "5 epochs"'},
         rules=(ONLY_A_COSINE,),
@@ -472,6 +483,7 @@ SCHEDULES: dict[str, Schedule] = {
     "inverse-sqrt": Schedule(
         sentence="the learning rate falls with the inverse square root of the step",
         citation=VASWANI,
+        formula=lambda o: r"\eta_t = \eta_0 \sqrt{w / t}",
         # The paper's, but the rate at the end of warm-up is given, not derived from d_model.
         rate=lambda o, step, steps: max(o.min_lr, o.lr * math.sqrt(max(1, whole_steps(o.warmup)) / step)),
         rules=(
@@ -487,6 +499,8 @@ SCHEDULES: dict[str, Schedule] = {
 
 
 class Optimizer(Scheme):
+    """Its formula is of a step, with m and v the moments without their bias."""
+
     moments: int  # numbers kept for each weight
 
 
@@ -494,11 +508,19 @@ OPTIMIZERS: dict[str, Optimizer] = {
     "adamw": Optimizer(
         sentence="Adam with weight decay taken from the weights themselves",
         citation="Loshchilov and Hutter 2019",
+        formula=lambda o: (
+            r"\theta \leftarrow \theta - "
+            r"\eta_t \left( \frac{\hat{m}}{\sqrt{\hat{v}} + \varepsilon} + \lambda \theta \right)"
+        ),
         moments=2,
     ),
     "adam": Optimizer(
         sentence="steps of about equal size for every weight, from the gradient's two moments, weight decay included",
         citation="Kingma and Ba 2015",
+        formula=lambda o: (
+            r"\theta \leftarrow \theta - \eta_t \, \frac{\hat{m}}{\sqrt{\hat{v}} + \varepsilon}, \qquad "
+            r"g = \nabla \mathcal{L} + \lambda \theta"
+        ),
         moments=2,
     ),
 }

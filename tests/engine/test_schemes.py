@@ -72,8 +72,7 @@ def test_every_scheme_has_a_sentence_a_paper_a_formula_a_drawing_and_a_cost(key:
     assert bool(scheme.citation) or nothing
     assert not scheme.citation or scheme.citation[-4:].isdigit()
     model = BASE.model
-    if key.startswith("model."):  # written out in a report
-        assert bool(scheme.formula(model)) == (not nothing)
+    assert bool(scheme.formula(model if key.startswith("model.") else BASE.optimizer)) == (not nothing)
     if key in ("model.position", "model.attention", "model.norm"):  # drawn, and titled, in each language of a report
         label, title = scheme.label, scheme.title
         assert set(label) == set(title) == set(LANGUAGES)
@@ -152,7 +151,7 @@ def test_every_schedule_equals_its_second_implementation(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_every_optimizer_takes_the_steps_of_its_paper(name: str, tiny, tmp_path) -> None:
+def test_every_optimizer_takes_the_steps_of_its_formula(name: str, tiny, tmp_path) -> None:
     config = tiny(f"optimizer.kind={name}", "optimizer.weight_decay=0.1", "train.steps=1")
     ready = assemble(config, runs_dir=tmp_path, name="run", device="cpu")
     assert ready.trainer.run().state == "finished"
