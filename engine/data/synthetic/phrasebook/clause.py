@@ -40,17 +40,11 @@ Nominal = Pronoun | Name | NounPhrase
 
 
 @dataclass(frozen=True)
-class Place:
+class Adverbial:
     english: str  # the preposition, or the whole adverbial if there is no nominal
     german: str  # likewise
     accusative: bool = False  # the case after the German preposition, else dative
-    nominal: NounPhrase | None = None
-
-
-@dataclass(frozen=True)
-class Circumstance:
-    preposition: str  # with, by, for
-    nominal: Nominal
+    nominal: Nominal | None = None
 
 
 @dataclass(frozen=True)
@@ -63,8 +57,8 @@ class Clause:
     recipient: Nominal | None = None  # the dative object of verbs like "give"
     time: Time | None = None
     manner: str | None = None
-    circumstance: Circumstance | None = None
-    place: Place | None = None
+    circumstance: Adverbial | None = None  # with, by, for
+    place: Adverbial | None = None
     predicate: Adjective | NounPhrase | None = None  # what the subject is, after "be"
     negated: bool = False
 
@@ -166,11 +160,11 @@ def draw_recipient(draws: Draws, subject: Nominal, other_than: Nominal | None = 
     return until(draw, lambda phrase: phrase.noun not in (noun_of(subject), noun_of(other_than)))
 
 
-def draw_place(draws: Draws, goal: bool, far: bool = False) -> Place:
+def draw_place(draws: Draws, goal: bool, far: bool = False) -> Adverbial:
     fixed = lexicon.FIXED_GOALS if goal else lexicon.FIXED_PLACES
     if draws.chance(0.15):
         english = draws.pick(tuple(fixed))
-        return Place(english, fixed[english])
+        return Adverbial(english, fixed[english])
     noun, english, where, to = draws.pick(_FAR_PLACES if far else lexicon.PLACES)
     determiner = "the"
     if draws.chance(0.25):
@@ -179,8 +173,8 @@ def draw_place(draws: Draws, goal: bool, far: bool = False) -> Place:
     adjective = draws.pick(adjectives) if draws.chance(0.2) else None
     phrase = NounPhrase(noun, determiner, False, adjective)
     if goal:
-        return Place("to", to, to != "zu", phrase)
-    return Place(english, where, False, phrase)
+        return Adverbial("to", to, to != "zu", phrase)
+    return Adverbial(english, where, False, phrase)
 
 
 def draw_adjective(draws: Draws, subject: Nominal, known: Adjective | None = None) -> Adjective:
@@ -277,11 +271,13 @@ def draw_clause(
     if room > 0 and draws.chance(_P_CIRCUMSTANCE):
         fitting = [preposition for preposition in ("with", "by", "for") if preposition in traits]
         preposition = draws.pick(fitting) if fitting else ""
-        near = place is not None and (place.nominal is None or place.nominal.noun not in FAR)
+        near = place is not None and noun_of(place.nominal) not in FAR
         if preposition == "by" and not near:  # nobody takes the train to the kitchen
-            circumstance = Circumstance("by", draws.pick(_VEHICLES))
-        elif preposition == "with" or (preposition == "for" and place is None):
-            circumstance = Circumstance(preposition, draw_recipient(draws, subject, given))
+            circumstance = Adverbial("by", "mit", False, draws.pick(_VEHICLES))
+        elif preposition == "with":
+            circumstance = Adverbial("with", "mit", False, draw_recipient(draws, subject, given))
+        elif preposition == "for" and place is None:
+            circumstance = Adverbial("for", "für", True, draw_recipient(draws, subject, given))
         room -= circumstance is not None
     if room > 0 and draws.chance(_P_MANNER) and not (isinstance(given, NounPhrase) and given.indefinite):
         manners = [manner for manner in lexicon.MANNERS if manner in traits]

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cache
 
 from engine.data.synthetic.phrasebook import lexicon
-from engine.data.synthetic.phrasebook.clause import Clause, Name, Nominal, NounPhrase, Place, Pronoun
+from engine.data.synthetic.phrasebook.clause import Adverbial, Clause, Name, Nominal, NounPhrase, Pronoun
 from engine.data.synthetic.phrasebook.lexicon import ER, SIE, Address, Adjective, Case, Verb
 
 _ENDINGLESS = {("nominative", "m"), ("nominative", "n"), ("accusative", "n")}  # ein, kein, mein: no ending here
@@ -26,11 +26,6 @@ _MIDDLE_FIELD = (
     *("early place", "new"),  # im Park einen Hund, but: den Hund im Park
     *("nicht", "manner", "company", "place", "prepositional object", "predicate"),
 )
-_CIRCUMSTANCES: dict[str, tuple[str, Case]] = {
-    "with": ("mit", "dative"),
-    "by": ("mit", "dative"),
-    "for": ("für", "accusative"),
-}
 
 
 def _pronoun(pronoun: Pronoun, address: Address) -> list[str]:
@@ -76,7 +71,7 @@ def _prepositional(preposition: str, of: Nominal, case: Case, address: Address) 
     return f"{drawn_together or f'{preposition} {first}'} {rest}".rstrip()
 
 
-def place(of: Place, address: Address) -> str:
+def adverbial(of: Adverbial, address: Address) -> str:
     if of.nominal is None:
         return of.german
     return _prepositional(of.german, of.nominal, "accusative" if of.accusative else "dative", address)
@@ -133,10 +128,9 @@ def _middle(clause: Clause, address: Address, front: str) -> list[str]:
     if clause.manner:
         found["manner"] = lexicon.MANNERS[clause.manner]
     if clause.circumstance:
-        preposition, case = _CIRCUMSTANCES[clause.circumstance.preposition]
-        found["company"] = _prepositional(preposition, clause.circumstance.nominal, case, address)
+        found["company"] = adverbial(clause.circumstance, address)
     if clause.place and front != "place":
-        found["early place" if "new" in found else "place"] = place(clause.place, address)
+        found["early place" if "new" in found else "place"] = adverbial(clause.place, address)
     return [found[role] for role in _MIDDLE_FIELD if role in found]
 
 
@@ -146,7 +140,7 @@ def statement(clause: Clause, address: Address, front: str = "subject") -> str:
     if front == "time" and clause.time:
         opening = clause.time.german
     elif front == "place" and clause.place:
-        opening = place(clause.place, address)
+        opening = adverbial(clause.place, address)
     return question(clause, address, opening, front)
 
 

@@ -72,6 +72,7 @@ _BELONGINGS = tuple(
     for noun in lexicon.of_kinds("animal", "thing", "vehicle", "clothing", "reading")
     if noun not in lexicon.NOBODYS
 )
+_ALIVE = ("person", "animal")
 _BEING = Weighted(("present", 3), ("past", 1))
 
 
@@ -134,7 +135,7 @@ def existential(draws: Draws, address: Address) -> Sentence:
     """There is a cat in the kitchen. · In der Küche ist eine Katze."""
     what = draw_phrase(draws, _FINDS, "object", ("",), NEW)
     place = draw_place(draws, goal=False)
-    while place.nominal is None or (place.nominal.noun.kind == "place" and what.noun.kind not in ("person", "animal")):
+    while (where := noun_of(place.nominal)) is None or (where.kind == "place" and what.noun.kind not in _ALIVE):
         place = draw_place(draws, goal=False)
     clause = Clause(what, lexicon.SEIN, draws.weighted(_BEING), place=place)
     told, erzaehlt = english.question(clause, "there"), german.statement(clause, address, "place")
