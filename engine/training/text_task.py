@@ -15,7 +15,7 @@ from engine.data.corpora import TextCorpus
 from engine.data.loader import Examples, training_batches
 from engine.data.objectives import make_objective
 from engine.data.overlap import Overlap, text_overlap
-from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, described
+from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, described
 from engine.errors import InputError
 from engine.evaluation.baselines import bigram_loss, unigram_loss
 from engine.evaluation.scorers import TextScorer
@@ -32,7 +32,7 @@ class TextTask(Task):
     """A text corpus with its tokenizer and encoded splits, (n,) whole numbers each; `records` as in `TextScorer`."""
 
     corpus: TextCorpus
-    tokenizer: Tokenizer
+    tokenizer: CharacterTokenizer
     tokens: dict[str, torch.Tensor]
     records: int = RECORDS
 
@@ -43,13 +43,12 @@ class TextTask(Task):
 
     @classmethod
     def of(cls, corpus: TextCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
-        found = _every_character(corpus) if given is None else given
-        if found.kind != CharacterTokenizer.kind:
+        tokenizer = _every_character(corpus) if given is None else given
+        if not isinstance(tokenizer, CharacterTokenizer):
             raise InputError(
                 f"train.init_from: '{config.task.name}' reads a text by characters, and that run's tokenizer is "
-                f"of kind '{found.kind}' ({described(found)}): its weights mean other tokens"
+                f"of kind '{tokenizer.kind}' ({described(tokenizer)}): its weights mean other tokens"
             )
-        tokenizer = found.target
         if given is not None:
             for name, split in corpus.splits.items():
                 require_known(tokenizer, split.text, f"corpus {corpus.name}: its {name} split")

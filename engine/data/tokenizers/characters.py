@@ -65,9 +65,7 @@ class CharacterTokenizer(Tokenizer):
         return "".join(self.characters[i] if 0 <= i < size else UNKNOWN for i in ids)
 
     def to_json(self) -> str:
-        return json.dumps(
-            {"schema": SCHEMA, "kind": self.kind, "characters": "".join(self.characters)}, ensure_ascii=True
-        )
+        return json.dumps({"schema": SCHEMA, "kind": self.kind, "characters": "".join(self.characters)})
 
     def shown_tokens(self) -> list[str]:
         return [f"{c!a} (U+{ord(c):04X})" for c in self.characters]

@@ -39,7 +39,6 @@ class PairTokenizer(AnyTokenizer):
         target = None if self.shared else json.loads(self.target.to_json())
         return json.dumps(
             {"schema": SCHEMA, "kind": self.kind, "source": json.loads(self.source.to_json()), "target": target},
-            ensure_ascii=True,
             separators=(",", ":"),
         )
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -84,10 +84,6 @@ class Tokenizer(AnyTokenizer):
     def encode_all(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
         """Return the token ids of each of many texts, as `encode` does."""
         return [self.encode(text) for text in texts]
-
-    def parts(self, text: str) -> Iterator[NDArray[np.int32]]:
-        """Yield a text's token ids, in parts where this saves memory for a large one."""
-        yield self.encode(text).astype(np.int32)
 
     def first_unknown(self, text: str) -> int | None:
         """Return the index of the first character without a token, from 0; None if there is none, or if tokens are
