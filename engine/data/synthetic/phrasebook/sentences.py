@@ -212,7 +212,6 @@ def why_question(draws: Draws, address: Address) -> Sentence:
 
 _SUBORDINATING = {"that": "dass", "whether": "ob", "because": "weil", "if": "wenn"}
 _COORDINATING = {"but": "aber", "and": "und"}
-_WEATHER = (lexicon.REGNEN, lexicon.SCHNEIEN)
 _THINGS = ("thing", "clothing", "vehicle")  # what "it" stands for
 _PLANS = lexicon.modals("want", "have", "will")
 _REFUSALS = lexicon.modals("can", "want", "may", "will")
@@ -246,7 +245,7 @@ def because_clause(draws: Draws, address: Address) -> Sentence:
     past = main.tense in ("past", "modal past")
     tense = "past" if past else "present"
     if draws.chance(0.1):
-        reason = Clause(Pronoun("it_n"), draws.pick(_WEATHER), tense)
+        reason = Clause(Pronoun("it_n"), draws.pick(lexicon.WEATHER_VERBS), tense)
     elif again is None:
         reason = draw_clause(draws, _verb_without_object(draws, main.verb), bare=True)
     elif draws.chance(0.6):
@@ -295,7 +294,7 @@ def _condition(draws: Draws) -> tuple[Clause, Clause]:
     """Return a condition and its consequence; only the condition may have a noun as its object."""
     kind = draws.random()
     if kind < 0.12:
-        condition = Clause(Pronoun("it_n"), draws.pick(_WEATHER), "simple")
+        condition = Clause(Pronoun("it_n"), draws.pick(lexicon.WEATHER_VERBS), "simple")
     elif kind < 0.4:
         somebody = draw_subject(draws, animals=True, without=_DEFINITE_SOMEBODY)
         condition = Clause(somebody, lexicon.SEIN, "simple", predicate=draws.pick(lexicon.STATES))

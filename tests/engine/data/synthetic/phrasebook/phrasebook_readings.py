@@ -12,7 +12,7 @@ from typing import Literal
 from engine.data.synthetic.phrasebook import lexicon
 from engine.data.synthetic.phrasebook.lexicon import DU, ER, ICH, IHR, SIE, WIR, Modal, Noun, Verb
 
-VERBS = (*lexicon.VERBS, lexicon.SEIN, lexicon.GEHOEREN, lexicon.REGNEN, lexicon.SCHNEIEN, *lexicon.CLAUSE_VERBS)
+VERBS = tuple(dict.fromkeys((*lexicon.VERBS, *lexicon.SPECIAL.values())))
 
 Feature = tuple[str, str]  # case and column: "dative", "p"
 Features = frozenset[Feature]
