@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from engine.data.synthetic.draws import Draws, Weighted, until
 from engine.data.synthetic.phrasebook import lexicon
-from engine.data.synthetic.phrasebook.lexicon import Adjective, Modal, Noun, Time, Verb
+from engine.data.synthetic.phrasebook.lexicon import Adjective, Case, Modal, Noun, Time, Verb
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ Nominal = Pronoun | Name | NounPhrase
 class Adverbial:
     english: str  # the preposition, or the whole adverbial if there is no nominal
     german: str  # likewise
-    accusative: bool = False  # the case after the German preposition, else dative
+    case: Case = "dative"  # after the German preposition
     nominal: Nominal | None = None
 
 
@@ -131,7 +131,7 @@ def draw_subject(draws: Draws, animals: bool = False, without: Sequence[str] = (
     return draw_phrase(draws, _CREATURES if animals else _PEOPLE, "subject", ("", *without))
 
 
-def draw_object_pronoun(draws: Draws, subject: Nominal | None) -> Pronoun:
+def draw_object_pronoun(draws: Draws, subject: Nominal) -> Pronoun:
     name = subject.name if isinstance(subject, Pronoun) else ""
     return Pronoun(draws.pick(_OBJECT_PRONOUNS.get(name, _OBJECT_PRONOUNS[""])))
 
@@ -140,7 +140,7 @@ def noun_of(nominal: Nominal | None) -> Noun | None:
     return nominal.noun if isinstance(nominal, NounPhrase) else None
 
 
-def draw_object(draws: Draws, verb: Verb, subject: Nominal | None, without: Sequence[str] = ()) -> Nominal:
+def draw_object(draws: Draws, verb: Verb, subject: Nominal, without: Sequence[str]) -> Nominal:
     can_be_human = any(noun.kind in ("person", "kin") for noun in verb.objects)
     if can_be_human and "some" not in verb.traits and draws.chance(0.2):
         return draw_object_pronoun(draws, subject)
@@ -173,8 +173,8 @@ def draw_place(draws: Draws, goal: bool, far: bool = False) -> Adverbial:
     adjective = draws.pick(adjectives) if draws.chance(0.2) else None
     phrase = NounPhrase(noun, determiner, False, adjective)
     if goal:
-        return Adverbial("to", to, to != "zu", phrase)
-    return Adverbial(english, where, False, phrase)
+        return Adverbial("to", to, "dative" if to == "zu" else "accusative", phrase)
+    return Adverbial(english, where, "dative", phrase)
 
 
 def draw_adjective(draws: Draws, subject: Nominal, known: Adjective | None = None) -> Adjective:
@@ -273,11 +273,11 @@ def draw_clause(
         preposition = draws.pick(fitting) if fitting else ""
         near = place is not None and noun_of(place.nominal) not in FAR
         if preposition == "by" and not near:  # nobody takes the train to the kitchen
-            circumstance = Adverbial("by", "mit", False, draws.pick(_VEHICLES))
+            circumstance = Adverbial("by", "mit", "dative", draws.pick(_VEHICLES))
         elif preposition == "with":
-            circumstance = Adverbial("with", "mit", False, draw_recipient(draws, subject, given))
+            circumstance = Adverbial("with", "mit", "dative", draw_recipient(draws, subject, given))
         elif preposition == "for" and place is None:
-            circumstance = Adverbial("for", "für", True, draw_recipient(draws, subject, given))
+            circumstance = Adverbial("for", "für", "accusative", draw_recipient(draws, subject, given))
         room -= circumstance is not None
     if room > 0 and draws.chance(_P_MANNER) and not (isinstance(given, NounPhrase) and given.indefinite):
         manners = [manner for manner in lexicon.MANNERS if manner in traits]

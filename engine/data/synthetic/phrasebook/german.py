@@ -14,8 +14,6 @@ from engine.data.synthetic.phrasebook.clause import Adverbial, Clause, Name, Nom
 from engine.data.synthetic.phrasebook.lexicon import ER, SIE, Address, Adjective, Case, Verb
 
 _ENDINGLESS = {("nominative", "m"), ("nominative", "n"), ("accusative", "n")}  # ein, kein, mein: no ending here
-_WEAK_E = {("nominative", "m"), ("nominative", "f"), ("nominative", "n"), ("accusative", "f"), ("accusative", "n")}
-
 _DER_WORDS = {"this": "dies", "which": "welch"}
 _EIN_WORDS = {"a": "ein", "no": "kein", "my": "mein", "his": "sein", "her": "ihr", "our": "unser", "their": "ihr"}
 _YOUR = {"du": "dein", "Sie": "Ihr", "ihr": "euer"}
@@ -49,8 +47,7 @@ def _noun_phrase(phrase: NounPhrase, case: Case, address: Address) -> str:
 
 def _determiner(english: str, case: Case, column: str, address: Address) -> tuple[str, str]:
     """Return a determiner's form and the ending of an adjective after it: one of them must show the case."""
-    strong = lexicon.STRONG[case][column]
-    weak = "e" if (case, column) in _WEAK_E else "en"
+    strong, weak = lexicon.STRONG[case][column], lexicon.WEAK[case][column]
     if english in _UNBENT:
         return _UNBENT[english], strong
     if english == "the":
@@ -63,18 +60,15 @@ def _determiner(english: str, case: Case, column: str, address: Address) -> tupl
     return ("eur" if stem == "euer" else stem) + strong, weak
 
 
-def _prepositional(preposition: str, of: Nominal, case: Case, address: Address) -> str:
-    """Return a preposition and its nominal, contracted where German does: im Garten."""
-    first, _, rest = nominal(of, case, address).partition(" ")
-    definite = isinstance(of, NounPhrase) and of.determiner == "the"
-    drawn_together = lexicon.CONTRACTIONS.get(f"{preposition} {first}") if definite else None
-    return f"{drawn_together or f'{preposition} {first}'} {rest}".rstrip()
-
-
 def adverbial(of: Adverbial, address: Address) -> str:
+    """Return a preposition and its nominal, contracted where German does: im Garten."""
     if of.nominal is None:
         return of.german
-    return _prepositional(of.german, of.nominal, "accusative" if of.accusative else "dative", address)
+    first, _, rest = nominal(of.nominal, of.case, address).partition(" ")
+    first = f"{of.german} {first}"
+    if isinstance(of.nominal, NounPhrase) and of.nominal.determiner == "the":
+        first = lexicon.CONTRACTIONS.get(first, first)
+    return f"{first} {rest}".rstrip()
 
 
 def _verb(clause: Clause, address: Address) -> tuple[str, str, str]:
@@ -111,8 +105,8 @@ def _middle(clause: Clause, address: Address, front: str) -> list[str]:
     elif about is not None and clause.object is None:
         found["predicate"] = nominal(about, "nominative", address)
     elif about is not None and verb.object_preposition:
-        role = "prepositional object"
-        found[role] = _prepositional(verb.object_preposition, about, verb.object_case, address)
+        of = Adverbial("", verb.object_preposition, verb.object_case, about)
+        found["prepositional object"] = adverbial(of, address)
     elif about is not None:
         indefinite = isinstance(about, NounPhrase) and about.indefinite
         waits = recipient is not None and not clause.negated

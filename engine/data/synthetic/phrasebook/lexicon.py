@@ -203,9 +203,9 @@ PRONOUNS: dict[str, list[str]] = {
 }
 DETERMINERS: dict[str, str] = _TABLES["determiners"]
 # Case → gender or "p", the plural → ending, article.
-STRONG, DEFINITE = (
+STRONG, WEAK, DEFINITE = (
     {case: dict(zip("mfnp", forms.split(), strict=True)) for case, forms in _TABLES[table].items()}
-    for table in ("strong", "definite")
+    for table in ("strong", "weak", "definite")
 )
 VOCATIVES: dict[str, list[list[str]]] = _TABLES["vocatives"]
 EVERYDAY: list[list[str]] = _TABLES["everyday"]

@@ -106,8 +106,8 @@ def test_what_opens_a_statement_pushes_the_subject_behind_the_verb():
 
 def test_motion_has_the_accusative_where_rest_has_the_dative():
     school = NounPhrase(NOUN["school"], "my")
-    assert german.adverbial(Adverbial("to", "in", True, school), "du") == "in meine Schule"
-    assert german.adverbial(Adverbial("at", "in", False, school), "du") == "in meiner Schule"
+    assert german.adverbial(Adverbial("to", "in", "accusative", school), "du") == "in meine Schule"
+    assert german.adverbial(Adverbial("at", "in", "dative", school), "du") == "in meiner Schule"
 
 
 def test_modals_say_one_form_for_wir_and_sie():
