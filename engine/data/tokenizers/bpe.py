@@ -141,9 +141,6 @@ class BpeTokenizer(Tokenizer):
     def to_json(self) -> str:
         return json.dumps({"schema": SCHEMA, "kind": self.kind, "merges": self.merges}, separators=(",", ":"))
 
-    def shown_tokens(self) -> list[str]:
-        return [ascii(piece.decode(errors="replace")) for piece in self.pieces]
-
     def library_json(self) -> str:
         made = hf.Tokenizer.from_str(self._model.to_str())
         made.decoder = hf.decoders.ByteLevel()

@@ -67,9 +67,6 @@ class CharacterTokenizer(Tokenizer):
     def to_json(self) -> str:
         return json.dumps({"schema": SCHEMA, "kind": self.kind, "characters": "".join(self.characters)})
 
-    def shown_tokens(self) -> list[str]:
-        return [f"{c!a} (U+{ord(c):04X})" for c in self.characters]
-
     def library_json(self) -> str:
         made = hf.Tokenizer(hf.models.WordLevel({c: i for i, c in enumerate(self.characters)}))
         made.pre_tokenizer = hf.pre_tokenizers.Split(hf.Regex(r"[\s\S]"), "isolated")

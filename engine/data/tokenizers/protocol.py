@@ -100,10 +100,6 @@ class Tokenizer(AnyTokenizer):
         return Decoder(self)
 
     @abstractmethod
-    def shown_tokens(self) -> list[str]:
-        """Return every token as a message shows it."""
-
-    @abstractmethod
     def library_json(self) -> str:
         """Return a tokenizer.json for Hugging Face `tokenizers`: `Tokenizer.from_file` gives the same ids and texts.
 

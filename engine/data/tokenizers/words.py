@@ -104,9 +104,6 @@ class WordTokenizer(Tokenizer):
     def to_json(self) -> str:
         return json.dumps({"schema": SCHEMA, "kind": self.kind, "words": self.words})
 
-    def shown_tokens(self) -> list[str]:
-        return [ascii(word) for word in self.words]
-
     def library_json(self) -> str:
         used = set().union(*self.words)
         nothing, between = [chr(code) for code in PRIVATE if chr(code) not in used][:2]
