@@ -177,9 +177,10 @@ def draw_place(draws: Draws, goal: bool, far: bool = False) -> Adverbial:
     return Adverbial(english, where, "dative", phrase)
 
 
-def draw_adjective(draws: Draws, subject: Nominal, known: Adjective | None = None) -> Adjective:
-    """Return an adjective that fits somebody or something, given what is `known` of it."""
+def draw_adjective(draws: Draws, subject: Nominal) -> Adjective:
+    """Return an adjective that fits somebody or something, and fits the one it already has."""
     about = noun_of(subject) or lexicon.NOUN["sister"]  # stands for any person
+    known = subject.adjective if isinstance(subject, NounPhrase) else None
     excluded = {known, *(each for family in lexicon.FAMILIES if known in family for each in family)}
     return draws.pick([each for each in lexicon.ADJECTIVES_OF[about] if each not in excluded])
 

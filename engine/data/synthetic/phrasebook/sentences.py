@@ -117,8 +117,7 @@ def _being(draws: Draws, negated: bool = False) -> Clause:
         subject: Nominal = draw_subject(draws, animals=True, without=("a", "no", "two"))
     else:
         subject = draw_phrase(draws, lexicon.NOUNS, "subject", ("a", "no", "two", ""))
-    adjective = subject.adjective if isinstance(subject, NounPhrase) else None
-    predicate = draw_adjective(draws, subject, adjective)
+    predicate = draw_adjective(draws, subject)
     return Clause(subject, lexicon.SEIN, draws.weighted(_BEING), predicate=predicate, negated=negated)
 
 
@@ -312,7 +311,7 @@ def _condition(draws: Draws) -> tuple[Clause, Clause]:
 def it_is(draws: Draws, address: Address) -> Sentence:
     """She likes the hat, but it is expensive. · Sie mag den Hut, aber er ist teuer."""
     first, thing, it = _about_a_thing(draws)
-    adjective = draw_adjective(draws, thing, thing.adjective)
+    adjective = draw_adjective(draws, thing)
     second = Clause(it, lexicon.SEIN, "past" if first.tense == "past" else "present", predicate=adjective)
     return _joined(first, "because" if draws.chance(0.5) else "but", second, address)
 
