@@ -56,10 +56,6 @@ class AnyTokenizer(ABC):
     def vocab_size(self) -> int:
         """The number of tokens on the target side."""
 
-    @property
-    def source_vocab_size(self) -> int:
-        return self.source.vocab_size
-
     @abstractmethod
     def to_json(self) -> str:
         """Return the whole tokenizer as JSON text."""
