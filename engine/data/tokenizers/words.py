@@ -85,14 +85,15 @@ class WordTokenizer(Tokenizer):
 
     def encode(self, text: str) -> NDArray[np.int64]:
         tokens = list(_tokens(text))
-        unknown = [token for token in dict.fromkeys(tokens) if token not in self._ids]
-        if unknown:
-            shown = (f"{word[:40]!a}" if word else "words without a space between" for word in unknown[:SHOWN])
-            more = f" and {len(unknown) - SHOWN} more" if len(unknown) > SHOWN else ""
-            hint = nearest(unknown[0][:40], self.words) if not _is_gap(unknown[0]) else ""
-            never = f"this model has never seen {', '.join(shown)}{more}"
-            raise InputError(f"{never}; it knows {self.vocab_size:,} words and marks{hint}")
-        return np.array([self._ids[token] for token in tokens], dtype=np.int64)
+        try:
+            return np.array([self._ids[token] for token in tokens], dtype=np.int64)
+        except KeyError:
+            unknown = [token for token in dict.fromkeys(tokens) if token not in self._ids]
+        shown = (f"{word[:40]!a}" if word else "words without a space between" for word in unknown[:SHOWN])
+        more = f" and {len(unknown) - SHOWN} more" if len(unknown) > SHOWN else ""
+        hint = nearest(unknown[0][:40], self.words) if not _is_gap(unknown[0]) else ""
+        never = f"this model has never seen {', '.join(shown)}{more}"
+        raise InputError(f"{never}; it knows {self.vocab_size:,} words and marks{hint}")
 
     def decode(self, ids: Iterable[int]) -> str:
         decoder = self.decoder()
