@@ -11,7 +11,7 @@ from functools import cache
 
 from engine.data.synthetic.phrasebook import lexicon
 from engine.data.synthetic.phrasebook.clause import Adverbial, Clause, Name, Nominal, NounPhrase, Pronoun
-from engine.data.synthetic.phrasebook.lexicon import ER, SIE, Address, Adjective, Case, Verb
+from engine.data.synthetic.phrasebook.lexicon import Address, Adjective, Case, Verb
 
 _ENDINGLESS = {("nominative", "m"), ("nominative", "n"), ("accusative", "n")}  # ein, kein, mein: no ending here
 _DER_WORDS = {"this": "dies", "which": "welch"}
@@ -75,9 +75,10 @@ def _verb(clause: Clause, address: Address) -> tuple[str, str, str]:
     """Return the finite verb, its separable prefix, and the participle or infinitive that goes with it."""
     verb, subject = clause.verb, clause.subject
     if isinstance(subject, Pronoun):
-        who = getattr(lexicon, _pronoun(subject, address)[3])
+        person = _pronoun(subject, address)[3]
     else:
-        who = SIE if isinstance(subject, NounPhrase) and subject.plural else ER
+        person = "SIE" if isinstance(subject, NounPhrase) and subject.plural else "ER"
+    who = lexicon.PERSONS.index(person)
     if clause.modal:
         forms = clause.modal.preterite if clause.tense == "modal past" else clause.modal.present
         return forms[who], "", verb.prefix + verb.infinitive

@@ -13,8 +13,8 @@ from typing import Literal
 Gender = Literal["m", "f", "n"]
 Case = Literal["nominative", "accusative", "dative"]
 Address = Literal["du", "Sie", "ihr"]  # how German says "you"
-Paradigm = tuple[str, ...]  # the forms of ich, du, er, wir, ihr, sie
-ICH, DU, ER, WIR, IHR, SIE = range(6)  # grammatical persons: places in a paradigm
+PERSONS = ("ICH", "DU", "ER", "WIR", "IHR", "SIE")
+Paradigm = tuple[str, ...]  # a form for each of PERSONS
 
 GENDERS: Mapping[str, Gender] = {"der": "m", "die": "f", "das": "n"}
 
