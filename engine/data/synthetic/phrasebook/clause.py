@@ -79,13 +79,9 @@ def _shapes(table: str) -> Weighted[Shape]:
 _COUNTABLE, _MASS, _NOBODYS, _KIN, _PARENT, _PLACE, NEW, KNOWN = (
     _shapes(table) for table in ("countable", "mass", "nobodys", "kin", "parent", "place", "new", "known")
 )
-_SUBJECT_PRONOUNS = Weighted(("I", 3), ("you", 5), ("he", 2), ("she", 2), ("we", 2), ("they", 2))
-_OBJECT_PRONOUNS = {  # nobody sees himself here: that would need a reflexive
-    "I": ("you", "he", "she", "they"),
-    "you": ("I", "he", "she", "we", "they"),
-    "we": ("you", "he", "she", "they"),
-    "": ("I", "you", "he", "she", "we", "they"),
-}
+_PRONOUNS = Weighted(("I", 3), ("you", 5), ("he", 2), ("she", 2), ("we", 2), ("they", 2))
+# Nobody sees himself here: that would need a reflexive.
+_ONESELF = {"I": ("I", "we"), "we": ("I", "we"), "you": ("you",)}
 _SUBJECT_KIND = Weighted(("pronoun", 42), ("name", 9), ("noun", 49))
 
 _PEOPLE = lexicon.of_kinds("person", "kin")
@@ -125,15 +121,15 @@ def draw_phrase(
 def draw_subject(draws: Draws, animals: bool = False, without: Sequence[str] = ()) -> Nominal:
     kind = draws.weighted(_SUBJECT_KIND)
     if kind == "pronoun":
-        return Pronoun(draws.weighted(_SUBJECT_PRONOUNS))
+        return Pronoun(draws.weighted(_PRONOUNS))
     if kind == "name":
         return Name(draws.pick(_NAMES))
     return draw_phrase(draws, _CREATURES if animals else _PEOPLE, "subject", ("", *without))
 
 
 def draw_object_pronoun(draws: Draws, subject: Nominal) -> Pronoun:
-    name = subject.name if isinstance(subject, Pronoun) else ""
-    return Pronoun(draws.pick(_OBJECT_PRONOUNS.get(name, _OBJECT_PRONOUNS[""])))
+    oneself = _ONESELF.get(subject.name, ()) if isinstance(subject, Pronoun) else ()
+    return Pronoun(draws.pick([name for name in _PRONOUNS.options if name not in oneself]))
 
 
 def noun_of(nominal: Nominal | None) -> Noun | None:
@@ -154,8 +150,7 @@ def draw_recipient(draws: Draws, subject: Nominal, other_than: Nominal | None = 
     if draws.chance(0.4):
         return draw_object_pronoun(draws, subject)
     if draws.chance(0.15):
-        names = [name for name in _NAMES if Name(name) != subject]
-        return Name(draws.pick(names))
+        return Name(draws.pick([name for name in _NAMES if Name(name) != subject]))
     draw = lambda: draw_phrase(draws, _PEOPLE, "subject", ("a", "no", "two", ""))
     return until(draw, lambda phrase: phrase.noun not in (noun_of(subject), noun_of(other_than)))
 
