@@ -1,7 +1,7 @@
 """The kind of documents with questions, and loaders for the named ones: generated biographies, CS224N's birthplaces."""
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -126,11 +126,10 @@ def load_birthplaces(entry: CorpusEntry, data: DataConfig, place: Path) -> Docum
     for question in questions["validation"]:
         answer = question.answer or ""
         whole = re.compile(rf"(?<![\w-]){re.escape(answer)}(?![\w-])")
-        found = ((text, whole.search(text, text.index(". ") + 2)) for text in _about(question, in_order))
-        told = next(((text, match) for text, match in found if match is not None), None)
-        if told is not None:
-            text, match = told
-            recalls.append(Recall(text[: match.start()], text[match.end() :], answer))
+        for text in _about(question, in_order):
+            if match := whole.search(text, text.index(". ") + 2):
+                recalls.append(Recall(text[: match.start()], text[match.end() :], answer))
+                break
     source = str(place.resolve())
     return DocumentCorpus(entry.name, entry.name, source, notes, parts, questions, {"recall": tuple(recalls)})
 
@@ -141,10 +140,8 @@ def _about(question: Question, in_order: Sequence[str]) -> Sequence[str]:
     if match is None:
         return ()
     begins = f"{match['name']}. "
-    first = last = bisect_left(in_order, begins)
-    while last < len(in_order) and in_order[last].startswith(begins):
-        last += 1
-    return in_order[first:last]
+    last = bisect_right(in_order, begins, key=lambda text: text[: len(begins)])
+    return in_order[bisect_left(in_order, begins) : last]
 
 
 DOCUMENTS = CorpusKind(
