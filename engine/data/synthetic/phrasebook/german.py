@@ -2,8 +2,8 @@
 
 A German clause is built from a frame, the two halves of the verb, and a middle field in a fixed order:
 
-    front | finite verb | subject, middle field | right bracket        a statement, a question
-    conjunction | subject, middle field | right bracket | finite verb  a subordinate clause
+    front | finite verb | middle field | right bracket        a statement, a question
+    conjunction | middle field | right bracket | finite verb  a subordinate clause
 """
 
 from dataclasses import replace
@@ -11,7 +11,7 @@ from functools import cache
 
 from engine.data.synthetic.phrasebook import lexicon
 from engine.data.synthetic.phrasebook.clause import Adverbial, Clause, Name, Nominal, NounPhrase, Pronoun
-from engine.data.synthetic.phrasebook.lexicon import Address, Adjective, Case, Verb
+from engine.data.synthetic.phrasebook.lexicon import Address, Adjective, Case
 
 _ENDINGLESS = {("nominative", "m"), ("nominative", "n"), ("accusative", "n")}  # ein, kein, mein: no ending here
 _DER_WORDS = {"this": "dies", "which": "welch"}
@@ -86,7 +86,7 @@ def _verb(clause: Clause, address: Address) -> tuple[str, str, str]:
         return verb.present[who], verb.prefix, ""
     if verb.preterite:
         return verb.preterite[who], "", ""
-    auxiliary: Verb = lexicon.HABEN if verb.auxiliary == "haben" else lexicon.SEIN
+    auxiliary = lexicon.HABEN if verb.auxiliary == "haben" else lexicon.SEIN
     return auxiliary.present[who], "", verb.participle
 
 
