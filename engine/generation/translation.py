@@ -125,4 +125,4 @@ class Translator:
 
 
 def both_specials(tokenizer: AnyTokenizer) -> BothSpecials:
-    return BothSpecials(Specials.after(tokenizer.source_vocab_size), Specials.after(tokenizer.vocab_size))
+    return BothSpecials(Specials.after(tokenizer.source.vocab_size), Specials.after(tokenizer.vocab_size))

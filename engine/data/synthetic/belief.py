@@ -101,8 +101,8 @@ class WindowFilter(Generic[S]):
             else:
                 literal = match.group()
             length = min(len(literal), stop - at)
-            found[at - start - 1 : at - start - 1 + length] = shared.log_probabilities[literal][:length]
-            found[at - start - 1 : at - start - 1 + length] *= -1.0
+            place = at - start - 1
+            np.negative(shared.log_probabilities[literal][:length], out=found[place : place + length])
             at += length
             if at < stop:
                 after: Belief[S] = {}

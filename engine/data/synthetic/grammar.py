@@ -103,7 +103,7 @@ class Choice(Weighted[str]):
                 raise ValueError(f"not prefix-free: {shorter!r} begins {longer!r}")
         super().__init__(*weights.items())
         self.weights = dict(weights)
-        self.total = self._surviving("")
+        self.total = self._surviving("")  # rounded once, as every share of it
         # Literal → log p of each of its characters given the ones before it, nats.
         self.log_probabilities: dict[str, tuple[float, ...]] = {}
         for literal in weights:

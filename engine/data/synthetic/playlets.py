@@ -88,13 +88,13 @@ AFTER_EXIT = {n: _possible({GO_ON: more, CURTAIN: 1 - more}) for n, more in P_GO
 
 def _best_vowel_guess() -> float:
     """Return the accuracy of guessing the second rhyme's vowel from the letters before it alone."""
-    p: dict[str, dict[str, float]] = {}  # letters before the vowel -> vowel -> probability of both
+    # Letters before the vowel → vowel → probability of both.
+    p: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for first, choice in SECOND_RHYME.items():
         p_word = FIRST_RHYME.weights[first] / FIRST_RHYME.total / len(choice.options)
         for word in choice.options:
             ending = RHYME_CLASS[word]
-            vowels = p.setdefault(word.removesuffix(ending), {})
-            vowels[ending[0]] = vowels.get(ending[0], 0.0) + p_word
+            p[word.removesuffix(ending)][ending[0]] += p_word
     return sum(max(vowels.values()) for vowels in p.values())
 
 
@@ -244,18 +244,14 @@ def _signs(state: State) -> Choice:
 def _speaks(state: State, sign: str) -> Branches:
     known = [player for player in state.others if player.sign == sign]
     candidates = known or [player for player in state.others if not player.sign]
-    found: list[tuple[float, State]] = []
-    for i, player in enumerate(candidates):
-        if i and player == candidates[i - 1]:  # identical: one hypothesis for both
-            share, same = found[-1]
-            found[-1] = (share + 1.0 / len(candidates), same)
-            continue
+    found = []
+    for player in dict.fromkeys(candidates):  # identical players are one hypothesis
         others = [] if state.speaker is None else [state.speaker]
         others += state.others
         others.remove(player)
         spoken = state._replace(place="name", speaker=player._replace(sign=sign), others=tuple(sorted(others)))
-        found.append((1.0 / len(candidates), spoken))
-    return tuple(found)
+        found.append((candidates.count(player) / len(candidates), spoken))
+    return found
 
 
 def _names(state: State, after: str = "") -> Choice:

@@ -61,18 +61,19 @@ class BpeTokenizer(Tokenizer):
 
     def __init__(self, merges: Sequence[tuple[int, int]]) -> None:
         self.merges = tuple(merges)
-        self.pieces = [bytes([byte]) for byte in range(BYTES)]  # the bytes of each token
-        known = set(self.pieces)
+        pieces = [bytes([byte]) for byte in range(BYTES)]
+        known = set(pieces)
         for number, (left, right) in enumerate(self.merges, start=1):
-            if not (0 <= left < len(self.pieces) and 0 <= right < len(self.pieces)):
+            if not (0 <= left < len(pieces) and 0 <= right < len(pieces)):
                 raise ValueError(f"merge {number} joins a token that does not exist")
-            piece = self.pieces[left] + self.pieces[right]
+            piece = pieces[left] + pieces[right]
             if len(piece) > LONGEST_PIECE:
                 raise ValueError(f"merge {number} makes a token of {len(piece)} bytes; {LONGEST_PIECE} is the most")
             if piece not in known:
                 known.add(piece)
-                self.pieces.append(piece)
-        names = ["".join(SIGNS[byte] for byte in piece) for piece in self.pieces]
+                pieces.append(piece)
+        self.pieces = tuple(pieces)  # the bytes of each token
+        names = ["".join(SIGNS[byte] for byte in piece) for piece in pieces]
         model = hf.models.BPE(
             vocab={name: token for token, name in enumerate(names)},
             merges=[(names[left], names[right]) for left, right in self.merges],
@@ -140,9 +141,6 @@ class BpeTokenizer(Tokenizer):
 
     def to_json(self) -> str:
         return json.dumps({"schema": SCHEMA, "kind": self.kind, "merges": self.merges}, separators=(",", ":"))
-
-    def shown_tokens(self) -> list[str]:
-        return [ascii(piece.decode(errors="replace")) for piece in self.pieces]
 
     def library_json(self) -> str:
         made = hf.Tokenizer.from_str(self._model.to_str())

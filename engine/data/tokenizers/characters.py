@@ -65,12 +65,7 @@ class CharacterTokenizer(Tokenizer):
         return "".join(self.characters[i] if 0 <= i < size else UNKNOWN for i in ids)
 
     def to_json(self) -> str:
-        return json.dumps(
-            {"schema": SCHEMA, "kind": self.kind, "characters": "".join(self.characters)}, ensure_ascii=True
-        )
-
-    def shown_tokens(self) -> list[str]:
-        return [f"{c!a} (U+{ord(c):04X})" for c in self.characters]
+        return json.dumps({"schema": SCHEMA, "kind": self.kind, "characters": "".join(self.characters)})
 
     def library_json(self) -> str:
         made = hf.Tokenizer(hf.models.WordLevel({c: i for i, c in enumerate(self.characters)}))

@@ -2,7 +2,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -56,10 +56,6 @@ class AnyTokenizer(ABC):
     def vocab_size(self) -> int:
         """The number of tokens on the target side."""
 
-    @property
-    def source_vocab_size(self) -> int:
-        return self.source.vocab_size
-
     @abstractmethod
     def to_json(self) -> str:
         """Return the whole tokenizer as JSON text."""
@@ -102,10 +98,6 @@ class Tokenizer(AnyTokenizer):
     def decoder(self) -> Decoder:
         """Return a decoder for ids that arrive one at a time."""
         return Decoder(self)
-
-    @abstractmethod
-    def shown_tokens(self) -> list[str]:
-        """Return every token as a message shows it."""
 
     @abstractmethod
     def library_json(self) -> str:

@@ -84,16 +84,16 @@ class WordTokenizer(Tokenizer):
         return len(self.words)
 
     def encode(self, text: str) -> NDArray[np.int64]:
-        found = [(token, self._ids.get(token)) for token in _tokens(text)]
-        unknown = [token for token, known in found if known is None]
-        if unknown:
-            distinct = list(dict.fromkeys(unknown))
-            shown = (f"{word[:40]!a}" if word else "words without a space between" for word in distinct[:SHOWN])
-            more = f" and {len(distinct) - SHOWN} more" if len(distinct) > SHOWN else ""
-            hint = nearest(distinct[0][:40], self.words) if not _is_gap(distinct[0]) else ""
-            never = f"this model has never seen {', '.join(shown)}{more}"
-            raise InputError(f"{never}; it knows {self.vocab_size:,} words and marks{hint}")
-        return np.array([known for _, known in found], dtype=np.int64)
+        tokens = list(_tokens(text))
+        try:
+            return np.array([self._ids[token] for token in tokens], dtype=np.int64)
+        except KeyError:
+            unknown = [token for token in dict.fromkeys(tokens) if token not in self._ids]
+        shown = (f"{word[:40]!a}" if word else "words without a space between" for word in unknown[:SHOWN])
+        more = f" and {len(unknown) - SHOWN} more" if len(unknown) > SHOWN else ""
+        hint = nearest(unknown[0][:40], self.words) if not _is_gap(unknown[0]) else ""
+        never = f"this model has never seen {', '.join(shown)}{more}"
+        raise InputError(f"{never}; it knows {self.vocab_size:,} words and marks{hint}")
 
     def decode(self, ids: Iterable[int]) -> str:
         decoder = self.decoder()
@@ -103,10 +103,7 @@ class WordTokenizer(Tokenizer):
         return WordDecoder(self)
 
     def to_json(self) -> str:
-        return json.dumps({"schema": SCHEMA, "kind": self.kind, "words": self.words}, ensure_ascii=True)
-
-    def shown_tokens(self) -> list[str]:
-        return [ascii(word) for word in self.words]
+        return json.dumps({"schema": SCHEMA, "kind": self.kind, "words": self.words})
 
     def library_json(self) -> str:
         used = set().union(*self.words)
@@ -114,29 +111,20 @@ class WordTokenizer(Tokenizer):
         made = hf.Tokenizer(hf.models.WordLevel({word or nothing: i for i, word in enumerate(self.words)}))
         opens, closes, inner = ("".join(re.escape(sign) for sign in sorted(signs)) for signs in (OPENS, CLOSES, INNER))
         # A private character marks two tokens without the usual space between them.
-        touch = "|".join(
-            (
-                rf"(?<=[{WORD}])(?=[^{WORD}{GAP}{closes}{inner}])",
-                rf"(?<=[{WORD}])(?=[{inner}](?![{WORD}]))",
-                rf"(?<=[^{WORD}{GAP}{opens}{inner}])(?=[{WORD}])",
-                rf"(?<=\A[{inner}]|[^{WORD}][{inner}])(?=[{WORD}])",
-                rf"(?<=[^{WORD}{GAP}{opens}])(?=[^{WORD}{GAP}{closes}])",
-            )
+        touching = (
+            rf"(?<=[{WORD}])(?=[^{WORD}{GAP}{closes}{inner}])",
+            rf"(?<=[{WORD}])(?=[{inner}](?![{WORD}]))",
+            rf"(?<=[^{WORD}{GAP}{opens}{inner}])(?=[{WORD}])",
+            rf"(?<=\A[{inner}]|[^{WORD}][{inner}])(?=[{WORD}])",
+            rf"(?<=[^{WORD}{GAP}{opens}])(?=[^{WORD}{GAP}{closes}])",
         )
-        made.normalizer = hf.normalizers.Sequence(
-            [
-                *(hf.normalizers.Replace(sign, UNKNOWN) for sign in (nothing, between)),
-                hf.normalizers.Replace(hf.Regex(touch), nothing),
-            ]
-        )
-        usual = rf"(?<![{GAP}{opens}]){SPACE}(?![{GAP}{closes}])"
-        piece = rf"[{WORD}]+(?:[{inner}][{WORD}]+)*|[{GAP}]+|[^{WORD}{GAP}]"
-        made.pre_tokenizer = hf.pre_tokenizers.Sequence(
-            [
-                hf.pre_tokenizers.Split(hf.Regex(usual), "removed"),
-                hf.pre_tokenizers.Split(hf.Regex(piece), "isolated"),
-            ]
-        )
+        unknown = [hf.normalizers.Replace(sign, UNKNOWN) for sign in (nothing, between)]
+        marked = hf.normalizers.Replace(hf.Regex("|".join(touching)), nothing)
+        made.normalizer = hf.normalizers.Sequence([*unknown, marked])
+        usual = hf.Regex(rf"(?<![{GAP}{opens}]){SPACE}(?![{GAP}{closes}])")
+        piece = hf.Regex(rf"[{WORD}]+(?:[{inner}][{WORD}]+)*|[{GAP}]+|[^{WORD}{GAP}]")
+        splits = [hf.pre_tokenizers.Split(one, then) for one, then in ((usual, "removed"), (piece, "isolated"))]
+        made.pre_tokenizer = hf.pre_tokenizers.Sequence(splits)
         unseen = (
             *(rf"\A{between}", rf"{between}{nothing}{between}?", rf"{between}(?=[{GAP}])", rf"(?<=[{GAP}]){between}"),
             *(rf"{between}(?=[{closes}])", rf"(?<=[{opens}]){between}"),

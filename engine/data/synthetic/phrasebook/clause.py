@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from engine.data.synthetic.draws import Draws, Weighted, until
 from engine.data.synthetic.phrasebook import lexicon
-from engine.data.synthetic.phrasebook.lexicon import Adjective, Modal, Noun, Time, Verb
+from engine.data.synthetic.phrasebook.lexicon import Adjective, Case, Modal, Noun, Time, Verb
 
 
 @dataclass(frozen=True)
@@ -40,17 +40,11 @@ Nominal = Pronoun | Name | NounPhrase
 
 
 @dataclass(frozen=True)
-class Place:
+class Adverbial:
     english: str  # the preposition, or the whole adverbial if there is no nominal
     german: str  # likewise
-    accusative: bool = False  # the case after the German preposition, else dative
-    nominal: NounPhrase | None = None
-
-
-@dataclass(frozen=True)
-class Circumstance:
-    preposition: str  # with, by, for
-    nominal: Nominal
+    case: Case = "dative"  # after the German preposition
+    nominal: Nominal | None = None
 
 
 @dataclass(frozen=True)
@@ -63,8 +57,8 @@ class Clause:
     recipient: Nominal | None = None  # the dative object of verbs like "give"
     time: Time | None = None
     manner: str | None = None
-    circumstance: Circumstance | None = None
-    place: Place | None = None
+    circumstance: Adverbial | None = None  # with, by, for
+    place: Adverbial | None = None
     predicate: Adjective | NounPhrase | None = None  # what the subject is, after "be"
     negated: bool = False
 
@@ -85,13 +79,9 @@ def _shapes(table: str) -> Weighted[Shape]:
 _COUNTABLE, _MASS, _NOBODYS, _KIN, _PARENT, _PLACE, NEW, KNOWN = (
     _shapes(table) for table in ("countable", "mass", "nobodys", "kin", "parent", "place", "new", "known")
 )
-_SUBJECT_PRONOUNS = Weighted(("I", 3), ("you", 5), ("he", 2), ("she", 2), ("we", 2), ("they", 2))
-_OBJECT_PRONOUNS = {  # nobody sees himself here: that would need a reflexive
-    "I": ("you", "he", "she", "they"),
-    "you": ("I", "he", "she", "we", "they"),
-    "we": ("you", "he", "she", "they"),
-    "": ("I", "you", "he", "she", "we", "they"),
-}
+_PRONOUNS = Weighted(("I", 3), ("you", 5), ("he", 2), ("she", 2), ("we", 2), ("they", 2))
+# Nobody sees himself here: that would need a reflexive.
+_ONESELF = {"I": ("I", "we"), "we": ("I", "we"), "you": ("you",)}
 _SUBJECT_KIND = Weighted(("pronoun", 42), ("name", 9), ("noun", 49))
 
 _PEOPLE = lexicon.of_kinds("person", "kin")
@@ -131,22 +121,22 @@ def draw_phrase(
 def draw_subject(draws: Draws, animals: bool = False, without: Sequence[str] = ()) -> Nominal:
     kind = draws.weighted(_SUBJECT_KIND)
     if kind == "pronoun":
-        return Pronoun(draws.weighted(_SUBJECT_PRONOUNS))
+        return Pronoun(draws.weighted(_PRONOUNS))
     if kind == "name":
         return Name(draws.pick(_NAMES))
     return draw_phrase(draws, _CREATURES if animals else _PEOPLE, "subject", ("", *without))
 
 
-def draw_object_pronoun(draws: Draws, subject: Nominal | None) -> Pronoun:
-    name = subject.name if isinstance(subject, Pronoun) else ""
-    return Pronoun(draws.pick(_OBJECT_PRONOUNS.get(name, _OBJECT_PRONOUNS[""])))
+def draw_object_pronoun(draws: Draws, subject: Nominal) -> Pronoun:
+    oneself = _ONESELF.get(subject.name, ()) if isinstance(subject, Pronoun) else ()
+    return Pronoun(draws.pick([name for name in _PRONOUNS.options if name not in oneself]))
 
 
 def noun_of(nominal: Nominal | None) -> Noun | None:
     return nominal.noun if isinstance(nominal, NounPhrase) else None
 
 
-def draw_object(draws: Draws, verb: Verb, subject: Nominal | None, without: Sequence[str] = ()) -> Nominal:
+def draw_object(draws: Draws, verb: Verb, subject: Nominal, without: Sequence[str]) -> Nominal:
     can_be_human = any(noun.kind in ("person", "kin") for noun in verb.objects)
     if can_be_human and "some" not in verb.traits and draws.chance(0.2):
         return draw_object_pronoun(draws, subject)
@@ -160,17 +150,16 @@ def draw_recipient(draws: Draws, subject: Nominal, other_than: Nominal | None = 
     if draws.chance(0.4):
         return draw_object_pronoun(draws, subject)
     if draws.chance(0.15):
-        names = [name for name in _NAMES if Name(name) != subject]
-        return Name(draws.pick(names))
+        return Name(draws.pick([name for name in _NAMES if Name(name) != subject]))
     draw = lambda: draw_phrase(draws, _PEOPLE, "subject", ("a", "no", "two", ""))
     return until(draw, lambda phrase: phrase.noun not in (noun_of(subject), noun_of(other_than)))
 
 
-def draw_place(draws: Draws, goal: bool, far: bool = False) -> Place:
+def draw_place(draws: Draws, goal: bool, far: bool = False) -> Adverbial:
     fixed = lexicon.FIXED_GOALS if goal else lexicon.FIXED_PLACES
     if draws.chance(0.15):
         english = draws.pick(tuple(fixed))
-        return Place(english, fixed[english])
+        return Adverbial(english, fixed[english])
     noun, english, where, to = draws.pick(_FAR_PLACES if far else lexicon.PLACES)
     determiner = "the"
     if draws.chance(0.25):
@@ -179,13 +168,14 @@ def draw_place(draws: Draws, goal: bool, far: bool = False) -> Place:
     adjective = draws.pick(adjectives) if draws.chance(0.2) else None
     phrase = NounPhrase(noun, determiner, False, adjective)
     if goal:
-        return Place("to", to, to != "zu", phrase)
-    return Place(english, where, False, phrase)
+        return Adverbial("to", to, "dative" if to == "zu" else "accusative", phrase)
+    return Adverbial(english, where, "dative", phrase)
 
 
-def draw_adjective(draws: Draws, subject: Nominal, known: Adjective | None = None) -> Adjective:
-    """Return an adjective that fits somebody or something, given what is `known` of it."""
+def draw_adjective(draws: Draws, subject: Nominal) -> Adjective:
+    """Return an adjective that fits somebody or something, and fits the one it already has."""
     about = noun_of(subject) or lexicon.NOUN["sister"]  # stands for any person
+    known = subject.adjective if isinstance(subject, NounPhrase) else None
     excluded = {known, *(each for family in lexicon.FAMILIES if known in family for each in family)}
     return draws.pick([each for each in lexicon.ADJECTIVES_OF[about] if each not in excluded])
 
@@ -277,11 +267,13 @@ def draw_clause(
     if room > 0 and draws.chance(_P_CIRCUMSTANCE):
         fitting = [preposition for preposition in ("with", "by", "for") if preposition in traits]
         preposition = draws.pick(fitting) if fitting else ""
-        near = place is not None and (place.nominal is None or place.nominal.noun not in FAR)
+        near = place is not None and noun_of(place.nominal) not in FAR
         if preposition == "by" and not near:  # nobody takes the train to the kitchen
-            circumstance = Circumstance("by", draws.pick(_VEHICLES))
-        elif preposition == "with" or (preposition == "for" and place is None):
-            circumstance = Circumstance(preposition, draw_recipient(draws, subject, given))
+            circumstance = Adverbial("by", "mit", "dative", draws.pick(_VEHICLES))
+        elif preposition == "with":
+            circumstance = Adverbial("with", "mit", "dative", draw_recipient(draws, subject, given))
+        elif preposition == "for" and place is None:
+            circumstance = Adverbial("for", "für", "accusative", draw_recipient(draws, subject, given))
         room -= circumstance is not None
     if room > 0 and draws.chance(_P_MANNER) and not (isinstance(given, NounPhrase) and given.indefinite):
         manners = [manner for manner in lexicon.MANNERS if manner in traits]

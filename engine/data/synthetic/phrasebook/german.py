@@ -2,20 +2,18 @@
 
 A German clause is built from a frame, the two halves of the verb, and a middle field in a fixed order:
 
-    front | finite verb | subject, middle field | right bracket        a statement, a question
-    conjunction | subject, middle field | right bracket | finite verb  a subordinate clause
+    front | finite verb | middle field | right bracket        a statement, a question
+    conjunction | middle field | right bracket | finite verb  a subordinate clause
 """
 
 from dataclasses import replace
 from functools import cache
 
 from engine.data.synthetic.phrasebook import lexicon
-from engine.data.synthetic.phrasebook.clause import Clause, Name, Nominal, NounPhrase, Place, Pronoun
-from engine.data.synthetic.phrasebook.lexicon import ER, SIE, Address, Adjective, Case, Verb
+from engine.data.synthetic.phrasebook.clause import Adverbial, Clause, Name, Nominal, NounPhrase, Pronoun
+from engine.data.synthetic.phrasebook.lexicon import Address, Adjective, Case
 
 _ENDINGLESS = {("nominative", "m"), ("nominative", "n"), ("accusative", "n")}  # ein, kein, mein: no ending here
-_WEAK_E = {("nominative", "m"), ("nominative", "f"), ("nominative", "n"), ("accusative", "f"), ("accusative", "n")}
-
 _DER_WORDS = {"this": "dies", "which": "welch"}
 _EIN_WORDS = {"a": "ein", "no": "kein", "my": "mein", "his": "sein", "her": "ihr", "our": "unser", "their": "ihr"}
 _YOUR = {"du": "dein", "Sie": "Ihr", "ihr": "euer"}
@@ -26,11 +24,6 @@ _MIDDLE_FIELD = (
     *("early place", "new"),  # im Park einen Hund, but: den Hund im Park
     *("nicht", "manner", "company", "place", "prepositional object", "predicate"),
 )
-_CIRCUMSTANCES: dict[str, tuple[str, Case]] = {
-    "with": ("mit", "dative"),
-    "by": ("mit", "dative"),
-    "for": ("für", "accusative"),
-}
 
 
 def _pronoun(pronoun: Pronoun, address: Address) -> list[str]:
@@ -54,8 +47,7 @@ def _noun_phrase(phrase: NounPhrase, case: Case, address: Address) -> str:
 
 def _determiner(english: str, case: Case, column: str, address: Address) -> tuple[str, str]:
     """Return a determiner's form and the ending of an adjective after it: one of them must show the case."""
-    strong = lexicon.STRONG[case][column]
-    weak = "e" if (case, column) in _WEAK_E else "en"
+    strong, weak = lexicon.STRONG[case][column], lexicon.WEAK[case][column]
     if english in _UNBENT:
         return _UNBENT[english], strong
     if english == "the":
@@ -68,27 +60,25 @@ def _determiner(english: str, case: Case, column: str, address: Address) -> tupl
     return ("eur" if stem == "euer" else stem) + strong, weak
 
 
-def _prepositional(preposition: str, of: Nominal, case: Case, address: Address) -> str:
+def adverbial(of: Adverbial, address: Address) -> str:
     """Return a preposition and its nominal, contracted where German does: im Garten."""
-    first, _, rest = nominal(of, case, address).partition(" ")
-    definite = isinstance(of, NounPhrase) and of.determiner == "the"
-    drawn_together = lexicon.CONTRACTIONS.get(f"{preposition} {first}") if definite else None
-    return f"{drawn_together or f'{preposition} {first}'} {rest}".rstrip()
-
-
-def place(of: Place, address: Address) -> str:
     if of.nominal is None:
         return of.german
-    return _prepositional(of.german, of.nominal, "accusative" if of.accusative else "dative", address)
+    first, _, rest = nominal(of.nominal, of.case, address).partition(" ")
+    first = f"{of.german} {first}"
+    if isinstance(of.nominal, NounPhrase) and of.nominal.determiner == "the":
+        first = lexicon.CONTRACTIONS.get(first, first)
+    return f"{first} {rest}".rstrip()
 
 
 def _verb(clause: Clause, address: Address) -> tuple[str, str, str]:
     """Return the finite verb, its separable prefix, and the participle or infinitive that goes with it."""
     verb, subject = clause.verb, clause.subject
     if isinstance(subject, Pronoun):
-        who = getattr(lexicon, _pronoun(subject, address)[3])
+        person = _pronoun(subject, address)[3]
     else:
-        who = SIE if isinstance(subject, NounPhrase) and subject.plural else ER
+        person = "SIE" if isinstance(subject, NounPhrase) and subject.plural else "ER"
+    who = lexicon.PERSONS.index(person)
     if clause.modal:
         forms = clause.modal.preterite if clause.tense == "modal past" else clause.modal.present
         return forms[who], "", verb.prefix + verb.infinitive
@@ -96,7 +86,7 @@ def _verb(clause: Clause, address: Address) -> tuple[str, str, str]:
         return verb.present[who], verb.prefix, ""
     if verb.preterite:
         return verb.preterite[who], "", ""
-    auxiliary: Verb = lexicon.HABEN if verb.auxiliary == "haben" else lexicon.SEIN
+    auxiliary = lexicon.HABEN if verb.auxiliary == "haben" else lexicon.SEIN
     return auxiliary.present[who], "", verb.participle
 
 
@@ -116,8 +106,8 @@ def _middle(clause: Clause, address: Address, front: str) -> list[str]:
     elif about is not None and clause.object is None:
         found["predicate"] = nominal(about, "nominative", address)
     elif about is not None and verb.object_preposition:
-        role = "prepositional object"
-        found[role] = _prepositional(verb.object_preposition, about, verb.object_case, address)
+        of = Adverbial("", verb.object_preposition, verb.object_case, about)
+        found["prepositional object"] = adverbial(of, address)
     elif about is not None:
         indefinite = isinstance(about, NounPhrase) and about.indefinite
         waits = recipient is not None and not clause.negated
@@ -133,10 +123,9 @@ def _middle(clause: Clause, address: Address, front: str) -> list[str]:
     if clause.manner:
         found["manner"] = lexicon.MANNERS[clause.manner]
     if clause.circumstance:
-        preposition, case = _CIRCUMSTANCES[clause.circumstance.preposition]
-        found["company"] = _prepositional(preposition, clause.circumstance.nominal, case, address)
+        found["company"] = adverbial(clause.circumstance, address)
     if clause.place and front != "place":
-        found["early place" if "new" in found else "place"] = place(clause.place, address)
+        found["early place" if "new" in found else "place"] = adverbial(clause.place, address)
     return [found[role] for role in _MIDDLE_FIELD if role in found]
 
 
@@ -146,7 +135,7 @@ def statement(clause: Clause, address: Address, front: str = "subject") -> str:
     if front == "time" and clause.time:
         opening = clause.time.german
     elif front == "place" and clause.place:
-        opening = place(clause.place, address)
+        opening = adverbial(clause.place, address)
     return question(clause, address, opening, front)
 
 

@@ -13,8 +13,8 @@ from typing import Literal
 Gender = Literal["m", "f", "n"]
 Case = Literal["nominative", "accusative", "dative"]
 Address = Literal["du", "Sie", "ihr"]  # how German says "you"
-Paradigm = tuple[str, ...]  # the forms of ich, du, er, wir, ihr, sie
-ICH, DU, ER, WIR, IHR, SIE = range(6)  # grammatical persons: places in a paradigm
+PERSONS = ("ICH", "DU", "ER", "WIR", "IHR", "SIE")
+Paradigm = tuple[str, ...]  # a form for each of PERSONS
 
 GENDERS: Mapping[str, Gender] = {"der": "m", "die": "f", "das": "n"}
 
@@ -181,17 +181,12 @@ def _verb(line: str, frame: str = "none", present: str = "", preterite: str = ""
     )
 
 
-_SPECIAL = {name: _verb(**parts) for name, parts in _TABLES["special"].items()}
-SEIN, HABEN, MOEGEN, GEHOEREN, REGNEN, SCHNEIEN = (
-    _SPECIAL[name] for name in ("sein", "haben", "moegen", "gehoeren", "regnen", "schneien")
-)
-WISSEN = _SPECIAL["wissen"]
-CLAUSE_VERBS = (WISSEN, *(_SPECIAL[name] for name in ("denken", "sagen", "hoffen")))  # a dass-clause follows
-VERBS = (
-    *(_verb(line, frame) for frame, lines in _TABLES["verbs"].items() for line in lines.splitlines()),
-    HABEN,
-    MOEGEN,
-)
+SPECIAL = {name: _verb(**parts) for name, parts in _TABLES["special"].items()}
+SEIN, HABEN, GEHOEREN, WISSEN = (SPECIAL[name] for name in ("sein", "haben", "gehoeren", "wissen"))
+CLAUSE_VERBS = tuple(verb for verb in SPECIAL.values() if "clause" in verb.traits)  # a dass-clause follows
+WEATHER_VERBS = tuple(verb for verb in SPECIAL.values() if "weather" in verb.traits)
+_REGULAR = (_verb(line, frame) for frame, lines in _TABLES["verbs"].items() for line in lines.splitlines())
+VERBS = (*_REGULAR, HABEN, SPECIAL["moegen"])
 MODALS = tuple(
     Modal(english.removesuffix(" to"), english.endswith(" to"), infinitive, *(tuple(each.split()) for each in forms))
     for english, (infinitive, *forms) in _TABLES["modals"].items()
@@ -199,8 +194,7 @@ MODALS = tuple(
 
 
 def modals(*english: str) -> tuple[Modal, ...]:
-    by_name = {modal.english: modal for modal in MODALS}
-    return tuple(by_name[word] for word in english)
+    return tuple(modal for modal in MODALS if modal.english in english)
 
 
 NAMES: dict[str, Gender] = _TABLES["names"]
@@ -209,9 +203,9 @@ PRONOUNS: dict[str, list[str]] = {
 }
 DETERMINERS: dict[str, str] = _TABLES["determiners"]
 # Case → gender or "p", the plural → ending, article.
-STRONG, DEFINITE = (
+STRONG, WEAK, DEFINITE = (
     {case: dict(zip("mfnp", forms.split(), strict=True)) for case, forms in _TABLES[table].items()}
-    for table in ("strong", "definite")
+    for table in ("strong", "weak", "definite")
 )
 VOCATIVES: dict[str, list[list[str]]] = _TABLES["vocatives"]
 EVERYDAY: list[list[str]] = _TABLES["everyday"]
@@ -219,8 +213,6 @@ MANNERS: dict[str, str] = _TABLES["manners"]
 FIXED_PLACES: dict[str, str] = _TABLES["fixed_places"]
 FIXED_GOALS: dict[str, str] = _TABLES["fixed_goals"]
 CONTRACTIONS: dict[str, str] = _TABLES["contractions"]
-
-
 TIMES = tuple(
     Time(english, german, frozenset(tenses.removesuffix("+").split()), tenses.endswith("+"))
     for english, german, tenses in (re.split(r"\s*\| ", line) for line in _TABLES["times"].splitlines())

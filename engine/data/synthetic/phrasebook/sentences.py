@@ -72,6 +72,7 @@ _BELONGINGS = tuple(
     for noun in lexicon.of_kinds("animal", "thing", "vehicle", "clothing", "reading")
     if noun not in lexicon.NOBODYS
 )
+_ALIVE = ("person", "animal")
 _BEING = Weighted(("present", 3), ("past", 1))
 
 
@@ -116,8 +117,7 @@ def _being(draws: Draws, negated: bool = False) -> Clause:
         subject: Nominal = draw_subject(draws, animals=True, without=("a", "no", "two"))
     else:
         subject = draw_phrase(draws, lexicon.NOUNS, "subject", ("a", "no", "two", ""))
-    adjective = subject.adjective if isinstance(subject, NounPhrase) else None
-    predicate = draw_adjective(draws, subject, adjective)
+    predicate = draw_adjective(draws, subject)
     return Clause(subject, lexicon.SEIN, draws.weighted(_BEING), predicate=predicate, negated=negated)
 
 
@@ -134,7 +134,7 @@ def existential(draws: Draws, address: Address) -> Sentence:
     """There is a cat in the kitchen. · In der Küche ist eine Katze."""
     what = draw_phrase(draws, _FINDS, "object", ("",), NEW)
     place = draw_place(draws, goal=False)
-    while place.nominal is None or (place.nominal.noun.kind == "place" and what.noun.kind not in ("person", "animal")):
+    while (where := noun_of(place.nominal)) is None or (where.kind == "place" and what.noun.kind not in _ALIVE):
         place = draw_place(draws, goal=False)
     clause = Clause(what, lexicon.SEIN, draws.weighted(_BEING), place=place)
     told, erzaehlt = english.question(clause, "there"), german.statement(clause, address, "place")
@@ -211,7 +211,6 @@ def why_question(draws: Draws, address: Address) -> Sentence:
 
 _SUBORDINATING = {"that": "dass", "whether": "ob", "because": "weil", "if": "wenn"}
 _COORDINATING = {"but": "aber", "and": "und"}
-_WEATHER = (lexicon.REGNEN, lexicon.SCHNEIEN)
 _THINGS = ("thing", "clothing", "vehicle")  # what "it" stands for
 _PLANS = lexicon.modals("want", "have", "will")
 _REFUSALS = lexicon.modals("can", "want", "may", "will")
@@ -245,7 +244,7 @@ def because_clause(draws: Draws, address: Address) -> Sentence:
     past = main.tense in ("past", "modal past")
     tense = "past" if past else "present"
     if draws.chance(0.1):
-        reason = Clause(Pronoun("it_n"), draws.pick(_WEATHER), tense)
+        reason = Clause(Pronoun("it_n"), draws.pick(lexicon.WEATHER_VERBS), tense)
     elif again is None:
         reason = draw_clause(draws, _verb_without_object(draws, main.verb), bare=True)
     elif draws.chance(0.6):
@@ -294,7 +293,7 @@ def _condition(draws: Draws) -> tuple[Clause, Clause]:
     """Return a condition and its consequence; only the condition may have a noun as its object."""
     kind = draws.random()
     if kind < 0.12:
-        condition = Clause(Pronoun("it_n"), draws.pick(_WEATHER), "simple")
+        condition = Clause(Pronoun("it_n"), draws.pick(lexicon.WEATHER_VERBS), "simple")
     elif kind < 0.4:
         somebody = draw_subject(draws, animals=True, without=_DEFINITE_SOMEBODY)
         condition = Clause(somebody, lexicon.SEIN, "simple", predicate=draws.pick(lexicon.STATES))
@@ -312,7 +311,7 @@ def _condition(draws: Draws) -> tuple[Clause, Clause]:
 def it_is(draws: Draws, address: Address) -> Sentence:
     """She likes the hat, but it is expensive. · Sie mag den Hut, aber er ist teuer."""
     first, thing, it = _about_a_thing(draws)
-    adjective = draw_adjective(draws, thing, thing.adjective)
+    adjective = draw_adjective(draws, thing)
     second = Clause(it, lexicon.SEIN, "past" if first.tense == "past" else "present", predicate=adjective)
     return _joined(first, "because" if draws.chance(0.5) else "but", second, address)
 

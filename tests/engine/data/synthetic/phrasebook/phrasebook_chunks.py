@@ -11,11 +11,13 @@ from phrasebook_readings import (
     ADJECTIVE_ENDINGS,
     CASES,
     DETERMINERS,
+    ER,
     EVERY,
     NOUN_FORMS,
     PREDICATES,
     PRONOUNS,
     SHOWS,
+    SIE,
     WEAK_E,
     WEAK_EN,
     Determiner,
@@ -24,7 +26,6 @@ from phrasebook_readings import (
 )
 
 from engine.data.synthetic.phrasebook import lexicon
-from engine.data.synthetic.phrasebook.lexicon import ER, SIE
 
 TIMES = frozenset(tuple(time.german.split()) for time in lexicon.TIMES)
 WHERE = frozenset(tuple(place.split()) for place in lexicon.FIXED_PLACES.values())

@@ -10,16 +10,19 @@ from collections.abc import Callable
 from phrasebook_readings import (
     ADJECTIVE_ENDINGS,
     DETERMINERS,
+    DU,
     FINITE,
+    ICH,
+    IHR,
     INFINITIVES,
     NOUN_FORMS,
     PARTICIPLES,
     PREDICATES,
+    SIE,
     VERBS,
 )
 
 from engine.data.synthetic.phrasebook import lexicon
-from engine.data.synthetic.phrasebook.lexicon import DU, ICH, IHR, SIE
 
 Words = list[str]
 PLURALS = {form for noun in lexicon.NOUNS if noun.plural for form in (noun.plural, noun.plural + "n")}

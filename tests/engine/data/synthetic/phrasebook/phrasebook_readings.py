@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.data.synthetic.phrasebook import lexicon
-from engine.data.synthetic.phrasebook.lexicon import DU, ER, ICH, IHR, SIE, WIR, Modal, Noun, Verb
+from engine.data.synthetic.phrasebook.lexicon import Modal, Noun, Verb
 
-VERBS = (*lexicon.VERBS, lexicon.SEIN, lexicon.GEHOEREN, lexicon.REGNEN, lexicon.SCHNEIEN, *lexicon.CLAUSE_VERBS)
+ICH, DU, ER, WIR, IHR, SIE = range(6)  # places in a paradigm
+VERBS = tuple(dict.fromkeys((*lexicon.VERBS, *lexicon.SPECIAL.values())))
 
 Feature = tuple[str, str]  # case and column: "dative", "p"
 Features = frozenset[Feature]
