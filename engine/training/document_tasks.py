@@ -192,28 +192,21 @@ class QuestionTask(_DocumentTask):
                     "train.tsv and validation.tsv has (question, tab, answer), and objective.kind = 'span-corruption' "
                     "needs none"
                 )
-        task = cls(corpus, tokenizer, encoded)
-        task._require_room(config)
-        return task
-
-    def _require_room(self, config: RunConfig) -> None:
-        """Require every question and answer to fit: a truncated one could not be answered."""
-        objective, model = QuestionAnswer(config, self.vocab_size), config.model
-        room = (model.source_tokens, model.context_length) if config.has_source else (model.context_length,)
-        for split, asked in self.encoded.items():
-            if not len(asked):
+        # Every question and answer must fit: a truncated one could not be answered.
+        objective, room = QuestionAnswer(config, tokenizer.vocab_size), {"context_length": config.model.context_length}
+        if config.has_source:
+            room = {"source_length": config.model.source_tokens} | room
+        for split, pairs in encoded.items():
+            if not len(pairs):
                 continue
-            for key, longest, most in zip(
-                ("source_length", "context_length")[-len(room) :],
-                objective.sides(asked.sources, asked.targets).max(0).tolist(),
-                room,
-                strict=True,
-            ):
+            sides = objective.sides(pairs.sources, pairs.targets).max(0).tolist()
+            for (key, most), longest in zip(room.items(), sides, strict=True):
                 if longest > most:
                     raise InputError(
-                        f"corpus {self.corpus.name}: a {split} question with its answer has {longest} tokens, and "
+                        f"corpus {corpus.name}: a {split} question with its answer has {longest} tokens, and "
                         f"model.{key} is {most}; --set model.{key}={longest}"
                     )
+        return cls(corpus, tokenizer, encoded)
 
     def overlap_with(self, trained: Self) -> Overlap | None:
         # Only questions count: the documents are meant to contain the answers.

@@ -83,8 +83,8 @@ class Inspector:
             self.note(Verdict("switches", "after", step, INERT, float(len(switches)), why))
 
     def _curve(self, when: When, step: int) -> None:
-        columns = self._reader.follow().load(CURVE)
-        self.note(curve(columns.train, columns.validation, when=when, step=step))
+        metrics = self._reader.follow().load(CURVE)
+        self.note(curve(metrics.train, metrics.validation, when=when, step=step))
 
     def note(self, verdict: Verdict | None) -> None:
         """Record a verdict if it differs from its check's last one; a first pass is not recorded."""
