@@ -4,37 +4,22 @@ One list of rules greys out choices in the app and gives the command line its er
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from engine.config.schema import RunConfig
 from engine.config.sections import Section
+from engine.config.tasks import Refusal
 from engine.data.catalogue import CORPORA, KINDS, kind_by_name, names_of
 from engine.errors import InputError
 from engine.model.visibility import self_attention
 from engine.schemes import ATTENTIONS, NORMS, POSITIONS, SCHEDULES, Scheme
 
-# Derived defaults, by the setting they follow.
-FOLLOWERS = {
-    "model.architecture": ("causal",),
-    "model.norm": ("final_norm",),
-    "model.norm_placement": ("final_norm",),
-    "model.attention": ("attention_dropout",),
-}
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why a config cannot be built: the keys involved, and one sentence."""
-
-    keys: tuple[str, ...]
-    reason: str
-
 
 def _broken(scheme: Scheme, section: Section) -> Iterator[Refusal]:
     """Yield a refusal for each rule of a scheme that its section of a config breaks."""
-    reasons = ((rule.keys, rule.reason(section)) for rule in scheme.rules)
-    yield from (Refusal(keys, reason) for keys, reason in reasons if reason)
+    for rule in scheme.rules:
+        if rule.broken(section):
+            yield Refusal(rule.keys, rule.reason(section))
 
 
 def _refusals(c: RunConfig) -> Iterator[Refusal]:
@@ -72,7 +57,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
             "a decoder writes from left to right, so it may not see what it has not written yet; "
             "a model that sees both sides is architecture = 'encoder'",
         )
-    yield from (Refusal(keys, reason) for keys, reason in task.objections(c))
+    yield from task.objections(c)
     if c.window_targets > c.model.context_length:
         yield Refusal(
             ("model.source_length", "model.context_length"),
@@ -176,12 +161,8 @@ def require(config: RunConfig, where: str) -> None:
 
 
 def with_value(config: RunConfig, key: str, value: Any) -> RunConfig:
+    """Return the config with another value of one setting; what was derived from the old value stays."""
     section, name = key.split(".")
     data = config.dump()
-    for follower in FOLLOWERS.get(key, ()):  # a derived default follows unless it is set
-        others = {one: said for one, said in data["model"].items() if one != follower}
-        derived = RunConfig.model_validate({**data, "model": others}).dump()["model"][follower]
-        if data["model"].get(follower) == derived:
-            del data["model"][follower]
     data[section][name] = value
     return RunConfig.model_validate(data)

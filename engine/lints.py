@@ -57,12 +57,8 @@ ACTS: tuple[Acts, ...] = (
 )
 
 
-def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: int | None = None) -> list[Lint]:
-    """Return the warnings for a config with durations in steps, and its split sizes if known."""
-    return list(_lints(config, train_tokens, validation_tokens))
-
-
-def _lints(config: RunConfig, train_tokens: int | None, validation_tokens: int | None) -> Iterator[Lint]:
+def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: int | None = None) -> Iterator[Lint]:
+    """Yield the warnings for a config with durations in steps, and its split sizes if known."""
     model, train, optimizer, every = config.model, config.train, config.optimizer, config.evaluation.every
     context = model.context_length
     steps = train.steps if train.epochs is None else None  # None: the corpus has to say how many steps an epoch has

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-LARGEST_LOSS = 50.0  # nats; above this, the perplexity is too large to show
 _BAND = re.compile(r"[<>=\s@]")
 
 
@@ -35,8 +34,7 @@ class Measure:
     digits: int = 4  # decimals in a comparison
     exact: str = "{:.4f}"  # its format when shown by itself
     brief: str = "{:.4f}"  # its format in a table, or in a line with other measures
-    margin: float = 0.0  # the smallest difference that matters
-    judged: bool = False  # whether variants are compared on it, and so corrected for multiple comparisons
+    margin: float = 0.0  # the smallest difference that matters; 0.0 if variants are not compared on it
     charted: bool = False  # whether a run's charts offer it
     tabled: bool = False  # whether a report's table of evaluations includes it
     of_loss: Callable[[float], float] | None = None  # computes it from a loss; None if only an evaluation can tell
@@ -45,6 +43,11 @@ class Measure:
     @property
     def family(self) -> str:
         return family(self.key)
+
+    @property
+    def judged(self) -> bool:
+        """Whether variants are compared on it, and so corrected for multiple comparisons."""
+        return self.margin > 0.0
 
     @property
     def unit(self) -> str:
@@ -72,8 +75,9 @@ def _share(key: str, name: str, *, exact: str = "{:.2%}", **more: Any) -> Measur
     return Measure(key, name, share=True, digits=1, exact=exact, brief="{:.1%}", **more)
 
 
-def _probe(key: str, name: str = "", *, charted: bool = False) -> Measure:
-    return _share(key, name or key, probe=True, margin=0.02, judged=True, charted=charted)
+def probe(key: str, name: str = "", *, charted: bool = False) -> Measure:
+    """Return the measure of a probe; its name is the key unless given."""
+    return _share(key, name or key, probe=True, margin=0.02, charted=charted)
 
 
 MEASURES = (
@@ -83,7 +87,6 @@ MEASURES = (
         "loss, nats per {unit}",
         lower=True,
         margin=0.01,  # nats: one percent of perplexity
-        judged=True,
         charted=True,
         tabled=True,
         of_loss=lambda loss: loss,
@@ -96,7 +99,7 @@ MEASURES = (
         brief="{:.3f}",
         charted=True,
         tabled=True,
-        of_loss=lambda loss: math.exp(loss) if loss < LARGEST_LOSS else math.nan,
+        of_loss=lambda loss: math.exp(loss) if loss < 50.0 else math.nan,  # else too large to show
         tolerance=(1e-3, 0.0),
     ),
     Measure("bits_per_character", "bits per character", lower=True, charted=True, tabled=True, tolerance=(1e-4, 0.0)),
@@ -105,7 +108,6 @@ MEASURES = (
         "accuracy",
         about="accuracy of the likeliest token",
         margin=0.01,
-        judged=True,
         charted=True,
         tabled=True,
         tolerance=(0.0, 2e-3),
@@ -142,7 +144,6 @@ MEASURES = (
             exact="{:.2f}",
             brief=brief,
             margin=0.5,
-            judged=True,
             charted=True,
             tabled=True,
             tolerance=(0.0, 1.0),
@@ -154,14 +155,13 @@ MEASURES = (
         "exact match",
         about="exactly right",
         margin=0.02,
-        judged=True,
         charted=True,
         tolerance=(0.0, 0.02),
     ),
-    _probe("recall", charted=True),
-    _probe("recall-reworded", "recall, reworded", charted=True),
-    _probe("recall-continued", "recall, continued", charted=True),
-    *map(_probe, ("counter", "rhyme", "bracket", "bind")),
+    probe("recall", charted=True),
+    probe("recall-reworded", "recall, reworded", charted=True),
+    probe("recall-continued", "recall, continued", charted=True),
+    *map(probe, ("counter", "rhyme", "bracket", "bind")),
 )
 MEASURE = {measure.key: measure for measure in MEASURES}
 
@@ -169,7 +169,3 @@ MEASURE = {measure.key: measure for measure in MEASURES}
 def family(name: str) -> str:
     """Return the name that all bands of a probe share: `recall` for `recall<110`."""
     return _BAND.split(name, maxsplit=1)[0] or name
-
-
-def probe(name: str) -> Measure:
-    return _probe(name)

@@ -8,58 +8,63 @@ schedule is its row's `rate`. A second implementation, in `engine.evaluation.ref
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, dataclass_transform
 
 if TYPE_CHECKING:
     from engine.config.sections import ModelConfig, OptimizerConfig
     from engine.model.size import Kernel, StackShape
 
 QUICKER = 8  # a window is faster than full attention if the text is this many times its reach (measured on a CPU)
-LINEAR_FROM = 512  # tokens at which linear attention is faster than full attention (measured on a CPU)
 
 VASWANI = "Vaswani et al. 2017"
 Words = Mapping[str, str]  # by language, `en` and `zh`
 NO_WORDS: Words = {"en": "", "zh": ""}
+ATTENTION: Words = {"en": "Attention", "zh": "注意力"}
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A combination of settings that a scheme rules out: the keys, and the reason, "" if it is not broken."""
+class Rule(NamedTuple):
+    """A combination of settings that a scheme rules out, asked of the section of the config that the scheme is in."""
 
     keys: tuple[str, ...]
-    reason: Callable[[Any], str]  # of the section of the config that the scheme is in
+    broken: Callable[[Any], bool]
+    reason: Callable[[Any], str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scheme:
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Row:
+    """A row of a table: a frozen dataclass to mypy, without the code that each dataclass generates at each start."""
+
+    def __init__(self, **fields: object) -> None:
+        vars(self).update(fields)
+
+
+class Scheme(Row):
     sentence: str  # for people: what it does
     citation: str  # "" only for doing nothing
     settings: tuple[str, ...] = ()  # those of its section that take effect only with it
     rules: tuple[Rule, ...] = ()
+    title: Words = NO_WORDS  # over its formula
+    formula: Callable[["ModelConfig"], str] = staticmethod(lambda model: "")  # LaTeX, of what a model computes with it
+    label: Words = NO_WORDS  # in a diagram
 
 
 # ---------------------------------------------------------------------------------------------------------- positions
 
 
-@dataclass(frozen=True, kw_only=True)
 class Position(Scheme):
     """A position scheme. `acts_on` is where the class acts: `embed`, `rotate`, `bias` or `content`."""
 
-    title: Words  # over its formula
-    formula: Callable[["ModelConfig"], str]  # LaTeX; "" for doing nothing
     score: str = r"q_i^\top k_j"  # the product of query and key; where `acts_on` is "scores", b_ij is added to it
     scaled: bool = True  # whether the score is divided by √Dh
-    label: Words  # in a diagram, at the embedding or at the attention
     acts_on: Literal["nothing", "embeddings", "queries and keys", "scores", "content"]
     adds: str = ""  # what it adds to the score matrix, for refusals where there is none
     learned: bool = False
     bounded: bool = False  # a vector for each place: there is none past the context
-    parameters: Callable[["ModelConfig", "StackShape"], int] = lambda model, stack: 0  # of a whole stack
+    parameters: Callable[["ModelConfig", "StackShape"], int] = staticmethod(lambda model, stack: 0)  # of a whole stack
     # Multiplications in a layer besides those of the attention: for each row of a batch, and once for all rows. What is
     # computed once has no gradient on one side.
-    products: Callable[["ModelConfig", "Kernel"], int] = lambda model, kernel: 0
-    products_once: Callable[["ModelConfig", "Kernel"], int] = lambda model, kernel: 0
+    products: Callable[["ModelConfig", "Kernel"], int] = staticmethod(lambda model, kernel: 0)
+    products_once: Callable[["ModelConfig", "Kernel"], int] = staticmethod(lambda model, kernel: 0)
     kept_a_score: float = 0.0  # numbers kept for the backward pass for each query and key, however many heads there are
 
     @property
@@ -75,17 +80,8 @@ def _slopes(n_heads: int) -> str:
 def _paired(what: str) -> Rule:
     return Rule(
         ("model.position", "model.d_model"),
-        lambda m: f"{what} pairs; d_model must be even (is {m.d_model})" if m.d_model % 2 != 0 else "",
-    )
-
-
-def _buckets_suffice(m: "ModelConfig") -> str:
-    half = m.t5_buckets // 2
-    if m.t5_max_distance > half:
-        return ""
-    return (
-        f"half of the {m.t5_buckets} buckets hold one distance each, so t5_max_distance must be above {half} "
-        f"(is {m.t5_max_distance})"
+        lambda m: m.d_model % 2 != 0,
+        lambda m: f"{what} pairs; d_model must be even (is {m.d_model})",
     )
 
 
@@ -97,18 +93,12 @@ POSITIONS: dict[str, Position] = {
     "none": Position(
         sentence="no position information is added; a causal decoder can still infer order from its mask",
         citation="Kazemnejad et al. 2023",
-        title=NO_WORDS,
-        formula=lambda m: "",
-        label=NO_WORDS,
         acts_on="nothing",
     ),
     "sinusoidal": Position(
         sentence="fixed sines and cosines of the position, added to the embeddings",
         citation=VASWANI,
-        title={
-            "en": "Positions: sinusoids, added to the embeddings",
-            "zh": "位置编码：正弦函数，加到嵌入上",
-        },
+        title={"en": "Positions: sinusoids, added to the embeddings", "zh": "位置编码：正弦函数，加到嵌入上"},
         formula=lambda m: (
             r"p_{t,2i} = \sin\left(t \, / \, 10000^{2i/d}\right), \qquad "
             r"p_{t,2i+1} = \cos\left(t \, / \, 10000^{2i/d}\right)"
@@ -193,7 +183,16 @@ POSITIONS: dict[str, Position] = {
         adds="T5's bias",
         learned=True,
         settings=("t5_buckets", "t5_max_distance"),
-        rules=(Rule(("model.t5_max_distance", "model.t5_buckets"), _buckets_suffice),),
+        rules=(
+            Rule(
+                ("model.t5_max_distance", "model.t5_buckets"),
+                lambda m: m.t5_max_distance <= m.t5_buckets // 2,
+                lambda m: (
+                    f"half of the {m.t5_buckets} buckets hold one distance each, so t5_max_distance must be above "
+                    f"{m.t5_buckets // 2} (is {m.t5_max_distance})"
+                ),
+            ),
+        ),
         parameters=lambda m, stack: m.t5_buckets * m.n_heads,
         kept_a_score=2.5,
     ),
@@ -225,21 +224,6 @@ POSITIONS: dict[str, Position] = {
 # ---------------------------------------------------------------------------------------------------------- attention
 
 
-@dataclass(frozen=True, kw_only=True)
-class Attention(Scheme):
-    """A kind of self-attention: how keys are weighted, and which keys a query sees."""
-
-    title: Words  # over its formula
-    formula: Callable[["ModelConfig"], str]  # LaTeX of a head's output
-    seen_title: Words  # over the formula of the keys that a query sees
-    seen: Callable[["ModelConfig", bool], str]  # LaTeX of that condition, by whether it is causal; "" if in `formula`
-    label: Words  # in a diagram; `{window}` and `{link_every}` are filled in
-    scores: bool = True  # whether each pair of query and key has a score, to which a bias can be added
-    backends: tuple[str, ...] = ("auto", "reference", "sdpa", "banded")
-    # tokens from which a layer is faster than full attention, 0 for full attention itself; None: never
-    saves_from: Callable[["ModelConfig"], int | None]
-
-
 def _softmax(m: "ModelConfig") -> str:
     position = POSITIONS[m.position]
     scale = r"\frac{1}{\sqrt{d_h}}" if position.scaled else ""
@@ -263,24 +247,33 @@ def _near(m: "ModelConfig", causal: bool) -> str:
     return rf"0 \le i - j < {m.window}" if causal else rf"|i - j| \le {m.window // 2}"
 
 
-ATTENTION_TITLE: Words = {"en": "Attention", "zh": "注意力"}
+class Attention(Scheme):
+    """A kind of self-attention: how keys are weighted, and which keys a query sees. Its `formula` is a head's output;
+    `{window}` and `{link_every}` of its `label` are filled in.
+    """
+
+    title: Words = ATTENTION
+    formula: Callable[["ModelConfig"], str] = staticmethod(_softmax)
+    seen_title: Words = NO_WORDS  # over the formula of the keys that a query sees
+    # LaTeX of that condition, by whether it is causal; "" if it is in `formula`
+    seen: Callable[["ModelConfig", bool], str] = staticmethod(lambda model, causal: "")
+    scores: bool = True  # whether each pair of query and key has a score, to which a bias can be added
+    backends: tuple[str, ...] = ("auto", "reference", "sdpa", "banded")
+    # tokens from which a layer is faster than full attention, 0 for full attention itself; None: never
+    saves_from: Callable[["ModelConfig"], int | None]
+
 
 ATTENTIONS: dict[str, Attention] = {
     "global": Attention(
         sentence="each query sees all keys, or all that come before it",
         citation=VASWANI,
-        title=ATTENTION_TITLE,
-        formula=_softmax,
         seen_title={"en": "Which keys a query sees", "zh": "查询可见的键"},
         seen=lambda m, causal: r"0 \le j \le i" if causal else r"0 \le j < T",
-        label=NO_WORDS,
         saves_from=lambda m: 0,
     ),
     "window": Attention(
         sentence="each query sees the nearest keys only, at a cost that grows with the length, not its square",
         citation=VASWANI,  # §4, restricted self-attention
-        title=ATTENTION_TITLE,
-        formula=_softmax,
         seen_title={"en": "Which keys a query sees: a window", "zh": "查询可见的键：滑动窗口"},
         seen=_near,
         label={"en": "window {window}", "zh": "窗口 {window}"},
@@ -290,8 +283,6 @@ ATTENTIONS: dict[str, Attention] = {
     "sparse": Attention(
         sentence="each query sees a window, and every n-th key outside it",
         citation="Child et al. 2019",
-        title=ATTENTION_TITLE,
-        formula=_softmax,
         seen_title={
             "en": "Which keys a query sees: a window, and every so many-th key besides",
             "zh": "查询可见的键：滑动窗口，外加等间隔的键",
@@ -309,12 +300,10 @@ ATTENTIONS: dict[str, Attention] = {
         citation="Katharopoulos et al. 2020",
         title={"en": "Linear attention", "zh": "线性注意力"},
         formula=_linear,
-        seen_title=NO_WORDS,
-        seen=lambda m, causal: "",
         label={"en": "linear", "zh": "线性"},
         scores=False,
         backends=("auto", "reference", "chunked"),
-        saves_from=lambda m: LINEAR_FROM,
+        saves_from=lambda m: 512,  # measured on a CPU
     ),
 }
 
@@ -322,12 +311,8 @@ ATTENTIONS: dict[str, Attention] = {
 # -------------------------------------------------------------------------------------------- norms and activations
 
 
-@dataclass(frozen=True, kw_only=True)
 class Norm(Scheme):
-    title: Words
-    formula: Callable[["ModelConfig"], str]  # LaTeX; "" for doing nothing
-    symbol: str  # in the formula of a layer
-    label: Words  # in a diagram
+    symbol: str = ""  # in the formula of a layer
     parameters: Callable[["ModelConfig"], int]
     kept: int  # tensors as wide as the model, for the backward pass: its input, and its output
 
@@ -361,22 +346,16 @@ NORMS: dict[str, Norm] = {
     "none": Norm(
         sentence="nothing is normalised",
         citation="",
-        title=NO_WORDS,
-        formula=lambda m: "",
-        symbol="",
-        label=NO_WORDS,
         rules=(
             Rule(
                 ("model.norm_placement", "model.norm"),
-                lambda m: (
-                    "norm = 'none' leaves no norm to place; leave norm_placement at 'pre'"
-                    if m.norm_placement == "post"
-                    else ""
-                ),
+                lambda m: m.norm_placement == "post",
+                lambda m: "norm = 'none' leaves no norm to place; leave norm_placement at 'pre'",
             ),
             Rule(
                 ("model.final_norm", "model.norm"),
-                lambda m: "norm = 'none' leaves no final norm; --set model.final_norm=false" if m.final_norm else "",
+                lambda m: m.final_norm,
+                lambda m: "norm = 'none' leaves no final norm; --set model.final_norm=false",
             ),
         ),
         parameters=lambda m: 0,
@@ -385,9 +364,9 @@ NORMS: dict[str, Norm] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
 class Activation(Scheme):
-    formula: Callable[["ModelConfig"], str]  # LaTeX of the feed-forward; a diagram says the name
+    """An activation. Its `formula` is the whole feed-forward; a diagram says its name."""
+
     maps: int = 1  # features of the first map for each of `d_ff`
     kept: int = 1  # numbers kept for each of `d_ff` before it, for its gradient
     keeps_output: bool = False  # its gradient needs its output instead
@@ -434,28 +413,17 @@ ACTIVATIONS: dict[str, Activation] = {
 # ------------------------------------------------------------------------------------- learning rate and optimizer
 
 
-@dataclass(frozen=True, kw_only=True)
 class Schedule(Scheme):
     """A learning-rate schedule: its value after warm-up, at an optimizer step (from 1) of `steps`. It costs nothing."""
 
-    formula: str  # LaTeX: η at step t of T, w steps of warm-up; η₀ is `lr`
     rate: Callable[["OptimizerConfig", int, int], float]
-    needs: Mapping[str, str] = field(default_factory=dict)  # settings without a default: what to give
+    needs: Mapping[str, str] = {}  # settings without a default: what to give
 
 
 def whole_steps(duration: int | str | None) -> int:
     if not isinstance(duration, int):
         raise ValueError(f"the duration {duration!r} is not resolved to steps; see RunConfig.resolved")
     return duration
-
-
-def _inverse_sqrt(o: "OptimizerConfig", step: int, steps: int) -> float:
-    """The paper's schedule, but the rate at the end of warm-up is given, not derived from d_model."""
-    return max(o.min_lr, o.lr * math.sqrt(max(1, whole_steps(o.warmup)) / step))
-
-
-def _step_decay(o: "OptimizerConfig", step: int, steps: int) -> float:
-    return max(o.min_lr, o.lr * o.decay_factor ** ((step - 1) // whole_steps(o.decay_every)))
 
 
 def _cosine(o: "OptimizerConfig", step: int, steps: int) -> float:
@@ -470,43 +438,33 @@ def _cosine(o: "OptimizerConfig", step: int, steps: int) -> float:
 
 ONLY_A_COSINE = Rule(
     ("optimizer.decay_over", "optimizer.schedule"),
-    lambda o: (
-        f"decay_over is how long a cosine takes, and the schedule is '{o.schedule}'; leave it out"
-        if o.decay_over is not None
-        else ""
-    ),
+    lambda o: o.decay_over is not None,
+    lambda o: f"decay_over is how long a cosine takes, and the schedule is '{o.schedule}'; leave it out",
 )
 
 SCHEDULES: dict[str, Schedule] = {
     "constant": Schedule(
         sentence="the learning rate stays as it is after warm-up",
         citation="Kingma and Ba 2015",
-        formula=r"\eta_t = \eta_0",
         rate=lambda o, step, steps: o.lr,
         rules=(
             ONLY_A_COSINE,
             Rule(
                 ("optimizer.decay_every", "optimizer.schedule"),
-                lambda o: (
-                    "decay_every says when the rate changes, and a constant one never does; leave it out"
-                    if o.decay_every is not None
-                    else ""
-                ),
+                lambda o: o.decay_every is not None,
+                lambda o: "decay_every says when the rate changes, and a constant one never does; leave it out",
             ),
         ),
     ),
     "cosine": Schedule(
         sentence="the learning rate falls along half a cosine to its minimum at the end",
         citation="Loshchilov and Hutter 2017",
-        formula=r"\eta_t = \eta_{\min} + \frac{\eta_0 - \eta_{\min}}{2} "
-        r"\left(1 + \cos\left(\pi \, \frac{t - w}{T - w}\right)\right)",
         rate=_cosine,
     ),
     "step": Schedule(
         sentence="the learning rate is multiplied by a factor at regular intervals",
         citation="He et al. 2016",
-        formula=r"\eta_t = \eta_0 \, f^{\lfloor (t - 1) / n \rfloor}",
-        rate=_step_decay,
+        rate=lambda o, step, steps: max(o.min_lr, o.lr * o.decay_factor ** ((step - 1) // whole_steps(o.decay_every))),
         needs={"decay_every": 'the time between two decays, e.g. "5 epochs"'},
         rules=(ONLY_A_COSINE,),
         settings=("decay_factor",),
@@ -514,16 +472,13 @@ SCHEDULES: dict[str, Schedule] = {
     "inverse-sqrt": Schedule(
         sentence="the learning rate falls with the inverse square root of the step",
         citation=VASWANI,
-        formula=r"\eta_t = \eta_0 \sqrt{w / t}",
-        rate=_inverse_sqrt,
+        # The paper's, but the rate at the end of warm-up is given, not derived from d_model.
+        rate=lambda o, step, steps: max(o.min_lr, o.lr * math.sqrt(max(1, whole_steps(o.warmup)) / step)),
         rules=(
             Rule(
                 ("optimizer.warmup", "optimizer.schedule"),
-                lambda o: (
-                    "inverse-sqrt falls from the end of warm-up; give it some, e.g. --set optimizer.warmup=400"
-                    if o.warmup == 0
-                    else ""
-                ),
+                lambda o: o.warmup == 0,
+                lambda o: "inverse-sqrt falls from the end of warm-up; give it some, e.g. --set optimizer.warmup=400",
             ),
             ONLY_A_COSINE,
         ),
@@ -531,9 +486,7 @@ SCHEDULES: dict[str, Schedule] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
 class Optimizer(Scheme):
-    formula: str  # LaTeX of a step, with m and v the moments without their bias
     moments: int  # numbers kept for each weight
 
 
@@ -541,15 +494,11 @@ OPTIMIZERS: dict[str, Optimizer] = {
     "adamw": Optimizer(
         sentence="Adam with weight decay taken from the weights themselves",
         citation="Loshchilov and Hutter 2019",
-        formula=r"\theta \leftarrow \theta - \eta_t \left( \frac{\hat{m}}{\sqrt{\hat{v}} + \varepsilon} "
-        r"+ \lambda \theta \right)",
         moments=2,
     ),
     "adam": Optimizer(
         sentence="steps of about equal size for every weight, from the gradient's two moments, weight decay included",
         citation="Kingma and Ba 2015",
-        formula=r"\theta \leftarrow \theta - \eta_t \, \frac{\hat{m}}{\sqrt{\hat{v}} + \varepsilon}, \qquad "
-        r"g = \nabla \mathcal{L} + \lambda \theta",
         moments=2,
     ),
 }

@@ -42,13 +42,13 @@ def flatten(data: Tables, prefix: str = "") -> Tables:
     return flat
 
 
-def diff(a: RunConfig, b: RunConfig, *, with_bookkeeping: bool = False) -> dict[str, tuple[Any, Any]]:
-    """Return the settings that differ: dotted key → (value in a, value in b); None where a key is unset."""
+def diff(a: RunConfig, b: RunConfig) -> dict[str, tuple[Any, Any]]:
+    """Return the settings that differ, bookkeeping aside: dotted key → (value in a, value in b); None where unset."""
     left, right = flatten(a.dump()), flatten(b.dump())
     return {
         key: (left.get(key), right.get(key))
-        for key in all_keys()
-        if left.get(key) != right.get(key) and (with_bookkeeping or not is_bookkeeping(key))
+        for key, is_bookkeeping in all_keys().items()
+        if left.get(key) != right.get(key) and not is_bookkeeping
     }
 
 
@@ -86,13 +86,9 @@ def parse_override(text: str) -> Tables:
         raise InputError(f"--set {text[:80]!r}: write KEY=VALUE, e.g. --set model.n_heads=2")
     if key not in all_keys():
         raise InputError(f"--set {text[:80]}: {unknown_key(key)}")
-    nested: Tables = {}
-    table = nested
-    *sections, last = key.split(".")
-    for section in sections:
-        table = table.setdefault(section, {})
-    table[last] = parse_value(value.strip())
-    return nested
+    section, _, name = key.rpartition(".")
+    table = {name: parse_value(value.strip())}
+    return {section: table} if section else table
 
 
 def parse_overrides(texts: Iterable[str]) -> list[Tables]:

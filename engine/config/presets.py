@@ -81,8 +81,7 @@ def _find_in(where: Path, name: str) -> Preset:
 def chain(preset: Preset) -> list[Preset]:
     """Return the preset and what it extends, base first. Raises InputError: an unknown or cyclic `extends`."""
     links = [preset]
-    while links[-1].extends is not None:
-        parent = links[-1].extends
+    while (parent := links[-1].extends) is not None:
         if parent in [link.name for link in links] or len(links) >= MAX_CHAIN:
             path = " → ".join([link.name for link in links] + [parent])
             raise InputError(f"preset '{preset.name}': extends goes in a circle: {path}")
@@ -130,15 +129,12 @@ def resolve(
         links = chain(find(on)) + list(links[1:])
     # A run's own config.toml names the preset it came from; that name stands.
     tables: Tables = {"preset": preset.name if on is None else f"{preset.name}@{on}"}
-    for link in links:
-        tables = merge(tables, link.tables)
-    for override in overrides:
-        tables = merge(tables, override)
+    for changes in [link.tables for link in links] + list(overrides):
+        tables = merge(tables, changes)
     return validate(tables, where or f"preset '{preset.name}'")
 
 
 def parent_config(preset: Preset, on: str | None = None) -> "RunConfig | None":
     """Return the config that an overlay changes; None for a base."""
-    if on is not None:
-        return resolve(find(on))
-    return resolve(find(preset.extends)) if preset.extends else None
+    base = preset.extends if on is None else on
+    return None if base is None else resolve(find(base))

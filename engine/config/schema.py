@@ -25,8 +25,6 @@ from engine.config.sections import (
 from engine.config.tasks import TASKS, TaskKind
 from engine.schemes import ATTENTIONS
 
-SCHEMA: Literal[1] = 1
-
 
 @dataclass(frozen=True)
 class Rows:
@@ -39,7 +37,7 @@ class Rows:
 class RunConfig(Section):
     """Everything that defines a run; running it again repeats the run."""
 
-    schema_version: Literal[1] = Field(SCHEMA, alias="schema", json_schema_extra={"bookkeeping": True})
+    schema_version: Literal[1] = Field(1, alias="schema", json_schema_extra={"bookkeeping": True})
     preset: Annotated[str, Field(max_length=200)] = bookkeeping("")
     description: Annotated[str, Field(max_length=2000)] = bookkeeping("")
     seed: Seed = 1
@@ -97,25 +95,17 @@ class RunConfig(Section):
 
     @property
     def stride(self) -> int:
-        """Tokens between two evaluation windows.
-
-        By default as many as one window predicts, like nanoGPT's windows; on playlets half of that, so that a probe's
-        evidence is seldom cut off.
-        """
+        """Tokens between two evaluation windows; the default is as `EvaluationConfig` says."""
         targets = self.window_targets
         if self.evaluation.stride is not None:
             return min(self.evaluation.stride, targets)
         on_playlets = self.data.corpus == "playlets" and self.task.continues
         return max(1, targets // 2) if on_playlets else targets
 
-    @property
-    def window_stride(self) -> int:
-        """Tokens between an epoch's windows; by default they do not overlap."""
-        return self.data.window_stride or self.window_targets
-
     def steps_per_epoch(self, train_tokens: int, batch_size: int) -> int:
         """Return the optimizer steps that see every window of a text once; sentence pairs have batches of their own."""
-        windows = max(1, (train_tokens - self.window_tokens) // self.window_stride + 1)
+        stride = self.data.window_stride or self.window_targets  # by default, windows do not overlap
+        windows = max(1, (train_tokens - self.window_tokens) // stride + 1)
         return -(-windows // (batch_size * self.train.accumulation))
 
     def resolved(self, *, vocab_size: int, threads: int, train_tokens: int, rows: Rows | None = None) -> "RunConfig":
@@ -154,7 +144,6 @@ class RunConfig(Section):
         heads = min(model["n_heads"], 4)
         model |= {"n_layers": min(model["n_layers"], 2), "n_heads": heads, "d_model": 8 * heads}
         model |= {"d_ff": 32, "context_length": self.task.small_context}
-        model.pop("source_length", None)
         if "n_encoder_layers" in model:
             model["n_encoder_layers"] = min(model["n_encoder_layers"], 2)
         if "n_kv_heads" in model:
@@ -162,20 +151,19 @@ class RunConfig(Section):
         for key, most in (("window", 5), ("link_every", 4)):
             if key in ATTENTIONS[model["attention"]].settings:
                 model[key] = min(model[key], most)
-        for key in ("vocab_size", "source_vocab_size"):
+        for key in ("source_length", "vocab_size", "source_vocab_size"):
             model.pop(key, None)
         corpus, size = self.task.small_corpus
         data["data"] |= {"corpus": corpus, "corpus_size": size}
         data["data"] |= {"bpe_size": 300} if self.data.tokenizer == "bpe" else {}
-        data["data"].pop("max_length", None)
-        data["evaluation"]["translations"] = 8
+        for key in ("max_length", "window_stride"):
+            data["data"].pop(key, None)
         data["train"] |= {"steps": 8, "batch_size": 4, "threads": 1}
         for key in ("epochs", "batch_tokens", "init_from"):  # the other run's weights have another shape
             data["train"].pop(key, None)
-        data["data"].pop("window_stride", None)
         data["optimizer"] |= {"warmup": 2} | {k: 3 for k in ("decay_every", "decay_over") if k in data["optimizer"]}
-        data["evaluation"] |= {"every": 4, "stride": 16, "sample_every": 8, "sample_length": 8}
-        data["evaluation"]["sample_prompt"] = ""
+        data["evaluation"] |= {"every": 4, "stride": 16, "translations": 8}
+        data["evaluation"] |= {"sample_every": 8, "sample_length": 8, "sample_prompt": ""}
         data["checkpoint"]["every"] = 4
         data["log"]["every"] = 1
         return RunConfig.model_validate(data)

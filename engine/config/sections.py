@@ -7,7 +7,6 @@ print, how often to save), so comparisons and the inert-switch alarm ignore it. 
 
 import math
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
@@ -73,15 +72,14 @@ Rate = Annotated[float, Field(ge=0.0, le=1e3)]
 Seed = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
 
 
-def bookkeeping(default: Any, **bounds: Any) -> Any:
+def bookkeeping(default: Any) -> Any:
     """Declare a field that does not affect what is learned (see the module's docstring)."""
-    return Field(default, json_schema_extra={"bookkeeping": True}, **bounds)
+    return Field(default, json_schema_extra={"bookkeeping": True})
 
 
-def same_as(name: str, default: Any) -> Any:
-    """Declare a field that takes the value of an earlier field unless it is set."""
-    factory: Callable[[dict[str, Any]], Any] = lambda earlier: earlier.get(name, default)
-    return Field(default_factory=factory)
+def as_dropout() -> Any:
+    """Declare a rate that is that of `dropout` unless it is set."""
+    return Field(default_factory=lambda earlier: earlier.get("dropout", 0.1))
 
 
 class Section(BaseModel):
@@ -143,9 +141,9 @@ class ModelConfig(Section):
             earlier.get("dropout", 0.1) if ATTENTIONS[earlier.get("attention", "global")].scores else 0.0
         )
     )
-    attention_output_dropout: Fraction = same_as("dropout", 0.1)
-    embedding_dropout: Fraction = same_as("dropout", 0.1)
-    ff_dropout: Fraction = same_as("dropout", 0.1)
+    attention_output_dropout: Fraction = as_dropout()
+    embedding_dropout: Fraction = as_dropout()
+    ff_dropout: Fraction = as_dropout()
 
     init: Literal["scaled-normal", "normal", "xavier", "torch"] = "scaled-normal"
     init_std: Annotated[float, Field(gt=0.0, le=10.0)] = 0.02

@@ -5,8 +5,7 @@ batches, scorer and sampler (`engine.training.task`); `examples` makes inputs an
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from engine.config.sections import END, MASK, MASKS_IN_A_ROW, PAD, START
 from engine.model.visibility import sees_ahead
@@ -15,11 +14,16 @@ if TYPE_CHECKING:
     from engine.config.schema import RunConfig
     from engine.data.corpus import Kind
 
-Objection = tuple[tuple[str, ...], str]  # the keys involved, and one sentence
-
 SMALLEST_CONTEXT = 6  # a document of four tokens, and the marks around its span
 # The networks that each form of span corruption is for.
 SPAN_FORMS = {"decoder": ("cs224n", "cs224n-half"), "encoder-decoder": ("t5",)}
+
+
+class Refusal(NamedTuple):
+    """Why a config cannot be built."""
+
+    keys: tuple[str, ...]  # those involved
+    reason: str  # one sentence
 
 
 class TaskKind:
@@ -76,7 +80,7 @@ class TaskKind:
         """Return why a model of this config could copy its answers from its input; None if it cannot."""
         return None
 
-    def objections(self, config: "RunConfig") -> Iterator[Objection]:
+    def objections(self, config: "RunConfig") -> Iterator[Refusal]:
         """Yield the reasons why a config of this objective cannot be trained."""
         yield from ()
 
@@ -106,10 +110,10 @@ class NextToken(TaskKind):
             else None
         )
 
-    def objections(self, config: "RunConfig") -> Iterator[Objection]:
+    def objections(self, config: "RunConfig") -> Iterator[Refusal]:
         leak = self.leak(config)
         if leak is not None and not config.train.allow_leak:
-            yield (
+            yield Refusal(
                 ("objective.kind", "model.causal"),
                 f"{leak}; choose architecture = 'decoder', or objective.kind = 'masked', "
                 "or --set train.allow_leak=true to see it happen",
@@ -177,16 +181,16 @@ class Shifted(TaskKind):
     def leak(self, config: "RunConfig") -> str | None:
         return "nearly all of the target stands in the source, a place further on: copying it scores near perplexity 1"
 
-    def objections(self, config: "RunConfig") -> Iterator[Objection]:
+    def objections(self, config: "RunConfig") -> Iterator[Refusal]:
         if not config.train.allow_leak:
-            yield (
+            yield Refusal(
                 ("objective.kind",),
                 f"{self.leak(config)}; choose 'continuation', whose target is the text after the source, "
                 "or --set train.allow_leak=true to see it happen",
             )
         if config.model.source_tokens < 3:
-            keys = "model.source_length", "objective.kind"
-            yield keys, "a shifted target needs a source of at least 3 tokens"
+            keys = ("model.source_length", "objective.kind")
+            yield Refusal(keys, "a shifted target needs a source of at least 3 tokens")
 
     def surprise_lengths(self, config: "RunConfig") -> tuple[int, int]:
         return 3, config.model.source_tokens
@@ -225,9 +229,9 @@ class _OnDocuments(TaskKind):
     small_context = 64
     small_corpus = ("biographies", 20)
 
-    def objections(self, config: "RunConfig") -> Iterator[Objection]:
+    def objections(self, config: "RunConfig") -> Iterator[Refusal]:
         if min(config.model.context_length, config.model.source_tokens) < SMALLEST_CONTEXT:
-            yield (
+            yield Refusal(
                 ("objective.kind", "model.context_length"),
                 f"'{self.name}' needs a context, and a source, of at least {SMALLEST_CONTEXT} tokens",
             )
@@ -270,12 +274,12 @@ class SpanCorruption(_OnDocuments):
         )
         return key in ("objective.span_form", *(f"objective.{name}" for name in of_form))
 
-    def objections(self, config: "RunConfig") -> Iterator[Objection]:
+    def objections(self, config: "RunConfig") -> Iterator[Refusal]:
         form, architecture = config.objective.span_form, config.model.architecture
         if form not in SPAN_FORMS[architecture]:
             sides = "writes spans after a source that is read"
             what = sides if config.objective.has_sentinels else "is one text that ends with its span"
-            yield (
+            yield Refusal(
                 ("objective.span_form", "model.architecture"),
                 f"span_form = '{form}' {what}; for architecture = '{architecture}' there is "
                 f"--set objective.span_form={SPAN_FORMS[architecture][0]}",
@@ -300,30 +304,14 @@ class QuestionAnswer(_OnDocuments):
 
 
 TASKS: Mapping[str, TaskKind] = {
-    kind.name: kind
-    for kind in (
-        NextToken(),
-        Masked(),
-        Copy(),
-        Reverse(),
-        Continuation(),
-        Shifted(),
-        Translation(),
-        SpanCorruption(),
-        QuestionAnswer(),
-    )
+    kind.name: kind()
+    for kind in (NextToken, Masked, Copy, Reverse, Continuation, Shifted, Translation, SpanCorruption, QuestionAnswer)
 }
 
 
 def task_named(objective: object) -> TaskKind:
     """Return the task of an unchecked `objective.kind`; for an unknown kind, the common defaults."""
     return TASKS.get(objective, TaskKind()) if isinstance(objective, str) else TaskKind()
-
-
-def named(path: str) -> Any:
-    """Return the object at a registry's dotted path."""
-    module, _, name = path.rpartition(".")
-    return getattr(import_module(module), name)
 
 
 def span_counts(length: int, mask_fraction: float, span_mean: float) -> tuple[int, int]:

@@ -105,14 +105,10 @@ def _first(error: ValidationError) -> str:
     message = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
     if problem["type"] == "value_error":
         return f"{key}: {message}"
-    return f"{key} = {shown(value)}: {message}{_decimal(value)}"
-
-
-def _decimal(value: Any) -> str:
-    if not isinstance(value, str) or not _COMMA.fullmatch(value):
-        return ""
-    thousands = re.fullmatch(r"[1-9][0-9]{0,2}(,[0-9]{3})+", value)
-    return f"; did you mean {value.replace(',', '') if thousands else value.replace(',', '.')}?"
+    if isinstance(value, str) and _COMMA.fullmatch(value):
+        thousands = re.fullmatch(r"[1-9][0-9]{0,2}(,[0-9]{3})+", value)
+        message += f"; did you mean {value.replace(',', '') if thousands else value.replace(',', '.')}?"
+    return f"{key} = {shown(value)}: {message}"
 
 
 def shown(value: Any) -> str:

@@ -26,15 +26,8 @@ def _entries() -> dict[str, CorpusEntry]:
         remotes = (Remote(url and url + file, f"{name}/{file}", sha256 or None, most) for file, sha256 in files.items())
         if "languages" in row:
             row["languages"] = tuple(row["languages"])
-        kind = KINDS[row["kind"]]
-        load, vocabulary = kind.named.get(name, _as_files_of_ones_own), kind.vocabularies.get(name)
-        found[name] = CorpusEntry(name, load=load, remotes=tuple(remotes), vocabulary=vocabulary, **row)
+        found[name] = CorpusEntry(name, remotes=tuple(remotes), **row)
     return found
-
-
-def _as_files_of_ones_own(entry: CorpusEntry, data: DataConfig, place: Path) -> Any:
-    made = KINDS[entry.kind].load_path(data.model_copy(update={"corpus": str(place)}))
-    return replace(made, name=entry.name, version=entry.name)
 
 
 CORPORA = _entries()
@@ -42,10 +35,8 @@ CORPORA = _entries()
 
 def kind_by_name(corpus: str) -> Kind | None:
     """Return the kind of a registered name, with or without a direction (`NAME#de,en`); None for anything else."""
-    entry = CORPORA.get(corpus)
-    if entry is None and (pairs := CORPORA.get(corpus.partition("#")[0])) and pairs.languages is not None:
-        entry = pairs
-    return entry.kind if entry is not None else None
+    entry = CORPORA.get(corpus.partition("#")[0])
+    return None if entry is None or (entry.languages is None and corpus != entry.name) else entry.kind
 
 
 def kind_of(corpus: str) -> Kind:
@@ -101,5 +92,8 @@ def load_corpus(made: type[C], data: DataConfig, data_dir: Path | None = None) -
     place = entry.found(folders) or entry.found(folders, any)
     if entry.remotes and place is None:
         raise entry.not_here(folders, f"--corpus {kind.meanwhile}")
-    corpus = entry.load(entry, data, place)
+    if name in kind.named:
+        corpus = kind.named[name](entry, data, place)
+    else:
+        corpus = replace(kind.load_path(data.model_copy(update={"corpus": str(place)})), name=name, version=name)
     return cast(C, corpus.reversed() if chosen not in (None, entry.languages) else corpus)

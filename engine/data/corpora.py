@@ -69,17 +69,14 @@ class TextCorpus(Corpus):
             raise InputError(f"corpus {self.name}: too short to be split into training and validation text")
         overlap, overlap_lines = self.overlap_lines()
         characters = {split: len(part.text) for split, part in splits.items()}
-        losses = {
-            "unigram": unigram_loss(train, held_out, tokenizer.vocab_size),
-            "bigram": bigram_loss(train, held_out, tokenizer.vocab_size),
-            "floor": None if validation.floor_mean is None else validation.floor_mean[0],
-        }
-        record = {"characters": characters, "vocabulary": tokenizer.vocab_size, **losses}
-        named = {"unigram": "unigram", "bigram": "bigram", "floor": "floor given the whole past"}
-        known = ", ".join(f"{named[key]} {value:.3f}" for key, value in losses.items() if value is not None)
+        size, floor = tokenizer.vocab_size, None if validation.floor_mean is None else validation.floor_mean[0]
+        unigram, bigram = unigram_loss(train, held_out, size), bigram_loss(train, held_out, size)
+        record = {"characters": characters, "vocabulary": size, "unigram": unigram, "bigram": bigram, "floor": floor}
+        losses = f"unigram {unigram:.3f}, bigram {bigram:.3f}"
+        losses += "" if floor is None else f", floor given the whole past {floor:.3f}"
         lines = [
-            ("characters", f"{counted(characters)}; {tokenizer.vocab_size} different ones"),
-            ("loss lines", f"{known} nats per character on validation"),
+            ("characters", f"{counted(characters)}; {size} different ones"),
+            ("loss lines", f"{losses} nats per character on validation"),
             *overlap_lines,
             *(("probe", f"{one.name}: {one.description} ({one.at.size:,} places)") for one in validation.probes),
         ]

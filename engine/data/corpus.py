@@ -105,8 +105,6 @@ class CorpusEntry:
     name: str
     kind: Kind  # one text, pairs of sentences, or documents and questions about them
     description: str
-    # Loads a config's corpus from its file or folder, or from None if it is generated.
-    load: Callable[["CorpusEntry", DataConfig, Any], Any]
     remotes: tuple[Remote, ...] = ()
     instead: Sequence[Sequence[str]] = ()
     origin: str = ""
@@ -115,8 +113,6 @@ class CorpusEntry:
     languages: tuple[str, str] | None = None  # of pairs; `NAME#de,en` asks for the other direction
     characters: int | None = None
     plausible: float | None = None
-    # Kind of tokenizer → number of tokens, and whether it is only an upper bound; needs no loading.
-    vocabulary: Callable[[DataConfig], Mapping[str, tuple[int, bool]]] | None = None
 
     @property
     def words(self) -> str:
@@ -156,10 +152,6 @@ class CorpusEntry:
         return InputError(f"corpus '{self.name}' is not on this machine{how} (looked in {looked}); {meanwhile}")
 
 
-def resolved_if_there(corpus: str) -> str:
-    return str(Path(corpus).expanduser().resolve()) if is_there(corpus) else corpus
-
-
 C = TypeVar("C", bound=Corpus)
 
 
@@ -177,23 +169,23 @@ class CorpusKind(Generic[C]):
     meanwhile: str  # what works before a download
     takes: Callable[[str], bool]  # whether a path is read as this kind; later kinds in the table are asked first
     load_path: Callable[[DataConfig], C]
-    # Loaders by registered name; other named corpora are read like a user's own files.
+    # Loaders by registered name, given the file or folder, or None if it is generated; other named corpora are read
+    # like a user's own files.
     named: Mapping[str, Callable[[CorpusEntry, DataConfig, Any], C]]
-    # Vocabularies known without loading, by registered name; see `CorpusEntry`.
+    # Vocabularies known without loading, by registered name: kind of tokenizer → number of tokens, and whether it is
+    # only an upper bound.
     vocabularies: Mapping[str, Callable[[DataConfig], Mapping[str, tuple[int, bool]]]] = field(default_factory=dict)
     # Splits `NAME#de,en` into a name or path and what is chosen from it.
     selected: Callable[[str], tuple[str, tuple[str, str] | None]] = lambda corpus: (corpus, None)
     preset: str = ""  # a preset that can train on any corpus of this kind
-    portable: Callable[[str], str] = resolved_if_there  # makes a path mean the same from any folder
+    # Makes a path mean the same from any folder.
+    portable: Callable[[str], str] = lambda path: str(Path(path).expanduser().resolve()) if is_there(path) else path
 
 
 def data_folders(data_dir: Path | None) -> list[Path]:
     """Return the folders to search for named corpora, in order: `--data-dir`, TUI_TRANSFORMER_DATA, the user's data."""
-    folders = [data_dir] if data_dir else []
-    from_environment = os.environ.get("TUI_TRANSFORMER_DATA")
-    if from_environment:
-        folders.append(Path(from_environment))
-    return [*folders, user_data_path("tui-transformer")]
+    given = (data_dir, os.environ.get("TUI_TRANSFORMER_DATA"))
+    return [*(Path(folder) for folder in given if folder), user_data_path("tui-transformer")]
 
 
 def is_file(path: Path) -> bool:

@@ -73,7 +73,7 @@ def fetch(
     TUI_TRANSFORMER_MIRROR, which has the same layout, if that is set; `progress` is called with bytes so far and the
     cap. Raises InputError: no network, a wrong hash, too large, or a folder that cannot be written.
     """
-    target = folder / remote.file
+    target, url = folder / remote.file, located(remote.url)
     expected = remote.sha256 or recorded_sha256(target)
     if target.is_file():
         there = sha256_of(target)
@@ -97,11 +97,11 @@ def fetch(
         elif not remote.url:
             raise InputError(f"{remote.file}: no fixed address has this file; {_by_hand(remote, target)}")
         else:
-            _download(remote, part, progress, opener)
+            _download(url, part, remote.max_bytes, progress, opener)
         found = sha256_of(part)
         if found != (expected or found):
             part.unlink(missing_ok=True)
-            where = source or located(remote.url)
+            where = source or url
             advice = "Try again, or take the file from somewhere else"
             if remote.sha256 is None:
                 advice = f"If it has been changed on purpose, delete {record_of(target)} to trust it as it is now"
@@ -111,12 +111,10 @@ def fetch(
         part.replace(target)
         _record(remote, target, found)
     except urllib.error.HTTPError as error:
-        raise InputError(
-            f"{located(remote.url)}: the server answered {error.code}; {_by_hand(remote, target)}"
-        ) from None
+        raise InputError(f"{url}: the server answered {error.code}; {_by_hand(remote, target)}") from None
     except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error) or type(error).__name__
-        raise InputError(f"{located(remote.url)}: cannot be reached ({reason}); {_by_hand(remote, target)}") from None
+        raise InputError(f"{url}: cannot be reached ({reason}); {_by_hand(remote, target)}") from None
     except OSError as error:
         raise refused(f"{target}: cannot be written", error) from None
     return target
@@ -130,37 +128,35 @@ def _by_hand(remote: Remote, target: Path) -> str:
     )
 
 
-def _download(remote: Remote, part: Path, progress: Progress, opener: OpenUrl) -> None:
+def _download(url: str, part: Path, most: int, progress: Progress, opener: OpenUrl) -> None:
     done = part.stat().st_size if part.is_file() else 0
-    if done >= remote.max_bytes:  # left by something else; not the start of this file
+    if done >= most:  # left by something else; not the start of this file
         part.unlink()
         done = 0
-    if not located(remote.url).startswith("https://"):  # before any request, whichever opener is used
+    if not url.startswith("https://"):  # before any request, whichever opener is used
         raise InputError(
-            f"{located(remote.url)}: only https is fetched; set {ENDPOINT_VARIABLE} to an https address, or name a "
+            f"{url}: only https is fetched; set {ENDPOINT_VARIABLE} to an https address, or name a "
             f"local folder in {MIRROR_VARIABLE}"
         )
     try:
-        response = opener(located(remote.url), done)
+        response = opener(url, done)
     except urllib.error.HTTPError as error:
         if error.code != 416 or not done:  # the server has no more than we have
             raise
         part.unlink()
-        done, response = 0, opener(located(remote.url), 0)
+        done, response = 0, opener(url, 0)
     try:
         if done and response.status != 206:  # the server starts over
             done = 0
         with part.open("ab" if done else "wb") as file:
             while block := response.read(BLOCK):
                 done += len(block)
-                if done > remote.max_bytes:
+                if done > most:
                     file.close()
                     part.unlink(missing_ok=True)
-                    raise InputError(
-                        f"{located(remote.url)}: larger than the {remote.max_bytes:,} bytes it should have"
-                    )
+                    raise InputError(f"{url}: larger than the {most:,} bytes it should have")
                 file.write(block)
-                progress(done, remote.max_bytes)
+                progress(done, most)
         if getattr(response, "length", None):  # announced bytes that never came
             raise ConnectionError("the connection ended before the file did")
     finally:

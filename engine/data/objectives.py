@@ -8,6 +8,7 @@ wrong. B batch, T target time, S source time, L window.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pkgutil import resolve_name
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ from torch import Generator, Tensor
 
 from engine.config.schema import RunConfig
 from engine.config.sections import MASK, MASKS_IN_A_ROW, PAD, START
-from engine.config.tasks import corrupted_lengths, named
+from engine.config.tasks import corrupted_lengths
 from engine.data.padding import Tokens, pad_rows, sent, stands_at
 from engine.data.spans import SPANS, Counts, random_cuts, rearranged, with_sentinels
 from engine.model.positions import Positions
@@ -74,12 +75,9 @@ class Places:
 class Objective(ABC):
     """Builds examples; special tokens are numbered after the text's `vocab_size` tokens."""
 
-    conditional = False
-    """The target is a function of a given source: a text's entropy does not bound its loss."""
-    hides = False
-    """Predicts tokens hidden by special tokens, from both sides."""
-    rearranges = False
-    """The text is predicted in a different order, drawn by its generator."""
+    conditional = False  # the target is a function of a given source: a text's entropy does not bound its loss
+    hides = False  # it predicts tokens hidden by special tokens, from both sides
+    rearranges = False  # the text is predicted in a different order, drawn by its generator
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         self.window = config.window_tokens  # L, tokens of text in one example
@@ -322,5 +320,5 @@ def span_corruption(config: RunConfig, vocab_size: int) -> Corrupts:
 
 def make_objective(config: RunConfig, vocab_size: int) -> Objective:
     """Return the objective of a config; special tokens are numbered after the text's `vocab_size`."""
-    made: Objective = named(config.task.examples)(config, vocab_size)
+    made: Objective = resolve_name(config.task.examples)(config, vocab_size)
     return made

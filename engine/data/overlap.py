@@ -80,25 +80,22 @@ class Overlap:
 
 def text_overlap(train: Iterable[str], held_out: str, split: str) -> Overlap | None:
     """Return the share of a held-out text covered by passages of the training text; None without text."""
-    found = _Passages(held_out.encode("utf-8", "surrogatepass"))
-    found.look_in(train)
-    return found.overlap("text", split)
+    return _overlap("text", split, *_looked_up(held_out.encode("utf-8", "surrogatepass"), train))
 
 
 def document_overlap(train: Sequence[str], held_out: Sequence[str], split: str) -> Overlap | None:
     """Like `text_overlap`, but a document equal to one in training, ignoring case and punctuation, counts in full."""
     known = set(words_alone(train))
     encoded = [f"{text}\n".encode("utf-8", "surrogatepass") for text in held_out]
-    found = _Passages(b"".join(encoded))
-    found.look_in(f"{text}\n" for text in train)
-    if found.sampled:
-        return found.overlap("documents", split)
-    start = 0
-    for text, raw in zip(words_alone(held_out), encoded, strict=True):
-        if text in known:
-            found.seen[start : start + len(raw)] = True
-        start += len(raw)
-    return found.overlap("documents", split)
+    whole = b"".join(encoded)
+    looked_at, seen = _looked_up(whole, (f"{text}\n" for text in train))
+    if len(looked_at) == len(whole):
+        start = 0
+        for text, raw in zip(words_alone(held_out), encoded, strict=True):
+            if text in known:
+                seen[start : start + len(raw)] = True
+            start += len(raw)
+    return _overlap("documents", split, looked_at, seen)
 
 
 def pair_overlap(train: "Pairs", held_out: "Pairs", split: str) -> Overlap | None:
@@ -139,65 +136,60 @@ def shortened(text: str) -> str:
     return line if len(line) <= SHOWN else f"{line[: SHOWN - 1].rstrip()}…"
 
 
-class _Passages:
-    """A held-out text whose passages are looked up in other texts; their size does not affect memory.
+def _looked_up(held_out: bytes, train: Iterable[str]) -> tuple[bytes, NDArray[np.bool_]]:
+    """Return a held-out text, or evenly spaced stretches of it, and (bytes,) whether each is in a passage of `train`.
 
     Each passage is a 64-bit polynomial hash (Karp and Rabin 1987), from running sums of bytes times powers of `BASE`.
+    The size of the training texts does not affect memory.
     """
-
-    def __init__(self, held_out: bytes) -> None:
-        self.sampled = len(held_out) > LOOKED_AT
-        self._bytes = held_out
-        if self.sampled:  # evenly spaced stretches
-            count, last = LOOKED_AT // STRETCH, len(held_out) - STRETCH
-            starts = [last * i // (count - 1) for i in range(count)]
-            self._bytes = b"".join(held_out[start : start + STRETCH] for start in starts)
-        self._width = min(PASSAGE, len(self._bytes))
-        self._hashes, self._of = np.unique(self._hashed(self._bytes), return_inverse=True)
-        self._found = np.zeros(len(self._hashes), dtype=np.bool_)
+    if len(held_out) > LOOKED_AT:
+        count, last = LOOKED_AT // STRETCH, len(held_out) - STRETCH
+        starts = [last * i // (count - 1) for i in range(count)]
+        held_out = b"".join(held_out[start : start + STRETCH] for start in starts)
+    edges = np.zeros(len(held_out) + 1, dtype=np.int64)
+    if held_out:
+        width = min(PASSAGE, len(held_out))
+        known, of = np.unique(_hashed(held_out, width), return_inverse=True)
+        found = np.zeros(len(known), dtype=np.bool_)
         # Number of passages not yet found, by the first bits of their hash.
-        self._table = np.bincount(_places(self._hashes), minlength=1 << TABLE_BITS).astype(np.uint32)
-        self.seen = np.zeros(len(self._bytes), dtype=np.bool_)
-
-    def look_in(self, train: Iterable[str]) -> None:
-        if not self._bytes:
-            return
+        table = np.bincount(_places(known), minlength=1 << TABLE_BITS).astype(np.uint32)
         before = b""
         for piece in _pieces(train):
             raw = before + piece.encode("utf-8", "surrogatepass")
-            hashes = self._hashed(raw)
-            hashes = np.sort(hashes[self._table[_places(hashes)] > 0])  # sorted hashes are found several times faster
-            at = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
-            new = np.unique(at[(self._hashes[at] == hashes) & ~self._found[at]])
-            self._found[new] = True
-            np.subtract.at(self._table, _places(self._hashes[new]), 1)
-            before = raw[len(raw) - min(len(raw), self._width - 1) :]
-        edges = np.zeros(len(self._bytes) + 1, dtype=np.int64)
-        starts = np.flatnonzero(self._found[self._of])
-        edges[starts] += 1
-        edges[starts + self._width] -= 1  # starts are distinct, and so are ends
-        self.seen |= np.cumsum(edges[:-1]) > 0
+            hashes = _hashed(raw, width)
+            hashes = np.sort(hashes[table[_places(hashes)] > 0])  # sorted hashes are found several times faster
+            at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+            new = np.unique(at[(known[at] == hashes) & ~found[at]])
+            found[new] = True
+            np.subtract.at(table, _places(known[new]), 1)
+            before = raw[len(raw) - min(len(raw), width - 1) :]
+        begins = np.flatnonzero(found[of])
+        edges[begins] += 1
+        edges[begins + width] -= 1  # begins are distinct, and so are ends
+    return held_out, np.cumsum(edges[:-1]) > 0
 
-    def overlap(self, of: str, split: str) -> Overlap | None:
-        if not self._bytes:
-            return None
-        count = int(self.seen.sum())
-        example = ""
-        if count:  # the beginning of the longest stretch found
-            edges = np.flatnonzero(np.diff(np.concatenate(([0], self.seen.view(np.int8), [0]))))
-            start, stop = max(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True), key=lambda s: s[1] - s[0])
-            example = shortened(self._bytes[start:stop][: 16 * SHOWN].decode("utf-8", "ignore"))
-        return Overlap(of, split, count, len(self._bytes), example)
 
-    def _hashed(self, raw: bytes) -> Hashes:
-        """Return (n - width + 1,) the hash of each passage."""
-        n = len(raw) - self._width + 1
-        if n < 1 or not self._width:
-            return np.zeros(0, dtype=np.uint64)
-        up, down = _powers(max(len(raw), 4 * PIECE))
-        sums = np.zeros(len(raw) + 1, dtype=np.uint64)  # arithmetic modulo 2**64 throughout
-        np.cumsum(np.frombuffer(raw, dtype=np.uint8) * up[: len(raw)], out=sums[1:])
-        return np.asarray((sums[self._width :] - sums[:n]) * down[:n])
+def _overlap(of: str, split: str, text: bytes, seen: NDArray[np.bool_]) -> Overlap | None:
+    if not text:
+        return None
+    count = int(seen.sum())
+    example = ""
+    if count:  # the beginning of the longest stretch found
+        edges = np.flatnonzero(np.diff(np.concatenate(([0], seen.view(np.int8), [0]))))
+        start, stop = max(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True), key=lambda s: s[1] - s[0])
+        example = shortened(text[start:stop][: 16 * SHOWN].decode("utf-8", "ignore"))
+    return Overlap(of, split, count, len(text), example)
+
+
+def _hashed(raw: bytes, width: int) -> Hashes:
+    """Return (n - width + 1,) the hash of each passage."""
+    n = len(raw) - width + 1
+    if n < 1:
+        return np.zeros(0, dtype=np.uint64)
+    up, down = _powers(max(len(raw), 4 * PIECE))
+    sums = np.zeros(len(raw) + 1, dtype=np.uint64)  # arithmetic modulo 2**64 throughout
+    np.cumsum(np.frombuffer(raw, dtype=np.uint8) * up[: len(raw)], out=sums[1:])
+    return np.asarray((sums[width:] - sums[:n]) * down[:n])
 
 
 @functools.lru_cache(maxsize=1)

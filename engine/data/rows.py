@@ -231,7 +231,6 @@ class DocumentBatches(BucketedBatches):
         self.documents, self.objective, self.device = documents, objective, device
         self._whole = lengths_of(documents)
         self._cuts: tuple[int, Counts] = (-1, self._whole)
-        self.seed = config.seed
         super().__init__(lambda epoch: objective.sides(self._cut_at(epoch)), config, "document")
 
     def batch(self, step: int, micro: int) -> Batch:

@@ -5,7 +5,7 @@ document. That of T5 (Raffel et al. 2020, §3.1.4) is for encoder-decoders: seve
 Every draw comes from the generator, and none depends on the tokens. n documents.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -98,8 +98,3 @@ def with_sentinels(
     source = [part for pair in zip(parts[0::2], sentinels, strict=True) for part in pair]
     target = [part for pair in zip(sentinels, parts[1::2], strict=False) for part in pair]
     return np.concatenate(source[:-1]), np.concatenate((*target, sentinels[spans]))
-
-
-def at_least(documents: Sequence[Tokens]) -> list[Tokens]:
-    """Return the documents that are long enough to corrupt."""
-    return [document for document in documents if len(document) >= SHORTEST_DOCUMENT]

@@ -18,7 +18,6 @@ from engine.data.objectives import IGNORED, Batch, QuestionAnswer, SpanCorruptio
 from engine.data.overlap import Overlap, document_overlap, question_overlap
 from engine.data.padding import Tokens
 from engine.data.rows import DocumentBatches, EncodedPairs, QuestionBatches, scored_documents, scored_questions
-from engine.data.spans import at_least
 from engine.data.tokenizers import AnyTokenizer, BpeTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer, bpe_of
 from engine.errors import InputError
 from engine.evaluation.baselines import Predicted, pairs_bigram_loss, pairs_unigram_loss
@@ -108,7 +107,10 @@ class SpanTask(_DocumentTask):
     @classmethod
     def of(cls, corpus: DocumentCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
         tokenizer = cls.tokenizer_for(corpus, config, given)
-        encoded = {split: at_least(tokenizer.encode_all(documents)) for split, documents in corpus.documents.items()}
+        encoded = {
+            split: [tokens for tokens in tokenizer.encode_all(documents) if len(tokens) >= SHORTEST_DOCUMENT]
+            for split, documents in corpus.documents.items()
+        }
         for split in NEEDED:
             if not encoded.get(split):
                 raise InputError(

@@ -3,12 +3,12 @@
 from abc import ABC, abstractmethod
 from functools import cached_property
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, ClassVar, Self
 
 import torch
 
 from engine.config.schema import RunConfig
-from engine.config.tasks import named
 from engine.data.catalogue import load_corpus
 from engine.data.corpora import TextCorpus
 from engine.data.corpus import Corpus
@@ -80,7 +80,7 @@ class Task(ABC):
         """Return the run's data facts, with the losses of count-based baselines."""
 
     def lints(self, config: RunConfig) -> list[Lint]:
-        return lint(config, self.predicted("train"), self.predicted("validation"))
+        return list(lint(config, self.predicted("train"), self.predicted("validation")))
 
     @abstractmethod
     def batches(self, config: RunConfig, device: torch.device) -> Examples:
@@ -96,7 +96,7 @@ class Task(ABC):
 
 
 def task_class(config: RunConfig) -> type[Task]:
-    found: type[Task] = named(config.task.task)
+    found: type[Task] = resolve_name(config.task.task)
     return found
 
 

@@ -3,6 +3,7 @@ import pytest
 from engine import capabilities
 from engine.config import presets
 from engine.config.schema import RunConfig
+from engine.config.sections import ModelConfig
 from engine.data.catalogue import CORPORA, KINDS, names_of
 from tests.legal_cells import AXES, legal_cells
 
@@ -146,12 +147,10 @@ def test_a_window_of_one_sees_nothing_ahead() -> None:
 
 
 def test_derived_settings_follow_what_they_derive_from() -> None:
-    encoder = capabilities.with_value(RunConfig(), "model.architecture", "encoder")
-    assert encoder.model.causal is False
-    assert capabilities.with_value(RunConfig(), "model.attention", "linear").model.attention_dropout == 0.0
-    assert capabilities.with_value(RunConfig(), "model.norm", "none").model.final_norm is False
-    chosen = capabilities.with_value(RunConfig(), "model.attention_dropout", 0.3)
-    assert capabilities.with_value(chosen, "model.attention", "window").model.attention_dropout == 0.3
+    assert ModelConfig(architecture="encoder").causal is False
+    assert ModelConfig(attention="linear").attention_dropout == 0.0
+    assert ModelConfig(norm="none").final_norm is False
+    assert ModelConfig(attention_dropout=0.3, attention="window").attention_dropout == 0.3
 
 
 def test_what_cannot_be_chosen_has_its_reason() -> None:

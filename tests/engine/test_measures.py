@@ -18,7 +18,7 @@ NEW_ROW = """
 import sys
 from pathlib import Path
 import engine.measures as measures
-row = measures.Measure("novelty", "novelty", lower=False, judged=True, charted=True, tabled=True, margin=0.1)
+row = measures.Measure("novelty", "novelty", lower=False, charted=True, tabled=True, margin=0.1)
 measures.MEASURES = (*measures.MEASURES, row)
 measures.MEASURE["novelty"] = row
 

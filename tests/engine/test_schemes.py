@@ -71,10 +71,9 @@ def test_every_scheme_has_a_sentence_a_paper_a_formula_a_drawing_and_a_cost(key:
     assert scheme.sentence and scheme.sentence[-1] not in ".:" and scheme.sentence in in_words(key, name)
     assert bool(scheme.citation) or nothing
     assert not scheme.citation or scheme.citation[-4:].isdigit()
-    formula = scheme.formula
-    latex = formula if isinstance(formula, str) else formula(BASE.model)
-    assert bool(latex) == (not nothing)
     model = BASE.model
+    if key.startswith("model."):  # written out in a report
+        assert bool(scheme.formula(model)) == (not nothing)
     if key in ("model.position", "model.attention", "model.norm"):  # drawn, and titled, in each language of a report
         label, title = scheme.label, scheme.title
         assert set(label) == set(title) == set(LANGUAGES)
@@ -145,7 +144,7 @@ def test_every_schedule_equals_its_second_implementation(name: str) -> None:
             config = OptimizerConfig(schedule=name, warmup=10, min_lr=1e-5, **over)
         except ValueError:
             continue
-        if any(rule.reason(config) for rule in SCHEDULES[name].rules):
+        if any(rule.broken(config) for rule in SCHEDULES[name].rules):
             continue
         rates = [learning_rate(config, step, 100) for step in range(1, 101)]
         assert rates == pytest.approx([scheduled(config, step, 100) for step in range(1, 101)], abs=1e-15)
@@ -153,7 +152,7 @@ def test_every_schedule_equals_its_second_implementation(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_every_optimizer_takes_the_steps_of_its_formula(name: str, tiny, tmp_path) -> None:
+def test_every_optimizer_takes_the_steps_of_its_paper(name: str, tiny, tmp_path) -> None:
     config = tiny(f"optimizer.kind={name}", "optimizer.weight_decay=0.1", "train.steps=1")
     ready = assemble(config, runs_dir=tmp_path, name="run", device="cpu")
     assert ready.trainer.run().state == "finished"

@@ -53,7 +53,7 @@ def config(folder: Path, flat: dict[str, object]) -> None:
         raise
     capabilities.check(built)
     resolved = built.resolved(vocab_size=64, threads=1, train_tokens=1000)
-    lints.lint(resolved, 1000)
+    list(lints.lint(resolved, 1000))
     assert toml.validate(toml.parse(toml.write(resolved).encode(), "y"), "y") == resolved
 
 

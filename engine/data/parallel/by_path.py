@@ -17,7 +17,7 @@ from engine.config.sections import DataConfig
 from engine.data.corpus import is_there
 from engine.data.parallel.lines import Lines, read_lines, side_by_side, uneven
 from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split
-from engine.data.parallel.table import LANGUAGES, SIDES, read_table
+from engine.data.parallel.table import LANGUAGES, SIDES, table
 from engine.errors import InputError, not_a_path, one_of
 
 STEMS: dict[str, tuple[str, ...]] = {
@@ -95,12 +95,9 @@ def load_path(data: DataConfig) -> ParallelCorpus:
         raise not_a_path(data.corpus, error) from None
     # Validation and test without files of their own are split off from training.
     total = len(splits["train"])
-    sizes = {
-        "validation": max(1, round(total * data.validation_fraction)),
-        "test": max(1, round(total * data.test_fraction)) if data.test_fraction else 0,
-    }
-    wanted = {name: 0 if name in splits else size for name, size in sizes.items()}
-    splits |= grouped_split(splits["train"], wanted["validation"], wanted["test"], base[:200])
+    validation = 0 if "validation" in splits else max(1, round(total * data.validation_fraction))
+    test = 0 if "test" in splits or not data.test_fraction else max(1, round(total * data.test_fraction))
+    splits |= grouped_split(splits["train"], validation, test, base[:200])
     return ParallelCorpus(source, source, base, languages, {name: splits[name] for name in STEMS if name in splits})
 
 
@@ -112,8 +109,8 @@ def _read(base: str, chosen: tuple[str, str] | None) -> tuple[tuple[str, str], d
         columns: Sequence[str | int] = (1, 2)
         if chosen is not None:
             columns = [int(name) if name.isascii() and name.isdigit() else name for name in chosen]
-        table = read_table(path, columns)
-        return table.languages, {"train": table.pairs}, path.resolve().name if is_there(base) else path.name
+        pairs, languages = table(read_lines(path), columns)
+        return languages, {"train": pairs}, path.resolve().name if is_there(base) else path.name
     files = [Path(part.strip()).expanduser() for part in base.split(",")]
     if len(files) != 2 or not all(part.strip() for part in base.split(",")):
         raise InputError(f"corpus '{base[:200]}': name two files with one comma between them, as in text.en,text.de")

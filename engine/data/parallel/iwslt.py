@@ -12,8 +12,7 @@ from engine.errors import InputError
 
 TAG = re.compile(r"\s*</?(url|speaker|talkid|title|description|keywords|reviewer|translator|doc|transcript)\b")
 MAX_XML_BYTES = 64 * 1024**2  # the largest official file has 0.2 MiB
-Segment = tuple[str, str]
-"""The ids of a talk and a sentence in it."""
+Segment = tuple[str, str]  # the ids of a talk and a sentence in it
 
 
 def tagged(source: Lines, target: Lines) -> tuple[Pairs, int]:
@@ -40,82 +39,74 @@ def tagged(source: Lines, target: Lines) -> tuple[Pairs, int]:
     return Pairs(tuple(one for one, _ in kept), tuple(other for _, other in kept)), left_out
 
 
-def joined(source: dict[Segment, str], target: dict[Segment, str], source_where: str, target_where: str) -> Pairs:
-    for here, there, where, other in (
-        (source, target, source_where, target_where),
-        (target, source, target_where, source_where),
-    ):
+def joined(source: tuple[bytes, str], target: tuple[bytes, str]) -> Pairs:
+    """Return the pairs of two XML files, each its content and its name in errors."""
+    sources, targets = segments(*source), segments(*target)
+    both = (sources, source[1]), (targets, target[1])
+    for (here, where), (there, other) in (both, both[::-1]):
         alone = next((ids for ids in here if ids not in there), None)
         if alone is not None:
             raise InputError(
                 f"{other}: has no sentence {alone[1]!r:.20} of talk {alone[0]!r:.20}, which {where} has; "
-                f"{len(source):,} and {len(target):,} sentences: are they the same set?"
+                f"{len(sources):,} and {len(targets):,} sentences: are they the same set?"
             )
-    return Pairs(tuple(source.values()), tuple(target[ids] for ids in source))
+    return Pairs(tuple(sources.values()), tuple(targets[ids] for ids in sources))
 
 
 def segments(raw: bytes, where: str) -> dict[Segment, str]:
-    """Return an XML file's sentences by talk and sentence, in file order."""
+    """Return an XML file's sentences, `<doc docid><seg id>`, by talk and sentence, in file order. No tree is built; a
+    DTD, XML's attack vector, is refused.
+    """
     if len(raw) > MAX_XML_BYTES:
         raise InputError(f"{where}: larger than {MAX_XML_BYTES:,} bytes, which no IWSLT set is")
     text = text_of(raw, where)
-    reader = _Reader(where)
+    found: dict[Segment, str] = {}
+    talk: str | None = None
+    opened: Segment | None = None
+    parts: list[str] = []
+    parser = expat.ParserCreate("utf-8")
+    parser.buffer_text = True
+
+    def refused(wrong: str) -> InputError:
+        return InputError(f"{where}: line {parser.CurrentLineNumber}: {wrong}")
+
+    def doctype(*_: object) -> None:
+        raise refused("a document type declaration (DTD), which these files never have; it is not read")
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        nonlocal talk, opened
+        if name == "doc":
+            talk = attributes.get("docid")
+            if not talk:
+                raise refused("a <doc> without docid")
+        elif name == "seg":
+            if talk is None or not attributes.get("id"):
+                raise refused("a <seg> without " + ("id" if talk is not None else "a <doc> around it"))
+            if opened is not None:
+                raise refused("a <seg> within a <seg>")
+            opened = (talk, attributes["id"])
+            parts.clear()
+            if opened in found:
+                raise refused(f"sentence {opened[1]!r:.20} of talk {talk!r:.20} is there twice")
+
+    def end(name: str) -> None:
+        nonlocal talk, opened
+        if name == "doc":
+            talk = None
+        elif name == "seg" and opened is not None:
+            sentence = "".join(parts).replace("\n", " ").strip()  # a sentence is one line
+            if not sentence:
+                raise refused(f"sentence {opened[1]!r:.20} of talk {opened[0]!r:.20} is empty")
+            found[opened] = sentence
+            opened = None
+
+    parser.StartDoctypeDeclHandler, parser.CharacterDataHandler = doctype, parts.append
+    parser.StartElementHandler, parser.EndElementHandler = start, end
     try:
-        reader.parser.Parse(text, True)
+        parser.Parse(text, True)
     except expat.ExpatError as error:
         why = expat.ErrorString(error.code)
         raise InputError(f"{where}: line {error.lineno}: damaged XML ({why}); take it from its source again") from None
-    if not reader.found:
+    if not found:
         raise InputError(f"{where}: has no <seg id=…> sentences; is this an IWSLT set?")
-    return reader.found
-
-
-class _Reader:
-    """Collects `<doc docid><seg id>` without building a tree; a DTD, XML's attack vector, is refused."""
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-        self.found: dict[Segment, str] = {}
-        self.parser = expat.ParserCreate("utf-8")
-        self.parser.buffer_text = True
-        self.parser.StartDoctypeDeclHandler = self._doctype
-        self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = self._end
-        self.parser.CharacterDataHandler = self._text
-        self._talk: str | None = None
-        self._open: Segment | None = None
-        self._parts: list[str] = []
-
-    def _refused(self, wrong: str) -> InputError:
-        return InputError(f"{self.where}: line {self.parser.CurrentLineNumber}: {wrong}")
-
-    def _doctype(self, *_: object) -> None:
-        raise self._refused("a document type declaration (DTD), which these files never have; it is not read")
-
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
-        if name == "doc":
-            self._talk = attributes.get("docid")
-            if not self._talk:
-                raise self._refused("a <doc> without docid")
-        elif name == "seg":
-            if self._talk is None or not attributes.get("id"):
-                raise self._refused("a <seg> without " + ("id" if self._talk is not None else "a <doc> around it"))
-            if self._open is not None:
-                raise self._refused("a <seg> within a <seg>")
-            self._open, self._parts = (self._talk, attributes["id"]), []
-            if self._open in self.found:
-                raise self._refused(f"sentence {self._open[1]!r:.20} of talk {self._talk!r:.20} is there twice")
-
-    def _text(self, text: str) -> None:
-        if self._open is not None:
-            self._parts.append(text)
-
-    def _end(self, name: str) -> None:
-        if name == "doc":
-            self._talk = None
-        elif name == "seg" and self._open is not None:
-            sentence = "".join(self._parts).replace("\n", " ").strip()  # a sentence is one line
-            if not sentence:
-                raise self._refused(f"sentence {self._open[1]!r:.20} of talk {self._open[0]!r:.20} is empty")
-            self.found[self._open] = sentence
-            self._open = None
+    return found

@@ -6,7 +6,7 @@ from pathlib import Path
 from engine.config.sections import DataConfig
 from engine.data.corpus import CorpusEntry, CorpusKind, is_file
 from engine.data.parallel.by_path import absolute, load_path, read_aligned, split_selector, takes
-from engine.data.parallel.iwslt import joined, segments, tagged
+from engine.data.parallel.iwslt import joined, tagged
 from engine.data.parallel.lines import lines_of, read_bytes, read_member
 from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split
 from engine.data.parallel.table import table
@@ -50,7 +50,8 @@ def load_tatoeba(entry: CorpusEntry, data: DataConfig, place: Path) -> ParallelC
     """
     name = "deu.tsv" if is_file(place / "deu.tsv") else "deu.txt"
     raw, where = _bytes(place, name, "deu-eng.zip")
-    splits = grouped_split(table(lines_of(raw, where)).pairs, TATOEBA_HELD_OUT, TATOEBA_HELD_OUT, where)
+    pairs, _ = table(lines_of(raw, where))
+    splits = grouped_split(pairs, TATOEBA_HELD_OUT, TATOEBA_HELD_OUT, where)
     note = "validation and test share no sentence with training on either side, unless punctuation is ignored"
     return ParallelCorpus(entry.name, entry.name, str(place.resolve()), SIDES, splits, (note,))
 
@@ -61,8 +62,7 @@ def load_iwslt2017(entry: CorpusEntry, data: DataConfig, place: Path) -> Paralle
     train, left_out = tagged(*(lines_of(*read(f"train.tags.en-de.{side}")) for side in SIDES))
     splits = {"train": train}
     for split, stem in IWSLT.items():
-        one, other = (read(f"{stem}.en-de.{side}.xml") for side in SIDES)
-        splits[split] = joined(segments(*one), segments(*other), one[1], other[1])
+        splits[split] = joined(*(read(f"{stem}.en-de.{side}.xml") for side in SIDES))
     notes = (f"{left_out:,} training pairs with an empty side are left out",) if left_out else ()
     return ParallelCorpus(entry.name, entry.name, str(place.resolve()), SIDES, splits, notes)
 

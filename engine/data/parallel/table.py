@@ -6,10 +6,9 @@ marks inside it doubled, is unquoted; quotation marks in any other form are text
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from engine.data.parallel.lines import Lines, read_lines
+from engine.data.parallel.lines import Lines
 from engine.data.parallel.pairs import Pairs
 from engine.errors import InputError, nearest
 
@@ -19,27 +18,16 @@ SIDES = ("source", "target")
 HEADINGS = LANGUAGES | {"source", "target", "src", "tgt", "trg", "reference", "translation", "sentence"}
 
 
-@dataclass(frozen=True)
-class Table:
-    pairs: Pairs
-    languages: tuple[str, str]
-
-
-def read_table(path: Path, columns: Sequence[str | int] = (1, 2)) -> Table:
-    """Return two columns of a tab-separated file, source and target, by number (from 1) or by the header's name."""
-    return table(read_lines(path), columns)
-
-
-def table(text: Lines, columns: Sequence[str | int] = (1, 2)) -> Table:
-    """Return two columns of tab-separated lines; raises as `read_table`."""
+def table(text: Lines, columns: Sequence[str | int] = (1, 2)) -> tuple[Pairs, tuple[str, str]]:
+    """Return two columns of tab-separated lines, source and target, by number (from 1) or by the header's name; and
+    their languages.
+    """
     lines = text.without_trailing()
     first = [unquoted(cell) for cell in lines[0].split("\t")]
     if len(first) < 2:
         raise text.refuse(
             1, "one column; source and target need a tab between them, or a file each: --corpus a.en,b.de"
         )
-    if len(columns) != 2:
-        raise InputError(f"{text.where}: {len(columns)} columns are asked for; name two, source and target")
     by_name = any(isinstance(column, str) for column in columns)
     places = [_place(text, first, column) for column in columns]
     if places[0] == places[1]:
@@ -61,8 +49,8 @@ def table(text: Lines, columns: Sequence[str | int] = (1, 2)) -> Table:
     if sides[0] == sides[1]:
         raise InputError(f"{text.where}: columns {places[0] + 1} and {places[1] + 1} hold the same text")
     named = [first[place].strip().lower() for place in places] if header else list(SIDES)
-    languages = (_language(named[0], 0), _language(named[1], 1))
-    return Table(Pairs(tuple(sides[0]), tuple(sides[1])), languages)
+    source, target = (name if name in LANGUAGES else side for name, side in zip(named, SIDES, strict=True))
+    return Pairs(tuple(sides[0]), tuple(sides[1])), (source, target)
 
 
 def unquoted(cell: str) -> str:
@@ -93,7 +81,3 @@ def _is_header(first: Sequence[str], places: Sequence[int]) -> bool:
     # "It" and "No" are more likely sentences than languages.
     headings = [cell.lower() in HEADINGS and (len(cell) > 3 or cell in (cell.lower(), cell.upper())) for cell in cells]
     return all(headings) or cells == [str(place + 1) for place in places]
-
-
-def _language(heading: str, side: int) -> str:
-    return heading if heading in LANGUAGES else SIDES[side]

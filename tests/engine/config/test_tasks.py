@@ -1,5 +1,6 @@
 import re
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import get_args
 
 import pytest
@@ -9,7 +10,7 @@ import tui_transformer
 from engine.config.keys import all_keys
 from engine.config.schema import RunConfig
 from engine.config.sections import ObjectiveConfig
-from engine.config.tasks import TASKS, TaskKind, named, task_named
+from engine.config.tasks import TASKS, TaskKind, task_named
 from engine.data.objectives import make_objective
 from engine.training.task import Task
 from tests.legal_cells import legal_cells
@@ -24,8 +25,8 @@ def test_every_objective_of_a_config_says_what_it_is_and_no_other_does() -> None
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
 def test_what_a_task_names_is_there(task: TaskKind) -> None:
-    assert issubclass(named(task.task), Task)
-    assert callable(named(task.examples))
+    assert issubclass(resolve_name(task.task), Task)
+    assert callable(resolve_name(task.examples))
     assert set(task.settings) <= set(all_keys())
     assert not set(task.architectures) & set(task.why_not)
 

@@ -23,7 +23,7 @@ def test_every_registered_corpus_is_listed_once() -> None:
 
 
 def test_a_generated_corpus_comes_first_and_is_never_missing(monkeypatch) -> None:
-    generated = CorpusEntry("made-up", "pairs", "generated pairs", lambda *_: None, languages=("en", "de"))
+    generated = CorpusEntry("made-up", "pairs", "generated pairs", languages=("en", "de"))
     monkeypatch.setitem(CORPORA, "made-up", generated)
     first = CORPORA[names_of("pairs")[0]]
     assert first.remotes == () and CORPORA["made-up"].words == "pairs, en → de"

@@ -15,12 +15,13 @@ from typing import Any, Literal, get_args, get_origin
 
 import tomli_w
 
-from engine.capabilities import Refusal, check
+from engine.capabilities import check
 from engine.command_line import program
 from engine.config import presets
 from engine.config.keys import diff, flatten, parse_override
 from engine.config.schema import RunConfig
 from engine.config.sections import EXCLUSIVE
+from engine.config.tasks import Refusal
 from engine.config.toml import write
 from engine.data.catalogue import CORPORA, KINDS, names_of
 from engine.data.corpus import Characters
@@ -98,7 +99,8 @@ def vocabulary(config: RunConfig, characters: Characters | None = None) -> Vocab
     entry = CORPORA.get(data.corpus)
     if characters is None and entry is not None and entry.characters is not None:
         characters = Characters(entry.characters)
-    known, bound = entry.vocabulary if entry is not None and data.tokenizer != "bpe" else None, False
+    known = KINDS[entry.kind].vocabularies.get(entry.name) if entry is not None and data.tokenizer != "bpe" else None
+    bound = False
     if characters is None and known is not None:
         text, bound = known(data)[data.tokenizer]
         characters = Characters(text)
@@ -278,7 +280,7 @@ class Draft:
         return None if self.config is None or self.refusal is not None else cost(self.config, characters)
 
     def lints(self, train_tokens: int | None = None) -> list[Lint]:
-        return [] if self.config is None or self.problem else lint(self.config, train_tokens)
+        return [] if self.config is None or self.problem else [*lint(self.config, train_tokens)]
 
     def toml(self) -> str:
         return "" if self.config is None else write(self.config)
@@ -342,4 +344,4 @@ def _other_way(key: str) -> str | None:
 
 
 def _differences(before: RunConfig | None, after: RunConfig | None) -> Differences:
-    return {} if before is None or after is None else diff(before, after, with_bookkeeping=False)
+    return {} if before is None or after is None else diff(before, after)

@@ -15,7 +15,7 @@ from engine.data.parallel.by_path import load_path
 from engine.data.parallel.iwslt import joined, segments, tagged
 from engine.data.parallel.lines import Lines, lines_of, read_lines
 from engine.data.parallel.pairs import Pairs, ParallelCorpus
-from engine.data.parallel.table import read_table, table, unquoted
+from engine.data.parallel.table import table, unquoted
 
 SENTENCE = st.text(st.characters(exclude_characters="\n\r\t\x00", exclude_categories=("Cs",)), min_size=1).filter(
     lambda text: text.strip() and not text.startswith(("\ufeff", "PK", "BZh"))
@@ -23,8 +23,7 @@ SENTENCE = st.text(st.characters(exclude_characters="\n\r\t\x00", exclude_catego
 
 
 def read_xml(source: Path, target: Path) -> Pairs:
-    one, other = (segments(path.read_bytes(), str(path)) for path in (source, target))
-    return joined(one, other, str(source), str(target))
+    return joined(*((path.read_bytes(), str(path)) for path in (source, target)))
 
 
 def write(folder: Path, **files: str) -> None:
@@ -58,7 +57,7 @@ def test_a_table_gives_what_two_files_would(ones: list[str], others: list[str]) 
     pairs = list(zip(ones, others, strict=False))
     if any(unquoted(cell) != cell for pair in pairs for cell in pair) or all(a == b for a, b in pairs):
         return
-    found = table(Lines("x", ["id\ta\tb", *(f"7\t{a}\t{b}" for a, b in pairs)]), ("a", "b")).pairs
+    found, _ = table(Lines("x", ["id\ta\tb", *(f"7\t{a}\t{b}" for a, b in pairs)]), ("a", "b"))
     assert list(zip(found.sources, found.targets, strict=True)) == pairs
 
 
@@ -76,8 +75,8 @@ def test_a_table_gives_what_two_files_would(ones: list[str], others: list[str]) 
     ],
 )
 def test_a_header_is_known_by_its_headings(first: str, languages: tuple[str, str], pairs: int) -> None:
-    found = table(Lines("x", [first, "Run!\tLauf!"]))
-    assert found.languages == languages and len(found.pairs) == pairs
+    found, known = table(Lines("x", [first, "Run!\tLauf!"]))
+    assert known == languages and len(found) == pairs
 
 
 @pytest.mark.parametrize(
@@ -100,9 +99,10 @@ def test_only_cells_that_a_csv_writer_quoted_are_unquoted(cell: str, text: str) 
 
 def test_columns_are_found_by_name_and_by_number(tmp_path) -> None:
     write(tmp_path, p__tsv="id\tDeutsch\tEnglisch\n1\tHallo\tHi\n2\tGeh\tGo\n")
-    by_name = read_table(tmp_path / "p.tsv", ("Englisch", "Deutsch")).pairs
+    lines = read_lines(tmp_path / "p.tsv")
+    by_name, _ = table(lines, ("Englisch", "Deutsch"))
     assert by_name == Pairs(("Hi", "Go"), ("Hallo", "Geh"))
-    assert read_table(tmp_path / "p.tsv", (3, 2)).pairs == Pairs(("Englisch", "Hi", "Go"), ("Deutsch", "Hallo", "Geh"))
+    assert table(lines, (3, 2))[0] == Pairs(("Englisch", "Hi", "Go"), ("Deutsch", "Hallo", "Geh"))
 
 
 TAGGED = "<doc docid='1'>\n<url>u</url>\n <title>A</title>\n<reviewer>r</reviewer>\n{}\n</doc>\n"

@@ -1,7 +1,6 @@
 import pytest
 
-from engine.data.parallel.pairs import Pairs, ParallelCorpus
-from engine.data.parallel.statistics import statistics, warnings
+from engine.data.parallel.pairs import Pairs, ParallelCorpus, statistics, warnings
 
 PAIRS = Pairs(
     ("One two three.", "one  TWO three.", "Same", "Hello there my old friend", *(f"Word {i}" for i in range(96))),
