@@ -1,6 +1,7 @@
 """The base of all tasks, for training and scoring: an encoded corpus and its tokenizer; and making a config's task."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
@@ -79,8 +80,8 @@ class Task(ABC):
     def facts(self, config: RunConfig) -> DataFacts:
         """Return the run's data facts, with the losses of count-based baselines."""
 
-    def lints(self, config: RunConfig) -> list[Lint]:
-        return list(lint(config, self.predicted("train"), self.predicted("validation")))
+    def lints(self, config: RunConfig) -> Iterator[Lint]:
+        return lint(config, self.predicted("train"), self.predicted("validation"))
 
     @abstractmethod
     def batches(self, config: RunConfig, device: torch.device) -> Examples:

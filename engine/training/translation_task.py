@@ -1,6 +1,6 @@
 """The translation task: tokenizers, batches of similar length, exact scores and BLEU, translated examples."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -121,22 +121,20 @@ class TranslationTask(Task):
     def sampler(self, config: RunConfig) -> RowSampler:
         return translation_sampler(config, self.tokenizer, self.corpus.splits["validation"])
 
-    def lints(self, config: RunConfig) -> list[Lint]:
+    def lints(self, config: RunConfig) -> Iterator[Lint]:
+        yield from super().lints(config)
         most = _most_tokens(config)
         capped = config.data.max_length is not None and config.data.max_length <= most.min()
         key = "data.max_length" if capped else "model.context_length"
         limit = f"have more than {most[0]:,} source or {most[1]:,} target tokens"
-        found = super().lints(config)
-        for split, becomes in (
-            ("train", "left out"),
-            ("validation", "still scored, at lengths that no training pair has"),
+        for split, what, becomes in (
+            ("train", "training", "left out"),
+            ("validation", "validation", "still scored, at lengths that no training pair has"),
         ):
             lengths = self.encoded[split].lengths
             n, pairs = int((lengths > most).any(1).sum()), len(lengths)
             if n:
-                what = "training" if split == "train" else split
-                found.append(Lint(key, f"{n:,} of {pairs:,} {what} pairs ({n / pairs:.1%}) {limit}: {becomes}"))
-        return found
+                yield Lint(key, f"{n:,} of {pairs:,} {what} pairs ({n / pairs:.1%}) {limit}: {becomes}")
 
     def _require_positions(self, config: RunConfig, split: str) -> None:
         """Refuse pairs that do not fit: all position schemes are scored on the same pairs, so none is left out."""
