@@ -228,9 +228,13 @@ def settings(context: ReportContext) -> Iterator[Block]:
     config = config_of(run)
     hidden = {*varied, "seed", *(key for key, acts, _ in ACTS if config is not None and not acts(config))}
     shared = [key for key in differences.settings(among) if key not in hidden and not is_bookkeeping(key)]
-    rows = [(key, _setting(run.config[key])) for key in shared if run.config.get(key) is not None]
+    known = [(key, run.config[key]) for key in shared if run.config.get(key) is not None]
+    pairs = [(Cell(key, code=True), Cell(_setting(value))) for key, value in known]
+    down = -(-len(pairs) // 2)  # in two columns
+    pairs += [(Cell(""), Cell(""))] * (2 * down - len(pairs))
+    rows = tuple((*left, *right) for left, right in zip(pairs[:down], pairs[down:], strict=True))
     caption = say("table.shared" if context.several else "table.settings")
-    yield Table.of_pairs(caption, context.heads("setting", "value"), rows, across=2, code=True)
+    yield Table(caption, context.heads("setting", "value") * 2, rows, "llll")
 
 
 def _setting(value: object) -> str:
