@@ -319,7 +319,7 @@ class TranslationWriter(Writer):
 
         model, self.tokenizer, self.step = load_translator(reader, checkpoint, self.device)
         self.model, self.translator = model, Translator(model, self.tokenizer, self.config)
-        self.defaults = {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 200}
+        self.defaults = GREEDY | {"length": 200}
 
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
         from engine.generation.answering import sample_answer

@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 from engine.config.keys import is_bookkeeping
 from engine.config.schema import RunConfig
-from engine.config.toml import validate
 from engine.errors import InputError
 from engine.lints import ACTS
 from engine.runs.reader import RunReader
@@ -33,13 +31,9 @@ FEW_SETTINGS = 5  # side by side
 
 def config_of(run: Entry) -> RunConfig | None:
     """Its config as this version reads it; None if it cannot."""
-    tables: dict[str, Any] = {}
-    for key, value in run.config.items():
-        section, _, name = key.rpartition(".")
-        (tables.setdefault(section, {}) if section else tables)[name] = value
     try:
-        return validate(tables, run.name) if tables else None
-    except InputError:
+        return RunReader(run.path).config if run.config else None
+    except (InputError, RecursionError):
         return None
 
 
