@@ -462,8 +462,12 @@ class Event(Record):
 
 class WrittenRow(Record):
     source: Text = ""
-    reference: Text = ""
+    reference: Text = ""  # the right text; "" if not given
     text: Text = ""
+
+    @property
+    def right(self) -> bool:
+        return bool(self.reference) and self.text.strip() == self.reference.strip()
 
 
 class Sample(Record):

@@ -14,10 +14,8 @@ from typing import ClassVar
 from textual.app import App, ComposeResult
 from textual.widgets import Static
 
-from engine.training.assemble import assemble
-from engine.training.control import Control
 from tests.engine.training.test_crash import BUSY
-from tui_transformer.lab.launch.launch import Training
+from tui_transformer.lab.launch.launch import Training, enqueue
 from tui_transformer.lab.launch.logs import stderr_into
 
 NOISE = b"C LIBRARY SPEAKING\n"
@@ -31,11 +29,7 @@ class Host(App[None]):
 
     def __init__(self, runs: Path) -> None:
         super().__init__()
-
-        def prepare(control: Control):
-            return assemble(HOSTED, runs_dir=runs, name="run", device="cpu", control=control)
-
-        self.training = Training(prepare, device="cpu")
+        self.training = Training("begin", enqueue(HOSTED, runs_dir=runs, name="run", command=""), device="cpu")
 
     def compose(self) -> ComposeResult:
         yield Static(id="step")

@@ -20,8 +20,6 @@ from engine.proof.resuming import resuming_proofs, small_run
 from engine.proof.speed import speed_proofs
 from engine.runs.commands import Command, send
 from engine.runs.reader import RunReader
-from engine.training.assemble import Ready, assemble
-from engine.training.control import Control
 from tui_transformer.cli.responsiveness import step_after
 from tui_transformer.lab.launch import queue
 from tui_transformer.lab.launch.launch import Training, await_start, enqueue, spawn
@@ -109,7 +107,7 @@ async def _in_studio(context: Context, config: RunConfig) -> tuple[float, list[f
     async with app.run_test(size=SIZE):
         app.post_message(DesignPane.Launch(config, as_typed(), "thread"))
         began = time.monotonic()
-        while not app.launches.busy or app.launches.here is None:
+        while app.launches.here is None:
             if time.monotonic() - began > PATIENCE:
                 raise InputError("the studio did not start the run")
             await asyncio.sleep(0.05)
@@ -177,10 +175,8 @@ def two_runs(context: Context) -> Result:
 
 
 def _second_thread(context: Context, root: Path) -> str:
-    def prepare(control: Control) -> Ready:
-        return assemble(_endless(context), runs_dir=root, name="thread", device=context.device, control=control)
-
-    one, other = (Training(prepare, device=context.device) for _ in range(2))
+    run = enqueue(_endless(context), runs_dir=root, name="thread", command="")
+    one, other = (Training("begin", run, device=context.device) for _ in range(2))
     one.start()
     try:
         other.start()

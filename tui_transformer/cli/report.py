@@ -42,15 +42,15 @@ def report(
     named = resolve_names(runs, runs_dir)
     from tui_transformer.lab.reports.report import make
 
-    made = make(named.entries, named.studies, kind=format_, language=language, out=out)
+    main, files = make(named.entries, named.studies, kind=format_, language=language, out=out)
     if json:
-        emit({"kind": "report", "format": format_, "language": language, "files": [str(path) for path in made.files]})
+        emit({"kind": "report", "format": format_, "language": language, "files": [str(path) for path in files]})
     else:
-        answer(clean_line(str(made.main)))
+        answer(clean_line(str(main)))
     if format_ == "latex":  # the program that makes a PDF, and whether it is here
         engine = ENGINES[language]
         needs = "" if language == "en" else " and the package ctex"
         found = "is here" if shutil.which(engine) else "was not found on this machine (it comes with TeX Live)"
-        folder, name = made.main.parent, made.main.name
+        folder, name = main.parent, main.name
         say(f"{engine}{needs} makes a PDF of it, and {found}: cd {folder} && {engine} {name}, twice")
     return ExitCode.DONE

@@ -24,7 +24,7 @@ from engine.command_line import RUNS, as_typed, command_line
 from engine.config import presets
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
-from engine.errors import InputError, no_process
+from engine.errors import InputError
 from engine.runs.commands import Command
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.training.control import Control, StopRequested
@@ -111,10 +111,7 @@ def run(
         queued = waiting_line.add(
             asked, runs_dir=runs_dir, name=name, command=command, device=device, data_dir=data_dir
         )
-        try:
-            waiting_line.ensure_runner(runs_dir, device)
-        except OSError as error:
-            raise no_process(error, f"{queued.name} is queued, but ") from None
+        waiting_line.ensure_runner(queued, device)
         if json:
             emit({"kind": "run", "name": queued.name, "path": str(queued), "state": "queued", "before": before})
         else:

@@ -133,12 +133,14 @@ class Writing(Session[Writer]):
             self._title(writer)
             for one in found:
                 if self.as_json:
-                    emit({"run": writer.name, "checkpoint_step": writer.step, **one.record()})
+                    right = one.right if one.reference else None
+                    said = {"asked": one.source, "reference": one.reference, "text": one.text, "right": right}
+                    emit({"run": writer.name, "checkpoint_step": writer.step, **said})
                     continue
                 line = Text()
                 if one.reference:
                     line.append(*(("right  ", "green") if one.right else ("wrong  ", "red")))
-                line.append(f"{clean_line(one.asked)} → {clean_line(one.written) or '(nothing)'}")
+                line.append(f"{clean_line(one.source)} → {clean_line(one.text) or '(nothing)'}")
                 if one.reference and not one.right:
                     line.append(f"   = {clean_line(one.reference)}", "dim")
                 stdout().print(line, soft_wrap=True)

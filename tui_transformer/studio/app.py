@@ -292,7 +292,7 @@ class Studio(TypingOrder):
         """
         said = await asyncio.to_thread(begin, run, how)
         if how == "thread":
-            while self.launches.busy:
+            while self.launches.here is not None:
                 await asyncio.sleep(LOOK)
             self.query_one(TrainPane).look_now()
             said = self.launches.outcome()
@@ -324,11 +324,10 @@ class Studio(TypingOrder):
         await self._leave("stop" if self.settings.on_quit == "stop" else "hand-over")
 
     async def action_leave(self) -> None:
-        if not self.launches.busy or self.settings.on_quit != "ask":
+        here = self.launches.here
+        if here is None or self.settings.on_quit != "ask":
             await self._leave(self.settings.on_quit)
             return
-        here = self.launches.here
-        name = here.name if here else "a run"
         answers = [
             Answer("hand-over", "Hand it over: it goes on in a process of its own"),
             Answer("stop", "Stop it: a checkpoint is saved, resume continues from there"),
@@ -343,12 +342,12 @@ class Studio(TypingOrder):
                 self._keep(on_quit=answer[:-1])
             await self._leave(answer.rstrip("!"))
 
-        question: Ask[str] = Ask(f"{name} trains in this window. What becomes of it?", answers)
+        question: Ask[str] = Ask(f"{here.name} trains in this window. What becomes of it?", answers)
         self.push_screen(question, answered)
 
     async def action_ask_to_leave(self) -> None:
         """Quit, but ask first: a single keypress may be a mistake."""
-        if self.launches.busy and self.settings.on_quit == "ask":
+        if self.launches.here is not None and self.settings.on_quit == "ask":
             await self.action_leave()
             return
 
@@ -370,7 +369,7 @@ class Studio(TypingOrder):
             return
         self._leaving = True
         end = self.launches.stop_here if how == "stop" else self.launches.hand_over
-        if self.launches.busy:
+        if self.launches.here is not None:
             self.say("saving a checkpoint …")
         said = await asyncio.to_thread(end)
         if said:

@@ -160,7 +160,7 @@ def test_the_studio_says_lines_that_can_be_pasted(runs, tmp_path, called, monkey
     monkeypatch.chdir(tmp_path)
 
     class Training:
-        alive = True
+        alive, run = True, record(runs, "demo-2", state="running")
 
         def hand_over(self, why: str) -> Any:
             return type("Process", (), {"pid": 776})
@@ -170,7 +170,7 @@ def test_the_studio_says_lines_that_can_be_pasted(runs, tmp_path, called, monkey
         def join(self) -> None: ...
 
     launches = Launches(runs, tmp_path / "my data")
-    launches.training, launches.here = Training(), record(runs, "demo-2", state="running")  # type: ignore[assignment]
+    launches.training = Training()  # type: ignore[assignment]
     (asked,) = pasted(called, launches.hand_over())
     assert asked["run"] == "demo-2" and asked["runs_dir"] == runs
     (asked,) = pasted(called, launches.stop_here())

@@ -113,14 +113,15 @@ async def test_with_it_the_studio_opens_and_keeps_a_setting_till_it_ends(
     assert said[0].endswith("the usual settings are used") and said[-1].endswith("nothing is saved there")
 
 
-def test_a_device_that_is_gone_keeps_no_later_run_from_training_here(monkeypatch) -> None:
-    def lost(*_: object) -> None:
+def test_a_device_that_is_gone_keeps_no_later_run_from_training_here(tmp_path, monkeypatch) -> None:
+    def lost(*_: object, **__: object) -> None:
         raise torch.AcceleratorError("CUDA error: device lost")
 
+    monkeypatch.setattr("engine.training.assemble.begin", lost)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "empty_cache", lost)
     for _ in range(2):
-        training = Training(lost, device="cpu")
+        training = Training("begin", tmp_path, device="cpu")
         training.start()
         training.join(10)
         assert isinstance(training.error, torch.AcceleratorError) and not training.alive

@@ -11,8 +11,7 @@ from engine.runs.reader import RunReader
 from engine.runs.records import LARGEST, MEASURED, Event, Sample, TrainRecord
 
 Line = Mapping[str, object]  # metrics.jsonl as written: an export keeps fields unknown to this version
-NO_SCORES = ("kind", "step")
-PROFILE = "profile"  # by place in the window: a curve of its own, not a scalar
+NO_SCALARS = ("kind", "step", "profile")  # the profile, by place in the window, is a curve of its own
 BEGINNINGS = ("started", "resumed")
 
 
@@ -45,7 +44,7 @@ class ExportedRun(RunReader):
 def scalars(line: Line) -> Iterator[tuple[str, float]]:
     """A metrics record's numbers, each named under `train/` or `validation/`."""
     kind = line.get("kind")
-    scores = {key: value for key, value in line.items() if key not in (*NO_SCORES, PROFILE)}
+    scores = {key: value for key, value in line.items() if key not in NO_SCALARS}
     for name, value in flat(scores):
         if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MEASURED:
             place = name.replace(".", "/", 1)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,10 +26,9 @@ from engine.runs.process import identity
 from engine.runs.reader import RunReader
 from engine.runs.writer import RunWriter
 from engine.training.control import Control
-from tui_transformer.lab.launch.logs import last_words_in
+from tui_transformer.lab.launch.logs import last_words_in, log_to
 
 if TYPE_CHECKING:
-    from engine.training.assemble import Ready
     from engine.training.control import Outcome
 
 LOOK = 0.05  # seconds between polls of a starting run
@@ -110,16 +109,16 @@ def await_start(reader: RunReader, process: "subprocess.Popen[bytes]", before: i
 
 
 class Training:
-    """This process's one training thread; device and folder are for the process it may be handed to."""
+    """This process's one training thread, which begins or resumes a run."""
 
     _one = threading.Lock()
 
-    def __init__(self, prepare: "Callable[[Control], Ready]", *, device: str, data_dir: Path | None = None) -> None:
+    def __init__(self, verb: str, run: Path, *, device: str, data_dir: Path | None = None) -> None:
+        self.verb, self.run = verb, run
         self.control = Control()
-        self.path: Path | None = None
         self.outcome: Outcome | None = None
         self.error: BaseException | None = None
-        self._prepare, self._device, self._data_dir = prepare, device, data_dir
+        self._device, self._data_dir, self._taken = device, data_dir, False
         self._thread = threading.Thread(target=self._work, name="training", daemon=True)
 
     def start(self) -> None:
@@ -145,11 +144,11 @@ class Training:
         checkpoint to resume from.
         """
         process = None
-        if self.alive and self.path is not None:
-            paused = ("--paused",) if RunReader(self.path).status.state == "paused" else ()
+        if self.alive and self._taken:
+            paused = ("--paused",) if RunReader(self.run).status.state == "paused" else ()
             options = ("--handed-over", *paused)
             try:
-                process = spawn("resume", self.path, *options, device=self._device, data_dir=self._data_dir)
+                process = spawn("resume", self.run, *options, device=self._device, data_dir=self._data_dir)
                 self.control.hand_over(identity(process.pid), reason)
             except (OSError, psutil.Error) as error:
                 process = None
@@ -161,8 +160,14 @@ class Training:
 
     def _work(self) -> None:
         try:
-            ready = self._prepare(self.control)
-            self.path = ready.path
+            from engine.training import assemble
+
+            take_up = assemble.begin if self.verb == "begin" else assemble.resume
+            ready = take_up(
+                self.run, device=self._device, data_dir=self._data_dir, control=self.control, launch="thread"
+            )
+            log_to(self.run / "log.txt")
+            self._taken = True
             self.outcome = ready.trainer.run()
         except BaseException as error:
             self.error = error

@@ -6,20 +6,15 @@ Call from a worker thread: everything here may wait for a disk or a process. It 
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from engine.config.schema import RunConfig
-from engine.errors import InputError, no_process
+from engine.errors import InputError
 from engine.runs.commands import Command, send
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.training.control import StopRequested
 from tui_transformer.lab.launch import queue
 from tui_transformer.lab.launch.launch import Training, enqueue, started
-from tui_transformer.lab.launch.logs import log_to
-
-if TYPE_CHECKING:
-    from engine.training.assemble import Ready
-    from engine.training.control import Control
 
 LaunchMode = Literal["thread", "process", "queue"]
 
@@ -28,21 +23,20 @@ class Launches:
     def __init__(self, runs_dir: Path, data_dir: Path | None, device: str = "auto") -> None:
         self.runs_dir, self.data_dir, self.device = runs_dir, data_dir, device
         self.training: Training | None = None  # the one in this process
-        self.here: Path | None = None  # its run
-        self._new = False  # whether this is its first start
         self._beginning: set[Path] = set()  # runs whose process is starting
 
     @property
-    def busy(self) -> bool:
-        return self.training is not None and self.training.alive
+    def here(self) -> Path | None:
+        """The run that trains in this process, if any does."""
+        return self.training.run if self.training is not None and self.training.alive else None
 
     def _require_free(self, instead: str) -> None:
-        if self.busy:
-            raise InputError(f"{self.here.name if self.here else 'a run'} trains here already: {instead}")
+        if (here := self.here) is not None:
+            raise InputError(f"{here.name} trains here already: {instead}")
 
     def begins(self, run: Path) -> bool:
         """Return whether this app is about to begin a run that still looks queued."""
-        return run in self._beginning or (self.busy and self.here == run)
+        return run in self._beginning or self.here == run
 
     def create(self, config: RunConfig, how: LaunchMode, command: str) -> Path:
         """Make a run directory, at once; `start` begins it."""
@@ -58,16 +52,13 @@ class Launches:
         return run
 
     def start(self, run: Path, how: LaunchMode) -> str:
-        """Begin a run made by `create`. If it trains here, `busy` tells while it does, and `outcome` how it ended."""
+        """Begin a run made by `create`. If it trains here, it is `here` while it does; `outcome` tells its end."""
         if how == "queue":
-            try:
-                queue.ensure_runner(self.runs_dir, self._device())
-            except OSError as error:
-                raise no_process(error, f"{run.name} is queued, but ") from None
+            queue.ensure_runner(run, self._device())
             return f"{run.name} is queued; it trains when {self._device()} is free"
         try:
             if how == "thread":
-                self._train_here(run, "begin")
+                self._train_here("begin", run)
                 return f"{run.name} trains here"
             return self._spawned("begin", run)
         except InputError:
@@ -85,19 +76,20 @@ class Launches:
         verb = "begin" if state == "queued" else "resume"
         if how == "thread":
             self._require_free("resume this one detached (R)")
-            self._train_here(run, verb)
+            self._train_here(verb, run)
             return f"{run.name} goes on here"
         return self._spawned(verb, run)
 
     def outcome(self) -> str:
         """Describe how the run that trained here ended. Raises InputError if it did not begin, or failed."""
-        training, run = self.training, self.here
-        assert training is not None and run is not None
+        training = self.training
+        assert training is not None
+        run = training.run
         if isinstance(training.error, StopRequested):
             return f"{run.name} was stopped before it started; `r` starts it"
         if training.error is not None:
             if isinstance(training.error, InputError):
-                if self._new:
+                if training.verb == "begin":
                     self.forget(run)
                 raise training.error
             raise InputError(f"{run.name} failed: {type(training.error).__name__}: {training.error}")
@@ -119,41 +111,34 @@ class Launches:
         send(run, command)
 
     def hand_over(self) -> str:
-        training, run = self.training, self.here
-        if training is None or run is None or not training.alive:
+        training = self.training
+        if training is None or not training.alive:
             return ""
         process = training.hand_over("handed over by the studio")
-        state = RunReader(run).state
+        reader = RunReader(training.run)
+        state = reader.state
         if process is None or state not in ("handing-over", *LIVE_STATES):
-            return f"{run.name} is {state}; its last checkpoint can be resumed"
-        return f"{run.name} continues in the background (process {process.pid}): {RunReader(run).command('watch')}"
+            return f"{reader.name} is {state}; its last checkpoint can be resumed"
+        return f"{reader.name} continues in the background (process {process.pid}): {reader.command('watch')}"
 
     def stop_here(self) -> str:
-        training, run = self.training, self.here
-        if training is None or run is None or not training.alive:
+        training = self.training
+        if training is None or not training.alive:
             return ""
         training.stop("the studio was left")
         training.join()
-        reader = RunReader(run)
-        return f"{run.name} {reader.state}: {reader.command('resume', data_dir=self.data_dir)} resumes it"
+        reader = RunReader(training.run)
+        return f"{reader.name} {reader.state}: {reader.command('resume', data_dir=self.data_dir)} resumes it"
 
     def forget(self, run: Path) -> None:
         reader = RunReader(run)
         if reader.status.checkpoint is None and reader.state not in LIVE_STATES:
             shutil.rmtree(run, ignore_errors=True)
 
-    def _train_here(self, run: Path, verb: str) -> None:
-        def prepare(control: "Control") -> "Ready":
-            from engine.training import assemble
-
-            take_up = assemble.begin if verb == "begin" else assemble.resume
-            ready = take_up(run, data_dir=self.data_dir, device=self.device, control=control, launch="thread")
-            log_to(run / "log.txt")
-            return ready
-
-        training = Training(prepare, device=self.device, data_dir=self.data_dir)
+    def _train_here(self, verb: str, run: Path) -> None:
+        training = Training(verb, run, device=self.device, data_dir=self.data_dir)
         training.start()
-        self.training, self.here, self._new = training, run, verb == "begin"
+        self.training = training
 
     def _spawned(self, verb: str, run: Path) -> str:
         self._beginning.add(run)

@@ -13,7 +13,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from engine.config.schema import RunConfig
-from engine.errors import InputError
+from engine.errors import InputError, no_process
 from engine.runs.reader import LIVE_STATES, RunReader, list_runs
 from engine.runs.records import QueuePlace
 from engine.runs.writer import RunWriter
@@ -47,10 +47,16 @@ def _lock(runs_dir: Path, device: str) -> FileLock:
     return FileLock(runs_dir / f".queue-{re.sub('[^a-z0-9]', '-', device)}.lock", timeout=0)
 
 
-def ensure_runner(runs_dir: Path, device: str) -> None:
-    """Start a runner in a separate process, unless one is running. Of two started at once, one exits."""
-    folder = str(runs_dir.resolve())
-    detached(runs_dir / ".queue.log", "queue", "--device", device, "--runs-dir", folder)
+def ensure_runner(queued: Path, device: str) -> None:
+    """Start a runner for a queued run in a separate process, unless one is running. Of two started at once, one exits.
+
+    Raises InputError if no process can be started.
+    """
+    folder = queued.parent.resolve()
+    try:
+        detached(folder / ".queue.log", "queue", "--device", device, "--runs-dir", str(folder))
+    except OSError as error:
+        raise no_process(error, f"{queued.name} is queued, but ") from None
 
 
 def work(runs_dir: Path, device: str, said: Callable[[str], None]) -> int:

@@ -7,17 +7,18 @@ mark. torch is imported only when a model is loaded, so load one off the event l
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from engine.errors import InputError
 from engine.runs.reader import RunReader
+from engine.runs.records import WrittenRow
 from engine.runs.tail import stamp
 from tui_transformer.lab.play.pictures import stacks, who_sees_whom
 from tui_transformer.lab.play.prompt import SETTINGS, Settings
-from tui_transformer.lab.play.written import Alternative, Answer, AnswerToken, AttentionView, Example, TokenScores
+from tui_transformer.lab.play.written import Alternative, Answer, AnswerToken, AttentionView, TokenScores
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -81,8 +82,8 @@ class Writer(ABC):
         """Return the prompt with its gaps filled in brackets; "" if it has none to fill."""
         return ""
 
-    def examples(self) -> list[Example]:
-        """Return a few held-out questions or documents with gaps, always the same ones; loads the corpus."""
+    def examples(self) -> Sequence[WrittenRow]:
+        """Answer a few held-out questions or documents with gaps, always the same ones, greedily; loads the corpus."""
         raise InputError(f"examples: {self.name} goes on with any text; runs on documents have some")
 
     @abstractmethod
@@ -321,7 +322,7 @@ class TranslationWriter(Writer):
         if not self.tokenizer.is_pair:
             raise InputError(f"run '{reader.name}' does not translate: `{reader.command('sample')}`")
         self.translator = Translator(self.model, self.tokenizer, self.config)
-        self.defaults = {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 200}
+        self.defaults = GREEDY | {"length": 200}
 
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
         from engine.generation.answering import sample_answer
@@ -398,13 +399,12 @@ class DocumentWriter(Writer):
         ]
         return first, *[one for one in ranked if one.text != first.text][:others]
 
-    def examples(self) -> list[Example]:
+    def examples(self) -> Sequence[WrittenRow]:
         from engine.training.task import make_task
 
         evaluation = self.config.evaluation.model_copy(update={"sample_prompt": ""})
         config = self.config.model_copy(update={"evaluation": evaluation})
-        rows = make_task(config, None, self.tokenizer).sampler(config).sample(self.model, self.step).translations
-        return [Example(row.source, row.reference, row.text) for row in rows]
+        return make_task(config, None, self.tokenizer).sampler(config).sample(self.model, self.step).translations
 
     def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
         from engine.generation.surprise import answer_surprise

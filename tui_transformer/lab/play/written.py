@@ -119,20 +119,3 @@ def number(probability: float) -> str:
     if probability >= 0.995:
         return "1.00"
     return f"{probability:.2f}" if probability >= 0.1 else f"{probability:.3f}" if probability >= 5e-4 else "0.000"
-
-
-@dataclass(frozen=True)
-class Example:
-    """A held-out question, or document with gaps, and the greedy answer; not cleaned."""
-
-    asked: str
-    reference: str  # the right answer; "" if not given
-    written: str
-
-    @property
-    def right(self) -> bool:
-        return bool(self.reference) and self.written.strip() == self.reference.strip()
-
-    def record(self) -> dict[str, str | bool | None]:
-        right = self.right if self.reference else None
-        return {"asked": self.asked, "reference": self.reference, "text": self.written, "right": right}

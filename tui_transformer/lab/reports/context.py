@@ -11,18 +11,15 @@ from typing import Any
 
 from engine.clean import clean
 from engine.measures import MEASURE
-from engine.plain_files import read_plain
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts, Floor
 from engine.runs.tail import Metrics
 from tui_transformer.lab.analysis.curves import Curves
 from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.folder import ENDING, StudyFile
+from tui_transformer.lab.analysis.folder import StudyFile
 from tui_transformer.lab.analysis.groups import Grouping, other
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults
-
-LONGEST_STUDY = 64_000  # most bytes of a study's file
 
 
 @dataclass(frozen=True)
@@ -86,14 +83,6 @@ class ReportContext:
     def common_floor(self, standings: Sequence[VariantResult]) -> Floor | None:
         found = {self.floor(standing.group.representative) for standing in standings}
         return found.pop() if len(found) == 1 else None
-
-    def study_text(self, study: StudyFile) -> str:
-        """A study's own file; "" if it cannot be read."""
-        try:
-            found = read_plain(self.runs[0].path.parent / f"{study.name}{ENDING}", LONGEST_STUDY)
-        except (OSError, ValueError):
-            return ""
-        return found.decode("utf-8", "replace")
 
     # Its words
 

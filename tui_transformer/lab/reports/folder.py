@@ -9,21 +9,13 @@ from engine.errors import InputError, refused
 from tui_transformer.lab.reports.figures.style import FOLDER
 from tui_transformer.lab.reports.formats import FORMATS
 
-PICTURES = re.compile(r"(?:model|curves|ablation|distance)(?:-\d+)?\.(?:svg|png)\Z")
-# What compiling a report leaves beside it.
-COMPILED = re.compile(r"report\.(?:aux|log|out|pdf|toc|fls|fdb_latexmk|synctex\.gz|xdv)\Z")
-STAGED = re.compile(r"\.(?P<name>(?:report|model|curves|ablation|distance)[-\d]*\.\w+)\.(?:new|old)\Z")
 REPORTS = frozenset(kind.file for kind in FORMATS.values())
-
-
-def _is_ours(path: Path) -> bool:
-    """Return whether a file has a report's name, or was left behind by an interrupted report."""
-    parts = path.parts
-    if STAGED.match(path.name):
-        return True
-    if parts[0] == FOLDER:
-        return len(parts) == 1 or (len(parts) == 2 and PICTURES.match(path.name) is not None)
-    return len(parts) == 1 and (path.name in REPORTS or COMPILED.match(path.name) is not None)
+# The pictures, and what compiling a report leaves beside it.
+OURS = re.compile(
+    rf"{FOLDER}(?:/(?:model|curves|ablation|distance)(?:-\d+)?\.(?:svg|png))?\Z"
+    r"|report\.(?:aux|log|out|pdf|toc|fls|fdb_latexmk|synctex\.gz|xdv)\Z"
+)
+STAGED = re.compile(r"\.(?P<name>(?:report|model|curves|ablation|distance)[-\d]*\.\w+)\.(?:new|old)\Z")
 
 
 def write(files: Mapping[str, bytes], folder: Path) -> list[Path]:
@@ -34,17 +26,23 @@ def write(files: Mapping[str, bytes], folder: Path) -> list[Path]:
     shown = str(folder)[:200]
     try:
         if folder.is_dir():
-            other = next((path for path in sorted(folder.rglob("*")) if not _is_ours(path.relative_to(folder))), None)
-            if other is not None:
-                raise InputError(
-                    f"--out {shown}: has {other.relative_to(folder)}, which is no report's; "
-                    "name a new or empty folder, or one with a report"
-                )
+            for path in sorted(folder.rglob("*")):
+                name = path.relative_to(folder).as_posix()
+                if name not in REPORTS and not OURS.match(name) and not STAGED.match(path.name):
+                    raise InputError(
+                        f"--out {shown}: has {path.relative_to(folder)}, which is no report's; "
+                        "name a new or empty folder, or one with a report"
+                    )
         elif folder.exists() or folder.is_symlink():
             raise InputError(f"--out {shown}: is a file; a report is a folder")
         folder.mkdir(parents=True, exist_ok=True)
         _put(files, folder)
-        _clear(folder, files)
+        pictures = folder / FOLDER
+        if pictures.is_dir() and not any((folder / name).exists() for name in REPORTS - files.keys()):
+            for path in sorted(pictures.iterdir()):
+                name = path.relative_to(folder).as_posix()
+                if OURS.match(name) and name not in files:
+                    path.unlink()
     except OSError as error:
         name = Path(error.filename or folder).name
         staged = STAGED.match(name)
@@ -96,12 +94,3 @@ def _put(files: Mapping[str, bytes], folder: Path) -> None:
         for path in paths:
             with suppress(OSError):
                 aside(path, "new").unlink()
-
-
-def _clear(folder: Path, files: Mapping[str, bytes]) -> None:
-    if any((folder / name).exists() for name in REPORTS if name not in files):
-        return
-    pictures = folder / FOLDER
-    for path in sorted(pictures.iterdir()) if pictures.is_dir() else ():
-        if PICTURES.match(path.name) and f"{FOLDER}/{path.name}" not in files:
-            path.unlink()

@@ -1,7 +1,6 @@
 """Build a report from runs: its sections, their order, and its folder."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import InputError
@@ -22,12 +21,6 @@ ROOT = Path("reports")  # default folder for reports
 SECTIONS = (runs, model, data, settings, training, results, probing, texts, limits, environment, repeat, made_with)
 
 
-@dataclass(frozen=True)
-class WrittenReport:
-    files: tuple[Path, ...]  # sorted
-    main: Path  # the one to open
-
-
 def make(
     entries: Sequence[Entry],
     studies: Mapping[str, StudyFile],
@@ -36,11 +29,11 @@ def make(
     language: str,
     out: Path | None,
     pinned: Path | None = None,
-) -> WrittenReport:
+) -> tuple[Path, list[Path]]:
     """Write a report of runs and named studies: `kind` of `FORMATS`, `language` of `LANGUAGES`.
 
-    `out` is its folder, by default a new one under `reports`; `pinned` as for `gather`. Raises InputError if there is
-    no run, or the folder cannot be written or is not a report's.
+    Returns the file to open, and all files, sorted. `out` is its folder, by default a new one under `reports`; `pinned`
+    as for `gather`. Raises InputError if there is no run, or the folder cannot be written or is not a report's.
     """
     if not entries:
         raise InputError("a report needs at least one run")
@@ -51,8 +44,7 @@ def make(
     document = report(gathered)
     images = {figure.name: rendered(figure.draw, font, written.forms) for figure in document.figures}
     folder = out if out is not None else ROOT / gathered.folder_name
-    files = write(written.write(document, images), folder)
-    return WrittenReport(tuple(files), folder / written.file)
+    return folder / written.file, write(written.write(document, images), folder)
 
 
 def report(context: ReportContext) -> Document:

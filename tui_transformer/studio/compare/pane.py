@@ -521,8 +521,8 @@ class ComparePane(Vertical, can_focus=True):
         def report(kind: str, language: str, out: Path) -> str:
             from tui_transformer.lab.reports.report import make  # matplotlib, off the event loop
 
-            made = make(chosen.entries, chosen.studies, kind=kind, language=language, out=out, pinned=chosen.pinned)
-            return f"the report is {made.main.absolute()}"
+            main, _ = make(chosen.entries, chosen.studies, kind=kind, language=language, out=out, pinned=chosen.pinned)
+            return f"the report is {main.absolute()}"
 
         keys = [(kind, language) for kind in ("html", "latex", "markdown") for language in LANGUAGES]
         answers = [Answer(key, f"{REPORTS[key[0]].name} {SPOKEN[key[1]]}: {REPORTS[key[0]].what}") for key in keys]

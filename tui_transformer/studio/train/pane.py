@@ -262,7 +262,7 @@ class TrainPane(Horizontal):
     # What is allowed, and what is pending
 
     def _is_here(self, row: RunRow) -> bool:
-        return self.launches.busy and self.launches.here == row.path
+        return self.launches.here == row.path
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """None, which greys it in the footer, if it does not apply to the chosen run."""

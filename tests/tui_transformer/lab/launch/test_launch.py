@@ -17,13 +17,13 @@ from engine.runs.commands import Command, send
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.training import checkpoint
 from engine.training.assemble import assemble, resume
-from engine.training.control import Control
 from tests.engine.training.test_crash import ENDLESS, Terminal, exit_code, wait_for
 from tests.engine.training.test_resume import StopAt, outcome
 from tests.tui_transformer.host import HOSTED, NOISE
 from tui_transformer.lab.launch import launch, queue
 from tui_transformer.lab.launch.launch import Training, await_start, enqueue, spawn
 
+NO_CORPUS = HOSTED.data.model_copy(update={"corpus": "/nonexistent/text"})
 pytestmark = [pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a terminal and signals"), pytest.mark.one_in(3)]
 
 
@@ -44,10 +44,7 @@ def undisturbed(tmp_path_factory) -> dict:
 
 
 def training(root: Path, config=HOSTED) -> Training:
-    def prepare(control: Control):
-        return assemble(config, runs_dir=root, name="run", device="cpu", control=control)
-
-    return Training(prepare, device="cpu")
+    return Training("begin", enqueue(config, runs_dir=root, name="run", command=""), device="cpu")
 
 
 def test_a_queued_run_trains_in_a_process_of_its_own(tmp_path, undisturbed) -> None:
@@ -134,10 +131,7 @@ def test_a_process_trains_one_run_at_a_time(tmp_path) -> None:
 
 
 def test_what_cannot_be_prepared_is_an_error_and_no_dead_thread(tmp_path) -> None:
-    def prepare(control: Control):
-        raise InputError("no such corpus")
-
-    here = Training(prepare, device="cpu")
+    here = training(tmp_path / "bad", HOSTED.model_copy(update={"data": NO_CORPUS}))
     here.start()
     here.join(10)
     assert isinstance(here.error, InputError) and here.hand_over() is None
@@ -243,11 +237,11 @@ def test_detached_from_the_command_line(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_a_queue_keeps_its_order_goes_on_after_a_failure_and_outlives_who_filled_it(tmp_path) -> None:
-    bad = HOSTED.model_copy(update={"data": HOSTED.data.model_copy(update={"corpus": "/nonexistent/text"})})
+    bad = HOSTED.model_copy(update={"data": NO_CORPUS})
     for i, config in enumerate((HOSTED, HOSTED, bad, HOSTED, HOSTED)):
-        queue.add(config, runs_dir=tmp_path, name=f"run-{i}", command="", device="cpu", data_dir=None)
+        run = queue.add(config, runs_dir=tmp_path, name=f"run-{i}", command="", device="cpu", data_dir=None)
         if i in (1, 4):  # an app that opens, queues some, and closes; then another
-            queue.ensure_runner(tmp_path, "cpu")
+            queue.ensure_runner(run, "cpu")
     states = [ended(tmp_path / f"run-{i}", 120).state for i in range(5)]
     assert states == ["finished", "finished", "failed", "finished", "finished"]
     assert "nonexistent" in RunReader(tmp_path / "run-2").status.reason

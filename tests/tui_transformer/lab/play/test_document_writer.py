@@ -11,10 +11,10 @@ from engine.config.sections import DataConfig
 from engine.data.catalogue import load_corpus
 from engine.data.documents.corpus import DocumentCorpus
 from engine.errors import InputError
+from engine.runs.records import WrittenRow
 from tests.tui_transformer.answering import answering
 from tui_transformer.__main__ import main
 from tui_transformer.lab.play.writers import GREEDY, DocumentWriter, Writers
-from tui_transformer.lab.play.written import Example
 
 CORPUS = load_corpus(DocumentCorpus, DataConfig(corpus="biographies", corpus_size=20))
 QUESTION = CORPUS.questions["validation"][0].text
@@ -107,8 +107,14 @@ def test_a_document_is_shown_with_its_gaps_filled(runs) -> None:
 
 
 def test_an_example_is_right_only_where_it_is_exactly_so() -> None:
-    assert Example("?", "Arlow", " Arlow").right and not Example("?", "Arlow", "arlow").right
-    assert Example("?", "", "Arlow").record()["right"] is None
+    assert WrittenRow(reference="Arlow", text=" Arlow").right and not WrittenRow(reference="Arlow", text="arlow").right
+    assert not WrittenRow(reference="", text="").right
+
+
+def test_an_example_without_a_right_answer_is_neither_right_nor_wrong(session, monkeypatch) -> None:
+    monkeypatch.setattr(DocumentWriter, "examples", lambda self: [WrittenRow(source="?", text="Arlow")])
+    (line,) = session("/examples", run="ask", options=("--json",))[0]
+    assert json.loads(line)["right"] is None
 
 
 # On the command line

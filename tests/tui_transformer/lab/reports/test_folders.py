@@ -17,10 +17,7 @@ from tui_transformer.__main__ import main
 from tui_transformer.cli.report import report
 from tui_transformer.lab.reports.figures.style import PNG, SVG, rendered
 from tui_transformer.lab.reports.folder import write
-from tui_transformer.lab.reports.formats import FORMATS
-from tui_transformer.lab.reports.formats.html import mathml
-from tui_transformer.lab.reports.formats.latex import latex
-from tui_transformer.lab.reports.formats.markdown import inline, markdown
+from tui_transformer.lab.reports.formats import FORMATS, inline, latex, markdown, mathml
 
 POISON = "\x1b[2J\u202eevil <script>alert(1)</script> | `x` $\\alpha$ 50% #1 a_b^c~{d} & ![i](http://x) [b]not[/b] 中文"
 KINDS = tuple(FORMATS)

@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 
 from engine.config.schema import RunConfig
-from engine.training.assemble import assemble
-from engine.training.control import Control
 from tests.conftest import TINY
 from tests.tui_transformer.trained import train
-from tui_transformer.lab.launch.launch import Training
+from tui_transformer.lab.launch.launch import Training, enqueue
 from tui_transformer.lab.play.writers import Writers
 from tui_transformer.studio.playground.column import pieces_of
 from tui_transformer.studio.shared.engine_thread import in_engine_thread
@@ -30,10 +28,7 @@ MEASURED = ("loss", "grad_norm")
 
 
 def begin(runs: Path, name: str) -> Training:
-    def prepare(control: Control):
-        return assemble(CONFIG, runs_dir=runs, name=name, device="cpu", control=control)
-
-    training = Training(prepare, device="cpu")
+    training = Training("begin", enqueue(CONFIG, runs_dir=runs, name=name, command=""), device="cpu")
     training.start()
     return training
 

@@ -6,22 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.runs.records import Floor
-from engine.runs.tail import Metrics
 from tui_transformer.lab.analysis.curves import Band, band, scored
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.charts.curves import SMOOTHINGS, Curve, curve_of, smoothed
 from tui_transformer.lab.reports.context import ReportContext
-from tui_transformer.lab.reports.figures.style import (
-    COLOURS,
-    DASHES,
-    INK,
-    figure,
-    floor_line,
-    label,
-    legend_below,
-    thousands,
-)
+from tui_transformer.lab.reports.figures.style import COLOURS, DASHES, INK, figure, floor_line, label, legend_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +38,7 @@ def lines_of(context: ReportContext, standings: Sequence[VariantResult]) -> tupl
     made: list[Line] = []
     for standing in standings:
         void, name = standing.group.void, context.name(standing)
-        found = [context.metrics.get(run.path, Metrics()) for run in standing.group.drawn]
+        found = [context.metrics[run.path] for run in standing.group.drawn]
         if len(found) > 1:
             scores = sum(bool(metrics.validation) for metrics in found)
             name = context.drawn.say("figure.seeds", name=name, n=scores)
@@ -66,7 +56,7 @@ def lines_of(context: ReportContext, standings: Sequence[VariantResult]) -> tupl
 
 
 def curves(lines: Sequence[Line], unit: str, floor: Floor | None, language: Language) -> "Figure":
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     say = language.say
     made = figure(5.4)
@@ -92,7 +82,8 @@ def curves(lines: Sequence[Line], unit: str, floor: Floor | None, language: Lang
     rate.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
     for axes, title in ((loss, "loss"), (perplexity, "perplexity"), (end, "end"), (rate, "rate")):
         axes.set(title=say(f"figure.{title}"), xlabel=say("figure.step"))
-        thousands(axes)
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 2.5, 5, 10]))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     for axes in (loss, end):
         axes.set_ylabel(say("figure.loss.unit", unit=language.word(unit)))
     legend_below(made, handles, 3 if len(lines) < 3 else 4)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from engine.clean import clean_line
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
@@ -103,14 +102,6 @@ def label(text: str, longest: int = 60) -> str:
 def floor_line(line: "Callable[..., Line2D]", at: float, words: str | None = None) -> "Line2D":
     """A floor, drawn by `axhline` or `axvline`; `words` in a legend."""
     return line(at, color=FLOOR, linestyle=(0, (6, 2)), linewidth=1.1, label=words)
-
-
-def thousands(axes: "Axes") -> None:
-    """Label steps with commas, and no more of them than fit."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 2.5, 5, 10]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 
 def legend_below(made: "Figure", handles: Sequence[Any], columns: int = 4) -> None:

@@ -7,7 +7,6 @@ from functools import partial
 from engine.measures import MEASURES, Mean, Measure
 from engine.runs.reader import RunReader
 from engine.runs.records import Sample, ValidationRecord
-from engine.runs.tail import Metrics
 from tui_transformer.lab.analysis import group_columns as columns
 from tui_transformer.lab.analysis.columns import Column
 from tui_transformer.lab.analysis.curves import MOST, band, reach, scored
@@ -91,7 +90,7 @@ def _thinned(steps: Sequence[float], kept: set[float]) -> list[float]:
 
 def _evaluations(context: ReportContext, run: Entry) -> Iterator[doc.Table]:
     say = context.say
-    metrics = context.metrics.get(run.path, Metrics())
+    metrics = context.metrics[run.path]
     by_step = {float(r.step): r for r in metrics.validation if "step" in r.model_fields_set}
     best = {float(run.best_step)} if run.best_step is not None else set()
     steps = _thinned(sorted(by_step), best)
@@ -131,7 +130,7 @@ def _at(curve: Curve, step: float, form: str) -> str:
 def _mean_losses(context: ReportContext, shown: Part) -> Iterator[doc.Table]:
     losses: list[dict[float, str]] = []
     for standing in shown:
-        metrics = [context.metrics.get(run.path, Metrics()) for run in standing.group.drawn]
+        metrics = [context.metrics[run.path] for run in standing.group.drawn]
         made = band({i: scored(found.validation, "step") for i, found in enumerate(metrics)})
         halves = made.half or (None,) * len(made.curve.x)
         points = zip(made.curve.x, made.curve.y, halves, strict=True)
@@ -342,8 +341,7 @@ def _translation_scores(context: ReportContext, standing: VariantResult, run: En
 def _translations(context: ReportContext, standing: VariantResult, sample: Sample) -> doc.Table:
     rows = []
     for row in sample.translations[:MOST_SENTENCES]:
-        right = row.reference != "" and row.reference.strip() == row.text.strip()
-        wrote = doc.Cell(row.text[:LONGEST_SAMPLE] or doc.NONE, strong=right)
+        wrote = doc.Cell(row.text[:LONGEST_SAMPLE] or doc.NONE, strong=row.right)
         rows.append((*doc.cells([row.source[:LONGEST_SAMPLE], row.reference[:LONGEST_SAMPLE]]), wrote))
     asked = standing.protocol.task.rows == "questions"
     heads = context.heads(*(("question", "reference", "answer") if asked else ("source", "reference", "translation")))
