@@ -181,4 +181,4 @@ def _bounded(source: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def both_specials(tokenizer: AnyTokenizer) -> BothSpecials:
-    return BothSpecials(Specials.after(tokenizer.source_vocab_size), Specials.after(tokenizer.vocab_size))
+    return BothSpecials(Specials.after(tokenizer.source.vocab_size), Specials.after(tokenizer.vocab_size))

@@ -209,7 +209,7 @@ def _token_rows(config: RunConfig, before: RunConfig, tokenizer: AnyTokenizer) -
     rows: dict[str, Rows] = {}
     sizes = dict.fromkeys(TOKEN_ROWS, tokenizer.vocab_size)
     if tokenizer.is_pair:  # otherwise a source's ids are the text's, modulo a limit
-        sizes[SOURCE_ROWS] = tokenizer.source_vocab_size
+        sizes[SOURCE_ROWS] = tokenizer.source.vocab_size
     for name, text in sizes.items():
         here, there = ({token: text + i for i, token in enumerate(c.special_tokens)} for c in (config, before))
         both = [token for token in here if token in there]

@@ -14,7 +14,7 @@ from engine.data.corpora import TextCorpus
 from engine.data.loader import Examples, training_batches
 from engine.data.objectives import make_objective
 from engine.data.overlap import Overlap, text_overlap
-from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, described
+from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, described
 from engine.errors import InputError
 from engine.evaluation.baselines import bigram_loss, unigram_loss
 from engine.evaluation.scorers import TextScorer
@@ -31,20 +31,19 @@ class TextTask(Task):
     """A text corpus with its tokenizer and encoded splits, (n,) whole numbers each; `records` as in `TextScorer`."""
 
     corpus: TextCorpus
-    tokenizer: Tokenizer
+    tokenizer: CharacterTokenizer
     tokens: dict[str, torch.Tensor]
     records: int = RECORDS
     reads = TextCorpus
 
     @classmethod
     def of(cls, corpus: TextCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
-        found = every_character(corpus) if given is None else given
-        if found.kind != CharacterTokenizer.kind:
+        tokenizer = every_character(corpus) if given is None else given
+        if not isinstance(tokenizer, CharacterTokenizer):
             raise InputError(
                 f"train.init_from: '{config.task.name}' reads a text by characters, and that run's tokenizer is "
-                f"of kind '{found.kind}' ({described(found)}): its weights mean other tokens"
+                f"of kind '{tokenizer.kind}' ({described(tokenizer)}): its weights mean other tokens"
             )
-        tokenizer = found.target
         if given is not None:
             for name, split in corpus.splits.items():
                 require_known(tokenizer, split.text, f"corpus {corpus.name}: its {name} split")

@@ -58,11 +58,11 @@ class TranslationTask(Task):
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         tokenizer = self.tokenizer
         needed = require_vocabulary(config, self.vocab_size, "tokens")
-        sources = config.needed_tokens(tokenizer.source_vocab_size)
+        sources = config.needed_tokens(tokenizer.source.vocab_size)
         wanted = config.model.source_vocab_size
         if wanted is not None and wanted < sources:
             raise InputError(
-                f"model.source_vocab_size = {wanted}: the sources have {tokenizer.source_vocab_size} different tokens "
+                f"model.source_vocab_size = {wanted}: the sources have {tokenizer.source.vocab_size} different tokens "
                 f"and special ones; leave it out, or set at least {sources}"
             )
         steps = self.batches(config, torch.device("cpu")).steps_per_epoch
@@ -91,7 +91,7 @@ class TranslationTask(Task):
             left_out=len(self.encoded["train"]) - len(batches.pairs),
             padding=round(batches.padding, 4),
             vocabulary=self.vocab_size,
-            source_vocabulary=self.tokenizer.source_vocab_size,
+            source_vocabulary=self.tokenizer.source.vocab_size,
             tokenizer_sha256=self.tokenizer.sha256,
             examples=(
                 *(Example.made(source=source, origin="a training sentence") for source in self.corpus.examples),

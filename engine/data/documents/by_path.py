@@ -73,10 +73,9 @@ def _split(documents: Sequence[str], data: DataConfig, where: str) -> dict[str, 
             f"{where}: {len(order):,} different lines are too few to leave some for validation; one line is one "
             "document, and a few hundred of them are the least that teaches anything"
         )
-    parts = {"train": set(order[validation + test :]), "validation": set(order[:validation])}
-    if test:
-        parts["test"] = set(order[validation : validation + test])
-    return {name: tuple(text for text in documents if text in part) for name, part in parts.items()}
+    held_out, tested, train = order[:validation], order[validation : validation + test], order[validation + test :]
+    parts = {"train": set(train), "validation": set(held_out), "test": set(tested)}
+    return {name: tuple(text for text in documents if text in part) for name, part in parts.items() if part}
 
 
 def by_hash(documents: Iterable[str]) -> list[str]:

@@ -121,16 +121,15 @@ class DocumentCorpus(Corpus):
             "licence": licence,
             "overlap": overlap,
         }
+        told = f"{counted(counts)}; {different:,} different ones, {answers:,} different answers" if counts else "none"
         lines = [
             ("documents", counted(documents)),
             ("length", f"{mean:.1f} characters on average, {longest:,} at most"),
-            ("questions", f"{counted(counts)}; {different:,} different ones, {answers:,} different answers"),
+            ("questions", told),
         ]
         if counts:
             shares = (f"{n / of:.1%} of {split} ({n:,} of {of:,})" for split, (_, n, of) in majority.items() if of)
             lines.append(("baseline", f"always answering {majority['train'][0]!r} is right in {', '.join(shares)}"))
-        else:
-            lines[-1] = ("questions", "none")
         lines += [
             ("vocabulary", f"{characters:,} characters, {words:,} words and marks"),
             *(("probe", f"{probe}: {count:,} facts") for probe, count in recalls.items()),

@@ -5,7 +5,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from engine.config.sections import DataConfig
 from engine.data.corpus import CorpusEntry, CorpusKind
@@ -18,22 +17,18 @@ from engine.errors import InputError
 # --- generated biographies, asked about in two forms
 
 
-class Form(NamedTuple):
-    question: str  # with `{name}` in it
-    people: int  # if `data.corpus_size` is not set
-
-
-FORMS: dict[str, Form] = {
-    "biographies": Form("Where was {name} born?", 500),
+QUESTIONS = {
+    "biographies": "Where was {name} born?",
     # The name comes first, as in the documents: a character model needs it there to recall the fact.
-    "biographies-named": Form("{name}. Where was {name} born?", 300),
+    "biographies-named": "{name}. Where was {name} born?",
 }
+PEOPLE = {"biographies": 500, "biographies-named": 300}  # if `data.corpus_size` is not set
 # Words besides surnames (one per person), and distinct characters; fewer if there are few people.
 WORDS, CHARACTERS, ALL_FROM = 154, 53, 300
 
 
 def vocabulary(name: str, data: DataConfig) -> dict[str, tuple[int, bool]]:
-    people = data.corpus_size or FORMS[name].people
+    people = data.corpus_size or PEOPLE[name]
     at_most = people < ALL_FROM
     return {"words": (WORDS + people, at_most), "characters": (CHARACTERS, at_most)}
 
@@ -44,12 +39,12 @@ def load_biographies(entry: CorpusEntry, data: DataConfig, place: None) -> Docum
     Of the people with held-out questions, `data.test_fraction` (of all people) go to the test. The documents depend
     neither on that nor on the form of the questions.
     """
-    name, form = entry.name, FORMS[entry.name]
-    people = data.corpus_size or form.people
-    if not biographies.FEWEST <= people <= biographies.MOST:
+    name = entry.name
+    people = data.corpus_size or PEOPLE[name]
+    if people > biographies.MOST:  # a config refuses too few
         raise InputError(
             f"data.corpus_size = {people}: '{name}' has {biographies.FEWEST} to {biographies.MOST:,} people; "
-            f"{form.people} is usual"
+            f"{PEOPLE[name]} is usual"
         )
     made = biographies.generate(data.corpus_seed, people)
     tested = round(people * data.test_fraction)
@@ -83,7 +78,7 @@ def load_biographies(entry: CorpusEntry, data: DataConfig, place: None) -> Docum
         notes,
         {split: tuple(told.text for told in getattr(made, split)) for split in ("train", "validation")},
         {
-            split: tuple(Question(form.question.format(name=person.name), person.place) for person in group)
+            split: tuple(Question(QUESTIONS[name].format(name=person.name), person.place) for person in group)
             for split, group in asked.items()
             if group
         },
@@ -163,6 +158,6 @@ DOCUMENTS = CorpusKind(
     meanwhile="biographies works now",
     takes=takes,
     load_path=load_path,
-    named=dict.fromkeys(FORMS, load_biographies) | {"cs224n-birthplaces": load_birthplaces},
-    vocabularies={name: partial(vocabulary, name) for name in FORMS},
+    named=dict.fromkeys(QUESTIONS, load_biographies) | {"cs224n-birthplaces": load_birthplaces},
+    vocabularies={name: partial(vocabulary, name) for name in QUESTIONS},
 )

@@ -23,18 +23,18 @@ def load_phrasebook(entry: CorpusEntry, data: DataConfig, place: None) -> Parall
     made = phrasebook.generate(data.corpus_seed, data.corpus_size or phrasebook.DEFAULT_SIZE)
     splits = {
         name: Pairs(tuple(pair.source for pair in pairs), tuple(pair.target for pair in pairs))
-        for name, pairs in made.splits.items()
+        for name, pairs in made.items()
     }
     if not all(splits.values()):
         raise InputError(
             f"data.corpus_size = {data.corpus_size}: too few sentences to fill every split; 2000 are enough"
         )
-    phrases = tuple(pair.source for pair in made.phrases)
+    phrases = tuple(pair.source for pair in phrasebook.PHRASES)
     note = (
         f"{len(phrases)} everyday phrases stand {phrasebook.PHRASE_REPEATS} times an epoch in the training split: "
         "they are learned by heart"
     )
-    return ParallelCorpus(entry.name, made.version, "generated", SIDES, splits, (note,), phrases)
+    return ParallelCorpus(entry.name, phrasebook.VERSION, "generated", SIDES, splits, (note,), phrases)
 
 
 def load_multi30k(entry: CorpusEntry, data: DataConfig, place: Path) -> ParallelCorpus:

@@ -9,9 +9,9 @@ This module is independent of any particular grammar.
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,24 +20,6 @@ from engine.data.synthetic.grammar import Choice
 
 S = TypeVar("S", bound=Hashable)
 Nats = npt.NDArray[np.float64]
-
-
-class Automaton(Protocol[S]):
-    """A grammar as states: a place in the grammar plus everything seen that still matters."""
-
-    def choice(self, state: S) -> Choice:
-        """Return the choice to draw from, given what the state knows."""
-
-    def after(self, state: S, literal: str) -> Sequence[tuple[float, S]]:
-        """Return the states that `literal` leads to, with probabilities that sum to 1."""
-
-    def stationary(self) -> Sequence[tuple[float, S]]:
-        """Return states without a past, each with its expected visits per unit."""
-
-    def knows_all(self, state: S) -> bool:
-        """Return whether knowing more of the past could no longer change any prediction."""
-
-
 Belief = dict[tuple[S, str], float]  # (state, what its choice has spelled so far) → probability
 
 
@@ -47,14 +29,23 @@ def _spelled(choice: Choice, typed: str) -> dict[str, float]:
 
 
 class WindowFilter(Generic[S]):
-    """Exact p(next character | window), for windows that begin at any character with equal probability."""
+    """Exact p(next character | window), for windows that begin at any character with equal probability.
 
-    def __init__(self, automaton: Automaton[S]) -> None:
-        self.automaton = automaton
+    A grammar is given as states: a place in it plus everything seen that still matters.
+    """
+
+    def __init__(
+        self,
+        choice_at: Callable[[S], Choice],  # what is drawn next, given what the state knows
+        after: Callable[[S, str], Sequence[tuple[float, S]]],  # states that a literal leads to; probabilities sum to 1
+        stationary: Mapping[S, float],  # states without a past, each with its expected visits per unit
+        knows_all: Callable[[S], bool],  # whether knowing more of the past could no longer change any prediction
+    ) -> None:
+        self.choice_at, self.after, self.knows_all = choice_at, after, knows_all
         found: dict[str, Belief[S]] = defaultdict(lambda: defaultdict(float))
-        for visits, state in self.automaton.stationary():
-            choice = self.automaton.choice(state)
-            prefixes = {literal[:n]: None for literal in choice.literals for n in range(len(literal))}
+        for state, visits in stationary.items():
+            choice = choice_at(state)
+            prefixes = {literal[:n]: None for literal in choice.options for n in range(len(literal))}
             reached = {"": visits}
             for typed in sorted(prefixes, key=len):
                 for character, p in _spelled(choice, typed).items():
@@ -66,17 +57,10 @@ class WindowFilter(Generic[S]):
 
     def _step(self, state: S, choice: Choice, typed: str, p: float, into: Belief[S]) -> None:
         if typed in choice.weights:
-            for share, following in self.automaton.after(state, typed):
+            for share, following in self.after(state, typed):
                 into[following, ""] = into.get((following, ""), 0.0) + p * share
         else:
             into[state, typed] = into.get((state, typed), 0.0) + p
-
-    def next_characters(self, belief: Belief[S]) -> dict[str, float]:
-        found: dict[str, float] = defaultdict(float)
-        for (state, typed), p in belief.items():
-            for character, share in _spelled(self.automaton.choice(state), typed).items():
-                found[character] += p * share
-        return dict(found)
 
     def advance(self, belief: Belief[S], character: str) -> tuple[float, Belief[S]]:
         """Return p(character | window) and the belief after it. Raises ValueError: the grammar cannot continue with
@@ -84,7 +68,7 @@ class WindowFilter(Generic[S]):
         """
         found: Belief[S] = {}
         for (state, typed), p in belief.items():
-            choice = self.automaton.choice(state)
+            choice = self.choice_at(state)
             share = _spelled(choice, typed).get(character)
             if share is not None:
                 self._step(state, choice, typed + character, p * share, found)
@@ -100,10 +84,10 @@ class WindowFilter(Generic[S]):
         belief, at = self.first[text[start]][1], start + 1
         while at < stop:
             first, *others = belief
-            if not others and self.automaton.knows_all(first[0]):
+            if not others and self.knows_all(first[0]):
                 found[at - start - 1 :] = whole_past[at:stop]
                 break
-            choices = {id(choice): choice for choice in (self.automaton.choice(state) for state, _ in belief)}
+            choices = {id(choice): choice for choice in (self.choice_at(state) for state, _ in belief)}
             if len(choices) > 1 or any(typed for _, typed in belief):
                 p, belief = self.advance(belief, text[at])
                 found[at - start - 1] = -np.log(p)
@@ -113,12 +97,12 @@ class WindowFilter(Generic[S]):
             (shared,) = choices.values()
             match = shared.pattern.match(text, at)
             if match is None:  # the text ends within it
-                literal = next(literal for literal in shared.literals if literal.startswith(text[at:stop]))
+                literal = next(literal for literal in shared.options if literal.startswith(text[at:stop]))
             else:
                 literal = match.group()
             length = min(len(literal), stop - at)
-            found[at - start - 1 : at - start - 1 + length] = shared.log_probabilities[literal][:length]
-            found[at - start - 1 : at - start - 1 + length] *= -1.0
+            place = at - start - 1
+            np.negative(shared.log_probabilities[literal][:length], out=found[place : place + length])
             at += length
             if at < stop:
                 after: Belief[S] = {}

@@ -14,17 +14,15 @@ This module is independent of any particular grammar.
 
 import math
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate, pairwise
-from typing import NamedTuple
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from engine.data.synthetic.draws import Draws
+from engine.data.synthetic.draws import Draws, Weighted
 
 Offsets = npt.NDArray[np.int64]
 
@@ -38,13 +36,14 @@ class Probe:
 
     name: str  # short name, as in records
     description: str  # one line: what must be remembered
-    at: Offsets  # offsets into the text, in characters
-    distance: Offsets  # for each place, characters between `at` and the information needed
     chance: float  # accuracy of always guessing the most frequent character there
     shortcut: float  # best possible accuracy without the information
-    family: str = ""  # the name of the probe that this one is part of; "" if none
     # Borders of the distance ranges that it is also scored by; the same for every text
     edges: tuple[int, ...] = ()
+    family: str = ""  # the name of the probe that this one is part of; "" if none
+    # Filled in by a text: offsets into it, in characters; for each, characters between it and the information needed
+    at: Offsets = field(default_factory=lambda: np.empty(0, np.int64))
+    distance: Offsets = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,23 +92,21 @@ class GeneratedText:
         return float(mean), float(error)
 
 
-class Choice:
+class Choice(Weighted[str]):
     """Literals to draw one from: non-empty, prefix-free, each with a positive weight."""
 
     def __init__(self, weights: Mapping[str, float]) -> None:
-        literals = tuple(weights)
-        if not literals or "" in weights or min(weights.values()) <= 0:
+        if not weights or "" in weights or min(weights.values()) <= 0:
             raise ValueError(f"a choice needs non-empty literals with positive weights, not {dict(weights)}")
-        for shorter, longer in pairwise(sorted(literals)):  # a prefix sorts just before the literal it begins
+        for shorter, longer in pairwise(sorted(weights)):  # a prefix sorts just before the literal it begins
             if longer.startswith(shorter):
                 raise ValueError(f"not prefix-free: {shorter!r} begins {longer!r}")
+        super().__init__(*weights.items())
         self.weights = dict(weights)
-        self.literals = literals
         self.total = self._surviving("")
-        self.borders = tuple(accumulate(weights.values()))[:-1]  # between the literals' shares of [0, total)
         # Literal → log p of each of its characters given the ones before it, nats.
         self.log_probabilities: dict[str, tuple[float, ...]] = {}
-        for literal in literals:
+        for literal in weights:
             surviving = [self._surviving(literal[:n]) for n in range(len(literal) + 1)]
             self.log_probabilities[literal] = tuple(math.log(after / before) for before, after in pairwise(surviving))
 
@@ -119,30 +116,20 @@ class Choice:
     @cached_property
     def pattern(self) -> re.Pattern[str]:
         """A regular expression that matches the one literal with which a text continues."""
-        return re.compile("|".join(map(re.escape, self.literals)))
+        return re.compile("|".join(map(re.escape, self.options)))
 
     def next_characters(self, typed: str) -> dict[str, float]:
         """Return the probability of each character that can follow once `typed` has been spelled."""
         surviving = self._surviving(typed)
-        next_ones = {literal[len(typed)] for literal in self.literals if literal.startswith(typed)}
+        next_ones = {literal[len(typed)] for literal in self.options if literal.startswith(typed)}
         return {character: self._surviving(typed + character) / surviving for character in sorted(next_ones)}
-
-
-class ProbeKind(NamedTuple):
-    """The facts of a probe that no text changes: see `Probe`."""
-
-    name: str
-    description: str
-    chance: float
-    shortcut: float
-    edges: tuple[int, ...] = ()
 
 
 class Writer:
     """Derives a text from random numbers, and records its probabilities, unit borders and probes."""
 
     def __init__(self, seed: int) -> None:
-        self._random = Draws(seed).random
+        self._draws = Draws(seed)
         self.position = 0  # offset of the next character
         self.pieces: list[str] = []
         self.log_probability: list[float] = []
@@ -150,7 +137,7 @@ class Writer:
         self.noted: dict[str, list[tuple[int, int]]] = {}
 
     def draw(self, choice: Choice) -> str:
-        literal = choice.literals[bisect_right(choice.borders, self._random() * choice.total)]
+        literal = self._draws.weighted(choice)
         self._advance(literal, choice.log_probabilities[literal])
         return literal
 
@@ -167,24 +154,22 @@ class Writer:
         self.log_probability += log_probabilities
         self.position += len(literal)
 
-    def finish(self, version: str, kinds: Sequence[ProbeKind]) -> GeneratedText:
-        probes = []
-        for kind in kinds:
-            noted = np.array(self.noted.get(kind.name, []), dtype=np.int64).reshape(-1, 2)
+    def finish(self, version: str, probes: Sequence[Probe]) -> GeneratedText:
+        found = []
+        for probe in probes:
+            noted = np.array(self.noted.get(probe.name, []), dtype=np.int64).reshape(-1, 2)
             at, distance = np.ascontiguousarray(noted.T)
-            probes.append(
-                Probe(kind.name, kind.description, at, distance, kind.chance, kind.shortcut, kind.name, kind.edges)
-            )
+            found.append(replace(probe, at=at, distance=distance, family=probe.name))
         units = np.array(self.units, dtype=np.int64)
-        return GeneratedText(version, "".join(self.pieces), np.array(self.log_probability), units, tuple(probes))
+        return GeneratedText(version, "".join(self.pieces), np.array(self.log_probability), units, tuple(found))
 
 
 def write(
-    version: str, unit: Callable[[Writer], None], kinds: Sequence[ProbeKind], seed: int, n_characters: int
+    version: str, unit: Callable[[Writer], None], probes: Sequence[Probe], seed: int, n_characters: int
 ) -> GeneratedText:
     """Write whole units, each derived by `unit`, until there are at least `n_characters` characters."""
     writer = Writer(seed)
     while writer.position < n_characters:
         writer.units.append(writer.position)
         unit(writer)
-    return writer.finish(version, kinds)
+    return writer.finish(version, probes)

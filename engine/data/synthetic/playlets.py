@@ -30,11 +30,10 @@ from typing import NamedTuple
 
 from engine.data.synthetic import grammar
 from engine.data.synthetic.belief import WindowFilter
-from engine.data.synthetic.grammar import Choice, GeneratedText, ProbeKind, Writer
+from engine.data.synthetic.grammar import Choice, GeneratedText, Probe, Writer
 
 VERSION = "playlets@1"
 DEFAULT_SIZE = 1_000_000  # characters
-ALPHABET = "\n !#%&()*+,.123456:;<=>@ABCDFHJLMOPV[]abcdefghiklmnopqrstuvwxy{}"
 N_PLAYERS = 3
 _TABLES = tomllib.loads(Path(__file__).with_name("playlets.toml").read_text(encoding="utf-8"))
 
@@ -89,17 +88,17 @@ AFTER_EXIT = {n: _possible({GO_ON: more, CURTAIN: 1 - more}) for n, more in P_GO
 
 def _best_vowel_guess() -> float:
     """Return the accuracy of guessing the second rhyme's vowel from the letters before it alone."""
-    p: dict[str, dict[str, float]] = {}  # letters before the vowel -> vowel -> probability of both
+    # Letters before the vowel → vowel → probability of both.
+    p: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for first, choice in SECOND_RHYME.items():
-        p_word = FIRST_RHYME.weights[first] / FIRST_RHYME.total / len(choice.literals)
-        for word in choice.literals:
+        p_word = FIRST_RHYME.weights[first] / FIRST_RHYME.total / len(choice.options)
+        for word in choice.options:
             ending = RHYME_CLASS[word]
-            vowels = p.setdefault(word.removesuffix(ending), {})
-            vowels[ending[0]] = vowels.get(ending[0], 0.0) + p_word
+            p[word.removesuffix(ending)][ending[0]] += p_word
     return sum(max(vowels.values()) for vowels in p.values())
 
 
-ANY_NAME = 1 / len(NAMES.literals)
+ANY_NAME = 1 / len(NAMES.options)
 # Nobody speaks twice in a row: one of three players opens, one of the two others continues.
 NOT_THE_LAST = (1 / N_PLAYERS + (MEAN_SPEECHES - 1) / (N_PLAYERS - 1)) / MEAN_SPEECHES
 ANY_NUMBER = 1 / (MEAN_SPEECHES - 1)  # the share of 2, and of 3, among the numbers from 2 on
@@ -111,11 +110,11 @@ BRACKET_EDGES = (8, 10, 12, 14, 16, 18, 20, 24)
 COUNTER_EDGES = (45, 65, 75, 85, 95, 110, 130, 150, 170, 190, 230)
 BIND_EDGES = (10, 25, 50, 100, 150, 200, 250, 300, 400, 800)
 PROBES = (
-    ProbeKind("recall", "who is speaking: the name in the exit line", ANY_NAME, NOT_THE_LAST, RECALL_EDGES),
-    ProbeKind("rhyme", "the rhyme: the vowel that ends a couplet", 1 / len(RHYMES), _best_vowel_guess(), RHYME_EDGES),
-    ProbeKind("bracket", "the bracket that closes the open one", ANY_BRACKET, ANY_BRACKET, BRACKET_EDGES),
-    ProbeKind("counter", "the number after the last speech's", ANY_NUMBER, ANY_NUMBER, COUNTER_EDGES),
-    ProbeKind("bind", "whose sign this is: the name after it", ANY_NAME, NOT_THE_LAST, BIND_EDGES),
+    Probe("recall", "who is speaking: the name in the exit line", ANY_NAME, NOT_THE_LAST, RECALL_EDGES),
+    Probe("rhyme", "the rhyme: the vowel that ends a couplet", 1 / len(RHYMES), _best_vowel_guess(), RHYME_EDGES),
+    Probe("bracket", "the bracket that closes the open one", ANY_BRACKET, ANY_BRACKET, BRACKET_EDGES),
+    Probe("counter", "the number after the last speech's", ANY_NUMBER, ANY_NUMBER, COUNTER_EDGES),
+    Probe("bind", "whose sign this is: the name after it", ANY_NAME, NOT_THE_LAST, BIND_EDGES),
 )
 
 
@@ -237,7 +236,7 @@ def _signs(state: State) -> Choice:
     weights = {player.sign: share for player in state.others if player.sign}
     unknown = len(state.others) - len(weights)
     if unknown:
-        unused = _unused_signs(state).literals
+        unused = _unused_signs(state).options
         weights |= {sign: unknown * share / len(unused) for sign in unused}
     return _weighted(*weights.items())
 
@@ -245,18 +244,14 @@ def _signs(state: State) -> Choice:
 def _speaks(state: State, sign: str) -> Branches:
     known = [player for player in state.others if player.sign == sign]
     candidates = known or [player for player in state.others if not player.sign]
-    found: list[tuple[float, State]] = []
-    for i, player in enumerate(candidates):
-        if i and player == candidates[i - 1]:  # identical: one hypothesis for both
-            share, same = found[-1]
-            found[-1] = (share + 1.0 / len(candidates), same)
-            continue
+    found = []
+    for player in dict.fromkeys(candidates):  # identical players are one hypothesis
         others = [] if state.speaker is None else [state.speaker]
         others += state.others
         others.remove(player)
         spoken = state._replace(place="name", speaker=player._replace(sign=sign), others=tuple(sorted(others)))
-        found.append((1.0 / len(candidates), spoken))
-    return tuple(found)
+        found.append((candidates.count(player) / len(candidates), spoken))
+    return found
 
 
 def _names(state: State, after: str = "") -> Choice:
@@ -359,7 +354,7 @@ def after(state: State, literal: str) -> Branches:
 
 
 @cache
-def _visits() -> dict[State, float]:
+def expected_visits() -> dict[State, float]:
     """Return expected visits per scene to each state, ignoring what was seen, and of their couplets and numbers."""
     onward: dict[State, dict[State, float]] = {}
     total: dict[State, float] = defaultdict(float)
@@ -389,31 +384,24 @@ def _visits() -> dict[State, float]:
 def _unknown(place: str, field: str) -> tuple[tuple[int, float], ...]:
     """Return the prior probability of each number or couplet at a place."""
     found: dict[int, float] = defaultdict(float)
-    for state, visits in _visits().items():
+    for state, visits in expected_visits().items():
         if state.place == place:
             found[getattr(state, field)] += visits
     total = sum(found.values())
     return tuple((value, visits / total) for value, visits in found.items())
 
 
-class PlayletsAutomaton:
-    choice = staticmethod(choice_at)
-    after = staticmethod(after)
-
-    def stationary(self) -> Branches:
-        found: dict[State, float] = defaultdict(float)
-        for state, visits in _visits().items():
-            found[state if state.place in KEEPS_NUMBER else state._replace(number=0, couplet=0)] += visits
-        return tuple((visits, state) for state, visits in found.items())
-
-    def knows_all(self, state: State) -> bool:
-        # At a speech's number only the cast still matters.
-        return state.place == "scene" or (state.place == "number" and all(all(player) for player in state.cast))
+def _knows_all(state: State) -> bool:
+    # At a speech's number only the cast still matters.
+    return state.place == "scene" or (state.place == "number" and all(all(player) for player in state.cast))
 
 
 @cache
 def window_filter() -> WindowFilter[State]:
-    return WindowFilter(PlayletsAutomaton())
+    stationary: dict[State, float] = defaultdict(float)
+    for state, visits in expected_visits().items():
+        stationary[state if state.place in KEEPS_NUMBER else state._replace(number=0, couplet=0)] += visits
+    return WindowFilter(choice_at, after, stationary, _knows_all)
 
 
 # --- writing scenes
@@ -444,8 +432,8 @@ def scene(d: Writer) -> None:
             d.probe("bracket", at, opener_at)
         elif place == "exit name":
             d.probe("recall", at, seen[sign])
-        literal = choice.literals[0]
-        if len(choice.literals) > 1 or place == "after exit":  # takes a random number even if certain
+        literal = choice.options[0]
+        if len(choice.options) > 1 or place == "after exit":  # takes a random number even if certain
             literal = d.draw(choice)
         else:
             d.say(literal)

@@ -6,15 +6,13 @@ None has special tokens: a start, end or mask token is numbered after `vocab_siz
 from engine.data.tokenizers.bpe import BpeTokenizer, bpe_of
 from engine.data.tokenizers.characters import CharacterTokenizer
 from engine.data.tokenizers.load import PairTokenizer, described, difference, read_tokenizer
-from engine.data.tokenizers.protocol import SCHEMA, AnyTokenizer, Decoder, Tokenizer
+from engine.data.tokenizers.protocol import AnyTokenizer, Tokenizer
 from engine.data.tokenizers.words import WordTokenizer
 
 __all__ = [
-    "SCHEMA",
     "AnyTokenizer",
     "BpeTokenizer",
     "CharacterTokenizer",
-    "Decoder",
     "PairTokenizer",
     "Tokenizer",
     "WordTokenizer",

@@ -52,35 +52,28 @@ def _chunks(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _pieces(merges: Sequence[tuple[int, int]]) -> list[bytes]:
-    """Return the bytes of each token. Merges that give the same bytes are one token. Raises ValueError: a merge of
-    tokens that do not exist yet, or too long a token.
-    """
-    pieces = [bytes([byte]) for byte in range(BYTES)]
-    known = set(pieces)
-    for number, (left, right) in enumerate(merges):
-        if not (0 <= left < len(pieces) and 0 <= right < len(pieces)):
-            raise ValueError(f"merge {number + 1} joins a token that does not exist")
-        piece = pieces[left] + pieces[right]
-        if len(piece) > LONGEST_PIECE:
-            raise ValueError(f"merge {number + 1} makes a token of {len(piece)} bytes; {LONGEST_PIECE} is the most")
-        if piece not in known:
-            known.add(piece)
-            pieces.append(piece)
-    return pieces
-
-
 class BpeTokenizer(Tokenizer):
-    """Frequent byte sequences as tokens; `merges` are pairs of earlier tokens, the most frequent first. Raises
-    ValueError: invalid merges.
+    """Frequent byte sequences as tokens; `merges` are pairs of earlier tokens, the most frequent first. Merges that
+    give the same bytes are one token. Raises ValueError: a merge of tokens that do not exist yet, or too long a token.
     """
 
     kind = "bpe"
 
     def __init__(self, merges: Sequence[tuple[int, int]]) -> None:
         self.merges = tuple(merges)
-        self.pieces = tuple(_pieces(self.merges))
-        names = ["".join(SIGNS[byte] for byte in piece) for piece in self.pieces]
+        pieces = [bytes([byte]) for byte in range(BYTES)]
+        known = set(pieces)
+        for number, (left, right) in enumerate(self.merges, start=1):
+            if not (0 <= left < len(pieces) and 0 <= right < len(pieces)):
+                raise ValueError(f"merge {number} joins a token that does not exist")
+            piece = pieces[left] + pieces[right]
+            if len(piece) > LONGEST_PIECE:
+                raise ValueError(f"merge {number} makes a token of {len(piece)} bytes; {LONGEST_PIECE} is the most")
+            if piece not in known:
+                known.add(piece)
+                pieces.append(piece)
+        self.pieces = tuple(pieces)  # the bytes of each token
+        names = ["".join(SIGNS[byte] for byte in piece) for piece in pieces]
         model = hf.models.BPE(
             vocab={name: token for token, name in enumerate(names)},
             merges=[(names[left], names[right]) for left, right in self.merges],
@@ -149,9 +142,6 @@ class BpeTokenizer(Tokenizer):
     def to_json(self) -> str:
         return json.dumps({"schema": SCHEMA, "kind": self.kind, "merges": self.merges}, separators=(",", ":"))
 
-    def shown_tokens(self) -> list[str]:
-        return [ascii(piece.decode(errors="replace")) for piece in self.pieces]
-
     def library_json(self) -> str:
         made = hf.Tokenizer.from_str(self._model.to_str())
         made.decoder = hf.decoders.ByteLevel()
@@ -167,18 +157,18 @@ class BpeTokenizer(Tokenizer):
         return cls([(left, right) for left, right in merges])
 
 
-class BpeDecoder(Decoder[BpeTokenizer]):
+class BpeDecoder(Decoder):
     """Withholds the bytes of an unfinished character, so its output is never revised."""
 
     def __init__(self, tokenizer: BpeTokenizer) -> None:
-        super().__init__(tokenizer)
-        self._bytes = codecs.getincrementaldecoder("utf-8")("replace")
+        self._bytes_of = tokenizer.bytes_of
+        self._text = codecs.getincrementaldecoder("utf-8")("replace")
 
     def feed(self, token: int) -> str:
-        return self._bytes.decode(self._tokenizer.bytes_of(token))
+        return self._text.decode(self._bytes_of(token))
 
     def finish(self) -> str:
-        return self._bytes.decode(b"", final=True)
+        return self._text.decode(b"", final=True)
 
 
 def _refuse_surrogates(texts: Iterable[str]) -> None:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import tokenizers as hf
@@ -27,10 +26,7 @@ class CharacterTokenizer(Tokenizer):
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> "CharacterTokenizer":
-        seen: set[str] = set()
-        for text in texts:
-            seen.update(text)
-        return cls(sorted(seen))
+        return cls(sorted(set[str]().union(*texts)))
 
     @property
     def vocab_size(self) -> int:
@@ -40,12 +36,9 @@ class CharacterTokenizer(Tokenizer):
         return np.concatenate([np.empty(0, np.int64), *self.parts(text)], dtype=np.int64)
 
     def parts(self, text: str) -> Iterator[NDArray[np.int32]]:
-        """Yield a text's token ids, a million characters at a time, so that a large one needs little memory."""
-        for start in range(0, len(text), PIECE):
-            piece = text[start : start + PIECE]
-            ids, unknown = self._looked_up(piece)
+        for start, ids, unknown in self._looked_up(text):
             if unknown.size:
-                distinct = list(dict.fromkeys(piece[int(i)] for i in unknown[:1000]))
+                distinct = list(dict.fromkeys(text[start + int(i)] for i in unknown[:1000]))
                 named = ", ".join(f"{c!a} (U+{ord(c):04X})" for c in distinct[:5])
                 more = f" and {len(distinct) - 5} more" if len(distinct) > 5 else ""
                 sample = "".join(c for c in self.characters if c.isprintable())[:80]
@@ -55,35 +48,27 @@ class CharacterTokenizer(Tokenizer):
             yield ids.astype(np.int32)
 
     def first_unknown(self, text: str) -> int | None:
-        for start in range(0, len(text), PIECE):
-            _, unknown = self._looked_up(text[start : start + PIECE])
-            if unknown.size:
-                return start + int(unknown[0])
-        return None
+        return next((start + int(unknown[0]) for start, _, unknown in self._looked_up(text) if unknown.size), None)
 
-    def _looked_up(self, text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        codes = np.frombuffer(text.encode("utf-32-le", errors="surrogatepass"), dtype=np.uint32)
-        ids = np.minimum(np.searchsorted(self._codes, codes), self.vocab_size - 1)
-        return ids, np.flatnonzero(self._codes[ids] != codes)
+    def _looked_up(self, text: str) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
+        """Yield pieces of a million characters, so that a large text needs little memory: where each starts, its ids,
+        and where in it an unknown character stands.
+        """
+        for start in range(0, len(text), PIECE):
+            raw = text[start : start + PIECE].encode("utf-32-le", errors="surrogatepass")
+            codes = np.frombuffer(raw, dtype=np.uint32)
+            ids = np.minimum(np.searchsorted(self._codes, codes), self.vocab_size - 1)
+            yield start, ids, np.flatnonzero(self._codes[ids] != codes)
 
     def decode(self, ids: Iterable[int]) -> str:
         size = self.vocab_size
         return "".join(self.characters[i] if 0 <= i < size else UNKNOWN for i in ids)
 
     def to_json(self) -> str:
-        return json.dumps(
-            {"schema": SCHEMA, "kind": self.kind, "characters": "".join(self.characters)}, ensure_ascii=True
-        )
-
-    def shown_tokens(self) -> list[str]:
-        return [f"{c!a} (U+{ord(c):04X})" for c in self.characters]
+        return json.dumps({"schema": SCHEMA, "kind": self.kind, "characters": "".join(self.characters)})
 
     def library_json(self) -> str:
         made = hf.Tokenizer(hf.models.WordLevel({c: i for i, c in enumerate(self.characters)}))
         made.pre_tokenizer = hf.pre_tokenizers.Split(hf.Regex(r"[\s\S]"), "isolated")
         made.decoder = hf.decoders.Fuse()
         return made.to_str()
-
-    @classmethod
-    def from_json(cls, characters: Any) -> "CharacterTokenizer":
-        return cls(characters)

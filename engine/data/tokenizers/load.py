@@ -39,14 +39,13 @@ class PairTokenizer(AnyTokenizer):
         target = None if self.shared else json.loads(self.target.to_json())
         return json.dumps(
             {"schema": SCHEMA, "kind": self.kind, "source": json.loads(self.source.to_json()), "target": target},
-            ensure_ascii=True,
             separators=(",", ":"),
         )
 
 
 # Kind → the field of tokenizer.json that defines it, and its constructor; a pair has two.
 KINDS: dict[str, tuple[str, Callable[[Any], Tokenizer]]] = {
-    CharacterTokenizer.kind: ("characters", CharacterTokenizer.from_json),
+    CharacterTokenizer.kind: ("characters", CharacterTokenizer),
     BpeTokenizer.kind: ("merges", BpeTokenizer.from_json),
     WordTokenizer.kind: ("words", WordTokenizer.from_json),
 }
@@ -100,8 +99,14 @@ def difference(one: AnyTokenizer, other: AnyTokenizer) -> str:
         sides = (("sources", one.source, other.source), ("targets", one.target, other.target))
         return next(f"of the {side}: {found}" for side, a, b in sides if (found := difference(a, b)))
     sizes = "" if one.vocab_size == other.vocab_size else f"{described(one)} against {described(other)}; "
-    ours, theirs = one.target.shown_tokens(), other.target.shown_tokens()
-    for place, (a, b) in enumerate(zip(ours, theirs, strict=False)):
+    both = min(one.vocab_size, other.vocab_size)
+    for token in range(both):
+        a, b = _shown(one.target, token), _shown(other.target, token)
         if a != b:
-            return f"{sizes}token {place} is {a} against {b}"
-    return f"{sizes}the first {min(len(ours), len(theirs)):,} are the same"
+            return f"{sizes}token {token} is {a} against {b}"
+    return f"{sizes}the first {both:,} are the same"
+
+
+def _shown(tokenizer: Tokenizer, token: int) -> str:
+    text = tokenizer.decode([token])
+    return f"{text!a} (U+{ord(text):04X})" if tokenizer.kind == CharacterTokenizer.kind else ascii(text)

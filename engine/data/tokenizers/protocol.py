@@ -2,8 +2,8 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,10 @@ SCHEMA = 1  # of tokenizer.json
 UNKNOWN = "\ufffd"  # what ids past the vocabulary decode to: an embedding may be padded, a special token has no text
 
 
-K = TypeVar("K", bound="Tokenizer")
-
-
-class Decoder(Generic[K]):
+class Decoder:
     """Decodes ids one at a time; here every token is whole, so nothing waits."""
 
-    def __init__(self, tokenizer: K) -> None:
+    def __init__(self, tokenizer: "Tokenizer") -> None:
         self._tokenizer = tokenizer
 
     def feed(self, token: int) -> str:
@@ -59,10 +56,6 @@ class AnyTokenizer(ABC):
     def vocab_size(self) -> int:
         """The number of tokens on the target side."""
 
-    @property
-    def source_vocab_size(self) -> int:
-        return self.source.vocab_size
-
     @abstractmethod
     def to_json(self) -> str:
         """Return the whole tokenizer as JSON text."""
@@ -88,10 +81,6 @@ class Tokenizer(AnyTokenizer):
         """Return the token ids of each of many texts, as `encode` does."""
         return [self.encode(text) for text in texts]
 
-    def parts(self, text: str) -> Iterator[NDArray[np.int32]]:
-        """Yield a text's token ids, in parts where this saves memory for a large one."""
-        yield self.encode(text).astype(np.int32)
-
     def first_unknown(self, text: str) -> int | None:
         """Return the index of the first character without a token, from 0; None if there is none, or if tokens are
         not characters.
@@ -102,13 +91,9 @@ class Tokenizer(AnyTokenizer):
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of token ids; ids past the vocabulary become U+FFFD."""
 
-    def decoder(self) -> "Decoder[Any]":
+    def decoder(self) -> Decoder:
         """Return a decoder for ids that arrive one at a time."""
         return Decoder(self)
-
-    @abstractmethod
-    def shown_tokens(self) -> list[str]:
-        """Return every token as a message shows it."""
 
     @abstractmethod
     def library_json(self) -> str:

@@ -10,6 +10,7 @@ out, so that a piece has the same tokens as within the whole text:
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -76,26 +77,23 @@ class WordTokenizer(Tokenizer):
     @classmethod
     def of(cls, texts: Iterable[str]) -> "WordTokenizer":
         """Return the tokenizer of every word and mark in these texts; there must be some."""
-        seen: set[str] = set()
-        for text in texts:
-            seen.update(_tokens(text))
-        return cls(sorted(seen))
+        return cls(sorted(set(chain.from_iterable(map(_tokens, texts)))))
 
     @property
     def vocab_size(self) -> int:
         return len(self.words)
 
     def encode(self, text: str) -> NDArray[np.int64]:
-        found = [(token, self._ids.get(token)) for token in _tokens(text)]
-        unknown = [token for token, known in found if known is None]
-        if unknown:
-            distinct = list(dict.fromkeys(unknown))
-            shown = (f"{word[:40]!a}" if word else "words without a space between" for word in distinct[:SHOWN])
-            more = f" and {len(distinct) - SHOWN} more" if len(distinct) > SHOWN else ""
-            hint = nearest(distinct[0][:40], self.words) if not _is_gap(distinct[0]) else ""
-            never = f"this model has never seen {', '.join(shown)}{more}"
-            raise InputError(f"{never}; it knows {self.vocab_size:,} words and marks{hint}")
-        return np.array([known for _, known in found], dtype=np.int64)
+        tokens = list(_tokens(text))
+        try:
+            return np.array([self._ids[token] for token in tokens], dtype=np.int64)
+        except KeyError:
+            unknown = [token for token in dict.fromkeys(tokens) if token not in self._ids]
+        shown = (f"{word[:40]!a}" if word else "words without a space between" for word in unknown[:SHOWN])
+        more = f" and {len(unknown) - SHOWN} more" if len(unknown) > SHOWN else ""
+        hint = nearest(unknown[0][:40], self.words) if not _is_gap(unknown[0]) else ""
+        never = f"this model has never seen {', '.join(shown)}{more}"
+        raise InputError(f"{never}; it knows {self.vocab_size:,} words and marks{hint}")
 
     def decode(self, ids: Iterable[int]) -> str:
         decoder = self.decoder()
@@ -105,13 +103,41 @@ class WordTokenizer(Tokenizer):
         return WordDecoder(self)
 
     def to_json(self) -> str:
-        return json.dumps({"schema": SCHEMA, "kind": self.kind, "words": self.words}, ensure_ascii=True)
-
-    def shown_tokens(self) -> list[str]:
-        return [ascii(word) for word in self.words]
+        return json.dumps({"schema": SCHEMA, "kind": self.kind, "words": self.words})
 
     def library_json(self) -> str:
-        return _library_tokenizer(self.words).to_str()
+        used = set().union(*self.words)
+        nothing, between = [chr(code) for code in PRIVATE if chr(code) not in used][:2]
+        made = hf.Tokenizer(hf.models.WordLevel({word or nothing: i for i, word in enumerate(self.words)}))
+        opens, closes, inner = ("".join(re.escape(sign) for sign in sorted(signs)) for signs in (OPENS, CLOSES, INNER))
+        # A private character marks two tokens without the usual space between them.
+        touching = (
+            rf"(?<=[{WORD}])(?=[^{WORD}{GAP}{closes}{inner}])",
+            rf"(?<=[{WORD}])(?=[{inner}](?![{WORD}]))",
+            rf"(?<=[^{WORD}{GAP}{opens}{inner}])(?=[{WORD}])",
+            rf"(?<=\A[{inner}]|[^{WORD}][{inner}])(?=[{WORD}])",
+            rf"(?<=[^{WORD}{GAP}{opens}])(?=[^{WORD}{GAP}{closes}])",
+        )
+        unknown = [hf.normalizers.Replace(sign, UNKNOWN) for sign in (nothing, between)]
+        marked = hf.normalizers.Replace(hf.Regex("|".join(touching)), nothing)
+        made.normalizer = hf.normalizers.Sequence([*unknown, marked])
+        usual = hf.Regex(rf"(?<![{GAP}{opens}]){SPACE}(?![{GAP}{closes}])")
+        piece = hf.Regex(rf"[{WORD}]+(?:[{inner}][{WORD}]+)*|[{GAP}]+|[^{WORD}{GAP}]")
+        splits = [hf.pre_tokenizers.Split(one, then) for one, then in ((usual, "removed"), (piece, "isolated"))]
+        made.pre_tokenizer = hf.pre_tokenizers.Sequence(splits)
+        unseen = (
+            *(rf"\A{between}", rf"{between}{nothing}{between}?", rf"{between}(?=[{GAP}])", rf"(?<=[{GAP}]){between}"),
+            *(rf"{between}(?=[{closes}])", rf"(?<=[{opens}]){between}"),
+        )
+        made.decoder = hf.decoders.Sequence(
+            [
+                hf.decoders.Replace(hf.Regex(r"\A"), between),
+                hf.decoders.Fuse(),
+                *(hf.decoders.Replace(hf.Regex(one), NOTHING) for one in unseen),
+                hf.decoders.Replace(between, SPACE),
+            ]
+        )
+        return made.to_str()
 
     @classmethod
     def from_json(cls, words: Any) -> "WordTokenizer":
@@ -120,16 +146,15 @@ class WordTokenizer(Tokenizer):
         return cls(words)
 
 
-class WordDecoder(Decoder[WordTokenizer]):
+class WordDecoder(Decoder):
     """Writes the space before a word with the word, so nothing waits."""
 
     def __init__(self, tokenizer: WordTokenizer) -> None:
-        super().__init__(tokenizer)
+        self._words = tokenizer.words
         self._left: str | None = None  # the previous token; None at the start and after an explicit gap
 
     def feed(self, token: int) -> str:
-        known = 0 <= token < self._tokenizer.vocab_size
-        word = self._tokenizer.words[token] if known else UNKNOWN
+        word = self._words[token] if 0 <= token < len(self._words) else UNKNOWN
         if _is_gap(word):
             self._left = None
             return word
@@ -140,47 +165,3 @@ class WordDecoder(Decoder[WordTokenizer]):
     def finish(self) -> str:
         self._left = None
         return ""
-
-
-def _library_tokenizer(words: Sequence[str]) -> hf.Tokenizer:
-    used = set().union(*words)
-    nothing, between = [chr(code) for code in PRIVATE if chr(code) not in used][:2]
-    made = hf.Tokenizer(hf.models.WordLevel({word or nothing: i for i, word in enumerate(words)}))
-    opens, closes, inner = ("".join(re.escape(sign) for sign in sorted(signs)) for signs in (OPENS, CLOSES, INNER))
-    # A private character marks two tokens without the usual space between them.
-    touch = "|".join(
-        (
-            rf"(?<=[{WORD}])(?=[^{WORD}{GAP}{closes}{inner}])",
-            rf"(?<=[{WORD}])(?=[{inner}](?![{WORD}]))",
-            rf"(?<=[^{WORD}{GAP}{opens}{inner}])(?=[{WORD}])",
-            rf"(?<=\A[{inner}]|[^{WORD}][{inner}])(?=[{WORD}])",
-            rf"(?<=[^{WORD}{GAP}{opens}])(?=[^{WORD}{GAP}{closes}])",
-        )
-    )
-    made.normalizer = hf.normalizers.Sequence(
-        [
-            *(hf.normalizers.Replace(sign, UNKNOWN) for sign in (nothing, between)),
-            hf.normalizers.Replace(hf.Regex(touch), nothing),
-        ]
-    )
-    usual = rf"(?<![{GAP}{opens}]){SPACE}(?![{GAP}{closes}])"
-    piece = rf"[{WORD}]+(?:[{inner}][{WORD}]+)*|[{GAP}]+|[^{WORD}{GAP}]"
-    made.pre_tokenizer = hf.pre_tokenizers.Sequence(
-        [
-            hf.pre_tokenizers.Split(hf.Regex(usual), "removed"),
-            hf.pre_tokenizers.Split(hf.Regex(piece), "isolated"),
-        ]
-    )
-    unseen = (
-        *(rf"\A{between}", rf"{between}{nothing}{between}?", rf"{between}(?=[{GAP}])", rf"(?<=[{GAP}]){between}"),
-        *(rf"{between}(?=[{closes}])", rf"(?<=[{opens}]){between}"),
-    )
-    made.decoder = hf.decoders.Sequence(
-        [
-            hf.decoders.Replace(hf.Regex(r"\A"), between),
-            hf.decoders.Fuse(),
-            *(hf.decoders.Replace(hf.Regex(one), NOTHING) for one in unseen),
-            hf.decoders.Replace(between, SPACE),
-        ]
-    )
-    return made

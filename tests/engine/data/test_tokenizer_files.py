@@ -59,7 +59,7 @@ def test_a_pair_says_whether_it_is_shared() -> None:
     equal = BpeTokenizer(BPE.merges)
     shared, two = PairTokenizer(BPE, equal), PairTokenizer(BPE, OTHER)
     assert shared.shared and shared.target is shared.source
-    assert not two.shared and (two.source_vocab_size, two.vocab_size) == (285, 270)
+    assert not two.shared and (two.source.vocab_size, two.vocab_size) == (285, 270)
     assert shared.sha256 != two.sha256 != PairTokenizer(OTHER, BPE).sha256
     assert json.loads(shared.to_json())["target"] is None
 

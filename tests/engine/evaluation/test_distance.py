@@ -25,14 +25,14 @@ def test_places_are_counted_by_hand() -> None:
     correct = np.zeros(20, bool)
     correct[[11, 14]] = True  # the tokens at offsets 12 and 15
     at, distance = np.array([2, 12, 13, 15, 19]), np.array([5, 5, 9, 10, 99])
-    probe = Probe("recall", "", at, distance, 0.1, 0.2, edges=(4, 10, 20, 30))
+    probe = Probe("recall", "", 0.1, 0.2, (4, 10, 20, 30), at=at, distance=distance)
     found = scores_by_distance(scores_of(correct, 8, 4), (probe,))
     assert found == {"recall": [[4, 10, 1, 3], [10, 20, 1, 1], [20, 30, 0, 1]]}  # 99 is the last stretch's
 
 
 def test_a_place_counts_only_where_the_window_showed_what_was_needed() -> None:
     at, distance = np.array([10, 11, 12]), np.array([5, 6, 7])
-    probe = Probe("recall", "", at, distance, 0.1, 0.2, edges=(4, 10))
+    probe = Probe("recall", "", 0.1, 0.2, (4, 10), at=at, distance=distance)
     scores = scores_of(np.ones(20, bool), 8, 4, place=5)  # six tokens shown: at most six back
     assert scores_by_distance(scores, (probe,)) == {"recall": [[4, 10, 2, 2]]}
 
@@ -71,4 +71,5 @@ def test_counting_by_distance_costs_no_time_that_anyone_sees(split) -> None:
 
 def test_a_probe_without_borders_is_left_out() -> None:
     at = np.array([10])
-    assert scores_by_distance(scores_of(np.ones(20, bool), 8, 4), (Probe("odd", "", at, at, 0.1, 0.2),)) == {}
+    odd = Probe("odd", "", 0.1, 0.2, at=at, distance=at)
+    assert scores_by_distance(scores_of(np.ones(20, bool), 8, 4), (odd,)) == {}

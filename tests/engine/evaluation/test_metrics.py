@@ -92,12 +92,12 @@ def test_probes_count_only_places_whose_evidence_the_window_shows() -> None:
     scores = replace(scores_of(np.zeros(20), correct, 8), place=np.arange(20, dtype=np.int32) % 8)
     # Offset 10 is predicted at place 1, which shows two characters; offset 15 at place 6, which shows seven.
     at, distance = np.array([10, 10, 15, 15, 15]), np.array([2, 3, 1, 7, 8])
-    assert probe_counts(scores, (Probe("recall", "", at, distance, 0.1, 0.2),)) == {"recall": (2, 3)}
+    assert probe_counts(scores, (Probe("recall", "", 0.1, 0.2, at=at, distance=distance),)) == {"recall": (2, 3)}
 
 
 def test_a_probe_without_a_place_has_no_score() -> None:
     scores = scores_of(np.zeros(20), np.ones(20, bool), 8)  # every window begins at the character before
-    probe = Probe("recall", "", np.array([10]), np.array([2]), 0.1, 0.2)
+    probe = Probe("recall", "", 0.1, 0.2, at=np.array([10]), distance=np.array([2]))
     assert probe_counts(scores, (probe,)) == {}
 
 

@@ -27,6 +27,7 @@ from engine.runs.records import DataFacts, Scores
 from engine.training.assemble import assemble
 from engine.training.task import task_of_run
 from engine.training.text_task import TextTask
+from tests.window_predictions import next_characters
 
 
 class PerfectModel(nn.Module):
@@ -44,7 +45,7 @@ class PerfectModel(nn.Module):
             for t, token in enumerate(row):
                 character = self.characters[token]
                 belief = reads.first[character][1] if belief is None else reads.advance(belief, character)[1]
-                for following, p in reads.next_characters(belief).items():
+                for following, p in next_characters(reads, belief).items():
                     logits[b, t, numbers[following]] = self.confidence * math.log(p)
         return logits
 
@@ -59,7 +60,7 @@ def perfect(context: int, stride: int | None = None, seed: int = 1, confidence: 
     asked: dict = {"model": {"context_length": context}, "data": {"corpus_seed": seed, "corpus_size": 150_000}}
     config = RunConfig.model_validate(asked | ({} if stride is None else {"evaluation": {"stride": stride}}))
     split = corpus(seed).splits["validation"]
-    tokenizer = CharacterTokenizer.of([playlets.ALPHABET])
+    tokenizer = CharacterTokenizer.of(part.text for part in corpus(seed).splits.values())
     tokens = torch.from_numpy(tokenizer.encode(split.text))
     return TextScorer(config, split, tokens, tokenizer.vocab_size).record(PerfectModel(tokenizer, confidence)).dump()
 

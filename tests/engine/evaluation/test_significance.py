@@ -13,7 +13,7 @@ from engine.evaluation.translation import paired_bootstrap
 
 
 def sentences(n=80):
-    return [pair.target for pair in phrasebook.generate(1, 600).splits["validation"]][:n]
+    return [pair.target for pair in phrasebook.generate(1, 600)["validation"]][:n]
 
 
 def worse(texts, share, seed):

@@ -351,9 +351,9 @@ class TranslationWriter(Writer):
         return self.tokenizer.target.decode([token]) if token < self.tokenizer.vocab_size else END
 
     def _labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:
-        pair = self.tokenizer
-        side, size = (pair.source, pair.source_vocab_size) if is_source else (pair.target, pair.vocab_size)
-        return tuple(side.decode([token]) if token < size else END if is_source else START for token in ids.tolist())
+        side = self.tokenizer.source if is_source else self.tokenizer.target
+        special = END if is_source else START
+        return tuple(side.decode([token]) if token < side.vocab_size else special for token in ids.tolist())
 
 
 class DocumentWriter(Writer):

@@ -4,11 +4,11 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from engine.data.synthetic.draws import Draws, Weighted, until
 from engine.data.synthetic.phrasebook import lexicon
-from engine.data.synthetic.phrasebook.lexicon import Adjective, Modal, Noun, Time, Verb
+from engine.data.synthetic.phrasebook.lexicon import Adjective, Case, Modal, Noun, Time, Verb
 
 
 @dataclass(frozen=True)
@@ -40,18 +40,11 @@ Nominal = Pronoun | Name | NounPhrase
 
 
 @dataclass(frozen=True)
-class Place:
+class Adverbial:
     english: str  # the preposition, or the whole adverbial if there is no nominal
     german: str  # likewise
-    goal: bool  # whether it is a direction
-    accusative: bool = False  # the case after the German preposition, else dative
-    nominal: NounPhrase | None = None
-
-
-@dataclass(frozen=True)
-class Circumstance:
-    preposition: str  # with, by, for
-    nominal: Nominal
+    case: Case = "dative"  # after the German preposition
+    nominal: Nominal | None = None
 
 
 @dataclass(frozen=True)
@@ -62,18 +55,17 @@ class Clause:
     modal: Modal | None = None
     object: Nominal | None = None  # the object that the verb's frame requires
     recipient: Nominal | None = None  # the dative object of verbs like "give"
-    predicate: Adjective | NounPhrase | None = None  # what the subject is, after "be"
     time: Time | None = None
     manner: str | None = None
-    circumstance: Circumstance | None = None
-    place: Place | None = None
+    circumstance: Adverbial | None = None  # with, by, for
+    place: Adverbial | None = None
+    predicate: Adjective | NounPhrase | None = None  # what the subject is, after "be"
     negated: bool = False
 
 
 # --- drawing nominals
 
 Shape = tuple[str, bool]  # determiner, and whether it is plural
-_OWN = "own"  # a draw from _MINE
 _MINE = Weighted(*((word, 1.0) for word in lexicon.DETERMINERS["mine"].split()))
 
 
@@ -121,7 +113,7 @@ def draw_phrase(
     noun = draws.pick(nouns)
     while True:
         determiner, plural = draws.weighted(shapes or _shapes_of(noun))
-        if determiner == _OWN:
+        if determiner == "own":
             determiner = draws.weighted(_MINE)
         if determiner not in without:
             break
@@ -139,7 +131,7 @@ def draw_subject(draws: Draws, animals: bool = False, without: Sequence[str] = (
     return draw_phrase(draws, _CREATURES if animals else _PEOPLE, "subject", ("", *without))
 
 
-def draw_object_pronoun(draws: Draws, subject: Nominal | None) -> Pronoun:
+def draw_object_pronoun(draws: Draws, subject: Nominal) -> Pronoun:
     name = subject.name if isinstance(subject, Pronoun) else ""
     return Pronoun(draws.pick(_OBJECT_PRONOUNS.get(name, _OBJECT_PRONOUNS[""])))
 
@@ -148,7 +140,7 @@ def noun_of(nominal: Nominal | None) -> Noun | None:
     return nominal.noun if isinstance(nominal, NounPhrase) else None
 
 
-def draw_object(draws: Draws, verb: Verb, subject: Nominal | None, without: Sequence[str] = ()) -> Nominal:
+def draw_object(draws: Draws, verb: Verb, subject: Nominal, without: Sequence[str]) -> Nominal:
     can_be_human = any(noun.kind in ("person", "kin") for noun in verb.objects)
     if can_be_human and "some" not in verb.traits and draws.chance(0.2):
         return draw_object_pronoun(draws, subject)
@@ -168,11 +160,11 @@ def draw_recipient(draws: Draws, subject: Nominal, other_than: Nominal | None = 
     return until(draw, lambda phrase: phrase.noun not in (noun_of(subject), noun_of(other_than)))
 
 
-def draw_place(draws: Draws, goal: bool, far: bool = False) -> Place:
+def draw_place(draws: Draws, goal: bool, far: bool = False) -> Adverbial:
     fixed = lexicon.FIXED_GOALS if goal else lexicon.FIXED_PLACES
     if draws.chance(0.15):
         english = draws.pick(tuple(fixed))
-        return Place(english, fixed[english], goal)
+        return Adverbial(english, fixed[english])
     noun, english, where, to = draws.pick(_FAR_PLACES if far else lexicon.PLACES)
     determiner = "the"
     if draws.chance(0.25):
@@ -181,13 +173,14 @@ def draw_place(draws: Draws, goal: bool, far: bool = False) -> Place:
     adjective = draws.pick(adjectives) if draws.chance(0.2) else None
     phrase = NounPhrase(noun, determiner, False, adjective)
     if goal:
-        return Place("to", to, True, to != "zu", phrase)
-    return Place(english, where, False, False, phrase)
+        return Adverbial("to", to, "dative" if to == "zu" else "accusative", phrase)
+    return Adverbial(english, where, "dative", phrase)
 
 
-def draw_adjective(draws: Draws, subject: Nominal, known: Adjective | None = None) -> Adjective:
-    """Return an adjective that fits somebody or something, given what is `known` of it."""
+def draw_adjective(draws: Draws, subject: Nominal) -> Adjective:
+    """Return an adjective that fits somebody or something, and fits the one it already has."""
     about = noun_of(subject) or lexicon.NOUN["sister"]  # stands for any person
+    known = subject.adjective if isinstance(subject, NounPhrase) else None
     excluded = {known, *(each for family in lexicon.FAMILIES if known in family for each in family)}
     return draws.pick([each for each in lexicon.ADJECTIVES_OF[about] if each not in excluded])
 
@@ -203,12 +196,7 @@ _VEHICLES = tuple(NounPhrase(noun, "the") for noun in lexicon.of_kinds("vehicle"
 
 # By frame first, so that the many verbs with an accusative do not crowd out the others.
 _BY_FRAME = Weighted(("accusative", 50), ("dative", 9), ("ditransitive", 12), ("preposition", 8), ("none", 21))
-
-
-VERBS_BY_FRAME: dict[str, list[Verb]] = {frame: [] for frame in _BY_FRAME.options}
-for _each in lexicon.VERBS:
-    _frame = "ditransitive" if _each.ditransitive else "preposition" if _each.object_preposition else _each.frame
-    VERBS_BY_FRAME[_frame].append(_each)
+VERBS_BY_FRAME = {frame: [verb for verb in lexicon.VERBS if verb.frame == frame] for frame in _BY_FRAME.options}
 
 
 def draw_verb(draws: Draws) -> Verb:
@@ -217,16 +205,6 @@ def draw_verb(draws: Draws) -> Verb:
 
 def draw_dynamic_verb(draws: Draws) -> Verb:
     return until(lambda: draw_verb(draws), lambda verb: "timeless" not in verb.traits)
-
-
-def draw_tense(draws: Draws, verb: Verb, habits: bool) -> tuple[str, Modal | None]:
-    """Return the tense, and the modal verb if any; `habits`: whether "every day" and "often" fit."""
-    tenses = _STATE_TENSES if "timeless" in verb.traits else _EVENT_TENSES if "event" in verb.traits else _TENSES
-    tense = until(lambda: draws.weighted(tenses), lambda tense: habits or tense != "habit")
-    if tense != "modal":
-        return tense, None
-    modal = draws.pick(lexicon.MODALS)
-    return ("modal past" if modal.preterite and draws.chance(0.3) else "modal"), modal
 
 
 def draw_clause(
@@ -252,37 +230,38 @@ def draw_clause(
         or (need == "place" and "place" not in verb.traits and verb.english != "stay")
     ):
         verb = draw_verb(draws)
+    traits = verb.traits
     modal: Modal | None = None
     if tense is None:
-        tense, modal = draw_tense(draws, verb, habits=not (negated or gap))
+        tenses = _STATE_TENSES if "timeless" in traits else _EVENT_TENSES if "event" in traits else _TENSES
+        # "Every day" and "often" fit neither a negation nor a question.
+        tense = until(lambda: draws.weighted(tenses), lambda drawn: drawn != "habit" or not (negated or gap))
+        if tense == "modal":
+            modal = draws.pick(lexicon.MODALS)
+            tense = "modal past" if modal.preterite and draws.chance(0.3) else "modal"
     elif tense == "modal":
         modal = draws.pick(lexicon.MODALS)
     if subject is None:
         unfit = ("a", "no", "two") if gap else ("no", "two") if negated else ()
-        subject = draw_subject(draws, "a" in verb.traits, unfit)
-        while gap and modal is None and subject == Pronoun("I"):  # one knows what one does oneself
-            subject = draw_subject(draws, "a" in verb.traits, unfit)
+        about_me = Pronoun("I") if gap and modal is None else None  # one knows what one does oneself
+        subject = until(lambda: draw_subject(draws, "a" in traits, unfit), lambda drawn: drawn != about_me)
     without: tuple[str, ...] = ("no", "two") if negated else ("no",) if gap or tense == "habit" else ()
     if isinstance(subject, NounPhrase) and subject.determiner == "no":
         without = ("no", *without)
     given = draw_object(draws, verb, subject, without) if verb.objects and gap != "object" else None
-    recipient = draw_recipient(draws, subject, given) if verb.ditransitive else None
-    clause = Clause(subject, verb, tense, modal, given, recipient, negated=negated)
-    return _with_adverbials(draws, clause, need, gap, 0 if bare else _MOST_ADVERBIALS)
-
-
-def _with_adverbials(draws: Draws, clause: Clause, need: str, gap: str, room: int) -> Clause:
-    """Return the clause with time, place and the rest, at most `room` of them optional."""
-    verb, traits, given = clause.verb, clause.verb.traits, clause.object
+    recipient = draw_recipient(draws, subject, given) if verb.frame == "ditransitive" else None
+    # Adverbials, at most `room` of them optional.
+    room = 0 if bare else _MOST_ADVERBIALS
     time = manner = circumstance = place = None
-    wants_time = need == "time" or clause.tense == "habit" or (room and gap != "time" and draws.chance(_P_TIME))
-    if wants_time and clause.tense != "simple":
+    wants_time = need == "time" or tense == "habit" or (room and gap != "time" and draws.chance(_P_TIME))
+    if wants_time and tense != "simple":
         if "timeless" not in traits:
-            times = lexicon.TIMES_OF["past" if clause.tense == "modal past" else clause.tense]
-            if need == "time" or clause.negated:  # "often" neither opens a sentence nor is negated
-                times = tuple(time for time in times if not time.middle)
-            if clause.tense == "habit" and verb.past == verb.english:  # "read in the evening": every one, or that one?
-                times = tuple(time for time in times if "past" not in time.tenses)
+            when = "past" if tense == "modal past" else tense
+            times = [time for time in lexicon.TIMES if when in time.tenses]
+            if need == "time" or negated:  # "often" neither opens a sentence nor is negated
+                times = [time for time in times if not time.middle]
+            if tense == "habit" and verb.past == verb.english:  # "read in the evening": every one, or that one?
+                times = [time for time in times if "past" not in time.tenses]
             time = draws.pick(times)
         room -= 1
     if gap != "place" and not traits.isdisjoint(("place", "placed", "to")):
@@ -291,22 +270,17 @@ def _with_adverbials(draws: Draws, clause: Clause, need: str, gap: str, room: in
             place = draw_place(draws, "to" in traits, "far" in traits)
             room -= 1
     if room > 0 and draws.chance(_P_CIRCUMSTANCE):
-        circumstance = _draw_circumstance(draws, clause, place)
+        fitting = [preposition for preposition in ("with", "by", "for") if preposition in traits]
+        preposition = draws.pick(fitting) if fitting else ""
+        near = place is not None and noun_of(place.nominal) not in FAR
+        if preposition == "by" and not near:  # nobody takes the train to the kitchen
+            circumstance = Adverbial("by", "mit", "dative", draws.pick(_VEHICLES))
+        elif preposition == "with":
+            circumstance = Adverbial("with", "mit", "dative", draw_recipient(draws, subject, given))
+        elif preposition == "for" and place is None:
+            circumstance = Adverbial("for", "für", "accusative", draw_recipient(draws, subject, given))
         room -= circumstance is not None
     if room > 0 and draws.chance(_P_MANNER) and not (isinstance(given, NounPhrase) and given.indefinite):
         manners = [manner for manner in lexicon.MANNERS if manner in traits]
         manner = draws.pick(manners) if manners else None
-    return replace(clause, time=time, manner=manner, circumstance=circumstance, place=place)
-
-
-def _draw_circumstance(draws: Draws, clause: Clause, place: Place | None) -> Circumstance | None:
-    possible = [preposition for preposition in ("with", "by", "for") if preposition in clause.verb.traits]
-    if not possible:
-        return None
-    preposition = draws.pick(possible)
-    near = place is not None and (place.nominal is None or place.nominal.noun not in FAR)
-    if (preposition == "for" and place) or (preposition == "by" and near):  # nobody takes the train to the kitchen
-        return None
-    if preposition == "by":
-        return Circumstance("by", draws.pick(_VEHICLES))
-    return Circumstance(preposition, draw_recipient(draws, clause.subject, clause.object))
+    return Clause(subject, verb, tense, modal, given, recipient, time, manner, circumstance, place, negated=negated)

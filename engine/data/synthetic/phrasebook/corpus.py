@@ -10,8 +10,6 @@ Every word form of a held-out sentence occurs in training.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 from engine.data.synthetic.draws import Draws
 from engine.data.synthetic.phrasebook import lexicon
@@ -22,17 +20,11 @@ VERSION = "phrasebook@2"
 DEFAULT_SIZE = 21_500  # distinct sentences in all splits
 # As single lines among thousands, everyday phrases are learned late or never. A model's answers to them say nothing
 # about translation, and no held-out split has them.
+PHRASES = tuple(Sentence(source, target, "phrase") for source, target in lexicon.EVERYDAY)
 PHRASE_REPEATS = 20  # per epoch
 SPLITS = ("train", "validation", "test", "unseen_pairs")
 HELD_OUT_PAIRS = 0.1  # share of the verbs and objects that could meet
 VALIDATION_SHARE, TEST_SHARE = 0.1, 0.05  # of sentences without such a pair
-
-
-@dataclass(frozen=True)
-class Phrasebook:
-    version: str  # name of the grammar and its version; the same version, seed and size give the same corpus
-    splits: Mapping[str, tuple[Sentence, ...]]  # `train` begins with the phrases, each PHRASE_REPEATS times
-    phrases: tuple[Sentence, ...]  # to be learned by heart: `everyday` in the lexicon
 
 
 def held_out_pairs(seed: int) -> frozenset[VerbObject]:
@@ -53,16 +45,18 @@ def held_out_pairs(seed: int) -> frozenset[VerbObject]:
     return frozenset(apart)
 
 
-def generate(seed: int = 1, size: int = DEFAULT_SIZE) -> Phrasebook:
-    """Draw a corpus of `size` distinct sentences over all splits, not counting the phrases."""
+def generate(seed: int = 1, size: int = DEFAULT_SIZE) -> dict[str, list[Sentence]]:
+    """Return the splits of a corpus: `size` distinct sentences in all, and the phrases at the start of `train`. The
+    same version, seed and size give the same corpus.
+    """
     draws = Draws(seed)
     apart = held_out_pairs(seed)
-    phrases = tuple(Sentence(source, target, "phrase") for source, target in lexicon.EVERYDAY)
     splits: dict[str, list[Sentence]] = {name: [] for name in SPLITS}
-    sources = {phrase.source for phrase in phrases}
-    split_of_target = {phrase.target: "train" for phrase in phrases}
+    splits["train"] += PHRASES * PHRASE_REPEATS
+    sources = {phrase.source for phrase in PHRASES}
+    split_of_target = {phrase.target: "train" for phrase in PHRASES}
     words: set[tuple[str, str]] = set()  # language and words of the training split
-    while len(sources) < size + len(phrases):
+    while len(sources) < size + len(PHRASES):
         sentence = draw_sentence(draws)
         share = draws.random()  # always drawn, so that a repeated sentence changes nothing after it
         if sentence.source in sources:
@@ -87,6 +81,4 @@ def generate(seed: int = 1, size: int = DEFAULT_SIZE) -> Phrasebook:
         sources.add(sentence.source)
         split_of_target[sentence.target] = split
         splits[split].append(sentence)
-    complete = {name: tuple(pairs) for name, pairs in splits.items()}
-    complete["train"] = phrases * PHRASE_REPEATS + complete["train"]
-    return Phrasebook(VERSION, complete, phrases)
+    return splits

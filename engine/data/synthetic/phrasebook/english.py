@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from engine.data.synthetic.phrasebook import lexicon
-from engine.data.synthetic.phrasebook.clause import Clause, Name, Nominal, NounPhrase, Place, Pronoun
+from engine.data.synthetic.phrasebook.clause import Adverbial, Clause, Name, Nominal, NounPhrase, Pronoun
 from engine.data.synthetic.phrasebook.lexicon import Adjective
 
 _BE = {"present": ("am", "is", "are"), "past": ("was", "was", "were")}  # I · third person singular · all others
@@ -28,8 +28,10 @@ def _noun_phrase(phrase: NounPhrase) -> str:
     return " ".join([determiner, *words] if determiner else words)
 
 
-def place(of: Place) -> str:
-    return f"{of.english} {nominal(of.nominal)}" if of.nominal else of.english
+def _adverbial(of: Adverbial) -> str:
+    if of.english == "by" and isinstance(of.nominal, NounPhrase):
+        return f"by {of.nominal.noun.english}"  # by train, where German has an article: mit dem Zug
+    return f"{of.english} {nominal(of.nominal, True)}" if of.nominal else of.english
 
 
 def _verb(clause: Clause, split: bool) -> tuple[str, str]:
@@ -43,9 +45,9 @@ def _verb(clause: Clause, split: bool) -> tuple[str, str]:
     if modal and not modal.to:
         return modal.english, verb.english
     if modal:
-        infinitive = f"to {verb.english}"
-        base, third, was = modal.english, {"have": "has"}.get(modal.english, modal.english + "s"), modal.english + "ed"
-        forms = (f"{base} {infinitive}", f"{third} {infinitive}", f"{'had' if base == 'have' else was} {infinitive}")
+        base, third = modal.english, lexicon.third_person(modal.english)
+        was = "had" if base == "have" else f"{base}ed"
+        forms = (f"{base} to {verb.english}", f"{third} to {verb.english}", f"{was} to {verb.english}")
     elif verb is lexicon.SEIN:
         return _BE["past" if past else "present"][agreement], ""
     elif clause.tense == "present" and "stative" not in verb.traits:
@@ -57,43 +59,29 @@ def _verb(clause: Clause, split: bool) -> tuple[str, str]:
     return "", forms[2] if past else forms[1] if agreement == 1 else forms[0]
 
 
-def be(clause: Clause) -> str:
-    return _verb(clause, split=False)[0]
-
-
-def _sentence(clause: Clause, before: Sequence[str], rest: str, front: str | None = None) -> str:
+def _sentence(clause: Clause, before: Sequence[str], rest: str, front: str = "") -> str:
     often = clause.time.english if clause.time and clause.time.middle else ""
     words = [*before, often, rest, clause.verb.particle]
-    given, recipient, predicate = clause.object, clause.recipient, clause.predicate
-    if recipient is not None and given is not None:
-        if isinstance(given, Pronoun) or "to-only" in clause.verb.traits:
-            words += [nominal(given, True), "to", nominal(recipient, True)]
-        else:
-            words += [nominal(recipient, True), nominal(given, True)]
-    elif given is not None:
-        words.append(nominal(given, True))
-    elif recipient is not None:
-        words += ["to", nominal(recipient, True)]
-    if isinstance(predicate, Adjective):
-        words.append(predicate.english)
-    elif predicate is not None:
-        words.append(nominal(predicate))
+    objects = [nominal(of, True) for of in (clause.recipient, clause.object) if of is not None]
+    if clause.recipient and (isinstance(clause.object, Pronoun) or "to-only" in clause.verb.traits):
+        objects = [objects[1], "to", objects[0]]  # give it to him
+    words += objects
+    if isinstance(clause.predicate, Adjective):
+        words.append(clause.predicate.english)
+    elif clause.predicate is not None:
+        words.append(nominal(clause.predicate))
     words.append(clause.manner or "")
     if clause.circumstance:
-        preposition, about = clause.circumstance.preposition, clause.circumstance.nominal
-        if preposition == "by" and isinstance(about, NounPhrase):
-            words.append(f"by {about.noun.english}")  # by train, where German has an article: mit dem Zug
-        else:
-            words.append(f"{preposition} {nominal(about, True)}")
+        words.append(_adverbial(clause.circumstance))
     if clause.place and front != "place":
-        words.append(place(clause.place))
+        words.append(_adverbial(clause.place))
     if clause.time and not clause.time.middle and front != "time":
         words.append(clause.time.english)
     return " ".join(filter(None, words))
 
 
-def statement(clause: Clause, front: str | None = None) -> str:
-    """Return a statement; `front` is "time" or "place" for the adverbial that opens it."""
+def statement(clause: Clause, front: str = "subject") -> str:
+    """Return a statement; `front`: "subject", "time" or "place" opens it."""
     auxiliary, rest = _verb(clause, split=clause.negated)
     negation = "not" if clause.negated else ""
     if negation and auxiliary == "can":
@@ -102,7 +90,7 @@ def statement(clause: Clause, front: str | None = None) -> str:
     if front == "time" and clause.time:
         opening = clause.time.english
     elif front == "place" and clause.place:
-        opening = place(clause.place)
+        opening = _adverbial(clause.place)
     return _sentence(clause, (opening, nominal(clause.subject), auxiliary, negation), rest, front)
 
 
@@ -111,7 +99,3 @@ def question(clause: Clause, asked: str = "") -> str:
     auxiliary, rest = _verb(clause, split=True)
     negation = "not" if clause.negated else ""
     return _sentence(clause, (asked, auxiliary, nominal(clause.subject), negation), rest)
-
-
-def subordinate(conjunction: str, clause: Clause) -> str:
-    return f"{conjunction} {statement(clause)}"

@@ -8,25 +8,22 @@ A German clause is built from a frame, the two halves of the verb, and a middle 
 
 from dataclasses import replace
 from functools import cache
-from itertools import chain
 
 from engine.data.synthetic.phrasebook import lexicon
-from engine.data.synthetic.phrasebook.clause import Clause, Name, Nominal, NounPhrase, Place, Pronoun
+from engine.data.synthetic.phrasebook.clause import Adverbial, Clause, Name, Nominal, NounPhrase, Pronoun
 from engine.data.synthetic.phrasebook.lexicon import ER, SIE, Address, Adjective, Case, Verb
 
 _ENDINGLESS = {("nominative", "m"), ("nominative", "n"), ("accusative", "n")}  # ein, kein, mein: no ending here
-_WEAK_E = {("nominative", "m"), ("nominative", "f"), ("nominative", "n"), ("accusative", "f"), ("accusative", "n")}
-
 _DER_WORDS = {"this": "dies", "which": "welch"}
 _EIN_WORDS = {"a": "ein", "no": "kein", "my": "mein", "his": "sein", "her": "ihr", "our": "unser", "their": "ihr"}
 _YOUR = {"du": "dein", "Sie": "Ihr", "ihr": "euer"}
 _UNBENT = {"": "", "two": "zwei"}
 
-_CIRCUMSTANCES: dict[str, tuple[str, Case]] = {
-    "with": ("mit", "dative"),
-    "by": ("mit", "dative"),
-    "for": ("für", "accusative"),
-}
+_MIDDLE_FIELD = (
+    *("subject", "pronoun", "dative pronoun", "dative", "known", "time"),
+    *("early place", "new"),  # im Park einen Hund, but: den Hund im Park
+    *("nicht", "manner", "company", "place", "prepositional object", "predicate"),
+)
 
 
 def _pronoun(pronoun: Pronoun, address: Address) -> list[str]:
@@ -50,8 +47,7 @@ def _noun_phrase(phrase: NounPhrase, case: Case, address: Address) -> str:
 
 def _determiner(english: str, case: Case, column: str, address: Address) -> tuple[str, str]:
     """Return a determiner's form and the ending of an adjective after it: one of them must show the case."""
-    strong = lexicon.STRONG[case][column]
-    weak = "e" if (case, column) in _WEAK_E else "en"
+    strong, weak = lexicon.STRONG[case][column], lexicon.WEAK[case][column]
     if english in _UNBENT:
         return _UNBENT[english], strong
     if english == "the":
@@ -64,18 +60,15 @@ def _determiner(english: str, case: Case, column: str, address: Address) -> tupl
     return ("eur" if stem == "euer" else stem) + strong, weak
 
 
-def _prepositional(preposition: str, of: Nominal, case: Case, address: Address) -> str:
+def adverbial(of: Adverbial, address: Address) -> str:
     """Return a preposition and its nominal, contracted where German does: im Garten."""
-    first, _, rest = nominal(of, case, address).partition(" ")
-    definite = isinstance(of, NounPhrase) and of.determiner == "the"
-    drawn_together = lexicon.CONTRACTIONS.get(f"{preposition} {first}") if definite else None
-    return f"{drawn_together or f'{preposition} {first}'} {rest}".rstrip()
-
-
-def place(of: Place, address: Address) -> str:
     if of.nominal is None:
         return of.german
-    return _prepositional(of.german, of.nominal, "accusative" if of.accusative else "dative", address)
+    first, _, rest = nominal(of.nominal, of.case, address).partition(" ")
+    first = f"{of.german} {first}"
+    if isinstance(of.nominal, NounPhrase) and of.nominal.determiner == "the":
+        first = lexicon.CONTRACTIONS.get(first, first)
+    return f"{first} {rest}".rstrip()
 
 
 def _verb(clause: Clause, address: Address) -> tuple[str, str, str]:
@@ -87,7 +80,6 @@ def _verb(clause: Clause, address: Address) -> tuple[str, str, str]:
         who = SIE if isinstance(subject, NounPhrase) and subject.plural else ER
     if clause.modal:
         forms = clause.modal.preterite if clause.tense == "modal past" else clause.modal.present
-        assert forms is not None
         return forms[who], "", verb.prefix + verb.infinitive
     if clause.tense != "past":
         return verb.present[who], verb.prefix, ""
@@ -97,73 +89,61 @@ def _verb(clause: Clause, address: Address) -> tuple[str, str, str]:
     return auxiliary.present[who], "", verb.participle
 
 
-def _with_kein(of: Nominal) -> Nominal:
-    return replace(of, determiner="no") if isinstance(of, NounPhrase) else of
-
-
-def _middle(clause: Clause, address: Address, front: str | None) -> list[str]:
-    """Return the middle field without the subject, in the order of the fields below."""
-    pronouns: list[str] = []  # the accusative before the dative
-    dative: list[str] = []
-    known: list[str] = []
-    new: list[str] = []
-    after_preposition: list[str] = []
-    predicate: list[str] = []
-    verb = clause.verb
-    # Kein negates an object that is new and has no preposition.
+def _middle(clause: Clause, address: Address, front: str) -> list[str]:
+    """Return the middle field, in the order of _MIDDLE_FIELD, without what stands in `front`."""
+    verb, recipient = clause.verb, clause.recipient
     about = clause.predicate if clause.object is None else clause.object
-    is_new = isinstance(about, NounPhrase) and about.determiner in ("a", "")
-    kein = clause.negated and is_new and not verb.object_preposition
-    if clause.object is not None:
-        given = _with_kein(clause.object) if kein else clause.object
-        if verb.object_preposition:
-            after_preposition.append(_prepositional(verb.object_preposition, given, verb.object_case, address))
-        else:
-            indefinite = isinstance(given, NounPhrase) and given.indefinite
-            waits = clause.recipient is not None and not clause.negated
-            field = pronouns if isinstance(given, Pronoun) else new if indefinite or waits else known
-            field.append(nominal(given, verb.object_case, address))
-    if clause.recipient is not None:
-        field = pronouns if isinstance(clause.recipient, Pronoun) else dative
-        field.append(nominal(clause.recipient, "dative", address))
-    if isinstance(clause.predicate, Adjective):
-        predicate.append(clause.predicate.german)
-    elif clause.predicate is not None:
-        what = _with_kein(clause.predicate) if kein else clause.predicate
-        predicate.append(nominal(what, "nominative", address))
-    time = [clause.time.german] if clause.time and front != "time" else []
-    nicht = ["nicht"] if clause.negated and not kein else []
-    manner = [lexicon.MANNERS[clause.manner]] if clause.manner else []
-    company = []
+    kein = False  # it negates an object that is new and has no preposition
+    if isinstance(about, NounPhrase) and clause.negated and not verb.object_preposition:
+        kein = about.determiner in ("a", "")
+        about = replace(about, determiner="no") if kein else about
+    found: dict[str, str] = {}
+    if front != "subject":
+        found["subject"] = nominal(clause.subject, "nominative", address)
+    if isinstance(about, Adjective):
+        found["predicate"] = about.german
+    elif about is not None and clause.object is None:
+        found["predicate"] = nominal(about, "nominative", address)
+    elif about is not None and verb.object_preposition:
+        of = Adverbial("", verb.object_preposition, verb.object_case, about)
+        found["prepositional object"] = adverbial(of, address)
+    elif about is not None:
+        indefinite = isinstance(about, NounPhrase) and about.indefinite
+        waits = recipient is not None and not clause.negated
+        role = "pronoun" if isinstance(about, Pronoun) else "new" if indefinite or waits else "known"
+        found[role] = nominal(about, verb.object_case, address)
+    if recipient is not None:
+        role = "dative pronoun" if isinstance(recipient, Pronoun) else "dative"
+        found[role] = nominal(recipient, "dative", address)
+    if clause.time and front != "time":
+        found["time"] = clause.time.german
+    if clause.negated and not kein:
+        found["nicht"] = "nicht"
+    if clause.manner:
+        found["manner"] = lexicon.MANNERS[clause.manner]
     if clause.circumstance:
-        preposition, case = _CIRCUMSTANCES[clause.circumstance.preposition]
-        company.append(_prepositional(preposition, clause.circumstance.nominal, case, address))
-    where = [place(clause.place, address)] if clause.place and front != "place" else []
-    known_place, last_place = (where, []) if new else ([], where)  # im Park einen Hund, but: den Hund im Park
-    before = chain(pronouns, dative, known, time, known_place, new)
-    after = chain(nicht, manner, company, last_place, after_preposition, predicate)
-    return [*before, *after]
+        found["company"] = adverbial(clause.circumstance, address)
+    if clause.place and front != "place":
+        found["early place" if "new" in found else "place"] = adverbial(clause.place, address)
+    return [found[role] for role in _MIDDLE_FIELD if role in found]
 
 
-def statement(clause: Clause, address: Address, front: str | None = None) -> str:
-    """Return a main clause, verb second; `front` is "time" or "place", else the subject comes first."""
-    finite, prefix, rest = _verb(clause, address)
-    subject = nominal(clause.subject, "nominative", address)
-    opening: tuple[str, ...] = (subject, finite)
+def statement(clause: Clause, address: Address, front: str = "subject") -> str:
+    """Return a main clause, verb second; `front`: "subject", "time" or "place" opens it."""
+    opening = nominal(clause.subject, "nominative", address)
     if front == "time" and clause.time:
-        opening = (clause.time.german, finite, subject)
+        opening = clause.time.german
     elif front == "place" and clause.place:
-        opening = (place(clause.place, address), finite, subject)
-    return " ".join(filter(None, (*opening, *_middle(clause, address, front), prefix, rest)))
+        opening = adverbial(clause.place, address)
+    return question(clause, address, opening, front)
 
 
-def question(clause: Clause, address: Address, asked: str = "") -> str:
+def question(clause: Clause, address: Address, opening: str = "", front: str = "") -> str:
+    """Return a main clause after its `opening`, a question word or what stands in `front`; without one, verb first."""
     finite, prefix, rest = _verb(clause, address)
-    subject = nominal(clause.subject, "nominative", address)
-    return " ".join(filter(None, (asked, finite, subject, *_middle(clause, address, None), prefix, rest)))
+    return " ".join(filter(None, (opening, finite, *_middle(clause, address, front), prefix, rest)))
 
 
 def subordinate(conjunction: str, clause: Clause, address: Address) -> str:
     finite, prefix, rest = _verb(clause, address)
-    subject = nominal(clause.subject, "nominative", address)
-    return " ".join(filter(None, (conjunction, subject, *_middle(clause, address, None), rest, prefix + finite)))
+    return " ".join(filter(None, (conjunction, *_middle(clause, address, ""), rest, prefix + finite)))

@@ -13,7 +13,7 @@ from typing import Literal
 Gender = Literal["m", "f", "n"]
 Case = Literal["nominative", "accusative", "dative"]
 Address = Literal["du", "Sie", "ihr"]  # how German says "you"
-Paradigm = tuple[str, str, str, str, str, str]  # ich, du, er, wir, ihr, sie
+Paradigm = tuple[str, ...]  # the forms of ich, du, er, wir, ihr, sie
 ICH, DU, ER, WIR, IHR, SIE = range(6)  # grammatical persons: places in a paradigm
 
 GENDERS: Mapping[str, Gender] = {"der": "m", "die": "f", "das": "n"}
@@ -61,26 +61,16 @@ class Verb:
     present: Paradigm  # without the prefix
     participle: str  # whole: aufgemacht
     auxiliary: Literal["haben", "sein"]
-    frame: str  # the case of the object, "auf+accusative" and the like, "dative+accusative" with a recipient, or "none"
-    preterite: Paradigm | None = None  # if spoken German prefers it to the perfect: war, hatte
+    frame: str  # "accusative", "dative", "preposition", "ditransitive" (a recipient, too) or "none"
+    object_case: Case
+    object_preposition: str  # auf, an, von; "" if none
+    preterite: Paradigm = ()  # if spoken German prefers it to the perfect: war, hatte
     objects: tuple[Noun, ...] = ()  # nouns that can be the verb's (direct) object
     traits: frozenset[str] = frozenset()  # what else the verb allows: see `lexicon.toml`
 
     @property
     def lemma(self) -> str:
         return f"{self.english} {self.particle}".strip()
-
-    @property
-    def ditransitive(self) -> bool:
-        return self.frame == "dative+accusative"
-
-    @property
-    def object_case(self) -> Case:
-        return "dative" if self.frame.endswith("dative") else "accusative"
-
-    @property
-    def object_preposition(self) -> str:
-        return "" if self.ditransitive or "+" not in self.frame else self.frame.partition("+")[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +81,7 @@ class Modal:
     to: bool  # whether English has "to" before the infinitive and inflects the verb (wants to), or neither (can)
     infinitive: str
     present: Paradigm
-    preterite: Paradigm | None = None
+    preterite: Paradigm = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,16 +155,12 @@ FAMILIES = tuple(
 STATES = tuple(adjective for adjective in ADJECTIVES if adjective.english in _TABLES["states"].split())
 
 
-def _forms(forms: str) -> Paradigm:
-    ich, du, er, wir, ihr, sie = forms.split()
-    return (ich, du, er, wir, ihr, sie)
-
-
 def _verb(line: str, frame: str = "none", present: str = "", preterite: str = "") -> Verb:
     english, german, objects, traits = (field.split() for field in line.split("|"))
     particle = english.pop()[1:] if english[-1].startswith("+") else ""
     base, past, *ing = english
     prefix, _, infinitive = german[0].rpartition("+")
+    preposition, _, case = frame.rpartition("+")
     return Verb(
         english=base,
         particle=particle,
@@ -183,38 +169,32 @@ def _verb(line: str, frame: str = "none", present: str = "", preterite: str = ""
         ing=ing[0] if ing else ing_form(base),
         infinitive=infinitive,
         prefix=prefix,
-        present=_forms(present) if present else present_of(infinitive, german[1]),
+        present=tuple(present.split()) or present_of(infinitive, german[1]),
         participle=german[2],
         auxiliary="sein" if german[3:] == ["ist"] else "haben",
-        frame=frame,
-        preterite=_forms(preterite) if preterite else None,
+        frame="preposition" if preposition else frame,
+        object_case="dative" if case == "dative" else "accusative",
+        object_preposition=preposition,
+        preterite=tuple(preterite.split()),
         objects=of_kinds(*objects),
         traits=frozenset(traits),
     )
 
 
-_SPECIAL = {name: _verb(**parts) for name, parts in _TABLES["special"].items()}
-SEIN, HABEN, MOEGEN, GEHOEREN, REGNEN, SCHNEIEN = (
-    _SPECIAL[name] for name in ("sein", "haben", "moegen", "gehoeren", "regnen", "schneien")
-)
-WISSEN = _SPECIAL["wissen"]
-CLAUSE_VERBS = (WISSEN, *(_SPECIAL[name] for name in ("denken", "sagen", "hoffen")))  # a dass-clause follows
-VERBS = (
-    *(_verb(line, frame) for frame, lines in _TABLES["verbs"].items() for line in lines.splitlines()),
-    HABEN,
-    MOEGEN,
-)
-VERB = {verb.lemma: verb for verb in VERBS}
-ALL_VERBS = (*VERBS, SEIN, GEHOEREN, REGNEN, SCHNEIEN, *CLAUSE_VERBS)
+SPECIAL = {name: _verb(**parts) for name, parts in _TABLES["special"].items()}
+SEIN, HABEN, GEHOEREN, WISSEN = (SPECIAL[name] for name in ("sein", "haben", "gehoeren", "wissen"))
+CLAUSE_VERBS = tuple(verb for verb in SPECIAL.values() if "clause" in verb.traits)  # a dass-clause follows
+WEATHER_VERBS = tuple(verb for verb in SPECIAL.values() if "weather" in verb.traits)
+_REGULAR = (_verb(line, frame) for frame, lines in _TABLES["verbs"].items() for line in lines.splitlines())
+VERBS = (*_REGULAR, HABEN, SPECIAL["moegen"])
 MODALS = tuple(
-    Modal(english.removesuffix(" to"), english.endswith(" to"), infinitive, *(_forms(each) for each in forms))
+    Modal(english.removesuffix(" to"), english.endswith(" to"), infinitive, *(tuple(each.split()) for each in forms))
     for english, (infinitive, *forms) in _TABLES["modals"].items()
 )
 
 
 def modals(*english: str) -> tuple[Modal, ...]:
-    by_name = {modal.english: modal for modal in MODALS}
-    return tuple(by_name[word] for word in english)
+    return tuple(modal for modal in MODALS if modal.english in english)
 
 
 NAMES: dict[str, Gender] = _TABLES["names"]
@@ -223,9 +203,9 @@ PRONOUNS: dict[str, list[str]] = {
 }
 DETERMINERS: dict[str, str] = _TABLES["determiners"]
 # Case → gender or "p", the plural → ending, article.
-STRONG, DEFINITE = (
+STRONG, WEAK, DEFINITE = (
     {case: dict(zip("mfnp", forms.split(), strict=True)) for case, forms in _TABLES[table].items()}
-    for table in ("strong", "definite")
+    for table in ("strong", "weak", "definite")
 )
 VOCATIVES: dict[str, list[list[str]]] = _TABLES["vocatives"]
 EVERYDAY: list[list[str]] = _TABLES["everyday"]
@@ -233,15 +213,10 @@ MANNERS: dict[str, str] = _TABLES["manners"]
 FIXED_PLACES: dict[str, str] = _TABLES["fixed_places"]
 FIXED_GOALS: dict[str, str] = _TABLES["fixed_goals"]
 CONTRACTIONS: dict[str, str] = _TABLES["contractions"]
-
-
 TIMES = tuple(
     Time(english, german, frozenset(tenses.removesuffix("+").split()), tenses.endswith("+"))
     for english, german, tenses in (re.split(r"\s*\| ", line) for line in _TABLES["times"].splitlines())
 )
-TIMES_OF = {
-    tense: tuple(time for time in TIMES if tense in time.tenses) for tense in ("present", "habit", "past", "modal")
-}
 # Noun · English and German preposition for where · German one for where to
 PLACES: tuple[tuple[Noun, str, str, str], ...] = tuple(
     (NOUN[noun], english, where, to)

@@ -6,7 +6,6 @@ A construction's docstring is an example of it, which tests compare with the che
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from engine.data.synthetic.draws import Draws, Weighted, until
 from engine.data.synthetic.phrasebook import english, german, lexicon
@@ -32,27 +31,32 @@ from engine.data.synthetic.phrasebook.clause import (
 )
 from engine.data.synthetic.phrasebook.lexicon import Address, Verb
 
-
-class SentencePair(NamedTuple):
-    """A sentence in both languages, without capital, final mark or vocative; and its clauses."""
-
-    english: str
-    german: str
-    mark: str
-    clauses: tuple[Clause, ...]
+VerbObject = tuple[str, str]  # English: look for, key
 
 
-Construction = Callable[[Draws, Address], SentencePair]
+@dataclass(frozen=True)
+class Sentence:
+    source: str  # English
+    target: str  # German
+    construction: str = ""  # its name in CONSTRUCTIONS, or "phrase"
+    clauses: tuple[Clause, ...] = ()  # what it says
+
+    @property
+    def verb_object(self) -> VerbObject | None:
+        pairs = ((clause.verb, noun_of(clause.object)) for clause in self.clauses)
+        return next(((verb.lemma, noun.english) for verb, noun in pairs if noun is not None), None)
 
 
-def statement_pair(clause: Clause, address: Address, front: str | None = None) -> SentencePair:
-    """Render one clause as a statement; `front` is "time" or "place" for what opens it."""
-    return SentencePair(english.statement(clause, front), german.statement(clause, address, front), ".", (clause,))
+def _stated(clause: Clause, address: Address, front: str = "subject", mark: str = ".") -> Sentence:
+    """Return one clause as a statement; `front`: "subject", "time" or "place" opens it."""
+    told, erzaehlt = english.statement(clause, front), german.statement(clause, address, front)
+    return Sentence(told + mark, erzaehlt + mark, clauses=(clause,))
 
 
-def question_pair(clause: Clause, address: Address, asked: tuple[str, str] = ("", "")) -> SentencePair:
-    """Render one clause as a question; `asked` has the English and German question words."""
-    return SentencePair(english.question(clause, asked[0]), german.question(clause, address, asked[1]), "?", (clause,))
+def _asked(clause: Clause, address: Address, word: str = "", wort: str = "") -> Sentence:
+    """Return one clause as a question, with an English and a German question word."""
+    asked, gefragt = english.question(clause, word), german.question(clause, address, wort)
+    return Sentence(f"{asked}?", f"{gefragt}?", clauses=(clause,))
 
 
 # --- one main clause
@@ -68,43 +72,44 @@ _BELONGINGS = tuple(
     for noun in lexicon.of_kinds("animal", "thing", "vehicle", "clothing", "reading")
     if noun not in lexicon.NOBODYS
 )
+_ALIVE = ("person", "animal")
 _BEING = Weighted(("present", 3), ("past", 1))
 
 
-def statement(draws: Draws, address: Address) -> SentencePair:
+def statement(draws: Draws, address: Address) -> Sentence:
     """The woman is buying a red hat. · Die Frau kauft einen roten Hut."""
-    return statement_pair(draw_clause(draws), address)
+    return _stated(draw_clause(draws), address)
 
 
-def negation(draws: Draws, address: Address) -> SentencePair:
+def negation(draws: Draws, address: Address) -> Sentence:
     """I do not have a dog. · Ich habe keinen Hund."""
-    return statement_pair(draw_clause(draws, negated=True), address)
+    return _stated(draw_clause(draws, negated=True), address)
 
 
-def modal(draws: Draws, address: Address) -> SentencePair:
+def modal(draws: Draws, address: Address) -> Sentence:
     """I can see the dog. · Ich kann den Hund sehen."""
     clause = draw_clause(draws, need="time" if draws.chance(0.3) else "", tense="modal", verb=draw_dynamic_verb(draws))
-    return statement_pair(clause, address)
+    return _stated(clause, address)
 
 
-def time_first(draws: Draws, address: Address) -> SentencePair:
+def time_first(draws: Draws, address: Address) -> Sentence:
     """Yesterday Paul visited the doctor. · Gestern hat Paul den Arzt besucht."""
-    return statement_pair(draw_clause(draws, need="time", negated=draws.chance(0.15)), address, "time")
+    return _stated(draw_clause(draws, need="time", negated=draws.chance(0.15)), address, "time")
 
 
-def place_first(draws: Draws, address: Address) -> SentencePair:
+def place_first(draws: Draws, address: Address) -> Sentence:
     """In the garden the child is playing. · Im Garten spielt das Kind."""
-    return statement_pair(draw_clause(draws, need="place"), address, "place")
+    return _stated(draw_clause(draws, need="place"), address, "place")
 
 
-def copula(draws: Draws, address: Address) -> SentencePair:
+def copula(draws: Draws, address: Address) -> Sentence:
     """My brother is not tired. · Mein Bruder ist nicht müde."""
-    return statement_pair(_being(draws, negated=draws.chance(0.3)), address)
+    return _stated(_being(draws, negated=draws.chance(0.3)), address)
 
 
-def copula_question(draws: Draws, address: Address) -> SentencePair:
+def copula_question(draws: Draws, address: Address) -> Sentence:
     """Is the coffee cold? · Ist der Kaffee kalt?"""
-    return question_pair(_being(draws), address)
+    return _asked(_being(draws), address)
 
 
 def _being(draws: Draws, negated: bool = False) -> Clause:
@@ -112,103 +117,100 @@ def _being(draws: Draws, negated: bool = False) -> Clause:
         subject: Nominal = draw_subject(draws, animals=True, without=("a", "no", "two"))
     else:
         subject = draw_phrase(draws, lexicon.NOUNS, "subject", ("a", "no", "two", ""))
-    adjective = subject.adjective if isinstance(subject, NounPhrase) else None
-    predicate = draw_adjective(draws, subject, adjective)
+    predicate = draw_adjective(draws, subject)
     return Clause(subject, lexicon.SEIN, draws.weighted(_BEING), predicate=predicate, negated=negated)
 
 
-def that_is(draws: Draws, address: Address) -> SentencePair:
+def that_is(draws: Draws, address: Address) -> Sentence:
     """That is a good book. · Das ist ein gutes Buch."""
     draw = lambda: draw_phrase(draws, lexicon.NOUNS, "object", ("", "two", "no", "this"))
     what = until(draw, lambda what: not what.plural)
     clause = Clause(Pronoun("that"), lexicon.SEIN, "present", predicate=what, negated=draws.chance(0.25))
     asks = not clause.negated and draws.chance(0.3)
-    return (question_pair if asks else statement_pair)(clause, address)
+    return (_asked if asks else _stated)(clause, address)
 
 
-def existential(draws: Draws, address: Address) -> SentencePair:
+def existential(draws: Draws, address: Address) -> Sentence:
     """There is a cat in the kitchen. · In der Küche ist eine Katze."""
     what = draw_phrase(draws, _FINDS, "object", ("",), NEW)
     place = draw_place(draws, goal=False)
-    while place.nominal is None or (place.nominal.noun.kind == "place" and what.noun.kind not in ("person", "animal")):
+    while (where := noun_of(place.nominal)) is None or (where.kind == "place" and what.noun.kind not in _ALIVE):
         place = draw_place(draws, goal=False)
     clause = Clause(what, lexicon.SEIN, draws.weighted(_BEING), place=place)
-    told = f"there {english.be(clause)} {english.nominal(what)} {english.place(place)}"
-    return SentencePair(told, german.statement(clause, address, "place"), ".", (clause,))
+    told, erzaehlt = english.question(clause, "there"), german.statement(clause, address, "place")
+    return Sentence(f"{told}.", f"{erzaehlt}.", clauses=(clause,))
 
 
-def belonging(draws: Draws, address: Address) -> SentencePair:
+def belonging(draws: Draws, address: Address) -> Sentence:
     """This key belongs to the old woman. · Dieser Schlüssel gehört der alten Frau."""
     what = draw_phrase(draws, _BELONGINGS, "object", shapes=KNOWN)
     owner = draw_recipient(draws, what)
     clause = Clause(what, lexicon.GEHOEREN, "present", object=owner, negated=draws.chance(0.2))
     asks = not clause.negated and draws.chance(0.3)
-    return (question_pair if asks else statement_pair)(clause, address)
+    return (_asked if asks else _stated)(clause, address)
 
 
 # --- questions
 
 
-def yes_no_question(draws: Draws, address: Address) -> SentencePair:
+def yes_no_question(draws: Draws, address: Address) -> Sentence:
     """Did she open the window? · Hat sie das Fenster aufgemacht?"""
-    return question_pair(draw_clause(draws, gap="none"), address)
+    return _asked(draw_clause(draws, gap="none"), address)
 
 
-def who_question(draws: Draws, address: Address) -> SentencePair:
+def who_question(draws: Draws, address: Address) -> Sentence:
     """Who is helping the child? · Wer hilft dem Kind?"""
-    clause = draw_clause(draws, subject=Pronoun("who"), gap="none")
-    return SentencePair(english.statement(clause), german.statement(clause, address), "?", (clause,))
+    return _stated(draw_clause(draws, subject=Pronoun("who"), gap="none"), address, mark="?")
 
 
-def object_question(draws: Draws, address: Address) -> SentencePair:
+def object_question(draws: Draws, address: Address) -> Sentence:
     """Who are you helping? What did he buy? · Wem hilfst du? Was hat er gekauft?"""
     verb = _verb_with_object(draws)
     people = sum(noun.kind in ("person", "kin") for noun in verb.objects)
     only_people = people == len(verb.objects) or verb.frame == "dative"
     of_people = only_people or (people and "some" not in verb.traits and draws.chance(0.5))
     about = Pronoun("who" if of_people else "what")
-    asked = (about.name, german.nominal(about, verb.object_case, address))
-    return question_pair(draw_clause(draws, verb, gap="object"), address, asked)
+    wen = german.nominal(about, verb.object_case, address)
+    return _asked(draw_clause(draws, verb, gap="object"), address, about.name, wen)
 
 
-def which_question(draws: Draws, address: Address) -> SentencePair:
+def which_question(draws: Draws, address: Address) -> Sentence:
     """Which newspaper is he reading? · Welche Zeitung liest er?"""
     verb = until(lambda: _verb_with_object(draws), lambda verb: "some" not in verb.traits)
     noun = draws.pick([noun for noun in verb.objects if noun.plural or noun.mass])
     phrase = NounPhrase(noun, "which", not (noun.mass or noun.kind == "place") and draws.chance(0.25))
     clause = until(lambda: draw_clause(draws, verb, gap="object"), lambda told: noun_of(told.subject) is not noun)
-    asked = (english.nominal(phrase), german.nominal(phrase, verb.object_case, address))
-    told = question_pair(clause, address, asked)
-    return told._replace(clauses=(replace(clause, object=phrase),))  # it is the answer, but must exist
+    told = _asked(clause, address, english.nominal(phrase), german.nominal(phrase, verb.object_case, address))
+    return replace(told, clauses=(replace(clause, object=phrase),))  # it is the answer, but must exist
 
 
 def _verb_with_object(draws: Draws) -> Verb:
     return until(lambda: draw_verb(draws), lambda verb: verb.frame in ("accusative", "dative"))
 
 
-def where_question(draws: Draws, address: Address) -> SentencePair:
+def where_question(draws: Draws, address: Address) -> Sentence:
     """Where is she going? Where does he live? · Wohin geht sie? Wo wohnt er?"""
     verb = draw_verb(draws)
     while verb.traits.isdisjoint(("place", "placed", "to")) or verb.english == "come":
         verb = draw_verb(draws)
     wo = "wohin" if "to" in verb.traits else "wo"
-    return question_pair(draw_clause(draws, verb, gap="place"), address, ("where", wo))
+    return _asked(draw_clause(draws, verb, gap="place"), address, "where", wo)
 
 
-def when_question(draws: Draws, address: Address) -> SentencePair:
+def when_question(draws: Draws, address: Address) -> Sentence:
     """When did you sell the car? · Wann hast du das Auto verkauft?"""
-    return question_pair(draw_clause(draws, draw_dynamic_verb(draws), gap="time"), address, ("when", "wann"))
+    return _asked(draw_clause(draws, draw_dynamic_verb(draws), gap="time"), address, "when", "wann")
 
 
-def why_question(draws: Draws, address: Address) -> SentencePair:
+def why_question(draws: Draws, address: Address) -> Sentence:
     """Why is the girl laughing? · Warum lacht das Mädchen?"""
-    return question_pair(draw_clause(draws, gap="time"), address, ("why", "warum"))
+    return _asked(draw_clause(draws, gap="time"), address, "why", "warum")
 
 
 # --- two clauses: subordinate ones have the verb last, and "it" the gender of what it stands for
 
-_IT = {"m": Pronoun("it_m"), "f": Pronoun("it_f"), "n": Pronoun("it_n")}
-_WEATHER = (lexicon.REGNEN, lexicon.SCHNEIEN)
+_SUBORDINATING = {"that": "dass", "whether": "ob", "because": "weil", "if": "wenn"}
+_COORDINATING = {"but": "aber", "and": "und"}
 _THINGS = ("thing", "clothing", "vehicle")  # what "it" stands for
 _PLANS = lexicon.modals("want", "have", "will")
 _REFUSALS = lexicon.modals("can", "want", "may", "will")
@@ -217,7 +219,7 @@ _DUTIES = lexicon.modals("want", "have")  # these have a past
 _DEFINITE_SOMEBODY = ("a", "no", "two")  # excluded determiners
 
 
-def that_clause(draws: Draws, address: Address) -> SentencePair:
+def that_clause(draws: Draws, address: Address) -> Sentence:
     """I know that he sold the house. · Ich weiß, dass er das Haus verkauft hat."""
     verb = draws.pick(lexicon.CLAUSE_VERBS)
     past = verb.english == "say" and draws.chance(0.4)
@@ -225,24 +227,24 @@ def that_clause(draws: Draws, address: Address) -> SentencePair:
     clause = draw_clause(draws)
     while (past and clause.tense != "past") or (verb.english == "hope" and clause.modal not in _HOPES):
         clause = draw_clause(draws)  # English would shift any other tense; nobody hopes that somebody should
-    return _subordinated(matrix, "that", "dass", clause, address)
+    return _joined(matrix, "that", clause, address)
 
 
-def whether_clause(draws: Draws, address: Address) -> SentencePair:
+def whether_clause(draws: Draws, address: Address) -> Sentence:
     """We do not know whether she is coming. · Wir wissen nicht, ob sie kommt."""
     subject = draw_subject(draws, without=_DEFINITE_SOMEBODY)
     matrix = Clause(subject, lexicon.WISSEN, "present", negated=True)
-    return _subordinated(matrix, "whether", "ob", draw_clause(draws, gap="none"), address)
+    return _joined(matrix, "whether", draw_clause(draws, gap="none"), address)
 
 
-def because_clause(draws: Draws, address: Address) -> SentencePair:
+def because_clause(draws: Draws, address: Address) -> Sentence:
     """We are staying at home because it is raining. · Wir bleiben zu Hause, weil es regnet."""
     main = draw_clause(draws, draw_dynamic_verb(draws), negated=draws.chance(0.2))
     again = _pronoun_for(main.subject)
     past = main.tense in ("past", "modal past")
     tense = "past" if past else "present"
     if draws.chance(0.1):
-        reason = Clause(_IT["n"], draws.pick(_WEATHER), tense)
+        reason = Clause(Pronoun("it_n"), draws.pick(lexicon.WEATHER_VERBS), tense)
     elif again is None:
         reason = draw_clause(draws, _verb_without_object(draws, main.verb), bare=True)
     elif draws.chance(0.6):
@@ -252,7 +254,7 @@ def because_clause(draws: Draws, address: Address) -> SentencePair:
         modal = draws.pick(_DUTIES if past else _PLANS)
         place = draw_place(draws, goal=False) if "placed" in verb.traits else None
         reason = Clause(again, verb, "modal past" if past else "modal", modal, place=place)
-    return _subordinated(main, "because", "weil", reason, address)
+    return _joined(main, "because", reason, address)
 
 
 def _verb_without_object(draws: Draws, other_than: Verb) -> Verb:
@@ -273,25 +275,25 @@ def _pronoun_for(nominal: Nominal) -> Pronoun | None:
     return Pronoun("they" if nominal.plural else "he" if noun.gender == "m" else "she")
 
 
-def if_first(draws: Draws, address: Address) -> SentencePair:
+def if_first(draws: Draws, address: Address) -> Sentence:
     """If Anna comes, I will help you. · Wenn Anna kommt, werde ich dir helfen."""
     condition, main = _condition(draws)
-    told = f"{english.subordinate('if', condition)}, {english.statement(main)}"
-    erzaehlt = f"{german.subordinate('wenn', condition, address)}, {german.question(main, address)}"
-    return SentencePair(told, erzaehlt, ".", (condition, main))
+    told = f"if {english.statement(condition)}, {english.statement(main)}."
+    erzaehlt = f"{german.subordinate('wenn', condition, address)}, {german.question(main, address)}."
+    return Sentence(told, erzaehlt, clauses=(condition, main))
 
 
-def if_last(draws: Draws, address: Address) -> SentencePair:
+def if_last(draws: Draws, address: Address) -> Sentence:
     """You may sleep if you are tired. · Du darfst schlafen, wenn du müde bist."""
     condition, main = _condition(draws)
-    return _subordinated(main, "if", "wenn", condition, address)
+    return _joined(main, "if", condition, address)
 
 
 def _condition(draws: Draws) -> tuple[Clause, Clause]:
     """Return a condition and its consequence; only the condition may have a noun as its object."""
     kind = draws.random()
     if kind < 0.12:
-        condition = Clause(_IT["n"], draws.pick(_WEATHER), "simple")
+        condition = Clause(Pronoun("it_n"), draws.pick(lexicon.WEATHER_VERBS), "simple")
     elif kind < 0.4:
         somebody = draw_subject(draws, animals=True, without=_DEFINITE_SOMEBODY)
         condition = Clause(somebody, lexicon.SEIN, "simple", predicate=draws.pick(lexicon.STATES))
@@ -306,40 +308,36 @@ def _condition(draws: Draws) -> tuple[Clause, Clause]:
     return condition, draw_clause(draws, verb, subject=subject, tense="modal", bare=draws.chance(0.6))
 
 
-def it_is(draws: Draws, address: Address) -> SentencePair:
+def it_is(draws: Draws, address: Address) -> Sentence:
     """She likes the hat, but it is expensive. · Sie mag den Hut, aber er ist teuer."""
-    first, it = _about_a_thing(draws)
-    assert isinstance(first.object, NounPhrase)
-    adjective = draw_adjective(draws, first.object, first.object.adjective)
+    first, thing, it = _about_a_thing(draws)
+    adjective = draw_adjective(draws, thing)
     second = Clause(it, lexicon.SEIN, "past" if first.tense == "past" else "present", predicate=adjective)
-    if draws.chance(0.5):
-        return _subordinated(first, "because", "weil", second, address)
-    return _coordinated(first, "but", "aber", second, address)
+    return _joined(first, "because" if draws.chance(0.5) else "but", second, address)
 
 
-def it_again(draws: Draws, address: Address) -> SentencePair:
+def it_again(draws: Draws, address: Address) -> Sentence:
     """Paul has a bicycle, but he does not need it. · Paul hat ein Fahrrad, aber er braucht es nicht."""
-    first, it = _about_a_thing(draws)
+    first, thing, it = _about_a_thing(draws)
     while (again := _pronoun_for(first.subject)) is None:
-        first, it = _about_a_thing(draws)
+        first, thing, it = _about_a_thing(draws)
     if draws.chance(0.2):
         verb, recipient = draws.pick(VERBS_BY_FRAME["ditransitive"]), draw_recipient(draws, again)
         second = Clause(again, verb, "modal", draws.pick(_PLANS), it, recipient)
-        return _coordinated(first, "and", "und", second, address)
-    assert isinstance(first.object, NounPhrase)
+        return _joined(first, "and", second, address)
     verbs = [
         verb
         for verb in VERBS_BY_FRAME["accusative"]
-        if first.object.noun in verb.objects and verb is not first.verb and "some" not in verb.traits
+        if thing.noun in verb.objects and verb is not first.verb and "some" not in verb.traits
     ]
     verb, negated = draws.pick(verbs), draws.chance(0.5)
     modal = None if "timeless" in verb.traits else draws.pick(_REFUSALS if negated else _PLANS)
     second = Clause(again, verb, "modal" if modal else "present", modal, it, negated=negated)
-    return _coordinated(first, *(("but", "aber") if negated else ("and", "und")), second, address)
+    return _joined(first, "but" if negated else "and", second, address)
 
 
-def _about_a_thing(draws: Draws) -> tuple[Clause, Pronoun]:
-    """Return a clause whose object is one thing, and the pronoun for it."""
+def _about_a_thing(draws: Draws) -> tuple[Clause, NounPhrase, Pronoun]:
+    """Return a clause whose object is one thing, that thing, and the pronoun for it."""
     while True:
         clause = draw_clause(draws, draws.pick(VERBS_BY_FRAME["accusative"]), bare=True)
         thing = clause.object
@@ -350,24 +348,23 @@ def _about_a_thing(draws: Draws) -> tuple[Clause, Pronoun]:
             and thing.determiner != "no"
             and not (isinstance(clause.subject, NounPhrase) and clause.subject.noun.kind == "animal")
         ):
-            return clause, _IT[thing.noun.gender]
+            return clause, thing, Pronoun(f"it_{thing.noun.gender}")
 
 
-def _subordinated(main: Clause, word: str, wort: str, clause: Clause, address: Address) -> SentencePair:
-    told = f"{english.statement(main)} {english.subordinate(word, clause)}"
-    erzaehlt = f"{german.statement(main, address)}, {german.subordinate(wort, clause, address)}"
-    return SentencePair(told, erzaehlt, ".", (main, clause))
-
-
-def _coordinated(first: Clause, word: str, wort: str, second: Clause, address: Address) -> SentencePair:
-    told = f"{english.statement(first)}, {word} {english.statement(second)}"
-    erzaehlt = f"{german.statement(first, address)}, {wort} {german.statement(second, address)}"
-    return SentencePair(told, erzaehlt, ".", (first, second))
+def _joined(first: Clause, conjunction: str, second: Clause, address: Address) -> Sentence:
+    told, erzaehlt = english.statement(first), german.statement(first, address)
+    if conjunction in _COORDINATING:
+        told += ","
+        zweitens = f"{_COORDINATING[conjunction]} {german.statement(second, address)}"
+    else:
+        zweitens = german.subordinate(_SUBORDINATING[conjunction], second, address)
+    told = f"{told} {conjunction} {english.statement(second)}."
+    return Sentence(told, f"{erzaehlt}, {zweitens}.", clauses=(first, second))
 
 
 # --- the table
 
-CONSTRUCTIONS: dict[str, tuple[Construction, float]] = {
+CONSTRUCTIONS: dict[str, tuple[Callable[[Draws, Address], Sentence], float]] = {
     "statement": (statement, 18),
     "negation": (negation, 9),
     "modal": (modal, 7),
@@ -398,22 +395,6 @@ _ADDRESS: Weighted[Address] = Weighted(("du", 62), ("Sie", 20), ("ihr", 18))
 _YOU = re.compile(r"\b[Yy]ou(r)?\b")
 
 
-VerbObject = tuple[str, str]  # English: look for, key
-
-
-@dataclass(frozen=True)
-class Sentence:
-    source: str  # English
-    target: str  # German
-    construction: str  # its name in CONSTRUCTIONS, or "phrase"
-    clauses: tuple[Clause, ...] = ()  # what it says
-
-    @property
-    def verb_object(self) -> VerbObject | None:
-        pairs = ((clause.verb, noun_of(clause.object)) for clause in self.clauses)
-        return next(((verb.lemma, noun.english) for verb, noun in pairs if noun is not None), None)
-
-
 def draw_sentence(draws: Draws) -> Sentence:
     """Return a sentence of any construction.
 
@@ -423,11 +404,11 @@ def draw_sentence(draws: Draws) -> Sentence:
     name = draws.weighted(_CHOICE)
     told = CONSTRUCTIONS[name][0](draws, address)
     endings = ("", "")
-    if address != "du" and _YOU.search(told.english):
+    if address != "du" and _YOU.search(told.source):
         who, wer = draws.pick(lexicon.VOCATIVES[address])
         endings = (f", {who}", f", {wer}")
     source, target = (
-        text[0].upper() + text[1:] + ending + told.mark
-        for text, ending in zip((told.english, told.german), endings, strict=True)
+        text[0].upper() + text[1:-1] + ending + text[-1]
+        for text, ending in zip((told.source, told.target), endings, strict=True)
     )
     return Sentence(source, target, name, told.clauses)

@@ -5,6 +5,7 @@ import pytest
 from engine.config.sections import DataConfig
 from engine.data.catalogue import CORPORA, load_corpus, names_of
 from engine.data.documents.corpus import DocumentCorpus, Question, Recall
+from engine.data.synthetic import biographies
 from engine.data.tokenizers import CharacterTokenizer, WordTokenizer
 from engine.errors import InputError
 
@@ -161,7 +162,7 @@ def test_always_the_same_town_is_right_in_twelve_of_a_hundred() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"corpus_size": 5_001}, "20 to 5,000 people; 500 is usual"),
+        ({"corpus_size": 5_001}, "5001: .* 20 to 5,000 people; 500 is usual"),
         ({"test_fraction": 0.5}, "below 0.5"),
         ({"test_fraction": 0.8}, "below 0.5"),
     ],
@@ -169,6 +170,11 @@ def test_always_the_same_town_is_right_in_twelve_of_a_hundred() -> None:
 def test_people_that_cannot_be_drawn_or_dealt_out_are_refused(changes: dict, says: str) -> None:
     with pytest.raises(InputError, match=says):
         load("biographies", **changes)
+
+
+def test_fewer_people_than_can_be_drawn_are_refused_as_a_setting() -> None:
+    with pytest.raises(ValueError, match="greater than or equal to 20"):
+        load("biographies", corpus_size=biographies.FEWEST - 1)
 
 
 # names

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from engine.data.synthetic import playlets
-from engine.data.synthetic.grammar import Choice, GeneratedText, ProbeKind, Writer
+from engine.data.synthetic.grammar import Choice, GeneratedText, Probe, Writer
 
 Unit = Callable[[Writer], None]
 
@@ -51,7 +51,7 @@ class Reader(Writer):
             typed += found
 
 
-def read(version: str, unit: Unit, kinds: Sequence[ProbeKind], text: str) -> GeneratedText:
+def read(version: str, unit: Unit, probes: Sequence[Probe], text: str) -> GeneratedText:
     """Recover probabilities, units and probes from a text of whole units.
 
     Raises:
@@ -61,7 +61,7 @@ def read(version: str, unit: Unit, kinds: Sequence[ProbeKind], text: str) -> Gen
     while reader.position < len(text):
         reader.units.append(reader.position)
         unit(reader)
-    return reader.finish(version, kinds)
+    return reader.finish(version, probes)
 
 
 def next_character_distribution(unit: Unit, prefix: str) -> dict[str, float]:

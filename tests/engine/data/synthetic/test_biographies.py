@@ -51,12 +51,6 @@ def test_nobody_shares_a_surname_and_no_name_is_a_town_or_another_word() -> None
     assert not set(biographies.surnames()) & {*biographies.HER, *biographies.HIS}
 
 
-@pytest.mark.parametrize("size", [biographies.FEWEST - 1, biographies.MOST + 1])
-def test_too_few_and_too_many_people_are_refused(size: int) -> None:
-    with pytest.raises(ValueError, match=str(size)):
-        biographies.generate(1, size)
-
-
 def test_half_of_the_people_are_asked_about_in_training_and_the_halves_share_nobody() -> None:
     made = biographies.generate(1, 301)
     assert (len(made.asked), len(made.held_out)) == (151, 150)

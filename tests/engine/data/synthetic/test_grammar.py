@@ -5,10 +5,10 @@ import pytest
 from grammar_reader import Reader, UnexpectedCharacterError, next_character_distribution, read
 
 from engine.data.synthetic import grammar
-from engine.data.synthetic.grammar import Choice, ProbeKind, Writer
+from engine.data.synthetic.grammar import Choice, Probe, Writer
 
 COIN = Choice({"heads ": 3.0, "hearts ": 1.0, "tails ": 4.0})
-KINDS = (ProbeKind("again", "the coin of the line before", 0.5, 0.5),)
+KINDS = (Probe("again", "the coin of the line before", 0.5, 0.5),)
 
 
 def line(d):

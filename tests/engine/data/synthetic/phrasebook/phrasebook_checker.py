@@ -145,7 +145,7 @@ def _other_half(finite: Finite, front: Sequence[str], rest: Sequence[str], last:
         return
     if finite.verb in (lexicon.HABEN, lexicon.SEIN) and not finite.preterite:
         for verb in PARTICIPLES.get(end, ()):
-            if verb.preterite is None and (verb.auxiliary == "haben") == (finite.verb is lexicon.HABEN):
+            if not verb.preterite and (verb.auxiliary == "haben") == (finite.verb is lexicon.HABEN):
                 yield verb, finite, front, rest[:-1]
     if last or not finite.verb.prefix:
         yield finite.verb, finite, front, rest
@@ -208,7 +208,7 @@ def _assignments(
         needed += ["nominative"] if len(nominals) > 1 else []
         if len(adjectives) + len(nominals) - 1 + somewhere != 1:
             return
-    elif verb.ditransitive:
+    elif verb.frame == "ditransitive":
         needed += ["dative", "accusative"]
     elif verb.object_preposition:
         if not any(_is_object(chunk, verb) for chunk in rest):
@@ -247,7 +247,7 @@ def _role(chunk: Chunk, case: str, verb: Verb) -> str:
         return "predicate"
     if chunk.pronoun:
         return f"{case} pronoun"
-    if case == "dative" and verb.ditransitive:
+    if case == "dative" and verb.frame == "ditransitive":
         return "dative"
     return "new" if chunk.new else "known"
 

@@ -15,6 +15,7 @@ from phrasebook_readings import (
     NOUN_FORMS,
     PARTICIPLES,
     PREDICATES,
+    VERBS,
 )
 
 from engine.data.synthetic.phrasebook import lexicon
@@ -25,7 +26,7 @@ PLURALS = {form for noun in lexicon.NOUNS if noun.plural for form in (noun.plura
 IMPOSSIBLE_ARTICLES = {"m": ("die", "das"), "f": ("das", "den", "dem"), "n": ("der", "die", "den")}
 TWO_WAY = ("in", "an", "auf")
 PREPOSITIONS = (*TWO_WAY, "mit", "von", "zu", "für", "im", "ins", "am", "zum", "zur", "vom")
-PREFIXES = {verb.prefix for verb in lexicon.ALL_VERBS if verb.prefix}
+PREFIXES = {verb.prefix for verb in VERBS if verb.prefix}
 OTHER_CASE = {"mich": "mir", "dich": "dir", "ihn": "ihm"} | {"mir": "mich", "dir": "dich", "ihm": "ihn"}
 SAID_BY = {ICH: "ich", DU: "du", IHR: "ihr"}
 SAME_AUXILIARY = {

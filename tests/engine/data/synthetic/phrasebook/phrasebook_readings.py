@@ -12,6 +12,8 @@ from typing import Literal
 from engine.data.synthetic.phrasebook import lexicon
 from engine.data.synthetic.phrasebook.lexicon import DU, ER, ICH, IHR, SIE, WIR, Modal, Noun, Verb
 
+VERBS = tuple(dict.fromkeys((*lexicon.VERBS, *lexicon.SPECIAL.values())))
+
 Feature = tuple[str, str]  # case and column: "dative", "p"
 Features = frozenset[Feature]
 
@@ -134,11 +136,11 @@ def _finite_forms() -> tuple[dict[str, list[Finite]], dict[str, list[Finite]]]:
     """Return finite forms as they stand alone, and as they stand at the end of a clause, prefix and all."""
     alone: dict[str, list[Finite]] = defaultdict(list)
     last: dict[str, list[Finite]] = defaultdict(list)
-    verbs: tuple[Verb | Modal, ...] = (*lexicon.ALL_VERBS, *lexicon.MODALS)
+    verbs: tuple[Verb | Modal, ...] = (*VERBS, *lexicon.MODALS)
     for verb in verbs:
         for forms, preterite in ((verb.present, False), (verb.preterite, True)):
-            for form in dict.fromkeys(forms or ()):
-                persons = frozenset(person for person, each in enumerate(forms or ()) if each == form)
+            for form in dict.fromkeys(forms):
+                persons = frozenset(person for person, each in enumerate(forms) if each == form)
                 reading = Finite(verb, persons, preterite)
                 alone[form].append(reading)
                 last[(verb.prefix if isinstance(verb, Verb) else "") + form].append(reading)
@@ -147,7 +149,7 @@ def _finite_forms() -> tuple[dict[str, list[Finite]], dict[str, list[Finite]]]:
 
 def _of_verbs(form: Literal["infinitive", "participle"]) -> dict[str, list[Verb]]:
     table: dict[str, list[Verb]] = defaultdict(list)
-    for verb in lexicon.ALL_VERBS:
+    for verb in VERBS:
         table[verb.prefix + verb.infinitive if form == "infinitive" else verb.participle].append(verb)
     return dict(table)
 

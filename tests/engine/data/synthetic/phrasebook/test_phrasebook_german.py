@@ -1,10 +1,10 @@
 import pytest
 
 from engine.data.synthetic.phrasebook import german, lexicon
-from engine.data.synthetic.phrasebook.clause import Clause, Name, NounPhrase, Place, Pronoun
+from engine.data.synthetic.phrasebook.clause import Adverbial, Clause, Name, NounPhrase, Pronoun
 from engine.data.synthetic.phrasebook.lexicon import SIE, Modal
 
-NOUN, VERB = lexicon.NOUN, lexicon.VERB
+NOUN, VERB = lexicon.NOUN, {verb.lemma: verb for verb in lexicon.VERBS}
 ADJECTIVE = {adjective.english: adjective for adjective in lexicon.ADJECTIVES}
 MODAL = {modal.english: modal for modal in lexicon.MODALS}
 DOG = NounPhrase(NOUN["dog"], "the")
@@ -98,7 +98,7 @@ def test_the_verb_stands_second_or_last_with_its_other_half(clause, main, last):
 
 
 def test_what_opens_a_statement_pushes_the_subject_behind_the_verb():
-    garden = Place("in", "in", goal=False, nominal=NounPhrase(NOUN["garden"], "the"))
+    garden = Adverbial("in", "in", nominal=NounPhrase(NOUN["garden"], "the"))
     clause = Clause(ANNA, VERB["play"], "present", place=garden)
     assert german.statement(clause, "du", "place") == "im Garten spielt Anna"
     assert german.question(clause, "du") == "spielt Anna im Garten"
@@ -106,8 +106,8 @@ def test_what_opens_a_statement_pushes_the_subject_behind_the_verb():
 
 def test_motion_has_the_accusative_where_rest_has_the_dative():
     school = NounPhrase(NOUN["school"], "my")
-    assert german.place(Place("to", "in", True, True, school), "du") == "in meine Schule"
-    assert german.place(Place("at", "in", False, False, school), "du") == "in meiner Schule"
+    assert german.adverbial(Adverbial("to", "in", "accusative", school), "du") == "in meine Schule"
+    assert german.adverbial(Adverbial("at", "in", "dative", school), "du") == "in meiner Schule"
 
 
 def test_modals_say_one_form_for_wir_and_sie():
