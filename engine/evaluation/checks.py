@@ -122,7 +122,13 @@ def perturbation_leak(
     return worst
 
 
-def _change(model: nn.Module, before: Sequence[Tensor], after: Sequence[Tensor], where: Tensor, seed: int) -> float:
+def _change(
+    model: nn.Module,
+    before: Sequence[Tensor | Positions],
+    after: Sequence[Tensor | Positions],
+    where: Tensor,
+    seed: int,
+) -> float:
     """Return the largest relative change of the logits at places (B, T) from some inputs to others; the model's
     randomness is seeded alike for both.
     """
@@ -230,9 +236,7 @@ def leak_probe(
         clean = "what is hidden is not seen"
     else:
         for batch, where in _examples(objective, windows[:2], step):
-            sources = [None] * len(batch.tokens) if batch.source is None else torch.split(batch.source, 1)
-            parts = zip(torch.split(batch.tokens, 1), torch.split(batch.targets, 1), sources, strict=True)
-            single = [Batch(tokens, targets, 0, source) for tokens, targets, source in parts]
+            single = list(batch.pieces(len(batch.tokens)))
             length = where.answers.numel() + 1
             affordable = _affordable(model, length, kind, share)
             tried = places_to_try(length, affordable, step)
