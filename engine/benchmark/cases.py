@@ -18,7 +18,7 @@ from engine.data.objectives import make_objective
 from engine.evaluation.metrics import score_tokens
 from engine.evaluation.scorers import evaluation_batch
 from engine.generation.sampling import Sampling, stream_batch
-from engine.model.attention import softmax_attention
+from engine.model.attention import AttentionCall, softmax_attention
 from engine.model.decoding import Predictor
 from engine.model.linear_attention import linear_attention
 from engine.model.positions import Positions, PositionScheme
@@ -213,11 +213,11 @@ def attention(spec: BenchmarkSpec) -> Iterator[Measured]:
         spec.set_process()
         at, nothing = Positions.consecutive(length, 0, spec.device), PositionScheme()
         q, k, v = (torch.randn(1, 4, length, 64, device=spec.device, requires_grad=True) for _ in range(3))
-        window = Visibility(True, 16)
+        full, window = (AttentionCall(q, k, at, at, see, nothing) for see in (Visibility(True), Visibility(True, 16)))
         kinds: dict[str, Callable[[], Tensor]] = {
-            "full": partial(softmax_attention, q, k, v, at, at, Visibility(True), nothing, backend="sdpa"),
-            "window 16": partial(softmax_attention, q, k, v, at, at, window, nothing, backend="banded"),
-            "window 16, dense mask": partial(softmax_attention, q, k, v, at, at, window, nothing, backend="sdpa"),
+            "full": partial(softmax_attention, full, v, "sdpa"),
+            "window 16": partial(softmax_attention, window, v, "banded"),
+            "window 16, dense mask": partial(softmax_attention, window, v, "sdpa"),
             "linear": partial(linear_attention, q, k, v, at, nothing, causal=True),
         }
 

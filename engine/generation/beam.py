@@ -10,7 +10,7 @@ Notation: B sentences, S source time, R rows, V vocabulary.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from typing import Literal
 
@@ -47,22 +47,15 @@ def penalty_of(name: LengthPenalty, alpha: float) -> Callable[[int], float]:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    tokens: tuple[int, ...]  # of the text, without start and end
-    chances: tuple[float, ...]  # of each token under the model, given the source and the tokens before it
-    end_chance: float | None  # of the end after them; None if the length limit cut it off
-    log_probability: float  # of all of this, in nats
-    score: float  # the log probability over the length penalty; higher is better
+    tokens: tuple[int, ...] = ()  # of the text, without start and end
+    chances: tuple[float, ...] = ()  # of each token under the model, given the source and the tokens before it
+    end_chance: float | None = None  # of the end after them; None if it is live, or the length limit cut it off
+    log_probability: float = 0.0  # of all of this, in nats
+    score: float = 0.0  # of one that is done: the log probability over the length penalty; higher is better
 
     @property
     def finished(self) -> bool:
         return self.end_chance is not None
-
-
-@dataclass(frozen=True)
-class _Live:
-    tokens: tuple[int, ...] = ()
-    chances: tuple[float, ...] = ()
-    log_probability: float = 0.0
 
 
 @dataclass
@@ -74,7 +67,7 @@ class SentenceBeam:
     limit: int  # of tokens written, the end included
     end: int
     penalty: Callable[[int], float]
-    live: list[_Live] = field(default_factory=lambda: [_Live()])
+    live: list[Hypothesis] = field(default_factory=lambda: [Hypothesis()])
     done: list[Hypothesis] = field(default_factory=list)
 
     def advance(self, extensions: Sequence[Sequence[tuple[int, float]]]) -> list[tuple[int, int]]:
@@ -91,33 +84,31 @@ class SentenceBeam:
         for total, parent, token, log_probability in ranked[: self.beam - len(self.done)]:
             old, chance = before[parent], math.exp(log_probability)
             if token == self.end:
-                self._keep(_Live(old.tokens, old.chances, total), chance)
+                self._keep(Hypothesis(old.tokens, old.chances, chance, total))
             else:
-                self.live.append(_Live((*old.tokens, token), (*old.chances, chance), total))
+                self.live.append(Hypothesis((*old.tokens, token), (*old.chances, chance), None, total))
                 moves.append((parent, token))
         if self.live and len(self.live[0].tokens) == self.limit:
             for live in self.live:
-                self._keep(live, None)
+                self._keep(live)
             self.live = []
         if self._settled():
             self.live = []
         return moves if self.live else []
 
-    def _keep(self, live: _Live, end_chance: float | None) -> None:
-        length = len(live.tokens) + (end_chance is not None)
-        score = live.log_probability / self.penalty(length)
-        self.done.append(Hypothesis(live.tokens, live.chances, end_chance, live.log_probability, score))
+    def _keep(self, done: Hypothesis) -> None:
+        score = done.log_probability / self.penalty(len(done.tokens) + done.finished)
+        self.done.append(replace(done, score=score))
         self.done.sort(key=lambda hypothesis: -hypothesis.score)  # stable: ties go to the one finished first
 
     def _settled(self) -> bool:
         if len(self.done) < self.n_best:
             return False
-        return all(self.done[self.n_best - 1].score >= self.best_possible(live) for live in self.live)
-
-    def best_possible(self, live: _Live) -> float:
-        """No token makes it likelier; if the penalty grows with the length, the longest is the best case."""
-        shortest, longest = self.penalty(len(live.tokens) + 1), self.penalty(self.limit)
-        return live.log_probability / max(shortest, longest)
+        # No token makes a text likelier; if the penalty grows with the length, the longest is the best case.
+        worst, longest = self.done[self.n_best - 1].score, self.penalty(self.limit)
+        return all(
+            worst >= live.log_probability / max(self.penalty(len(live.tokens) + 1), longest) for live in self.live
+        )
 
 
 def allowed_tokens(vocab_size: int, specials: Specials, text: int, device: torch.device) -> Tensor:
@@ -159,8 +150,8 @@ def search(
     sentences: Sequence[SentenceBeam],
     allowed: Tensor,
     between: Callable[[], None] = lambda: None,
-) -> None:
-    """Search until no sentence has a live hypothesis left; the results of each are in its `done`.
+) -> list[list[Hypothesis]]:
+    """Search until no sentence has a live hypothesis left; return the `n_best` of each that are done, best first.
 
     `prompts` (B, T) stand before the sentences, which are of one width and not begun. `allowed`: (K,) ascending ids
     that may be written; `between` is called before each token and may raise to stop. `InputError`: the model's outputs
@@ -192,6 +183,7 @@ def search(
     longest, context = max(sentence.limit for sentence in sentences), predictor.model.config.context_length
     for _ in generate(predictor, prompts, longest, choose, context=context, between=between):
         pass
+    return [sentence.done[: sentence.n_best] for sentence in sentences]
 
 
 def translate_batch(
@@ -236,5 +228,4 @@ def translate_batch(
     open_ = allowed_tokens(model.vocab_size, specials, allowed, source.device)
     with evaluating(model):
         predictor = Predictor(model, source, source_at)
-        search(predictor, torch.full_like(source[:, :1], specials.start), sentences, open_, between)
-    return [sentence.done[:n_best] for sentence in sentences]
+        return search(predictor, torch.full_like(source[:, :1], specials.start), sentences, open_, between)

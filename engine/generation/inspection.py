@@ -12,20 +12,12 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from engine.errors import InputError, one_of
-from engine.model.attention import attention_weights
+from engine.model.attention import AttentionCall, attention_weights
 from engine.model.heads import CrossAttention, LinearSelfAttention, Observe, SoftmaxSelfAttention
-from engine.model.positions import Positions
 from engine.model.transformer import Network, evaluating
 
-NO_WEIGHTS = (
-    "linear attention has no weights to show: it sums keys and values up before any query looks at them, so there is "
-    "no table of who looks at whom"
-)
-PLACES = {
-    "self": "the text's tokens at those before them, or around them",
-    "cross": "the target's tokens at the source's",
-    "encoder": "the source's tokens at each other",
-}
+# The text's tokens at those before them, or around them; the target's at the source's; the source's at each other.
+PLACES = ("self", "cross", "encoder")
 
 
 @dataclass(frozen=True)
@@ -36,7 +28,7 @@ class HeadAttention:
 
 
 def places(model: Network) -> tuple[str, ...]:
-    return tuple(PLACES) if model.reads_source else ("self",)
+    return PLACES if model.reads_source else ("self",)
 
 
 def attentions(model: Network, which: str = "self") -> list[nn.Module]:
@@ -56,21 +48,23 @@ def head_attention(
     """
     parts = attentions(model, which)
     if any(isinstance(part, LinearSelfAttention) for part in parts):
-        raise InputError(f"attention: {NO_WEIGHTS}")
+        raise InputError(
+            "attention: linear attention has no weights to show: it sums keys and values up before any query looks at "
+            "them, so there is no table of who looks at whom"
+        )
     if not 0 <= layer < len(parts):
         raise InputError(f"layer {layer + 1}: this network's layers are 1 to {len(parts)}")
     part = parts[layer]
     assert isinstance(part, SoftmaxSelfAttention | CrossAttention)
     if not 0 <= head < part.n_heads:
         raise InputError(f"head {head + 1}: a layer's heads are 1 to {part.n_heads}")
-    seen: list[tuple[Tensor, Tensor, Positions, Positions]] = []
-    with evaluating(model), _observing(part, lambda *compared: seen.append(compared)):
+    seen: list[AttentionCall] = []
+    with evaluating(model), _observing(part, seen.append):
         model.logits(tokens[None], None if source is None else source[None])
-        q, k, q_at, k_at = seen[-1]
-        bias = part.scheme.bias(q_at.index, k_at.index)
-        visible = part.see(q_at.index[:, :, None], k_at.index[:, None, :])
-        weights = attention_weights(q, k, q_at, k_at, part.see, part.scheme)
-    return HeadAttention(weights[0, head], visible[0], None if bias is None else bias[0, head])
+        call = seen[-1]
+        bias = call.scheme.bias(call.q_at.index, call.k_at.index)
+        weights, visible = attention_weights(call), call.visible()
+    return HeadAttention(weights[0, head], visible[0, 0], None if bias is None else bias[0, head])
 
 
 @contextmanager
@@ -87,7 +81,5 @@ def recorded_weights(model: Network, layer: int = -1) -> Iterator[list[Tensor]]:
     """Collect a decoder layer's cross-attention weights, (B, H, Tq, Tk) per decoder call inside the context."""
     part, weights = attentions(model, "cross")[layer], list[Tensor]()
     assert isinstance(part, CrossAttention)
-    with _observing(
-        part, lambda q, k, q_at, k_at: weights.append(attention_weights(q, k, q_at, k_at, part.see, part.scheme))
-    ):
+    with _observing(part, lambda call: weights.append(attention_weights(call))):
         yield weights

@@ -1,38 +1,38 @@
 """Softmax attention: the written-out reference, and the fast kernels behind one table.
 
-Every function takes the positions of queries and keys, a visibility and a position scheme, so masks, kernels, caches
-and pictures cannot disagree. score = (q·k + content) · scale + bias; a row that sees nothing gives zeros. Notation: B
-batch, Tq/Tk query/key time, H heads, D model width, Dh head width.
+All of them take the same `AttentionCall`, so masks, kernels, caches and pictures cannot disagree.
+score = (q·k + content) · scale + bias; a row that sees nothing gives zeros. Notation: B batch, T time, Tq/Tk query/key
+time, H heads, D model width, Dh head width; in bands n blocks of L queries, R = before + L + after keys each.
 """
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from engine.model.banded import Bands, banded_attention
-from engine.model.dropout import dropout
+from engine.model.dropout import dropout, keep_mask
 from engine.model.positions import Positions, PositionScheme
-from engine.model.visibility import LONG, NARROW, Visibility
-from engine.schemes import QUICKER
+from engine.model.visibility import SMALLEST_BLOCK, Visibility
 
 SHORT = 1024  # tokens up to which three bf16 products beat the fused kernel on a CPU
 
 
 @dataclass(frozen=True)
 class AttentionCall:
-    """The arguments of one attention call, by which a backend decides whether it can serve it."""
+    """What is compared with what: all of an attention but its values."""
 
-    q: Tensor
-    k: Tensor
+    q: Tensor  # (B, H, Tq, Dh), rotated
+    k: Tensor  # (B, H, Tk, Dh), rotated
     q_at: Positions
     k_at: Positions
     see: Visibility
-    scheme: PositionScheme
-    dropout: float
+    scheme: PositionScheme  # for its bias and content terms
+    dropout: float = 0.0  # share of the weights
 
     @property
     def scale(self) -> float:
@@ -44,21 +44,17 @@ class AttentionCall:
         return seen[:, None]
 
 
-def attention_weights(
-    q: Tensor, k: Tensor, q_at: Positions, k_at: Positions, see: Visibility, scheme: PositionScheme
-) -> Tensor:
-    """The attention distribution (B, H, Tq, Tk) written out (Vaswani et al. 2017, eq. 1): the readable reference.
-
-    Of rotated queries (B, H, Tq, Dh) and keys (B, H, Tk, Dh); each row sums to 1, or to 0 where it sees nothing.
-    `scheme` is for its bias and content terms.
+def attention_weights(call: AttentionCall) -> Tensor:
+    """The attention distribution (B, H, Tq, Tk) written out (Vaswani et al. 2017, eq. 1): the readable reference. Each
+    row sums to 1, or to 0 where it sees nothing; no weight is dropped.
     """
-    call = AttentionCall(q, k, q_at, k_at, see, scheme, 0.0)
+    q, k, q_pos, k_pos = call.q, call.k, call.q_at.index, call.k_at.index
     scores = q @ k.transpose(-2, -1)  # (B, H, Tq, Tk)
-    content = scheme.content(q, k, q_at.index, k_at.index)
+    content = call.scheme.content(q, k, q_pos, k_pos)
     if content is not None:
         scores = scores + content
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32)) * call.scale
-    bias = scheme.bias(q_at.index, k_at.index)
+    bias = call.scheme.bias(q_pos, k_pos)
     if bias is not None:
         scores = scores + bias
     visible = call.visible()
@@ -70,22 +66,19 @@ def attention_weights(
 
 
 def _reference(call: AttentionCall, v: Tensor) -> Tensor:
-    weights = attention_weights(call.q, call.k, call.q_at, call.k_at, call.see, call.scheme)
-    if call.dropout > 0.0:
-        weights = dropout(weights, call.dropout)
-    return weights @ v
+    return dropout(attention_weights(call), call.dropout) @ v
 
 
 def _sdpa_mask(call: AttentionCall) -> tuple[Tensor | None, bool]:
     """Return (mask, is_causal) for torch's kernel; no mask is built if the host knows that none is needed."""
     q_start, k_start = call.q_at.start, call.k_at.start
-    known = q_start is not None and k_start is not None
     bias = call.scheme.bias(call.q_at.index, call.k_at.index)
-    if bias is None and known and call.see.causal and call.see.window is None:
+    plain = bias is None and call.see.causal and call.see.window is None
+    if plain and q_start is not None and k_start is not None:
         # is_causal is aligned to the TOP LEFT: right only for a square block on the diagonal.
         if q_start == k_start and call.q_at.length == call.k_at.length:
             return None, True
-        if call.q_at.length == 1 and q_start == k_start + call.k_at.length - 1:  # type: ignore[operator]
+        if call.q_at.length == 1 and q_start == k_start + call.k_at.length - 1:
             return None, False
     visible = call.visible()
     if bias is None:
@@ -110,7 +103,9 @@ def _dense(call: AttentionCall, v: Tensor) -> Tensor:
     """Three products over all rows and heads at once: fastest on a CPU at short lengths, and with dropout."""
     batch, heads, time, _ = call.q.shape
     mask, is_causal = _sdpa_mask(call)
-    mask = _as_scores(call.visible() if is_causal else mask, call.q.dtype)
+    mask = call.visible() if is_causal else mask
+    if mask is not None and mask.dtype == torch.bool:  # to add: 0 where visible, −∞ elsewhere
+        mask = torch.zeros_like(mask, dtype=call.q.dtype).masked_fill(~mask, -math.inf)
     q, k, values = (x.flatten(0, 1) for x in (call.q, call.k, v))
     if mask is not None and mask.shape[:2] == (1, 1):
         scores = torch.baddbmm(mask[0], q, k.transpose(1, 2), alpha=call.scale)
@@ -119,13 +114,6 @@ def _dense(call: AttentionCall, v: Tensor) -> Tensor:
         if mask is not None:
             scores = (scores.view(batch, heads, time, -1) + mask).flatten(0, 1)
     return torch.bmm(dropout(scores.softmax(-1), call.dropout), values).view(batch, heads, time, -1)
-
-
-def _as_scores(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    """Return a mask to add to scores: 0 where visible, −∞ elsewhere."""
-    if mask is None or mask.dtype != torch.bool:
-        return None if mask is None else mask.to(dtype)
-    return torch.zeros_like(mask, dtype=dtype).masked_fill(~mask, -math.inf)
 
 
 def _dense_why_not(call: AttentionCall) -> str | None:
@@ -139,10 +127,147 @@ def _dense_is_faster(call: AttentionCall) -> bool:
     return call.q.device.type == "cpu" and (call.dropout > 0.0 or short_bf16)
 
 
+@dataclass(frozen=True)
+class Bands:
+    """How `time` slots are cut into blocks, for a window of `before` slots back and `after` ahead of a query."""
+
+    time: int
+    before: int
+    after: int
+
+    @classmethod
+    def of(cls, time: int, see: Visibility) -> "Bands":
+        before = min(see.reach(1) or 0, time - 1)
+        return cls(time, before, 0 if see.causal else before)
+
+    @property
+    def block(self) -> int:
+        """L; never shorter than the reach, so a band touches only neighbouring blocks."""
+        return min(max(SMALLEST_BLOCK, self.before), self.time)
+
+    @property
+    def n(self) -> int:
+        """Number of blocks; the last one may be padded."""
+        return -(-self.time // self.block)
+
+    @property
+    def reach(self) -> int:
+        return self.before + self.block + self.after
+
+    def blocks(self, x: Tensor) -> Tensor:
+        """(B, H, T, Dh) → (B · H · n, L, Dh)."""
+        filled = self.n * self.block - self.time
+        x = F.pad(x, (0, 0, 0, filled)) if filled else x
+        return x.reshape(-1, self.block, x.shape[-1])
+
+    def bands(self, x: Tensor) -> Tensor:
+        """(B, H, T, Dh) → (B · H · n, R, Dh), zeros past either end."""
+        blocks = self.blocks(x).view(-1, self.n, self.block, x.shape[-1])
+        out = blocks.new_empty(blocks.shape[0], self.n, self.reach, x.shape[-1])
+        own = self.before + self.block
+        out[:, :, self.before : own] = blocks
+        out[:, 0, : self.before] = 0
+        out[:, 1:, : self.before] = blocks[:, :-1, self.block - self.before :]
+        out[:, -1, own:] = 0
+        out[:, :-1, own:] = blocks[:, 1:, : self.after]
+        return out.view(-1, self.reach, x.shape[-1])
+
+    def unbanded(self, d: Tensor, shape: torch.Size) -> Tensor:
+        """Adjoint of `bands`: sum each band's gradient (B · H · n, R, Dh) back into its slots (B, H, T, Dh)."""
+        d = d.view(-1, self.n, self.reach, d.shape[-1])
+        own = self.before + self.block
+        out = d[:, :, self.before : own].contiguous()
+        out[:, :-1, self.block - self.before :] += d[:, 1:, : self.before]
+        out[:, 1:, : self.after] += d[:, :-1, own:]
+        return out.view(*shape[:2], -1, shape[-1])[:, :, : self.time]
+
+    def places(self, span: Positions) -> tuple[Tensor, Tensor]:
+        """Return positions of the blocks' queries (N, n, L) and of the bands' keys (N, n, R); −1 past either end."""
+        filled = self.n * self.block - self.time
+        queries = F.pad(span.index, (0, filled), value=-1).unfold(1, self.block, self.block)
+        keys = F.pad(span.index, (self.before, filled + self.after), value=-1).unfold(1, self.reach, self.block)
+        return queries, keys
+
+
 def _banded(call: AttentionCall, v: Tensor) -> Tensor:
+    """A window without links on a band of blocks: O(T · window) time and memory, no T × T.
+
+    Each block of queries meets the keys its window can reach: its own block, the end of the previous one and, without a
+    causal mask, the start of the next.
+    """
     if type(call.scheme).content is not PositionScheme.content:
         return _banded_content(call, v)
-    return banded_attention(call.q, call.k, v, call.q_at, call.see, call.scheme, call.scale, call.dropout)
+    q, at = call.q, call.q_at
+    bands = Bands.of(q.shape[2], call.see)
+    # all blocks but the first, whose band begins past the end
+    alike = call.see.causal and at.start is not None and call.scheme.by_distance
+    if alike:
+        keys = torch.arange(bands.reach, device=q.device)[None, None]
+        queries = keys[..., bands.before :]
+    else:
+        queries, keys = bands.places(at)  # (N, n, L), (N, n, R)
+    visible = call.see(queries[..., None], keys[:, :, None])  # (N, n, L, R)
+    lost = ~visible.any(-1, keepdim=True)
+    added = torch.zeros(visible.shape, dtype=q.dtype, device=q.device)
+    added = added.masked_fill(~(visible | lost), -math.inf)[:, None]  # (N, 1, n, L, R)
+    bias = call.scheme.bias(queries.flatten(0, 1), keys.flatten(0, 1))  # (N · n, H, L, R)
+    if bias is not None:
+        added = added + bias.to(q.dtype).view(*queries.shape[:2], *bias.shape[1:]).transpose(1, 2)
+    mixed: Tensor = _Banded.apply(q, call.k, v, added, bands, alike, call.scale, call.dropout)  # type: ignore[no-untyped-call]
+    return mixed.masked_fill(lost.flatten(1, 2)[:, None, : q.shape[2]], 0.0) if at.start is None else mixed
+
+
+class _Banded(torch.autograd.Function):
+    """softmax(scale · q kᵀ + added) v; the backward pass is written by hand, so bands are never copied for autograd."""
+
+    @staticmethod
+    def forward(
+        context: Any,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        added: Tensor,
+        bands: Bands,
+        alike: bool,
+        scale: float,
+        rate: float,
+    ) -> Tensor:
+        queries, keys, values = bands.blocks(q), bands.bands(k), bands.bands(v)
+        with torch.autocast(q.device.type, enabled=False):
+            scores = torch.baddbmm(queries.new_empty(1), queries, keys.transpose(1, 2), beta=0.0, alpha=scale)
+            by_block = scores.view(*q.shape[:2], bands.n, bands.block, bands.reach).add_(added)
+            if alike:
+                by_block[:, :, 0, :, : bands.before] = -math.inf
+            weights = scores.softmax(-1)
+            mask = None
+            if rate > 0.0:
+                cpu = weights.device.type == "cpu"
+                mask = keep_mask(weights.shape, rate, weights.dtype) if cpu else dropout(torch.ones_like(weights), rate)
+            mixed = torch.bmm(weights if mask is None else weights * mask, values)
+        context.save_for_backward(queries, keys, values, weights, mask)
+        context.bands, context.scale, context.shape, context.added = bands, scale, q.shape, added.shape
+        return mixed.view(*q.shape[:2], -1, q.shape[-1])[:, :, : bands.time]
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        queries, keys, values, weights, mask = context.saved_tensors
+        bands, shape = context.bands, context.shape
+        gradient = bands.blocks(gradient)
+        d_weights = torch.bmm(gradient, values.transpose(1, 2))
+        dropped = weights
+        if mask is not None:
+            dropped, d_weights = weights * mask, d_weights * mask
+        d_values = torch.bmm(dropped.transpose(1, 2), gradient)
+        d_scores = torch._softmax_backward_data(d_weights, weights, -1, weights.dtype)
+        d_added = None
+        if context.needs_input_grad[3]:
+            d_added = d_scores.view(*shape[:2], bands.n, bands.block, bands.reach).sum_to_size(context.added)
+        d_scores = d_scores * context.scale if d_added is not None else d_scores.mul_(context.scale)
+        d_queries = torch.bmm(d_scores, keys).view(*shape[:2], -1, shape[-1])[:, :, : bands.time]
+        d_keys = torch.bmm(d_scores.transpose(1, 2), queries)
+        d_keys, d_values = bands.unbanded(d_keys, shape), bands.unbanded(d_values, shape)
+        return d_queries, d_keys, d_values, d_added, None, None, None, None
 
 
 def _banded_content(call: AttentionCall, v: Tensor) -> Tensor:
@@ -154,8 +279,8 @@ def _banded_content(call: AttentionCall, v: Tensor) -> Tensor:
         return parts.view(batch, heads, bands.n, *parts.shape[1:]).transpose(1, 2).flatten(0, 1)
 
     q_at, k_at = (Positions(at.expand(batch, -1, -1).flatten(0, 1)) for at in bands.places(call.q_at))
-    parts = (texts(bands.blocks(call.q)), texts(bands.bands(call.k)), texts(bands.bands(v)))
-    mixed = softmax_attention(*parts, q_at, k_at, call.see, call.scheme, dropout=call.dropout)
+    q, k, values = texts(bands.blocks(call.q)), texts(bands.bands(call.k)), texts(bands.bands(v))
+    mixed = softmax_attention(replace(call, q=q, k=k, q_at=q_at, k_at=k_at), values)
     return mixed.view(batch, bands.n, heads, bands.block, -1).transpose(1, 2).flatten(2, 3)[:, :, :time]
 
 
@@ -163,16 +288,10 @@ def _banded_why_not(call: AttentionCall) -> str | None:
     if call.see.window is None or call.see.link_every is not None:
         return "only a window without links is a band"
     same = call.q_at is call.k_at or (call.q_at.start is not None and call.q_at.start == call.k_at.start)
-    if not (same and call.q_at.packed and call.q.shape[2] == call.k.shape[2]):
+    side_by_side = call.q_at.start is not None or call.q_at.one_side
+    if not (same and side_by_side and call.q.shape[2] == call.k.shape[2]):
         return "a band needs queries and keys at the same places, side by side"
     return None
-
-
-def _banded_is_faster(call: AttentionCall) -> bool:
-    time, reach = call.q.shape[2], call.see.reach(1)
-    if reach is None or NARROW * reach > time:
-        return False
-    return time >= LONG or (call.q.device.type == "cpu" and QUICKER * reach <= time)
 
 
 @dataclass(frozen=True)
@@ -187,7 +306,12 @@ class Backend:
 
 # Fastest first; the first that is faster and can serve the call wins.
 BACKENDS: tuple[Backend, ...] = (
-    Backend("banded", _banded_why_not, _banded_is_faster, _banded),
+    Backend(
+        "banded",
+        _banded_why_not,
+        lambda call: call.see.is_narrow(call.q.shape[2], cpu=call.q.device.type == "cpu"),
+        _banded,
+    ),
     Backend("dense", _dense_why_not, _dense_is_faster, _dense),
     Backend("sdpa", _sdpa_why_not, lambda call: True, _sdpa),
     Backend("reference", lambda call: None, lambda call: True, _reference),
@@ -197,9 +321,7 @@ BACKENDS: tuple[Backend, ...] = (
 def choose(call: AttentionCall, wanted: str = "auto") -> Backend:
     """Return the backend that serves a call; `ValueError` says why the wanted one cannot."""
     for backend in BACKENDS:
-        if wanted == "auto" and not backend.is_faster(call):
-            continue
-        if wanted in ("auto", backend.name):
+        if wanted == backend.name or (wanted == "auto" and backend.is_faster(call)):
             reason = backend.why_not(call)
             if reason is None:
                 return backend
@@ -208,20 +330,6 @@ def choose(call: AttentionCall, wanted: str = "auto") -> Backend:
     raise ValueError(f"no attention backend is called '{wanted}'")
 
 
-def softmax_attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    q_at: Positions,
-    k_at: Positions,
-    see: Visibility,
-    scheme: PositionScheme,
-    *,
-    dropout: float = 0.0,
-    backend: str = "auto",
-) -> Tensor:
-    """Attention (B, H, Tq, Dh) over values (B, H, Tk, Dh) through the first backend that can serve it, or a named one;
-    the other arguments as in `attention_weights`.
-    """
-    call = AttentionCall(q, k, q_at, k_at, see, scheme, dropout)
+def softmax_attention(call: AttentionCall, v: Tensor, backend: str = "auto") -> Tensor:
+    """Attention (B, H, Tq, Dh) over values (B, H, Tk, Dh), by the first backend that can serve it, or a named one."""
     return choose(call, backend).compute(call, v)

@@ -5,7 +5,6 @@ positions as without.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -15,18 +14,15 @@ from engine.model.positions import Positions
 SMALLEST_CAPACITY = 64  # tokens
 
 
-class LayerState(Protocol):
-    """A layer's memory, of any kind."""
-
-    def select(self, rows: Tensor) -> None:
-        """Reorder batch rows: row i becomes the old row rows[i]."""
-
-
 class KeyValueCache:
-    """All keys and values so far, (B, H, T, Dh) each, in one buffer (B, 2 H, capacity, Dh) that doubles when full."""
+    """The keys and values so far, (B, H, T, Dh) each, in one buffer (B, 2 H, capacity, Dh) that doubles when full.
 
-    def __init__(self, capacity: int = 0) -> None:
-        self.capacity = capacity
+    With a causal `window` w, only those that can still be reached: the newest w − 1 besides the new ones. Batches with
+    padding keep all: the newest keys differ per row.
+    """
+
+    def __init__(self, capacity: int, window: int | None) -> None:
+        self.capacity, self.window = capacity, window
         self.length = 0
         self._buffer: Tensor | None = None
         self._heads = 0
@@ -37,23 +33,23 @@ class KeyValueCache:
         """Append new, rotated keys and values (B, H, T, Dh); return all of them with their positions."""
         length, heads = self.length, k.shape[1]
         known = self._place(at)
-        buffer = self._buffer_for(k.shape[0], heads, k.shape[2], k.shape[3], k)
+        buffer = self._buffer_for(k, heads)
         self.length = stop = length + k.shape[2]
         buffer[:, :heads, length:stop] = k
         buffer[:, heads:, length:stop] = v
+        self._forget(k.shape[2])
         return buffer[:, :heads, :stop], buffer[:, heads:, :stop], known
 
-    def append(self, keys_values: Tensor, window: int | None) -> tuple[Tensor, Tensor]:
-        """Append (B, 2 H, 1, Dh) of the next token; return the newest `window` keys and values, its own included."""
+    def append(self, keys_values: Tensor) -> tuple[Tensor, Tensor]:
+        """Append (B, 2 H, 1, Dh) of the next token; return the keys and values in its window, its own included."""
         length, heads = self.length, self._heads
         buffer = self._buffer
         if buffer is None or buffer.shape[2] == length:
-            buffer = self._buffer_for(
-                keys_values.shape[0], keys_values.shape[1] // 2, 1, keys_values.shape[3], keys_values
-            )
+            buffer = self._buffer_for(keys_values, keys_values.shape[1] // 2)
         self.length = stop = length + 1
         buffer[:, :, length:stop] = keys_values
-        first = 0 if window is None else max(0, stop - window)
+        first = 0 if self.window is None else max(0, stop - self.window)
+        self._forget(1)
         return buffer[:, :heads, first:stop], buffer[:, heads:, first:stop]
 
     def _place(self, at: Positions) -> Positions:
@@ -73,17 +69,27 @@ class KeyValueCache:
         self._index = torch.cat((before.expand(rows, -1), at.index.expand(rows, -1)), dim=1)
         return Positions(self._index)
 
-    def _buffer_for(self, rows: int, heads: int, new: int, width: int, like: Tensor) -> Tensor:
-        needed, old = self.length + new, self._buffer
+    def _buffer_for(self, new: Tensor, heads: int) -> Tensor:
+        needed, old = self.length + new.shape[2], self._buffer
         if old is not None and old.shape[2] >= needed:
             return old
         capacity = max(needed, 2 * self.length, self.capacity, SMALLEST_CAPACITY)
-        self._buffer, self._heads = like.new_zeros(rows, 2 * heads, capacity, width), heads
+        self._buffer, self._heads = new.new_zeros(new.shape[0], 2 * heads, capacity, new.shape[3]), heads
         if old is not None:
             self._buffer[:, :, : self.length] = old[:, :, : self.length]
         return self._buffer
 
+    def _forget(self, new: int) -> None:
+        if self.window is None or self._start is None or self._buffer is None:
+            return
+        spare = self.length - (self.window - 1)
+        if spare > self.window + new:  # moving has a cost, so not at each token
+            self._buffer = self._buffer[:, :, spare : self.length].clone()
+            self._start += spare
+            self.length -= spare
+
     def select(self, rows: Tensor) -> None:
+        """Reorder batch rows: row i becomes the old row rows[i]."""
         if self._buffer is not None:
             chosen = self._buffer[:, :, : self.length].index_select(0, rows)
             if rows.numel() > self._buffer.shape[0]:
@@ -92,34 +98,6 @@ class KeyValueCache:
             self._buffer[:, :, : self.length] = chosen
         if self._index is not None and self._index.shape[0] > 1:
             self._index = self._index[rows]
-
-
-class WindowCache(KeyValueCache):
-    """Only the keys a causal window can still reach: the newest w − 1 besides the new ones. Batches with padding keep
-    all: the newest keys differ per row.
-    """
-
-    def __init__(self, window: int) -> None:
-        super().__init__()
-        self.window = window
-
-    def extend(self, k: Tensor, v: Tensor, at: Positions) -> tuple[Tensor, Tensor, Positions]:
-        seen = super().extend(k, v, at)
-        self._forget(k.shape[2])
-        return seen
-
-    def append(self, keys_values: Tensor, window: int | None) -> tuple[Tensor, Tensor]:
-        seen = super().append(keys_values, window)
-        self._forget(1)
-        return seen
-
-    def _forget(self, new: int) -> None:
-        spare = self.length - (self.window - 1)
-        if self._start is None or self._buffer is None or spare <= self.window + new:
-            return  # moving has a cost, so not at each token
-        self._buffer = self._buffer[:, :, spare : self.length].clone()
-        self._start += spare
-        self.length -= spare
 
 
 class LinearState:
@@ -132,6 +110,9 @@ class LinearState:
     def select(self, rows: Tensor) -> None:
         if self.key_values is not None and self.keys is not None:
             self.key_values, self.keys = self.key_values[rows], self.keys[rows]
+
+
+LayerState = KeyValueCache | LinearState
 
 
 @dataclass

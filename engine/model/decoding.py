@@ -123,7 +123,7 @@ class _Steps:
 
     def _attention(self, part: SoftmaxSelfAttention, state: KeyValueCache) -> Map:
         project, output = _linear(part.query_key_value), _linear(part.output)
-        n_heads, width, scheme, window = part.n_heads, part.head_width, part.scheme, self._first.see.window
+        n_heads, width, scheme = part.n_heads, part.head_width, part.scheme
         turned = n_heads + part.widths[1] // width  # queries and keys
         rotates = type(scheme).rotate is not PositionScheme.rotate
         shared_keys = part.widths[1] != part.widths[0]
@@ -132,7 +132,7 @@ class _Steps:
             heads = project(x).view(x.shape[0], -1, 1, width)  # (B, H + 2 Hkv, 1, Dh)
             if rotates:
                 heads = torch.cat((scheme.rotate(heads[:, :turned], self.at), heads[:, turned:]), dim=1)
-            k, v = state.append(heads[:, n_heads:], window)
+            k, v = state.append(heads[:, n_heads:])
             bias = None if self.bias is None else self.bias[..., -k.shape[2] :]
             if shared_keys:
                 k, v = for_each_query(k, n_heads), for_each_query(v, n_heads)

@@ -5,8 +5,6 @@ the rate is too fine for one). The rate is exact to 1/512, and kept elements are
 derive from torch's own generator, so seeding that seeds them. Other devices use torch's kernel.
 """
 
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -34,35 +32,15 @@ def keep_mask(shape: tuple[int, ...] | torch.Size, p: float, dtype: torch.dtype 
     return mask.mul_(of / (of - dropped))
 
 
-class _Dropped(torch.autograd.Function):
-    @staticmethod
-    def forward(context: Any, x: Tensor, mask: Tensor) -> Tensor:
-        context.save_for_backward(mask)
-        return x * mask
-
-    @staticmethod
-    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        (mask,) = context.saved_tensors
-        return gradient * mask, None
-
-
 def dropout(x: Tensor, p: float) -> Tensor:
     """Drop a share p of the elements, and scale the others to preserve the mean."""
     if p == 0.0:
         return x
     if x.device.type != "cpu":
         return F.dropout(x, p)
-    dropped: Tensor = _Dropped.apply(x, keep_mask(x.shape, p, x.dtype))  # type: ignore[no-untyped-call]
-    return dropped
+    return x * keep_mask(x.shape, p, x.dtype)
 
 
-class Dropout(nn.Module):
-    def __init__(self, p: float) -> None:
-        super().__init__()
-        self.p = p
-
+class Dropout(nn.Dropout):
     def forward(self, x: Tensor) -> Tensor:
         return dropout(x, self.p) if self.training else x
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}"

@@ -4,20 +4,20 @@ Queries may share keys and values: `n_kv_heads` below `n_heads` is grouped-query
 multi-query (Shazeer 2019). Notation: B batch, T time, H heads, D model width, Dh head width.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from torch import Tensor, nn
 
 from engine.config.sections import ModelConfig
 from engine.model.attention import AttentionCall, choose, softmax_attention
-from engine.model.cache import KeyValueCache, LayerState, LinearState, WindowCache
+from engine.model.cache import KeyValueCache, LayerState, LinearState
 from engine.model.dropout import Dropout
 from engine.model.linear_attention import linear_attention
 from engine.model.positions import Positions, PositionScheme
 from engine.model.visibility import Visibility
 
-Observe = Callable[[Tensor, Tensor, Positions, Positions], None]
-"""Called with the exact queries and keys (B, H, T, Dh) to be compared, and their positions."""
+Observe = Callable[[AttentionCall], None]  # called with what is about to be compared
 
 
 def into_heads(x: Tensor, head_width: int) -> Tensor:
@@ -31,7 +31,7 @@ def for_each_query(shared: Tensor, n_heads: int) -> Tensor:
     return shared if times == 1 else shared.repeat_interleave(times, dim=1)
 
 
-class SelfAttention(nn.Module):
+class SelfAttention(nn.Module, ABC):
     """The base of all self-attention: one projection in, one out."""
 
     def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme) -> None:
@@ -49,17 +49,17 @@ class SelfAttention(nn.Module):
         q, k, v = self.query_key_value(x).split(self.widths, dim=-1)
         return into_heads(q, self.head_width), into_heads(k, self.head_width), into_heads(v, self.head_width)
 
+    @abstractmethod
     def attend(self, q: Tensor, k: Tensor, v: Tensor, at: Positions, state: LayerState | None) -> Tensor:
         """Mix the values: → (B, H, T, Dh)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def new_state(self, capacity: int) -> LayerState:
         """An empty memory for decoding, with room for `capacity` tokens at first."""
-        raise NotImplementedError
 
+    @abstractmethod
     def kernel(self, heads: Tensor, at: Positions) -> str:
         """Name the backend that computes a training step over queries and keys such as `heads` (B, H, T, Dh)."""
-        raise NotImplementedError
 
     def forward(self, x: Tensor, at: Positions, state: LayerState | None = None) -> Tensor:
         """(B, T, D) → (B, T, D); with a state, also over everything in it."""
@@ -77,14 +77,14 @@ class SoftmaxSelfAttention(SelfAttention):
             assert isinstance(state, KeyValueCache)
             k, v, k_at = state.extend(k, v, at)
         k, v = for_each_query(k, self.n_heads), for_each_query(v, self.n_heads)
+        call = AttentionCall(q, k, at, k_at, self.see, self.scheme, self.dropout if self.training else 0.0)
         if self.observe is not None:
-            self.observe(q, k, at, k_at)
-        dropout = self.dropout if self.training else 0.0
-        return softmax_attention(q, k, v, at, k_at, self.see, self.scheme, dropout=dropout, backend=self.backend)
+            self.observe(call)
+        return softmax_attention(call, v, self.backend)
 
     def new_state(self, capacity: int) -> LayerState:
         window = self.see.window if self.see.link_every is None else None
-        return KeyValueCache(capacity) if window is None else WindowCache(window)
+        return KeyValueCache(capacity if window is None else 0, window)
 
     def kernel(self, heads: Tensor, at: Positions) -> str:
         call = AttentionCall(heads, heads, at, at, self.see, self.scheme, self.dropout)
@@ -141,9 +141,9 @@ class CrossAttention(nn.Module):
         """(B, T, D) → (B, T, D)."""
         k, v = source
         q = into_heads(self.query(x), self.head_width)
+        call = AttentionCall(q, k, at, source_at, self.see, self.scheme, self.dropout if self.training else 0.0)
         if self.observe is not None:
-            self.observe(q, k, at, source_at)
-        dropout = self.dropout if self.training else 0.0
-        mixed = softmax_attention(q, k, v, at, source_at, self.see, self.scheme, dropout=dropout, backend=self.backend)
+            self.observe(call)
+        mixed = softmax_attention(call, v, self.backend)
         output: Tensor = self.output_dropout(self.output(mixed.transpose(1, 2).reshape(x.shape)))
         return output

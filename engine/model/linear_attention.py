@@ -5,7 +5,6 @@ score matrix, so no additive bias. Rotary positions turn φ(q) and φ(k) in the 
 Sums are fp32 or wider. Notation: B batch, T time, H heads, Dh head width, C chunk.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -85,29 +84,6 @@ def linear_weights(q: Tensor, k: Tensor, at: Positions, scheme: PositionScheme, 
     return torch.where(total > 0, products / total.clamp(min=torch.finfo(total.dtype).tiny), 0.0)
 
 
-def _reference(
-    q: Tensor, k: Tensor, v: Tensor, at: Positions, scheme: PositionScheme, causal: bool, state: LinearState | None
-) -> Tensor:
-    if state is not None:  # the reference keeps no keys: earlier ones are only in the sums
-        return _chunked(q, k, v, at, scheme, causal, state)
-    weights = linear_weights(q, k, at, scheme, causal=causal)
-    return weights @ v.to(weights.dtype)
-
-
-def _chunked(
-    q: Tensor, k: Tensor, v: Tensor, at: Positions, scheme: PositionScheme, causal: bool, state: LinearState | None
-) -> Tensor:
-    plain_q, plain_k, turned_q, turned_k = _features(q, k, at, scheme)
-    v = v.to(plain_q.dtype)
-    if not causal:
-        mixed = turned_q @ (turned_k.transpose(-2, -1) @ v)
-        total = plain_q @ plain_k.sum(-2, keepdim=True).transpose(-2, -1)
-    else:
-        mixed, total = _prefix(plain_q, plain_k, turned_q, turned_k, v, state)
-    shares = mixed / total.clamp(min=torch.finfo(total.dtype).tiny)  # both are 0 where nothing is seen
-    return shares if at.start is not None else torch.where((at.index >= 0)[:, None, :, None], shares, 0.0)
-
-
 def _prefix(
     plain_q: Tensor, plain_k: Tensor, turned_q: Tensor, turned_k: Tensor, v: Tensor, state: LinearState | None
 ) -> tuple[Tensor, Tensor]:
@@ -143,10 +119,6 @@ def _prefix(
     return mixed, total
 
 
-Kernel = Callable[[Tensor, Tensor, Tensor, Positions, PositionScheme, bool, LinearState | None], Tensor]
-LINEAR_BACKENDS: dict[str, Kernel] = {"auto": _chunked, "chunked": _chunked, "reference": _reference}
-
-
 def linear_attention(
     q: Tensor,
     k: Tensor,
@@ -159,10 +131,23 @@ def linear_attention(
     backend: str = "auto",
 ) -> Tensor:
     """Linear attention (B, H, T, Dh) of unrotated q and k, zeros where nothing is seen; no T × T matrix except in the
-    reference.
+    backend `reference`.
 
     `scheme` is for its rotation: one with a bias or content term has no place here. `state`: the sums over what was
     seen before, extended in place; causal only.
     """
     with torch.autocast(q.device.type, enabled=False):  # else the prefix sums would be rounded to bf16
-        return LINEAR_BACKENDS[backend](q, k, v, at, scheme, causal, state).to(v.dtype)
+        if backend == "reference" and state is None:  # the reference keeps no keys: earlier ones are only in the sums
+            weights = linear_weights(q, k, at, scheme, causal=causal)
+            return (weights @ v.to(weights.dtype)).to(v.dtype)
+        plain_q, plain_k, turned_q, turned_k = _features(q, k, at, scheme)
+        values = v.to(plain_q.dtype)
+        if causal:
+            mixed, total = _prefix(plain_q, plain_k, turned_q, turned_k, values, state)
+        else:
+            mixed = turned_q @ (turned_k.transpose(-2, -1) @ values)
+            total = plain_q @ plain_k.sum(-2, keepdim=True).transpose(-2, -1)
+        shares = mixed / total.clamp(min=torch.finfo(total.dtype).tiny)  # both are 0 where nothing is seen
+        if at.start is None:
+            shares = torch.where((at.index >= 0)[:, None, :, None], shares, 0.0)
+        return shares.to(v.dtype)

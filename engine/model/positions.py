@@ -35,11 +35,6 @@ class Positions:
         return cls(torch.where(keep, keep.long().cumsum(-1) - 1, -1), one_side=one_side)
 
     @property
-    def packed(self) -> bool:
-        """Known on the host: tokens are as many slots apart as positions."""
-        return self.start is not None or self.one_side
-
-    @property
     def length(self) -> int:
         return self.index.shape[-1]
 
@@ -124,7 +119,15 @@ class Rope(PositionScheme):
         self._turn: tuple[Tensor, torch.dtype, Tensor, Tensor] | None = None
 
     def rotate(self, x: Tensor, pos: Tensor) -> Tensor:
-        cos, sin = self._cos_sin(pos, torch.promote_types(x.dtype, torch.float32))  # (N, 1, T, Dh/2)
+        dtype = torch.promote_types(x.dtype, torch.float32)
+        # All layers of a forward pass share the same positions object: compute the angles once. What comes from
+        # inference mode may not enter a training step, but a step's positions are tensors of its own.
+        if self._turn is None or self._turn[0] is not pos or self._turn[1] != dtype:
+            exact = widest_float(pos.device)
+            even = torch.arange(0, self.head_width, 2, device=pos.device, dtype=exact)
+            angle = pos[:, None, :, None].to(exact) * self.base ** (-even / self.head_width)
+            self._turn = (pos, dtype, angle.cos().to(dtype), angle.sin().to(dtype))
+        _, _, cos, sin = self._turn  # (N, 1, T, Dh/2)
         if self.pairing == "half":
             a, b = x.chunk(2, dim=-1)
             turned = torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)
@@ -132,18 +135,6 @@ class Rope(PositionScheme):
             a, b = x[..., 0::2], x[..., 1::2]
             turned = torch.stack((a * cos - b * sin, b * cos + a * sin), dim=-1).flatten(-2)
         return turned.to(x.dtype)
-
-    def _cos_sin(self, pos: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        #         # All layers of a forward pass share the same positions object: compute the angles once. What comes
-        # from inference mode may not enter a training step, but a step's positions are tensors of its own.
-        if self._turn is not None and self._turn[0] is pos and self._turn[1] == dtype:
-            return self._turn[2], self._turn[3]
-        exact = widest_float(pos.device)
-        even = torch.arange(0, self.head_width, 2, device=pos.device, dtype=exact)
-        angle = pos[:, None, :, None].to(exact) * self.base ** (-even / self.head_width)
-        cos, sin = angle.cos().to(dtype), angle.sin().to(dtype)
-        self._turn = (pos, dtype, cos, sin)
-        return cos, sin
 
 
 class Relative(PositionScheme):
@@ -244,7 +235,7 @@ class TransformerXL(PositionScheme):
         # All distances that occur are projected once, then looked up: the paper's relative shift, for any positions.
         somewhere = (q_pos[:, :, None] >= 0) & (k_pos[:, None, :] >= 0)  # an empty slot has no distance
         apart = torch.where(somewhere, -distances(q_pos, k_pos), 0)  # (N, Tq, Tk), q − k
-        #         # The shapes alone give the distances, so the host need not ask the device: the queries are the last
+        # The shapes alone give the distances, so the host need not ask the device: the queries are the last
         # keys or, if they see both ways, the middle ones.
         ahead = 0 if self.causal else (k_pos.shape[1] - q_pos.shape[1]) // 2
         least, most = -(q_pos.shape[1] - 1 + ahead), k_pos.shape[1] - 1 - ahead

@@ -18,14 +18,14 @@ from typing import Any
 
 from engine.config.schema import RunConfig
 from engine.config.sections import ModelConfig
-from engine.model.visibility import CHUNK, LONG, NARROW, SMALLEST_BLOCK, self_attention
-from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, QUICKER
+from engine.model.visibility import CHUNK, SMALLEST_BLOCK, self_attention
+from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS
 
 
 @dataclass(frozen=True)
 class Kernel:
-    # from `BACKENDS` or `LINEAR_BACKENDS`; `math` is torch's fallback on a CPU from its fused kernel under dropout or
-    # with a learned mask: the scores are materialized
+    # from `BACKENDS`, or `chunked`; `math` is torch's fallback on a CPU from its fused kernel under dropout or with a
+    # learned mask: the scores are materialized
     name: str
     blocks: int  # parts of the text, the last one padded
     queries: int  # in a block
@@ -34,10 +34,6 @@ class Kernel:
     @property
     def filled(self) -> int:
         return self.blocks * self.queries
-
-    @property
-    def writes_scores(self) -> bool:
-        return self.name in ("reference", "dense", "math", "banded")
 
 
 def training_kernel(
@@ -51,26 +47,21 @@ def training_kernel(
         return Kernel("chunked", -(-length // chunk), chunk, chunk)
     see, wanted = self_attention(model, causal=causal), model.backend
     reach = see.reach(1)
-    if reach is not None:
-        narrow = NARROW * reach <= length and (length >= LONG or (not gpu and QUICKER * reach <= length))
-        if wanted == "banded" or (wanted == "auto" and narrow):
-            before = min(reach, length - 1)
-            block = min(max(SMALLEST_BLOCK, before), length)
-            return Kernel("banded", -(-length // block), block, before + block + (0 if causal else before))
-    return Kernel(_over_all(model, padded, gpu), 1, length, length)
-
-
-def _over_all(model: ModelConfig, padded: bool, gpu: bool) -> str:
-    dropped = model.attention_dropout > 0.0
-    position = POSITIONS[model.position]
+    if reach is not None and (wanted == "banded" or (wanted == "auto" and see.is_narrow(length, cpu=not gpu))):
+        before = min(reach, length - 1)
+        block = min(max(SMALLEST_BLOCK, before), length)
+        return Kernel("banded", -(-length // block), block, before + block + (0 if causal else before))
+    dropped, position = model.attention_dropout > 0.0, POSITIONS[model.position]
     fused = "sdpa" in ATTENTIONS[model.attention].backends and position.acts_on != "content"
-    if model.backend == "reference" or not fused:
-        return "reference"
-    if model.backend == "dense" or (model.backend == "auto" and dropped and not padded and not gpu):
-        return "dense"
-    if gpu:  # its fused kernels also handle dropout and learned masks
-        return "sdpa"
-    return "math" if dropped or (position.learned and position.acts_on == "scores") else "sdpa"
+    if wanted == "reference" or not fused:
+        name = "reference"
+    elif wanted == "dense" or (wanted == "auto" and dropped and not padded and not gpu):
+        name = "dense"
+    elif gpu:  # its fused kernels also handle dropout and learned masks
+        name = "sdpa"
+    else:
+        name = "math" if dropped or (position.learned and position.acts_on == "scores") else "sdpa"
+    return Kernel(name, 1, length, length)
 
 
 @dataclass(frozen=True)
@@ -186,27 +177,15 @@ class BatchShape:
         return cls(batch.tokens.shape[0], batch.tokens.shape[1], source)
 
 
-def memory_bytes(
-    config: RunConfig,
-    vocab_size: int,
-    shape: BatchShape | None = None,
-    *,
-    slack: float | None = None,
-    gpu: bool = False,
-) -> int:
-    """Estimate a training step's peak, in bytes, beyond what the process held before the model was built. `shape` is
-    that of the largest batch, if known; `slack` by default `SLACK` on a CPU and 1, tensors only, on a GPU.
+def memory_bytes(config: RunConfig, vocab_size: int, shape: BatchShape | None = None, *, gpu: bool = False) -> int:
+    """Estimate a training step's peak, in bytes, beyond what the process held before the model was built; on a GPU of
+    tensors only. `shape` is that of the largest batch, if known.
     """
     shape = shape or BatchShape.of(config)
-    slack = slack if slack is not None else 1.0 if gpu else SLACK
     state = (STATE + OPTIMIZERS[config.optimizer.kind].moments) * parameter_count(config.model, vocab_size)
-    return int(BYTES * (state + slack * activations(config, vocab_size, shape, gpu=gpu)))
-
-
-def activations(config: RunConfig, vocab_size: int, shape: BatchShape, *, gpu: bool = False) -> float:
-    """Return the numbers at the peak besides the state: kept for the backward pass, or in use."""
     logits = shape.rows * shape.target * (config.model.vocab_size or vocab_size)
-    return kept(config, shape, gpu=gpu) + max(LOGITS * logits, WORKING * _widest(config, shape, gpu))
+    activations = kept(config, shape, gpu=gpu) + max(LOGITS * logits, WORKING * _widest(config, shape, gpu))
+    return int(BYTES * (state + (1.0 if gpu else SLACK) * activations))
 
 
 def kept(config: RunConfig, shape: BatchShape, *, gpu: bool = False) -> float:
@@ -306,7 +285,7 @@ def _widest(config: RunConfig, shape: BatchShape, gpu: bool) -> float:
     for stack in stacks(model):
         length = shape.target if stack.causal or not shape.source else shape.source
         kernel = training_kernel(model, stack.causal, length, padded=stack.encodes and config.on_rows, gpu=gpu)
-        scores = model.n_heads * kernel.keys * kernel.writes_scores
+        scores = model.n_heads * kernel.keys * (kernel.name in ("reference", "dense", "math", "banded"))
         scores *= CONTENT if POSITIONS[model.position].acts_on == "content" else 1
         widest = max(widest, shape.rows * length * max(model.ff_expansion, 3 * model.d_model, scores))
     return widest

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from engine.config.sections import ModelConfig
-from engine.model.cache import Cache, LayerState
+from engine.model.cache import Cache
 from engine.model.dropout import Dropout
 from engine.model.heads import SelfAttention
 from engine.model.initialisation import initialise
@@ -73,10 +73,6 @@ class Stack(nn.Module):
         if longest is not None and length > longest:
             raise ValueError(f"position {length - 1} is past the {longest} learned positions")
 
-    def new_states(self, capacity: int) -> list[LayerState]:
-        attentions = [layer.get_submodule("attention") for layer in self.layers]
-        return [part.new_state(capacity) for part in attentions if isinstance(part, SelfAttention)]
-
     def keys_and_values(self, hidden: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Return each layer's keys and values (B, H, S, Dh) of an encoded source (B, S, D); [] if it reads none."""
         parts = [layer.cross_attention for layer in self.layers if isinstance(layer, Layer)]
@@ -107,7 +103,8 @@ class Network(nn.Module, ABC):
         """Return an empty cache, with room for `capacity` tokens at first. A network that reads a source
         (B, S) reads it here; its positions are −1 at padding, by default consecutive.
         """
-        return Cache(self.stacks[-1].new_states(capacity))
+        attentions = [layer.get_submodule("attention") for layer in self.stacks[-1].layers]
+        return Cache([part.new_state(capacity) for part in attentions if isinstance(part, SelfAttention)])
 
     @abstractmethod
     def decode(self, tokens: Tensor, cache: Cache) -> Tensor:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.config.sections import ModelConfig
-from engine.schemes import ATTENTIONS
+from engine.schemes import ATTENTIONS, QUICKER
 
 LONG = 1024  # tokens at which a band replaces a T × T mask, where it can
 NARROW = 3  # a band is smaller than a mask if the text is this many times longer than a query's reach
@@ -42,6 +42,13 @@ class Visibility:
         if self.window is None or self.link_every is not None:
             return None
         return n_layers * (self.window - 1 if self.causal else self.window // 2)
+
+    def is_narrow(self, time: int, *, cpu: bool) -> bool:
+        """Return whether a band is faster than a T × T mask over `time` tokens."""
+        reach = self.reach(1)
+        if reach is None or NARROW * reach > time:
+            return False
+        return time >= LONG or (cpu and QUICKER * reach <= time)
 
 
 def sees_ahead(model: ModelConfig) -> bool:

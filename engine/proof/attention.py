@@ -9,7 +9,7 @@ from torch import Tensor
 
 from engine.config.sections import ModelConfig
 from engine.model.attention import BACKENDS, AttentionCall, softmax_attention
-from engine.model.linear_attention import LINEAR_BACKENDS, linear_attention
+from engine.model.linear_attention import linear_attention
 from engine.model.positions import Positions, PositionScheme, make_schemes
 from engine.model.visibility import Visibility, self_attention
 from engine.proof.result import Context, Proof, Result, judged
@@ -93,10 +93,10 @@ def _cases(position: str) -> Iterator[_Case]:
 
 def _backends(case: _Case, inputs: list[Tensor], device: torch.device) -> list[str]:
     if not ATTENTIONS[case.model.attention].scores:
-        return [name for name in LINEAR_BACKENDS if name != "auto"]
+        return ["chunked", "reference"]
     q, k = (part.to(device) for part in inputs[:2])
     at = case.span(device)
-    situation = AttentionCall(q, k, at, at, case.see, case.scheme(q.dtype, device), 0.0)
+    situation = AttentionCall(q, k, at, at, case.see, case.scheme(q.dtype, device))
     return [backend.name for backend in BACKENDS if backend.why_not(situation) is None]
 
 
@@ -109,7 +109,7 @@ def _outcome(case: _Case, inputs: list[Tensor], dtype: torch.dtype, device: torc
         out = linear_attention(q, k, v, at, scheme, causal=case.causal, backend=backend)
     else:
         turned_q, turned_k = (scheme.rotate(part, at.index) for part in (q, k))
-        out = softmax_attention(turned_q, turned_k, v, at, at, case.see, scheme, backend=backend)
+        out = softmax_attention(AttentionCall(turned_q, turned_k, at, at, case.see, scheme), v, backend)
     if case.padded:  # outputs at padding are never used
         weight = weight * (at.index >= 0)[:, None, :, None]
         out = out * (at.index >= 0)[:, None, :, None]

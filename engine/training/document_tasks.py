@@ -20,7 +20,7 @@ from engine.data.padding import Tokens
 from engine.data.rows import DocumentBatches, EncodedPairs, QuestionBatches, scored_documents, scored_questions
 from engine.data.tokenizers import AnyTokenizer, BpeTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer, bpe_of
 from engine.errors import InputError
-from engine.evaluation.baselines import Predicted, pairs_bigram_loss, pairs_unigram_loss
+from engine.evaluation.baselines import Predicted, pairs_losses
 from engine.evaluation.scorers import AnswerScorer, DocumentScorer, Fact, evaluation_batch
 from engine.generation.answering import Prompt, gaps_prompt
 from engine.generation.samples import RowSampler, document_sampler, question_sampler
@@ -78,7 +78,6 @@ class _DocumentTask(Task):
     ) -> DataFacts:
         """Return what data.json says of either kind; the counting losses are of what these batches ask."""
         size = config.needed_tokens(self.vocab_size)
-        known, asked = _predicted(train), _predicted(held_out)
         return DataFacts.made(
             corpus=self.corpus.version,
             source=self.corpus.source,
@@ -88,8 +87,7 @@ class _DocumentTask(Task):
             tokenizer_sha256=self.tokenizer.sha256,
             floor=None,
             plausible=None,
-            unigram=pairs_unigram_loss(known[1], asked[1], size),
-            bigram=pairs_bigram_loss(known, asked, size),
+            **pairs_losses(_predicted(train), _predicted(held_out), size),
             **more,
             padding=round(self.batches(config, torch.device("cpu")).padding, 4),
             overlap=self.overlap_facts,

@@ -74,7 +74,7 @@ class Inspector:
         """Check the whole curve, and whether a run with other settings has identical metrics."""
         self._curve("after", step)
         best = self._reader.summary.best or Scores()
-        self.note(majority_only(best, self.facts, when="after", step=step))
+        self.note(majority_only(best, self.facts, step=step))
         for name, switches in inert_switches(self._reader, self.writer.path.parent):
             changed = ", ".join(f"{key} {before} → {after}" for key, (before, after) in switches.items())
             why = f"run '{name}' has other settings ({changed}) and the same metrics to the last bit: no effect"

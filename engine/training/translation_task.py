@@ -16,7 +16,7 @@ from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.rows import EncodedPairs, PairBatches
 from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, PairTokenizer, bpe_of, described
 from engine.errors import InputError
-from engine.evaluation.baselines import sentence_bigram_loss, sentence_unigram_loss
+from engine.evaluation.baselines import sentence_losses
 from engine.evaluation.scorers import ScoredSplit, TranslationScorer
 from engine.generation.samples import RowSampler, translation_sampler
 from engine.generation.translation import both_specials
@@ -100,8 +100,7 @@ class TranslationTask(Task):
             overlap=self.overlap_facts,
             floor=None,
             plausible=None,
-            unigram=sentence_unigram_loss(train, held_out, self.vocab_size),
-            bigram=sentence_bigram_loss(train, held_out, self.vocab_size),
+            **sentence_losses(train, held_out, self.vocab_size),
             probes=tuple(
                 ProbeFacts.made(name=name, description="sentences translated exactly", n=len(pairs), chance=None)
                 for name, pairs in self._probes().items()

@@ -13,7 +13,7 @@ from engine.config.keys import diff
 from engine.config.schema import RunConfig
 from engine.data.loader import Examples
 from engine.evaluation.verdict import OK, Verdict
-from engine.model.attention import softmax_attention
+from engine.model.attention import AttentionCall, softmax_attention
 from engine.model.linear_attention import linear_attention
 from engine.model.positions import Positions, PositionScheme
 from engine.model.transformer import Network, build_model, evaluating
@@ -124,7 +124,9 @@ def crossover(config: RunConfig, device: torch.device) -> list[tuple[int, float]
     nothing = PositionScheme()
 
     def seeing(see: Visibility) -> Attend:
-        return lambda q, k, v, at: softmax_attention(q, k, v, at, at, see, nothing, dropout=model.attention_dropout)
+        return lambda q, k, v, at: softmax_attention(
+            AttentionCall(q, k, at, at, see, nothing, model.attention_dropout), v
+        )
 
     def linear(q: Tensor, k: Tensor, v: Tensor, at: Positions) -> Tensor:
         return linear_attention(q, k, v, at, nothing, causal=model.causal)

@@ -60,7 +60,8 @@ class Translating(Session[TranslationWriter]):
         if n_best > beam:
             raise InputError(f"nbest {n_best}: a beam of {beam} has no more translations; --beam {n_best}, or /beam")
         alpha = float(self.settings["alpha"])
-        return self.writers[0].translator.translate(sentences, beam=beam, n_best=n_best, alpha=alpha)
+        translator = self.writers[0].translator
+        return translator.translate(translator.encode(sentences), beam=beam, n_best=n_best, alpha=alpha)
 
     def answer(self, sentence: str) -> None:
         """Translate one typed sentence, shown word by word where possible."""
@@ -68,7 +69,7 @@ class Translating(Session[TranslationWriter]):
         if self.as_json:
             self.write([sentence])
         elif self.greedy:
-            for piece, _ in self.writers[0].translator.stream(sentence):
+            for piece, *_ in self.writers[0].translator.stream(sentence):
                 sys.stdout.write(clean_line(piece))
                 sys.stdout.flush()
             answer(flush=True)
@@ -94,8 +95,8 @@ class Translating(Session[TranslationWriter]):
         if not self.last:
             raise InputError("/align: nothing has been translated yet")
         steps = list(self.writers[0].translator.stream(self.last))
-        source, target = [*self.writers[0].translator.pieces(self.last), END], [piece for piece, _ in steps]
-        words = by_words(source, target, [written.attention for _, written in steps])
+        source, target = [*self.writers[0].translator.pieces(self.last), END], [piece for piece, *_ in steps]
+        words = by_words(source, target, [attention for *_, attention in steps])
         console = stdout()
         console.print(alignment_picture(*words, console.width, bool(console.color_system)))
 

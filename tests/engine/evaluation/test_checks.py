@@ -55,9 +55,8 @@ def test_a_finite_mask_leaks_though_barely(tiny, monkeypatch) -> None:
     """A mask of −8 instead of −∞ lets through e⁻⁸: a trained model learns around it."""
     right = attention.AttentionCall.visible
 
-    def soft(q, k, q_at, k_at, see, scheme):
-        case = attention.AttentionCall(q, k, q_at, k_at, see, scheme, 0.0)
-        return (q @ k.transpose(-2, -1) * case.scale).masked_fill(~right(case), -8.0).softmax(-1)
+    def soft(call):
+        return (call.q @ call.k.transpose(-2, -1) * call.scale).masked_fill(~right(call), -8.0).softmax(-1)
 
     monkeypatch.setattr(attention, "attention_weights", soft)
     assert verdict(model(tiny, None, "model.backend=reference")) == "LEAK"

@@ -285,6 +285,11 @@ def test_a_model_whose_answers_are_no_numbers_says_so() -> None:
         translate(model, SOURCES, None)
 
 
+def test_an_empty_source_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one token"):
+        translate(writer(), SOURCES[:, :0], None)
+
+
 def test_a_model_without_an_end_token_is_refused() -> None:
     with pytest.raises(ValueError, match="not among the model's 13 tokens"):
         translate_batch(writer(), SOURCES, None, specials=Specials.after(11), allowed=11, max_length=4)

@@ -3,16 +3,23 @@
 import pytest
 import torch
 
-from engine.errors import InputError
-from engine.generation.beam import translate_batch
+from engine.data.tokenizers import CharacterTokenizer, PairTokenizer
 from engine.generation.inspection import attentions, recorded_weights
-from engine.generation.translation import stream_translation
-from tests.engine.generation.writers import CELLS, LIMIT, NAMES, SOURCES, SPECIALS, TEXT, writer
+from engine.generation.translation import Translator
+from tests.engine.generation.writers import CELLS, NAMES, SOURCES, SPECIALS, TEXT, writer
+from tests.engine.model.cells import BASE
+
+LETTERS = CharacterTokenizer("abcdefgh"[:TEXT])
+SENTENCES = [LETTERS.decode(source) for source in SOURCES.tolist()]
 
 
-def stream(model, source, **how):
-    how = {"specials": SPECIALS, "allowed": TEXT, "max_length": LIMIT} | how
-    return list(stream_translation(model, source, **how))
+def translator(model) -> Translator:
+    config = BASE.model_copy(update={"model": model.config})
+    return Translator(model, PairTokenizer(LETTERS, LETTERS), config)
+
+
+def read(model, sentence: str) -> torch.Tensor:
+    return torch.from_numpy(translator(model).prompt(sentence).source)
 
 
 def align(model, source, target, *, start, layer=-1, head=None):
@@ -32,20 +39,21 @@ def model(request):
 
 
 def test_streaming_writes_what_a_beam_of_1_finds(model) -> None:
-    found = translate_batch(model, SOURCES, None, specials=SPECIALS, allowed=TEXT, max_length=[LIMIT] * len(SOURCES))
-    for row, [hypothesis] in enumerate(found):
-        written = stream(model, SOURCES[row])
-        assert tuple(w.token for w in written) == hypothesis.tokens
-        assert [w.chance for w in written] == pytest.approx(hypothesis.chances)
-        assert (len(written) == LIMIT) == (not hypothesis.finished)
+    writes = translator(model)
+    for sentence, [best] in zip(SENTENCES, writes.translate(writes.encode(SENTENCES)), strict=True):
+        written, limit = list(writes.stream(sentence)), writes.most(len(read(model, sentence)))
+        assert "".join(piece for piece, *_ in written) == best.text
+        assert tuple(one.token for _, one, _ in written) == best.found.tokens
+        assert [one.probability for _, one, _ in written] == pytest.approx(best.found.chances)
+        assert (len(written) == limit) == (not best.found.finished)
 
 
 def test_what_is_shown_while_streaming_is_the_alignment_of_the_whole(model) -> None:
-    written = stream(model, SOURCES[1])
-    tokens = torch.tensor([w.token for w in written], dtype=torch.long)
-    rows = align(model, SOURCES[1], tokens, start=SPECIALS.start)
-    assert rows.shape == (len(written), SOURCES.shape[1])
-    assert torch.allclose(rows, torch.tensor([w.attention for w in written]).view_as(rows), atol=1e-6)
+    written, source = list(translator(model).stream(SENTENCES[1])), read(model, SENTENCES[1])
+    tokens = torch.tensor([one.token for _, one, _ in written], dtype=torch.long)
+    rows = align(model, source, tokens, start=SPECIALS.start)
+    assert rows.shape == (len(written), len(source))
+    assert torch.allclose(rows, torch.tensor([looked for *_, looked in written]).view_as(rows), atol=1e-6)
     assert torch.allclose(rows.sum(-1), torch.ones(len(written)), atol=1e-5)
 
 
@@ -70,7 +78,7 @@ def test_captured_weights_make_the_models_own_output() -> None:
 
 def test_nothing_is_left_on_the_model() -> None:
     model = writer()
-    stream(model, SOURCES[0])
+    list(translator(model).stream(SENTENCES[0]))
     with pytest.raises(RuntimeError), recorded_weights(model, 0):
         raise RuntimeError
     assert not any(module._forward_hooks for module in model.modules())
@@ -87,10 +95,3 @@ def test_the_mean_of_the_heads_is_their_mean_and_layers_differ() -> None:
 
 def test_no_target_has_no_alignment() -> None:
     assert align(writer(), SOURCES[0], torch.zeros(0, dtype=torch.long), start=SPECIALS.start).shape == (0, 14)
-
-
-def test_an_empty_source_or_length_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least one token"):
-        stream(writer(), SOURCES[0, :0])
-    with pytest.raises(InputError, match="max_length 0"):
-        stream(writer(), SOURCES[0], max_length=0)

@@ -34,9 +34,9 @@ def test_what_is_shown_is_what_the_model_attends_to(cell, which, monkeypatch) ->
     """The reference's weights of the layer's own call; and times the values, what the fast kernel made of it."""
     model, calls = network(cell), []
 
-    def watch(q, k, v, q_at, k_at, see, scheme, **how):
-        out = softmax_attention(q, k, v, q_at, k_at, see, scheme, **how)
-        calls.append(((q, k, q_at, k_at, see, scheme), v, out))
+    def watch(call, v, backend):
+        out = softmax_attention(call, v, backend)
+        calls.append((call, v, out))
         return out
 
     monkeypatch.setattr(heads, "softmax_attention", watch)
@@ -46,12 +46,12 @@ def test_what_is_shown_is_what_the_model_attends_to(cell, which, monkeypatch) ->
     if cell.model.attention == "linear":
         order = [kind for kind in order if kind == "cross"]
     case, v, out = [call for call, kind in zip(calls, order, strict=True) if kind == which][layer]
-    assert (looks.weights - attention_weights(*case)[0, head]).abs().max() <= 1e-5
+    assert (looks.weights - attention_weights(case)[0, head]).abs().max() <= 1e-5
     assert torch.allclose(looks.weights @ v[0, head], out[0, head], atol=1e-9)
-    _, _, q_at, k_at, see, scheme = case
-    assert torch.equal(looks.visible, see(q_at.index[0, :, None], k_at.index[0, None]))
+    q_pos, k_pos = case.q_at.index, case.k_at.index
+    assert torch.equal(looks.visible, case.see(q_pos[0, :, None], k_pos[0, None]))
     assert not looks.weights[~looks.visible].any()
-    bias = scheme.bias(q_at.index, k_at.index)
+    bias = case.scheme.bias(q_pos, k_pos)
     assert looks.bias is None if bias is None else torch.equal(looks.bias, bias[0, head])
 
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -66,9 +68,9 @@ CASES = {
 def test_sdpa_equals_the_reference_with_gradients(case) -> None:
     q_at, k_at, see, scheme = case
     q, k, v = heads(2, 2, q_at.length, 4), heads(2, 2, k_at.length, 4), heads(2, 2, k_at.length, 4)
-    results = []
+    call, results = AttentionCall(q, k, q_at, k_at, see, scheme), []
     for backend in ("reference", "sdpa"):
-        out = softmax_attention(q, k, v, q_at, k_at, see, scheme, backend=backend)
+        out = softmax_attention(call, v, backend)
         gradients = torch.autograd.grad((out * torch.arange(4).double()).sum(), (q, k, v, *scheme.parameters()))
         results.append((out, *gradients))
     for reference, fast in zip(*results, strict=True):
@@ -78,7 +80,8 @@ def test_sdpa_equals_the_reference_with_gradients(case) -> None:
 
 def test_weights_sum_to_one_or_zero_where_nothing_is_seen() -> None:
     at = padded()
-    weights = attention_weights(heads(2, 2, 6, 4), heads(2, 2, 6, 4), at, at, Visibility(True), PositionScheme())
+    q, k = heads(2, 2, 6, 4), heads(2, 2, 6, 4)
+    weights = attention_weights(AttentionCall(q, k, at, at, Visibility(True), PositionScheme()))
     sums = weights.sum(-1)
     assert torch.allclose(sums[0], torch.ones_like(sums[0]))
     assert (sums[1, :, :2] == 0).all() and torch.allclose(sums[1, :, 2:], torch.ones_like(sums[1, :, 2:]))
@@ -87,7 +90,7 @@ def test_weights_sum_to_one_or_zero_where_nothing_is_seen() -> None:
 def test_reference_is_the_formula_written_out() -> None:
     q, k, v = heads(1, 1, 3, 4), heads(1, 1, 3, 4), heads(1, 1, 3, 4)
     at = Positions.consecutive(3)
-    out = softmax_attention(q, k, v, at, at, Visibility(True), PositionScheme(), backend="reference")
+    out = softmax_attention(AttentionCall(q, k, at, at, Visibility(True), PositionScheme()), v, "reference")
     for t in range(3):
         scores = (k[0, 0, : t + 1] @ q[0, 0, t]) / 2.0
         assert torch.allclose(out[0, 0, t], F.softmax(scores, 0) @ v[0, 0, : t + 1])
@@ -97,11 +100,12 @@ def test_weights_are_dropped_at_the_stated_rate() -> None:
     at = Positions.consecutive(64)
     q = k = torch.zeros(4, 8, 64, 4)
     v = torch.eye(64).expand(4, 8, 64, 64)
+    call = AttentionCall(q, k, at, at, Visibility(False), PositionScheme(), 0.2)
     for backend in BACKENDS:
-        if backend.why_not(AttentionCall(q, k, at, at, Visibility(False), PositionScheme(), 0.2)) is not None:
+        if backend.why_not(call) is not None:
             continue
         torch.manual_seed(0)
-        out = softmax_attention(q, k, v, at, at, Visibility(False), PositionScheme(), dropout=0.2, backend=backend.name)
+        out = softmax_attention(call, v, backend.name)
         assert (out == 0).double().mean().item() == pytest.approx(0.2, abs=0.005)
 
 
@@ -116,7 +120,7 @@ def test_a_band_is_the_reference_in_value_and_every_gradient(length, start, caus
         torch.manual_seed(0)
         scheme = Relative(2, 6).double()
         q, k, v = (torch.randn(batch, 2, length, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
-        out = softmax_attention(q, k, v, at, at, see, scheme, backend=backend)
+        out = softmax_attention(AttentionCall(q, k, at, at, see, scheme), v, backend)
         out.square().sum().backward()
         found.append((out.detach(), q.grad, k.grad, v.grad, scheme.table.weight.grad))
     for band, reference in zip(*found, strict=True):
@@ -127,16 +131,17 @@ def test_a_bands_weights_are_dropped_as_its_gradient_says() -> None:
     """With the same mask the output is linear in the values, and that is its gradient."""
     at, see = Positions.consecutive(50), Visibility(True, 9)
     q, k, v = (torch.randn(1, 2, 50, 4, dtype=torch.float64) for _ in range(3))
+    call = AttentionCall(q, k, at, at, see, PositionScheme(), 0.4)
 
     def mixed(values: torch.Tensor) -> torch.Tensor:
         torch.manual_seed(3)
-        return softmax_attention(q, k, values, at, at, see, PositionScheme(), dropout=0.4, backend="banded")
+        return softmax_attention(call, values, "banded")
 
     v.requires_grad_()
     (mixed(v) * q).sum().backward()
     change = torch.randn_like(v)
     assert torch.allclose(((mixed(v + change) - mixed(v)) * q).sum(), (v.grad * change).sum())
-    assert not torch.allclose(mixed(v), softmax_attention(q, k, v, at, at, see, PositionScheme(), backend="banded"))
+    assert not torch.allclose(mixed(v), softmax_attention(replace(call, dropout=0.0), v, "banded"))
 
 
 def test_a_backend_that_cannot_serve_says_why() -> None:
@@ -145,7 +150,7 @@ def test_a_backend_that_cannot_serve_says_why() -> None:
             return q @ k.transpose(-2, -1)
 
     at, q = Positions.consecutive(3), heads(1, 1, 3, 4)
-    case = AttentionCall(q, q, at, at, Visibility(True), Content(), 0.0)
+    case = AttentionCall(q, q, at, at, Visibility(True), Content())
     assert choose(case).name == "reference"
     with pytest.raises(ValueError, match="terms of queries and keys"):
         choose(case, "sdpa")

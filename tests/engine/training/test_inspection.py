@@ -100,9 +100,8 @@ def test_switches_with_an_effect_and_plain_repeats_are_not_inert(tmp_path) -> No
 def test_a_finite_mask_is_refused_before_the_first_step(tmp_path, monkeypatch) -> None:
     right = attention.AttentionCall.visible
 
-    def soft(q, k, q_at, k_at, see, scheme):
-        case = attention.AttentionCall(q, k, q_at, k_at, see, scheme, 0.0)
-        return (q @ k.transpose(-2, -1) * case.scale).masked_fill(~right(case), -8.0).softmax(-1)
+    def soft(call):
+        return (call.q @ call.k.transpose(-2, -1) * call.scale).masked_fill(~right(call), -8.0).softmax(-1)
 
     monkeypatch.setattr(attention, "attention_weights", soft)
     outcome, reader = run(miniature("baseline", "model.backend=reference"), tmp_path)

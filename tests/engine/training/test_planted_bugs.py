@@ -86,9 +86,8 @@ def _mask_also(extra: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> P
 
 
 def _finite_mask(patch: pytest.MonkeyPatch) -> None:
-    def soft(q, k, q_at, k_at, see, scheme):
-        case = attention.AttentionCall(q, k, q_at, k_at, see, scheme, 0.0)
-        return (q @ k.transpose(-2, -1) * case.scale).masked_fill(~case.visible(), -10.0).softmax(-1)
+    def soft(call):
+        return (call.q @ call.k.transpose(-2, -1) * call.scale).masked_fill(~call.visible(), -10.0).softmax(-1)
 
     patch.setattr(attention, "attention_weights", soft)
 
@@ -116,7 +115,8 @@ def _rope_on_queries_in_the_layer(patch: pytest.MonkeyPatch) -> None:
         q, k_at = self.scheme.rotate(q, at.index), at
         if state is not None:
             k, v, k_at = state.extend(k, v, at)
-        return attention.softmax_attention(q, k, v, at, k_at, self.see, self.scheme, backend=self.backend)
+        call = attention.AttentionCall(q, k, at, k_at, self.see, self.scheme)
+        return attention.softmax_attention(call, v, self.backend)
 
     patch.setattr(heads.SoftmaxSelfAttention, "attend", mix)
 

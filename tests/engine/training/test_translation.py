@@ -65,7 +65,8 @@ def test_the_translations_that_were_scored_are_kept_beside_their_references(run)
 def test_a_checkpoint_brings_its_tokenizer_and_translates_alike(run) -> None:
     model, tokenizer, step = load_network(run, "last")
     assert step == 8
-    outputs = Translator(model, tokenizer, run.config).translate([run_source(run)])
+    translator = Translator(model, tokenizer, run.config)
+    outputs = translator.translate(translator.encode([run_source(run)]))
     assert outputs[0][0].text == list(run.raw_lines("samples"))[-1]["translations"][0]["text"]
 
 
@@ -192,8 +193,8 @@ def test_a_translation_does_not_depend_on_its_batch_even_at_its_length_limit(run
     translator = Translator(model, task.tokenizer, wanted)
     sentences = ["the dog sees a cat .", "the old farmer gives the small child a red apple in the garden .", "I run ."]
     for beam in (1, 3):
-        together = translator.translate(sentences, beam=beam)
-        alone = [translator.translate([sentence], beam=beam)[0] for sentence in sentences]
+        together = translator.translate(translator.encode(sentences), beam=beam)
+        alone = [translator.translate(translator.encode([sentence]), beam=beam)[0] for sentence in sentences]
         tokens = lambda found: [[h.found.tokens for h in hypotheses] for hypotheses in found]
         assert tokens(together) == tokens(alone)
         assert len({len(hypotheses[0].found.tokens) for hypotheses in together}) == 3  # each came to its own limit

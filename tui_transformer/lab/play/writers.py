@@ -391,7 +391,7 @@ class DocumentWriter(Writer):
         nats = math.fsum(one.nats or 0.0 for one in answer_surprise(self.model, prompt, answer[:room], self._size))
         first = Answer(_on_a_line(written), math.exp(-nats))
         most, beam = max(2 * len(answer), 1) + 10, max(FOLLOWED, others + 1)
-        found = beam_answers(self.model, prompt, allowed=self._size, most=most, beam=beam, n_best=beam)
+        found = beam_answers(self.model, prompt, allowed=self._size, most=most, beam=beam)
         ranked = [
             Answer(_on_a_line(shown(self.tokenizer, one.tokens)), math.exp(one.log_probability))
             for one in found

@@ -26,7 +26,7 @@ def writer(tmp_path_factory) -> TranslationWriter:
 
 def test_greedy_pieces_are_the_translation(writer) -> None:
     pieces = list(writer.pieces(SENTENCE, GREEDY, alternatives=5))
-    best = writer.translator.translate([SENTENCE])[0][0]
+    best = writer.translator.translate(writer.translator.encode([SENTENCE]))[0][0]
     assert len(pieces) == len(best.found.tokens)
     assert [piece.probability for piece in pieces] == pytest.approx(list(best.found.chances), abs=1e-5)
     for piece in pieces:
@@ -40,7 +40,7 @@ def test_other_seeds_draw_other_translations_and_equal_ones_the_same(writer) -> 
 
 
 def test_surprise_of_the_greedy_translation_is_its_own_chances(writer) -> None:
-    best = writer.translator.translate([SENTENCE])[0][0].found
+    best = writer.translator.translate(writer.translator.encode([SENTENCE]))[0][0].found
     text = writer.tokenizer.target.decode(best.tokens)
     found = writer.surprise(f"{SENTENCE} → {text}")
     if list(writer.tokenizer.target.encode(text.strip())) == list(best.tokens):
