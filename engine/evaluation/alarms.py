@@ -27,6 +27,7 @@ from engine.evaluation.verdict import (
     When,
 )
 from engine.runs.records import DataFacts, Scores, TrainRecord, ValidationRecord
+from engine.schemes import whole_steps
 
 STANDARD_ERRORS = 4.0  # below the whole-past floor, if no other is known
 PLAUSIBLE_SHARE = 0.25  # of the unigram loss: no natural text is predicted that well from its own past (≈ 0.35)
@@ -54,17 +55,14 @@ def of_scores(
     record: Scores, facts: DataFacts, config: RunConfig, *, step: int, leak_free: bool
 ) -> list[Verdict | None]:
     """Return what is wrong with an evaluation's scores; arguments as for `implausible`."""
-    warmup = config.optimizer.warmup
-    when: When = "evaluation"
-    assert isinstance(warmup, int)
     return [
-        implausible(record, facts, config.task, when=when, step=step, leak_free=leak_free),
-        not_learning(record, facts, warmup=warmup, when=when, step=step),
+        implausible(record, facts, config.task, step=step, leak_free=leak_free),
+        not_learning(record, facts, warmup=whole_steps(config.optimizer.warmup), step=step),
     ]
 
 
 def implausible(
-    record: Scores, facts: DataFacts, task: TaskKind, *, when: When, step: int, leak_free: bool = False
+    record: Scores, facts: DataFacts, task: TaskKind, *, step: int, leak_free: bool = False
 ) -> Verdict | None:
     """Return whether a validation loss is below what is possible or was ever reached; None if no bound is known.
 
@@ -92,37 +90,37 @@ def implausible(
         bound = facts.plausible or PLAUSIBLE_SHARE * (facts.unigram or 0.0)
         line = f"{bound:.2f}, less than any model is known to need"
     if not below < bound:  # the trainer handles a loss that is not finite
-        return Verdict("plausible", when, step, OK, below, "the loss is possible")
+        return Verdict("plausible", "evaluation", step, OK, below, "the loss is possible")
     if floor is None and not facts.plausible:
         passed = "; the leak probe passed" if leak_free else ""
         why = (
             f"the loss {loss:.4f} is suspiciously low: below {bound:.2f}, which no model of natural text "
             f"reaches. Repetitive text, such as logs or templates, would explain it{passed}"
         )
-        return Verdict("plausible", when, step, SUSPICIOUS, below, why)
+        return Verdict("plausible", "evaluation", step, SUSPICIOUS, below, why)
     why = (
         f"the loss {loss:.4f} is below {line}: the model sees what it has to predict, "
         "or the validation text was in the training text, or the mean was taken over the wrong tokens"
     )
-    return Verdict("plausible", when, step, IMPLAUSIBLE, below, why)
+    return Verdict("plausible", "evaluation", step, IMPLAUSIBLE, below, why)
 
 
-def not_learning(record: Scores, facts: DataFacts, *, warmup: int, when: When, step: int) -> Verdict | None:
+def not_learning(record: Scores, facts: DataFacts, *, warmup: int, step: int) -> Verdict | None:
     """Return whether after warm-up (steps) the loss is still that of token counts alone; None until then."""
     line, loss = facts.unigram, record.loss
     if step < warmup + FIRST_STEPS or line is None or loss is None:
         return None
     below = line - loss
     if below >= LEARNED:
-        return Verdict("learning", when, step, OK, below, "better than counting")
+        return Verdict("learning", "evaluation", step, OK, below, "better than counting")
     why = (
         f"the loss {loss:.3f} is no better than knowing how often each token occurs ({line:.3f}): nothing "
         "has been learned yet; a learning rate that is too small or too large is the usual cause, then a wrong mask"
     )
-    return Verdict("learning", when, step, NOT_LEARNING, below, why)
+    return Verdict("learning", "evaluation", step, NOT_LEARNING, below, why)
 
 
-def majority_only(record: Scores, facts: DataFacts, *, when: When, step: int) -> Verdict | None:
+def majority_only(record: Scores, facts: DataFacts, *, step: int) -> Verdict | None:
     """Return whether one answer to all questions would score as well; None if none are asked."""
     majority, share = facts.majority, record.exact_match
     if majority is None or not majority.of or share is None:
@@ -131,13 +129,13 @@ def majority_only(record: Scores, facts: DataFacts, *, when: When, step: int) ->
     noise = NOISE * math.sqrt(always * (1.0 - always) / majority.of)
     above = share - always
     if above > noise:
-        return Verdict("answers", when, step, OK, above, "better than always giving the same answer")
+        return Verdict("answers", "after", step, OK, above, "better than always giving the same answer")
     why = (
         f"{share:.1%} of the questions are answered exactly, and always answering '{majority.answer}' would be "
         f"right in {always:.1%} (noise {noise:.1%}): what was asked is not known; facts that pretraining did not "
         "teach, or too large a learning rate afterwards, are the usual causes"
     )
-    return Verdict("answers", when, step, NOT_LEARNING, above, why)
+    return Verdict("answers", "after", step, NOT_LEARNING, above, why)
 
 
 def same_text(new: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]], *, step: int) -> Verdict | None:

@@ -51,30 +51,22 @@ def _pairs_counted(ids: NDArray[np.int64], size: int) -> NDArray[np.float64]:
     return counts.reshape(size, size)
 
 
-def sentence_unigram_loss(
+def sentence_losses(
     train: Sequence[NDArray[np.int64]], held_out: Sequence[NDArray[np.int64]], vocab_size: int
-) -> float:
-    """`unigram_loss` of sentences (without start and end): the end of each counts too."""
-    # The first border precedes everything and is never predicted: not counted, just as it is not scored.
-    return unigram_loss(_bordered(train, vocab_size)[1:], _bordered(held_out, vocab_size), vocab_size + 1)
-
-
-def sentence_bigram_loss(
-    train: Sequence[NDArray[np.int64]], held_out: Sequence[NDArray[np.int64]], vocab_size: int
-) -> float:
-    """`bigram_loss` of sentences: a first token is given that it is the first, and the end of each counts too."""
+) -> dict[str, float]:
+    """The `unigram` and `bigram` loss of sentences (without start and end): the end of each counts too, and a first
+    token is given that it is the first.
+    """
     known, asked = _bordered(train, vocab_size), _bordered(held_out, vocab_size)
-    return pairs_bigram_loss((known[:-1], known[1:]), (asked[:-1], asked[1:]), vocab_size + 1)
+    # The first border precedes everything and is never predicted: not counted, just as it is not scored.
+    unigram = unigram_loss(known[1:], asked, vocab_size + 1)
+    return pairs_losses((known[:-1], known[1:]), (asked[:-1], asked[1:]), vocab_size + 1) | {"unigram": unigram}
 
 
-def pairs_unigram_loss(train: NDArray[np.int64], held_out: NDArray[np.int64], vocab_size: int) -> float:
-    """The mean nll of held-out targets (m,) under the frequencies of the training targets (n,), smoothed as above."""
-    counts = np.bincount(train, minlength=vocab_size) + ADD
-    return float(-np.log(counts / counts.sum())[held_out].mean())
-
-
-def pairs_bigram_loss(train: Predicted, held_out: Predicted, vocab_size: int) -> float:
-    """`bigram_loss` of targets by the tokens they are predicted at; counts only pairs that occur, so V may be large."""
+def pairs_losses(train: Predicted, held_out: Predicted, vocab_size: int) -> dict[str, float]:
+    """The `unigram` and `bigram` loss of targets, smoothed as above, the latter given the tokens they are predicted at;
+    counts only pairs that occur, so V may be large.
+    """
     (known, after), (asked, expected) = train, held_out
     unigram = np.bincount(after, minlength=vocab_size) + ADD
     unigram = unigram / unigram.sum()
@@ -84,7 +76,8 @@ def pairs_bigram_loss(train: Predicted, held_out: Predicted, vocab_size: int) ->
     pairs, times = np.append(pairs, -1), np.append(times, 0)  # the lookup index of a pair past all known ones
     found = np.where(pairs[place] == wanted, times[place], 0)
     before = np.bincount(known, minlength=vocab_size)[asked]
-    return float(-np.log((found + unigram[expected]) / (before + 1.0)).mean())
+    bigram = -np.log((found + unigram[expected]) / (before + 1.0))
+    return {"unigram": float(-np.log(unigram)[expected].mean()), "bigram": float(bigram.mean())}
 
 
 def _bordered(sentences: Sequence[NDArray[np.int64]], border: int) -> NDArray[np.int64]:

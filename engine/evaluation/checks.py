@@ -9,7 +9,7 @@ random t in each stretch. The order check asks whether positions reach the model
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
@@ -115,21 +115,29 @@ def perturbation_leak(
                 drawn = torch.randint(vocab_size, part.shape, generator=generator).to(part)
                 hidden = False if text is None else text.to(device) >= answers[group][:, None]
                 other.append(torch.where(torch.as_tensor(hidden, device=device), drawn, part))
-            passes = []
-            for inputs in (same, other):
-                torch.manual_seed(seed)
-                passes.append(_wide(model(*inputs)))
-            before_answer = answers[None] <= answers[group][:, None]
-            before, after = (logits[before_answer] for logits in passes)  # (places up to t, V)
-            largest = relative_change(before, after)
+            largest = _change(model, same, other, answers[None] <= answers[group][:, None], seed)  # places up to t
             if largest != largest:
                 return largest
             worst = max(worst, largest)
     return worst
 
 
-def _wide(logits: Tensor) -> Tensor:
-    return logits.to(widest_float(logits.device))
+def _change(
+    model: nn.Module,
+    before: Sequence[Tensor | Positions],
+    after: Sequence[Tensor | Positions],
+    where: Tensor,
+    seed: int,
+) -> float:
+    """Return the largest relative change of the logits at places (B, T) from some inputs to others; the model's
+    randomness is seeded alike for both.
+    """
+    passes = []
+    for inputs in (before, after):
+        torch.manual_seed(seed)
+        logits = model(*inputs)
+        passes.append(logits.to(widest_float(logits.device))[where])  # (places, V)
+    return relative_change(*passes) if passes[0].numel() else 0.0
 
 
 def relative_change(before: Tensor, after: Tensor) -> float:
@@ -153,11 +161,7 @@ def hidden_leak(model: nn.Module, objective: Objective, windows: Tensor, vocab_s
     drawn = torch.randint(vocab_size, windows.shape, generator=generator).to(windows)
     redrawn = batch(torch.where(hidden, drawn, windows))
     with torch.no_grad():
-        passes = []
-        for inputs in (original.inputs, redrawn.inputs):
-            torch.manual_seed(seed)
-            passes.append(_wide(model(*inputs))[hidden])
-    return relative_change(*passes) if passes[0].numel() else 0.0
+        return _change(model, original.inputs, redrawn.inputs, hidden, seed)
 
 
 def places_to_try(length: int, how_many: int, seed: int) -> list[int]:
@@ -178,15 +182,24 @@ def _that_fit(model: nn.Module, length: int, vocab_size: int, rows: int) -> int:
     return max(1, min(rows, MOST_BYTES // (6 * logits_bytes)))
 
 
-def _as_many_as_fit(probe: Callable[..., float], rows: int) -> tuple[float, int]:
-    """Run a probe with this many rows at once, halved until the device has room; return its result and the rows."""
-    while True:
-        try:
-            return probe(at_once=rows), rows
-        except torch.OutOfMemoryError:
-            if rows == 1:
-                raise
-            rows //= 2
+def _as_used(
+    model: nn.Module, scoring: Callable[..., float], training: Callable[..., float], rows: int
+) -> tuple[float, int]:
+    """Run a probe as a scorer runs the model and one as training does, with this many rows at once, halved until the
+    device has room; return the larger result and the rows.
+    """
+    worst = 0.0
+    for probe, trains in ((scoring, False), (training, True)):
+        with _mode(model, training=trains), torch.inference_mode(not trains):
+            while True:
+                try:
+                    worst = _larger(worst, probe(at_once=rows))
+                    break
+                except torch.OutOfMemoryError:
+                    if rows == 1:
+                        raise
+                    rows //= 2
+    return worst, rows
 
 
 def _affordable(model: nn.Module, length: int, device: str, share: float) -> int:
@@ -209,27 +222,21 @@ def leak_probe(
     The first two rows of `windows` (B, L), real text, are used; other steps try other places. `rows` are in the run's
     largest batch: as many are tried at once if affordable. The model is restored.
     """
-    gradient, changes = 0.0, []
+    gradient = change = 0.0
     kind, share = windows.device.type, SHARE[when]
     wanted = min(rows, MOST_ROWS)
     if objective.hides:
         own = windows.repeat(-(-wanted // len(windows)), 1)[: _affordable(model, objective.window, kind, share)]
         own = own[: _that_fit(model, objective.window, vocab_size, max(wanted, len(windows)))]
         with _mode(model, training=False):
-            changes.append(hidden_leak(model, objective, windows, vocab_size, step))
-            hidden = lambda at_once: hidden_leak(model, objective, own[:at_once], vocab_size, step)
-            with torch.inference_mode():  # as a scorer runs it
-                change, at_once = _as_many_as_fit(hidden, len(own))
-                changes.append(change)
-        with _mode(model, training=True):
-            change, at_once = _as_many_as_fit(hidden, at_once)
-            changes.append(change)
+            change = hidden_leak(model, objective, windows, vocab_size, step)
+        hidden = lambda at_once: hidden_leak(model, objective, own[:at_once], vocab_size, step)
+        found, at_once = _as_used(model, hidden, hidden, len(own))
+        change = _larger(change, found)
         clean = "what is hidden is not seen"
     else:
         for batch, where in _examples(objective, windows[:2], step):
-            sources = [None] * len(batch.tokens) if batch.source is None else torch.split(batch.source, 1)
-            parts = zip(torch.split(batch.tokens, 1), torch.split(batch.targets, 1), sources, strict=True)
-            single = [Batch(tokens, targets, 0, source) for tokens, targets, source in parts]
+            single = list(batch.pieces(len(batch.tokens)))
             length = where.answers.numel() + 1
             affordable = _affordable(model, length, kind, share)
             tried = places_to_try(length, affordable, step)
@@ -238,20 +245,14 @@ def leak_probe(
             with _mode(model, training=False):
                 few = places_to_try(length, min(GRADIENT_PLACES, len(tried)), step)
                 gradient = _larger(gradient, gradient_leak(model, batch, where, few))
-                changes.append(perturbation_leak(model, single[0], where, tried, vocab_size, step))
-                perturbed = functools.partial(perturbation_leak, model, places=where, vocab_size=vocab_size, seed=step)
-                with torch.inference_mode():  # as a scorer runs it
-                    one_batch = again[:: max(1, len(again) // at_once)]
-                    probe = functools.partial(perturbed, single[-1], tried=one_batch)
-                    change, at_once = _as_many_as_fit(probe, at_once)
-                    changes.append(change)
-            with _mode(model, training=True):
-                probe = functools.partial(perturbed, single[0], tried=again)
-                change, at_once = _as_many_as_fit(probe, at_once)
-                changes.append(change)
+                change = _larger(change, perturbation_leak(model, single[0], where, tried, vocab_size, step))
+            perturbed = functools.partial(perturbation_leak, model, places=where, vocab_size=vocab_size, seed=step)
+            scoring = functools.partial(perturbed, single[-1], tried=again[:: max(1, len(again) // at_once)])
+            training = functools.partial(perturbed, single[0], tried=again)
+            found, at_once = _as_used(model, scoring, training, at_once)
+            change = _larger(change, found)
         clean = f"no later token is seen ({len(tried):,} of {max(length - 1, 0):,} positions tried)"
     clean += f", in training, evaluation and scoring, {at_once:,} rows at a time"
-    change = functools.reduce(_larger, changes)
     if gradient != gradient or change != change:
         why = "some predictions are not numbers, so nothing can be said of what they depend on"
         return Verdict("leak", when, step, "NOT A NUMBER", float("nan"), why)

@@ -32,18 +32,9 @@ class ReachableFloor:
 
     # (n,) −log p(character | its window); nan for the first character, and where no window was read
     nats: NDArray[np.float64]
-    nats_per_char: float  # their mean
-    se: float  # its standard error as an estimate for all texts of the grammar, clustered by scene
-    context: int  # characters of a window
-    stride: int  # characters between two windows
-    read: int  # windows that were read
-    windows: int  # all windows
-    luck: float  # nats per character that a model can be below `nats` by luck, at odds of one in a million
-
-    def facts(self) -> Floor:
-        some = {} if self.read == self.windows else {"windows": [self.read, self.windows]}
-        of_windows = {"context": self.context, "stride": self.stride} | some
-        return Floor.made(nats_per_char=self.nats_per_char, se=self.se, luck=self.luck, **of_windows)
+    # Their mean, its standard error as an estimate for all texts of the grammar, clustered by scene, and the nats per
+    # character that a model can be below `nats` by luck, at odds of one in a million.
+    facts: Floor
 
 
 def reachable_floor(split: Split, context: int, stride: int) -> ReachableFloor | None:
@@ -68,7 +59,10 @@ def reachable_floor(split: Split, context: int, stride: int) -> ReachableFloor |
         whole, whole_se = generated.mean(whole_past)
         mean, se = whole + missing, math.hypot(whole_se, missing_se)
     luck = _luck(generated, missing, int(np.isfinite(nats).sum()), context, stride * every)
-    return ReachableFloor(nats, mean, se, context, stride, len(chosen), len(plan), luck)
+    some = {"windows": [len(chosen), len(plan)]} if every > 1 else {}
+    return ReachableFloor(
+        nats, Floor.made(nats_per_char=mean, se=se, luck=luck, context=context, stride=stride, **some)
+    )
 
 
 def _read(generated: GeneratedText, plan: Sequence[tuple[int, int, int]]) -> NDArray[np.float64]:

@@ -1,6 +1,7 @@
 """Score a split as a run's config asks, as the fields of a validation record: one class per kind of task."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -63,16 +64,18 @@ def evaluation_batch(config: RunConfig) -> int:
     return config.evaluation.batch_size or 2 * config.train.batch_size
 
 
-class Scorer:
+class Scorer(ABC):
     """Scores one split; `between` is called between batches and may raise to stop."""
 
     config: RunConfig
 
+    @abstractmethod
     def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
-        raise NotImplementedError
+        """Return the scores of a model in any mode."""
 
+    @abstractmethod
     def batches(self) -> Iterable[Batch]:
-        raise NotImplementedError
+        """Return the split's examples, the same each time."""
 
     @property
     def work(self) -> str:
@@ -129,7 +132,7 @@ class TextScorer(Scorer):
         return f"{self.config.task.unit}, context {self.config.model.context_length}, stride {self.config.stride}"
 
     def floor(self) -> dict[str, Any]:
-        reachable = {} if self.reachable is None else {"reachable": self.reachable.facts().dump()}
+        reachable = {} if self.reachable is None else {"reachable": self.reachable.facts.dump()}
         mean = self.split.floor_mean
         return reachable if mean is None else reachable | {"nats_per_char": mean[0], "se": mean[1]}
 

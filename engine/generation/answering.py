@@ -104,12 +104,10 @@ def greedy_answers(
     return [answers[i] for i in range(len(prompts))]
 
 
-def beam_answers(
-    model: Network, prompt: Prompt, *, allowed: int, most: int, beam: int, n_best: int
-) -> list[Hypothesis]:
-    """Return the `n_best` likeliest answers to a prompt that a beam search finds, best first; see `greedy_answers`."""
+def beam_answers(model: Network, prompt: Prompt, *, allowed: int, most: int, beam: int) -> list[Hypothesis]:
+    """Return the likeliest answers to a prompt that a beam search finds, best first; see `greedy_answers`."""
     require_room(model, prompt)
-    return _searched(model, [prompt], allowed, most, beam, n_best)[0]
+    return _searched(model, [prompt], allowed, most, beam)[0]
 
 
 def sample_answer(
@@ -140,13 +138,12 @@ def _searched(
     allowed: int,
     most: int,
     beam: int = 1,
-    n_best: int = 1,
     between: Callable[[], None] = lambda: None,
 ) -> list[list[Hypothesis]]:
     device, first = next(model.parameters()).device, prompts[0]
     pending = torch.from_numpy(np.stack([prompt.tokens for prompt in prompts])).to(device)
     limit = min(most, model.config.context_length - pending.shape[1] + 1)
-    sentences = [SentenceBeam(beam, n_best, limit, first.end, lambda length: 1.0) for _ in prompts]
+    sentences = [SentenceBeam(beam, beam, limit, first.end, lambda length: 1.0) for _ in prompts]
     with evaluating(model):
         predictor = _predictor(model, prompts, device)
         return search(predictor, pending, sentences, _allowed(first, allowed, device), between)

@@ -16,15 +16,8 @@ from engine.model.attention import AttentionCall, attention_weights
 from engine.model.heads import CrossAttention, LinearSelfAttention, Observe, SoftmaxSelfAttention
 from engine.model.transformer import Network, evaluating
 
-NO_WEIGHTS = (
-    "linear attention has no weights to show: it sums keys and values up before any query looks at them, so there is "
-    "no table of who looks at whom"
-)
-PLACES = {
-    "self": "the text's tokens at those before them, or around them",
-    "cross": "the target's tokens at the source's",
-    "encoder": "the source's tokens at each other",
-}
+# The text's tokens at those before them, or around them; the target's at the source's; the source's at each other.
+PLACES = ("self", "cross", "encoder")
 
 
 @dataclass(frozen=True)
@@ -35,7 +28,7 @@ class HeadAttention:
 
 
 def places(model: Network) -> tuple[str, ...]:
-    return tuple(PLACES) if model.reads_source else ("self",)
+    return PLACES if model.reads_source else ("self",)
 
 
 def attentions(model: Network, which: str = "self") -> list[nn.Module]:
@@ -55,7 +48,10 @@ def head_attention(
     """
     parts = attentions(model, which)
     if any(isinstance(part, LinearSelfAttention) for part in parts):
-        raise InputError(f"attention: {NO_WEIGHTS}")
+        raise InputError(
+            "attention: linear attention has no weights to show: it sums keys and values up before any query looks at "
+            "them, so there is no table of who looks at whom"
+        )
     if not 0 <= layer < len(parts):
         raise InputError(f"layer {layer + 1}: this network's layers are 1 to {len(parts)}")
     part = parts[layer]

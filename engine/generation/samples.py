@@ -48,20 +48,16 @@ class TextSampler:
                 hidden = objective.batch(ids[None], mask_generator(self.config.seed, "sample")).targets[0] != IGNORED
                 filled, _ = fill(model, size, ids, hidden, how, seed)
                 prompt = self.tokenizer.decode(torch.where(hidden, size, ids).tolist()).replace("\ufffd", GAP)
-                text, chances = self.tokenizer.decode(filled.tolist()), None
+                text, given = self.tokenizer.decode(filled.tolist()), {}
             else:
                 drawn, length = [], self.config.evaluation.sample_length
                 for token in write(model, self.config, size, self._ids.to(device), length, how, seed):
                     between()
                     drawn.append(token)
                 prompt, text = self.prompt, self.tokenizer.decode(token.token for token in drawn)
-                chances = [round(token.chance, 4) for token in drawn]
+                given = {"chances": [round(token.chance, 4) for token in drawn]}
         drawn_with = {"temperature": how.temperature, "top_k": how.top_k, "top_p": how.top_p}
-        given = {} if chances is None else {"chances": chances}
         return Sample.made(step=step, prompt=prompt, text=text, **given, **drawn_with)
-
-
-Write = Callable[[Network, Callable[[], None]], Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -70,7 +66,8 @@ class RowSampler:
 
     sources: Sequence[str]  # as they are shown
     references: Sequence[str]  # the right text for each; "" if unknown
-    write: Write  # writes a text for each source; the callback runs between tokens and may raise to stop
+    # writes a text for each source; the callback runs between tokens and may raise to stop
+    write: Callable[[Network, Callable[[], None]], Sequence[str]]
 
     def sample(self, model: Network, step: int, between: Callable[[], None] = lambda: None) -> Sample:
         written = zip(self.sources, self.references, self.write(model, between), strict=True)

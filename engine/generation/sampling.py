@@ -51,11 +51,8 @@ class SampledStep(Choice):
     likeliest: tuple[Tensor, Tensor, Tensor] | None = None
 
     def rows(self) -> "list[SampledToken]":
-        values = (self.tokens, self.probability, self.chance)
-        rows = [
-            SampledToken(int(token), probability, chance, self.restarted)
-            for token, probability, chance in zip(*(part[:, 0].tolist() for part in values), strict=True)
-        ]
+        columns = (part[:, 0].tolist() for part in (self.tokens, self.probability, self.chance))
+        rows = [SampledToken(*values, self.restarted) for values in zip(*columns, strict=True)]
         if self.likeliest is None:
             return rows
         ranked = zip(*(part.tolist() for part in self.likeliest), strict=True)

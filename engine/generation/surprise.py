@@ -129,8 +129,6 @@ def _scored(logits: Tensor, targets: Tensor, vocab_size: int, alternatives: int)
     """(T, V) logits and (T,) targets → one `TokenSurprise` each."""
     belief = logits.float().log_softmax(-1)
     nats = (-belief.gather(1, targets[:, None])[:, 0]).tolist()
-    if alternatives <= 0:
-        return [TokenSurprise(token, value) for token, value in zip(targets.tolist(), nats, strict=True)]
     values, ranked = belief[:, :vocab_size].topk(min(alternatives, vocab_size))
     rows = zip(targets.tolist(), nats, ranked.tolist(), torch.exp(values).tolist(), strict=True)
     return [

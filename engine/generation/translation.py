@@ -113,7 +113,7 @@ class Translator:
         return Prompt(np.array([self.special.target.start]), self.special.target.end, source)
 
     def pieces(self, sentence: str) -> list[str]:
-        return [self.tokenizer.source.decode([token]) for token in self._cut(self.tokenizer.source.encode(sentence))]
+        return [self.tokenizer.source.decode([token]) for token in self.encode([sentence])[0]]
 
     def most(self, source_tokens: int) -> int:
         """Return the most tokens of a translation of a source this long, both including the end token."""

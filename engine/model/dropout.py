@@ -41,13 +41,6 @@ def dropout(x: Tensor, p: float) -> Tensor:
     return x * keep_mask(x.shape, p, x.dtype)
 
 
-class Dropout(nn.Module):
-    def __init__(self, p: float) -> None:
-        super().__init__()
-        self.p = p
-
+class Dropout(nn.Dropout):
     def forward(self, x: Tensor) -> Tensor:
         return dropout(x, self.p) if self.training else x
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}"

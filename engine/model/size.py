@@ -51,20 +51,17 @@ def training_kernel(
         before = min(reach, length - 1)
         block = min(max(SMALLEST_BLOCK, before), length)
         return Kernel("banded", -(-length // block), block, before + block + (0 if causal else before))
-    return Kernel(_over_all(model, padded, gpu), 1, length, length)
-
-
-def _over_all(model: ModelConfig, padded: bool, gpu: bool) -> str:
-    dropped = model.attention_dropout > 0.0
-    position = POSITIONS[model.position]
+    dropped, position = model.attention_dropout > 0.0, POSITIONS[model.position]
     fused = "sdpa" in ATTENTIONS[model.attention].backends and position.acts_on != "content"
-    if model.backend == "reference" or not fused:
-        return "reference"
-    if model.backend == "dense" or (model.backend == "auto" and dropped and not padded and not gpu):
-        return "dense"
-    if gpu:  # its fused kernels also handle dropout and learned masks
-        return "sdpa"
-    return "math" if dropped or (position.learned and position.acts_on == "scores") else "sdpa"
+    if wanted == "reference" or not fused:
+        name = "reference"
+    elif wanted == "dense" or (wanted == "auto" and dropped and not padded and not gpu):
+        name = "dense"
+    elif gpu:  # its fused kernels also handle dropout and learned masks
+        name = "sdpa"
+    else:
+        name = "math" if dropped or (position.learned and position.acts_on == "scores") else "sdpa"
+    return Kernel(name, 1, length, length)
 
 
 @dataclass(frozen=True)

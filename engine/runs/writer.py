@@ -22,7 +22,7 @@ from engine.errors import InputError, refused
 from engine.evaluation.verdict import Verdict
 from engine.plain_files import refuse_links
 from engine.runs.commands import read_commands
-from engine.runs.files import SCHEMA, append_whole, line, new_folder, read_json, write_atomic, write_json
+from engine.runs.files import SCHEMA, append_whole, line, new_folder, write_atomic, write_json
 from engine.runs.names import check_name
 from engine.runs.process import identity, is_alive
 from engine.runs.reader import WAITING_FOR_SPACE, RunReader
@@ -156,10 +156,8 @@ class RunWriter:
 
     def born(self, facts: Mapping[str, Any]) -> None:
         """Add facts known only at the start to run.json; existing entries stay."""
-        path = self.path / "run.json"
-        before = read_json(path)
-        before = before if isinstance(before, dict) else {}
-        write_json(path, before | {key: value for key, value in facts.items() if key not in before})
+        before = RunReader(self.path).raw("run")
+        write_json(self.path / "run.json", before | {key: value for key, value in facts.items() if key not in before})
 
     def keep_config(self, config: RunConfig) -> None:
         """Write the config with values known only at the start filled in; before training."""

@@ -3,7 +3,7 @@
 All input errors are found here, before a run directory exists.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -198,19 +198,16 @@ def _load(config: RunConfig, runs_dir: Path, data_dir: Path | None, device: str,
     return RunParts(config, task, model, task.sampler(config), lints, origin, said)
 
 
-def _crowded(config: RunConfig, device: torch.device) -> list[Lint]:
+def _crowded(config: RunConfig, device: torch.device) -> Iterator[Lint]:
     """Threads that wait for each other are many times slower if another program takes one of their cores."""
     threads, cores = config.train.threads or 1, psutil.cpu_count() or 1
     if device.type != "cpu" or threads < 2:
-        return []
+        return
     busy = psutil.cpu_percent(interval=0.2) / 100.0
-    if threads <= cores * (1.0 - busy) + 0.5:
-        return []
-    text = (
-        f"other programs keep {busy:.0%} of this machine's cores busy, and {threads} threads that wait for each other "
-        "can be many times slower then; --set train.threads=1 is safer meanwhile"
-    )
-    return [Lint("train.threads", text)]
+    if threads > cores * (1.0 - busy) + 0.5:
+        text = f"other programs keep {busy:.0%} of this machine's cores busy, and {threads} threads that wait for each "
+        text += "other can be many times slower then; --set train.threads=1 is safer meanwhile"
+        yield Lint("train.threads", text)
 
 
 def built(config: RunConfig, vocab_size: int, device: torch.device) -> Network:

@@ -20,7 +20,7 @@ from engine.data.padding import Tokens
 from engine.data.rows import DocumentBatches, EncodedPairs, QuestionBatches, scored_documents, scored_questions
 from engine.data.tokenizers import AnyTokenizer, BpeTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer, bpe_of
 from engine.errors import InputError
-from engine.evaluation.baselines import Predicted, pairs_bigram_loss, pairs_unigram_loss
+from engine.evaluation.baselines import Predicted, pairs_losses
 from engine.evaluation.scorers import AnswerScorer, DocumentScorer, Fact, evaluation_batch
 from engine.generation.answering import Prompt, gaps_prompt
 from engine.generation.samples import RowSampler, document_sampler, question_sampler
@@ -78,7 +78,6 @@ class _DocumentTask(Task):
     ) -> DataFacts:
         """Return what data.json says of either kind; the counting losses are of what these batches ask."""
         size = config.needed_tokens(self.vocab_size)
-        known, asked = _predicted(train), _predicted(held_out)
         return DataFacts.made(
             corpus=self.corpus.version,
             source=self.corpus.source,
@@ -88,8 +87,7 @@ class _DocumentTask(Task):
             tokenizer_sha256=self.tokenizer.sha256,
             floor=None,
             plausible=None,
-            unigram=pairs_unigram_loss(known[1], asked[1], size),
-            bigram=pairs_bigram_loss(known, asked, size),
+            **pairs_losses(_predicted(train), _predicted(held_out), size),
             **more,
             padding=round(self.batches(config, torch.device("cpu")).padding, 4),
             overlap=self.overlap_facts,
@@ -194,28 +192,21 @@ class QuestionTask(_DocumentTask):
                     "train.tsv and validation.tsv has (question, tab, answer), and objective.kind = 'span-corruption' "
                     "needs none"
                 )
-        task = cls(corpus, tokenizer, encoded)
-        task._require_room(config)
-        return task
-
-    def _require_room(self, config: RunConfig) -> None:
-        """Require every question and answer to fit: a truncated one could not be answered."""
-        objective, model = QuestionAnswer(config, self.vocab_size), config.model
-        room = (model.source_tokens, model.context_length) if config.has_source else (model.context_length,)
-        for split, asked in self.encoded.items():
-            if not len(asked):
+        # Every question and answer must fit: a truncated one could not be answered.
+        objective, room = QuestionAnswer(config, tokenizer.vocab_size), {"context_length": config.model.context_length}
+        if config.has_source:
+            room = {"source_length": config.model.source_tokens} | room
+        for split, pairs in encoded.items():
+            if not len(pairs):
                 continue
-            for key, longest, most in zip(
-                ("source_length", "context_length")[-len(room) :],
-                objective.sides(asked.sources, asked.targets).max(0).tolist(),
-                room,
-                strict=True,
-            ):
+            sides = objective.sides(pairs.sources, pairs.targets).max(0).tolist()
+            for (key, most), longest in zip(room.items(), sides, strict=True):
                 if longest > most:
                     raise InputError(
-                        f"corpus {self.corpus.name}: a {split} question with its answer has {longest} tokens, and "
+                        f"corpus {corpus.name}: a {split} question with its answer has {longest} tokens, and "
                         f"model.{key} is {most}; --set model.{key}={longest}"
                     )
+        return cls(corpus, tokenizer, encoded)
 
     def overlap_with(self, trained: Self) -> Overlap | None:
         # Only questions count: the documents are meant to contain the answers.

@@ -74,7 +74,7 @@ class Inspector:
         """Check the whole curve, and whether a run with other settings has identical metrics."""
         self._curve("after", step)
         best = self._reader.summary.best or Scores()
-        self.note(majority_only(best, self.facts, when="after", step=step))
+        self.note(majority_only(best, self.facts, step=step))
         for name, switches in inert_switches(self._reader, self.writer.path.parent):
             changed = ", ".join(f"{key} {before} → {after}" for key, (before, after) in switches.items())
             why = f"run '{name}' has other settings ({changed}) and the same metrics to the last bit: no effect"
@@ -83,8 +83,8 @@ class Inspector:
             self.note(Verdict("switches", "after", step, INERT, float(len(switches)), why))
 
     def _curve(self, when: When, step: int) -> None:
-        columns = self._reader.follow().load(CURVE)
-        self.note(curve(columns.train, columns.validation, when=when, step=step))
+        metrics = self._reader.follow().load(CURVE)
+        self.note(curve(metrics.train, metrics.validation, when=when, step=step))
 
     def note(self, verdict: Verdict | None) -> None:
         """Record a verdict if it differs from its check's last one; a first pass is not recorded."""

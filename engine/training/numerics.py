@@ -3,16 +3,13 @@
 Parameters and optimizer state are always fp32. Evaluation is always fp32, so scores compare across precisions.
 """
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
-from torch import Tensor
 
 from engine.config.schema import RunConfig
 from engine.config.sections import TrainConfig
 from engine.model import size
-from engine.model.transformer import Network
 
 # From where on `train.compile = "auto"` compiles. Not measured: on a GPU, smaller models' steps are mostly kernel
 # launches, which plain compiling does not save, and compiling takes a minute or two.
@@ -52,12 +49,6 @@ def compiles(config: RunConfig, device: torch.device) -> bool:
     if device.type != "cuda" or not alike or config.train.steps < COMPILED_STEPS:
         return False
     return size.parameter_count(config.model, config.model.vocab_size or 0) >= COMPILED_PARAMETERS
-
-
-def compiled(model: Network, train: TrainConfig) -> Callable[..., Tensor]:
-    """Return the compiled model; with "always", CUDA replays steps of one shape as graphs to save launches."""
-    graphs = next(model.parameters()).is_cuda and train.compile == "always"
-    return torch.compile(model, mode="reduce-overhead" if graphs else None)
 
 
 def set_fp32_matmul(kind: str) -> None:

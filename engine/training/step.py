@@ -18,7 +18,7 @@ from engine.model.transformer import Network
 from engine.seeds import seed_for
 from engine.training.control import Diverged
 from engine.training.devices import seed_generators
-from engine.training.numerics import autocast, chosen_precision, compiled, compiles
+from engine.training.numerics import autocast, chosen_precision, compiles
 from engine.training.optimizer import learning_rate, make_optimizer
 
 
@@ -67,7 +67,9 @@ class Stepper:
         for stack in model.stacks:
             stack.checkpointing = config.train.activation_checkpointing
         self.compiles = compiles(config, self.device)
-        self._forward = compiled(model, config.train) if self.compiles else model
+        # With "always", CUDA replays steps of one shape as graphs to save launches.
+        mode = "reduce-overhead" if self.device.type == "cuda" and config.train.compile == "always" else None
+        self._forward: Callable[..., Tensor] = torch.compile(model, mode=mode) if self.compiles else model
         self._parameters = list(model.parameters())
         self._smoothing = config.objective.label_smoothing
         self.deferred = self.device.type == "cuda" if deferred is None else deferred

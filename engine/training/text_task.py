@@ -85,7 +85,7 @@ class TextTask(Task):
         # With a given source or both sides of a gap, a lower loss than the floor is possible.
         floor = self.corpus.splits["validation"].floor_mean if config.task.from_its_past else None
         reachable = None if floor is None else self.scorer(config, torch.device("cpu")).reachable
-        above = {} if reachable is None else {"reachable": reachable.facts()}
+        above = {} if reachable is None else {"reachable": reachable.facts}
         return DataFacts.made(
             corpus=self.corpus.version,
             source=self.corpus.source,

@@ -48,8 +48,6 @@ class Trainer:
         self.stepper = Stepper(self.config, self.model, self.batches)
         self.state = TrainerState()
         self._saved = -1
-        self._evaluated = -1
-        self._sampled = -1
         self._compiled = False
         self._unread: list[StepResult] = []  # steps whose results are not read yet
         self._unread_seconds = 0.0
@@ -316,7 +314,7 @@ class Trainer:
         self.writer.metrics(record)
         if outputs := self.scorer.outputs():
             self.writer.write(outputs.model_copy(update={"step": state.step}))
-        self._evaluated, state.last = state.step, record
+        state.last = record
         if better(record, state.best, self.config.evaluation.select):
             state.best, state.evaluations_since_best = record, 0
             self.writer.patiently(lambda: checkpoint.point(self.writer.path, "best", state.step))
@@ -334,7 +332,6 @@ class Trainer:
             sample = self.sampler.sample(self.model, self.state.step, self._between)
             self.writer.sample(sample)
             self.inspector.sample(sample, self.state.step)
-        self._sampled = self.state.step
 
     def _save(self) -> None:
         self._read()
@@ -349,9 +346,9 @@ class Trainer:
 
     def _finish(self) -> None:
         self._save()
-        if self._evaluated != self.state.step:
+        if not _any_due(self.state.step, self.config.evaluation.every):  # else it was evaluated at the boundary
             self._evaluate()
-        if self._sampled != self.state.step:
+        if not _any_due(self.state.step, self.config.evaluation.sample_every):
             self._sample()
         self.inspector.probe("after", self.state.step)
         self._average()

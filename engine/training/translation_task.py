@@ -16,7 +16,7 @@ from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.rows import EncodedPairs, PairBatches
 from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, PairTokenizer, bpe_of, described
 from engine.errors import InputError
-from engine.evaluation.baselines import sentence_bigram_loss, sentence_unigram_loss
+from engine.evaluation.baselines import sentence_losses
 from engine.evaluation.scorers import ScoredSplit, TranslationScorer
 from engine.generation.samples import RowSampler, translation_sampler
 from engine.generation.translation import both_specials
@@ -100,8 +100,7 @@ class TranslationTask(Task):
             overlap=self.overlap_facts,
             floor=None,
             plausible=None,
-            unigram=sentence_unigram_loss(train, held_out, self.vocab_size),
-            bigram=sentence_bigram_loss(train, held_out, self.vocab_size),
+            **sentence_losses(train, held_out, self.vocab_size),
             probes=tuple(
                 ProbeFacts.made(name=name, description="sentences translated exactly", n=len(pairs), chance=None)
                 for name, pairs in self._probes().items()
@@ -122,19 +121,18 @@ class TranslationTask(Task):
         return translation_sampler(config, self.tokenizer, self.corpus.splits["validation"])
 
     def lints(self, config: RunConfig) -> Iterator[Lint]:
+        yield from super().lints(config)
         most = _most_tokens(config)
         capped = config.data.max_length is not None and config.data.max_length <= most.min()
         key = "data.max_length" if capped else "model.context_length"
         limit = f"have more than {most[0]:,} source or {most[1]:,} target tokens"
-        yield from super().lints(config)
-        for split, becomes in (
-            ("train", "left out"),
-            ("validation", "still scored, at lengths that no training pair has"),
+        for split, what, becomes in (
+            ("train", "training", "left out"),
+            ("validation", "validation", "still scored, at lengths that no training pair has"),
         ):
             lengths = self.encoded[split].lengths
             n, pairs = int((lengths > most).any(1).sum()), len(lengths)
             if n:
-                what = "training" if split == "train" else split
                 yield Lint(key, f"{n:,} of {pairs:,} {what} pairs ({n / pairs:.1%}) {limit}: {becomes}")
 
     def _require_positions(self, config: RunConfig, split: str) -> None:

@@ -218,7 +218,7 @@ def _alarms(evidence: Evidence) -> Iterator[Verdict]:
             _curve(evidence, step),
         ]
     if evidence.finished and (best := evidence.reader.summary.best) is not None:
-        found.append(majority_only(best, facts, when="after", step=evidence.end))
+        found.append(majority_only(best, facts, step=evidence.end))
     samples = list(evidence.reader.raw_lines("samples"))
     if samples:
         found.append(same_text(samples[-1], samples, step=samples[-1]["step"]))

@@ -20,7 +20,7 @@ TEXT = "next-token"
 
 
 def verdict(loss: float, facts: dict, kind: str = TEXT, **more: float) -> str | None:
-    found = implausible(Scores.made(loss=loss, **more), DataFacts.read(facts), TASKS[kind], when="evaluation", step=1)
+    found = implausible(Scores.made(loss=loss, **more), DataFacts.read(facts), TASKS[kind], step=1)
     return found and found.verdict
 
 
@@ -43,7 +43,7 @@ def test_a_low_loss_on_a_text_without_a_known_bound_is_suspicious_and_excludes_n
 
 @pytest.mark.parametrize("leak_free", [True, False])
 def test_the_alarm_says_that_the_leak_probe_passed_only_if_it_did(leak_free: bool) -> None:
-    record, more = Scores(loss=0.5), {"task": TASKS[TEXT], "when": "evaluation", "step": 1}
+    record, more = Scores(loss=0.5), {"task": TASKS[TEXT], "step": 1}
     found = implausible(record, DataFacts.read(NO_FLOOR), leak_free=leak_free, **more)
     assert found is not None and ("the leak probe passed" in found.why) is leak_free
     assert "suspiciously low" in found.why and "Repetitive text" in found.why
@@ -68,12 +68,12 @@ def test_conditional_and_two_sided_tasks_have_no_bound() -> None:
     assert verdict(0.0, FLOOR, "copy") is None
     assert verdict(0.01, FLOOR, "masked") is None
     assert verdict(math.nan, FLOOR) == "ok"
-    assert implausible(Scores(), DataFacts.read(FLOOR), TASKS[TEXT], when="after", step=1) is None
+    assert implausible(Scores(), DataFacts.read(FLOOR), TASKS[TEXT], step=1) is None
 
 
 def test_no_better_than_counting_is_not_learning_once_warm_up_is_over() -> None:
     def learning(loss: float, step: int) -> str | None:
-        found = not_learning(Scores(loss=loss), DataFacts(unigram=6.6), warmup=100, when="evaluation", step=step)
+        found = not_learning(Scores(loss=loss), DataFacts(unigram=6.6), warmup=100, step=step)
         return found and found.verdict
 
     assert learning(6.82, 149) is None
@@ -119,14 +119,14 @@ MAJORITY = DataFacts(majority=MajorityFacts(answer="London", right=25, of=500))
 )
 def test_answers_must_be_better_than_always_the_same_one(share: float, verdict: str) -> None:
     """Of 500, 25 are right with London: 5.0 %, and two standard errors are 1.9 %."""
-    found = majority_only(Scores(exact_match=share), MAJORITY, when="after", step=9)
+    found = majority_only(Scores(exact_match=share), MAJORITY, step=9)
     assert found.verdict == verdict and found.value == pytest.approx(share - 0.05)
     if verdict == NOT_LEARNING:
         assert "always answering 'London' would be right in 5.0%" in found.why
 
 
 def test_no_majority_and_no_answers_are_no_verdict() -> None:
-    assert majority_only(Scores(exact_match=0.0), DataFacts(), when="after", step=9) is None
-    assert majority_only(Scores(loss=1.0), MAJORITY, when="after", step=9) is None
+    assert majority_only(Scores(exact_match=0.0), DataFacts(), step=9) is None
+    assert majority_only(Scores(loss=1.0), MAJORITY, step=9) is None
     low, facts = Scores(loss=0.001), DataFacts(unigram=4.0)
-    assert implausible(low, facts, TASKS["question-answer"], when="after", step=9) is None
+    assert implausible(low, facts, TASKS["question-answer"], step=9) is None

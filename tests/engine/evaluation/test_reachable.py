@@ -83,7 +83,7 @@ def test_a_perfect_model_scores_the_expected_floor_of_another_text(context: int)
     other = reachable_floor(corpus(2).splits["validation"], context, stride)
     own = reachable_floor(corpus().splits["validation"], context, stride)
     assert other is not None and own is not None
-    assert abs(perfect(context)["loss"] - other.nats_per_char) < 3 * math.hypot(own.se, other.se)
+    assert abs(perfect(context)["loss"] - other.facts.nats_per_char) < 3 * math.hypot(own.facts.se, other.facts.se)
 
 
 def test_what_a_perfect_model_knows_does_not_depend_on_the_stride() -> None:
@@ -96,7 +96,7 @@ def test_what_a_perfect_model_knows_does_not_depend_on_the_stride() -> None:
 def test_less_of_the_past_is_shown_at_a_longer_stride_and_a_shorter_context() -> None:
     split = corpus().splits["validation"]
     floors = [reachable_floor(split, *asked) for asked in ((256, 64), (256, 128), (256, 256), (128, 128), (64, 64))]
-    losses = [floor.nats_per_char for floor in floors if floor is not None]
+    losses = [floor.facts.nats_per_char for floor in floors if floor is not None]
     assert split.floor_mean is not None
     assert [split.floor_mean[0], *losses] == sorted([split.floor_mean[0], *losses])
 
@@ -105,9 +105,8 @@ def test_the_floor_is_of_the_characters_that_are_scored() -> None:
     split = corpus(size=20_000).splits["validation"]
     found = reachable_floor(split, 64, 24)
     assert found is not None and np.isnan(found.nats[0]) and np.isfinite(found.nats[1:]).all()
-    assert found.nats_per_char == pytest.approx(found.nats[1:].mean())
-    assert (found.read, found.windows) == (len(windows(len(split.text), 64, 24)),) * 2
-    assert set(found.facts().dump()) == {"nats_per_char", "se", "luck", "context", "stride"}
+    assert found.facts.nats_per_char == pytest.approx(found.nats[1:].mean())
+    assert set(found.facts.dump()) == {"nats_per_char", "se", "luck", "context", "stride"}
 
 
 def test_evenly_spaced_windows_represent_too_many_to_read(monkeypatch) -> None:
@@ -116,8 +115,9 @@ def test_evenly_spaced_windows_represent_too_many_to_read(monkeypatch) -> None:
     monkeypatch.setattr(reachable, "MOST_READ", 30_000)
     some = reachable_floor(split, 64, 8)
     assert every is not None and some is not None
-    assert some.read < some.windows / 3 and some.facts().dump()["windows"] == [some.read, some.windows]
-    assert some.nats_per_char == pytest.approx(every.nats_per_char, abs=3 * some.se)
+    read, of = some.facts.dump()["windows"]
+    assert read < of / 3 and of == len(windows(len(split.text), 64, 8))
+    assert some.facts.nats_per_char == pytest.approx(every.facts.nats_per_char, abs=3 * some.facts.se)
     known = np.isfinite(some.nats)
     assert known.sum() < len(known) / 2
     np.testing.assert_array_equal(some.nats[known], every.nats[known])
@@ -136,7 +136,7 @@ def test_a_floor_is_computed_once(monkeypatch, tmp_path) -> None:
     monkeypatch.undo()
     monkeypatch.setenv("TUI_TRANSFORMER_CACHE", str(tmp_path))
     third = reachable_floor(split, 32, 16)
-    assert third is not None and third.nats_per_char == first.nats_per_char
+    assert third is not None and third.facts.nats_per_char == first.facts.nats_per_char
 
 
 def test_a_text_that_was_not_generated_has_no_such_floor() -> None:
@@ -145,7 +145,7 @@ def test_a_text_that_was_not_generated_has_no_such_floor() -> None:
 
 def verdict_of(record: dict, floor: dict) -> str:
     facts = {"floor": {"nats_per_char": 0.357, "se": 0.0013, "reachable": floor}, "unigram": 3.0}
-    found = implausible(Scores.read(record), DataFacts.read(facts), TASKS["next-token"], when="evaluation", step=1)
+    found = implausible(Scores.read(record), DataFacts.read(facts), TASKS["next-token"], step=1)
     assert found is not None
     return found.verdict
 
@@ -155,10 +155,10 @@ def test_a_perfect_model_raises_no_alarm_and_a_mild_leak_does() -> None:
         floor = reachable_floor(corpus().splits["validation"], context, context // 2)
         assert floor is not None
         record = perfect(context)
-        assert verdict_of(record, floor.facts().dump()) == "ok"
-        assert verdict_of(record | {"excess": -1.1 * floor.luck}, floor.facts().dump()) == "IMPLAUSIBLE"
+        assert verdict_of(record, floor.facts.dump()) == "ok"
+        assert verdict_of(record | {"excess": -1.1 * floor.facts.luck}, floor.facts.dump()) == "IMPLAUSIBLE"
     demo = reachable_floor(load_corpus(TextCorpus, DataConfig()).splits["validation"], 256, 128)
-    assert demo is not None and demo.luck < 0.002  # four standard errors of the floor were 0.0052
+    assert demo is not None and demo.facts.luck < 0.002  # four standard errors of the floor were 0.0052
 
 
 @pytest.mark.parametrize("confidence", [0.7, 1.5, 3.0])

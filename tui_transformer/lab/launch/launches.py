@@ -31,8 +31,8 @@ class Launches:
         return self.training.run if self.training is not None and self.training.alive else None
 
     def _require_free(self, instead: str) -> None:
-        if self.here is not None:
-            raise InputError(f"{self.here.name} trains here already: {instead}")
+        if (here := self.here) is not None:
+            raise InputError(f"{here.name} trains here already: {instead}")
 
     def begins(self, run: Path) -> bool:
         """Return whether this app is about to begin a run that still looks queued."""
@@ -52,7 +52,7 @@ class Launches:
         return run
 
     def start(self, run: Path, how: LaunchMode) -> str:
-        """Begin a run made by `create`. If it trains here, `busy` tells while it does, and `outcome` how it ended."""
+        """Begin a run made by `create`. If it trains here, it is `here` while it does; `outcome` tells its end."""
         if how == "queue":
             queue.ensure_runner(run, self._device())
             return f"{run.name} is queued; it trains when {self._device()} is free"

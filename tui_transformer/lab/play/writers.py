@@ -322,7 +322,7 @@ class TranslationWriter(Writer):
         if not self.tokenizer.is_pair:
             raise InputError(f"run '{reader.name}' does not translate: `{reader.command('sample')}`")
         self.translator = Translator(self.model, self.tokenizer, self.config)
-        self.defaults = {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 200}
+        self.defaults = GREEDY | {"length": 200}
 
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
         from engine.generation.answering import sample_answer
@@ -391,7 +391,7 @@ class DocumentWriter(Writer):
         nats = math.fsum(one.nats or 0.0 for one in answer_surprise(self.model, prompt, answer[:room], self._size))
         first = Answer(_on_a_line(written), math.exp(-nats))
         most, beam = max(2 * len(answer), 1) + 10, max(FOLLOWED, others + 1)
-        found = beam_answers(self.model, prompt, allowed=self._size, most=most, beam=beam, n_best=beam)
+        found = beam_answers(self.model, prompt, allowed=self._size, most=most, beam=beam)
         ranked = [
             Answer(_on_a_line(shown(self.tokenizer, one.tokens)), math.exp(one.log_probability))
             for one in found

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -88,23 +88,6 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     align: str
     note: str = ""
-
-    @classmethod
-    def of_pairs(
-        cls,
-        caption: str,
-        heads: tuple[str, ...],
-        rows: Sequence[tuple[str, str]],
-        *,
-        across: int = 1,
-        code: bool = False,
-    ) -> "Table":
-        """Pairs that have a value, in one column of pairs or several; with `code`, keys are verbatim."""
-        down = -(-len(rows) // across)
-        filled = [*rows, *[("", "")] * (down * across - len(rows))]
-        pairs = [(Cell(key, code=code and bool(key)), Cell(value)) for key, value in filled]
-        made = [tuple(cell for pair in pairs[y::down] for cell in pair) for y in range(down)]
-        return cls(caption, heads * across, tuple(made), "ll" * across)
 
 
 @dataclass(frozen=True)

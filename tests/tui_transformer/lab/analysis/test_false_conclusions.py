@@ -50,7 +50,7 @@ def test_fewer_heads_that_generalise_better_are_overfit_runs_of_one_seed_and_equ
 
 def test_a_translation_that_a_unigram_model_nearly_matches_has_not_learned(tmp_path) -> None:
     facts = DataFacts(unigram=6.6)
-    alarm = not_learning(Scores(loss=6.82), facts, warmup=0, when="evaluation", step=30_000)
+    alarm = not_learning(Scores(loss=6.82), facts, warmup=0, step=30_000)
     assert "NOT-LEARNING" in shown(tmp_path, "translation", verdicts=[found(alarm)]).badges
 
 
@@ -68,7 +68,7 @@ def test_four_equal_rows_of_a_bidirectional_model_leak_and_their_switches_do_not
 
 def test_a_perplexity_of_1_03_is_not_possible(tmp_path) -> None:
     facts = DataFacts(unigram=3.347, plausible=1.2, floor=None)
-    alarm = implausible(Scores(loss=0.0297), facts, TASKS["shifted"], when="evaluation", step=1)
+    alarm = implausible(Scores(loss=0.0297), facts, TASKS["shifted"], step=1)
     copied = shown(tmp_path, "copied", by=-0.8, verdicts=[LEAK, found(alarm)])
     clean = shown(tmp_path, "clean")
     assert {"LEAK", "IMPLAUSIBLE"} <= copied.badges.keys()
@@ -125,7 +125,7 @@ def test_variants_that_leak_are_not_ranked_whatever_their_loss(tmp_path) -> None
 
 def test_a_ranking_by_per_cent_of_the_loss_says_what_it_is_in_perplexity(tmp_path) -> None:
     facts = DataFacts(unigram=6.6)
-    alarm = found(not_learning(Scores(loss=6.82), facts, warmup=0, when="evaluation", step=30_000))
+    alarm = found(not_learning(Scores(loss=6.82), facts, warmup=0, step=30_000))
     cell(tmp_path, "mt", "base", 1, loss=5.9164, verdicts=[alarm])
     cell(tmp_path, "mt", "no-pe", 1, "model.position=none", loss=5.9164 + 0.63, verdicts=[alarm])
     shown = standings(tmp_path, pinned="mt.base.s1")["no-pe"]

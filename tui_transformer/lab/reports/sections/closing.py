@@ -12,12 +12,13 @@ from tui_transformer.lab.analysis.folder import ENDING
 from tui_transformer.lab.analysis.sentences import EXPLORATORY, FALLING, OVERFIT
 from tui_transformer.lab.formatting import duration, memory
 from tui_transformer.lab.reports.context import ReportContext, command_line, without_folders
-from tui_transformer.lab.reports.document import Block, Bullets, Heading, Listing, Paragraph, Table
+from tui_transformer.lab.reports.document import Block, Bullets, Cell, Heading, Listing, Paragraph, Table
 from tui_transformer.lab.reports.sections.setup import config_of
 
 FEW_PLACES = 100  # of a probe: a share over fewer is coarse
 ABOUT_COST = "model.attention"  # a lint about time, irrelevant to scores
 MOST_COMMANDS = 12
+MACHINE = ("device", "processor", "platform", "python", "cores", "threads")
 LONGEST_STUDY = 64_000  # most bytes of a study's file
 
 
@@ -94,16 +95,10 @@ def environment(context: ReportContext) -> Iterator[Block]:
     found: dict[str, dict[str, None]] = {}
     for run in runs:
         for attempt in RunReader(run.path).environment.attempts[-1:]:
-            known = {
-                "device": attempt.device,
-                "processor": attempt.processor,
-                "platform": attempt.platform,
-                "python": attempt.python,
-                "cores": "" if attempt.cores is None else str(attempt.cores),
-                "threads": "" if attempt.threads is None else str(attempt.threads),
-                "memory": "" if attempt.memory_bytes is None else memory(attempt.memory_bytes),
-            }
-            facts = [(say(f"environment.{key}"), value) for key, value in known.items() if value]
+            known = {key: value for key, value in attempt.dump().items() if value not in ("", None)}
+            facts = [(say(f"environment.{key}"), str(known[key])) for key in MACHINE if key in known]
+            if attempt.memory_bytes is not None:
+                facts.append((say("environment.memory"), memory(attempt.memory_bytes)))
             facts += sorted(attempt.versions.items())
             if attempt.bit_exact is not None:
                 said = say("environment.exact" if attempt.bit_exact else "environment.not-exact")
@@ -119,7 +114,8 @@ def environment(context: ReportContext) -> Iterator[Block]:
     total = sum(run.seconds or 0.0 for run in runs)
     if total:
         listed.append((say("environment.time"), duration(total)))
-    yield Table.of_pairs(say("table.environment"), context.heads("what", "value"), listed)
+    rows = tuple(tuple(map(Cell, pair)) for pair in listed)
+    yield Table(say("table.environment"), context.heads("what", "value"), rows, "ll")
 
 
 def repeat(context: ReportContext) -> Iterator[Block]:

@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 from engine.config.keys import is_bookkeeping
 from engine.config.schema import RunConfig
-from engine.config.toml import validate
 from engine.errors import InputError
 from engine.lints import ACTS
 from engine.runs.reader import RunReader
@@ -33,13 +31,9 @@ FEW_SETTINGS = 5  # side by side
 
 def config_of(run: Entry) -> RunConfig | None:
     """Its config as this version reads it; None if it cannot."""
-    tables: dict[str, Any] = {}
-    for key, value in run.config.items():
-        section, _, name = key.rpartition(".")
-        (tables.setdefault(section, {}) if section else tables)[name] = value
     try:
-        return validate(tables, run.name) if tables else None
-    except InputError:
+        return RunReader(run.path).config if run.config else None
+    except (InputError, RecursionError):
         return None
 
 
@@ -228,9 +222,13 @@ def settings(context: ReportContext) -> Iterator[Block]:
     config = config_of(run)
     hidden = {*varied, "seed", *(key for key, acts, _ in ACTS if config is not None and not acts(config))}
     shared = [key for key in differences.settings(among) if key not in hidden and not is_bookkeeping(key)]
-    rows = [(key, _setting(run.config[key])) for key in shared if run.config.get(key) is not None]
+    known = [(key, run.config[key]) for key in shared if run.config.get(key) is not None]
+    pairs = [(Cell(key, code=True), Cell(_setting(value))) for key, value in known]
+    down = -(-len(pairs) // 2)  # in two columns
+    pairs += [(Cell(""), Cell(""))] * (2 * down - len(pairs))
+    rows = tuple((*left, *right) for left, right in zip(pairs[:down], pairs[down:], strict=True))
     caption = say("table.shared" if context.several else "table.settings")
-    yield Table.of_pairs(caption, context.heads("setting", "value"), rows, across=2, code=True)
+    yield Table(caption, context.heads("setting", "value") * 2, rows, "llll")
 
 
 def _setting(value: object) -> str:
