@@ -52,7 +52,10 @@ class SampledStep(Choice):
 
     def rows(self) -> "list[SampledToken]":
         columns = (part[:, 0].tolist() for part in (self.tokens, self.probability, self.chance))
-        rows = [SampledToken(*values, self.restarted) for values in zip(*columns, strict=True)]
+        rows = [
+            SampledToken(token, probability, chance, self.restarted)
+            for token, probability, chance in zip(*columns, strict=True)
+        ]
         if self.likeliest is None:
             return rows
         ranked = zip(*(part.tolist() for part in self.likeliest), strict=True)
