@@ -117,8 +117,8 @@ def ablate(
     asked = StudyArgs(study, preset, tuple(vary or ()), on, seeds, tuple(set_ or ()), corpus, name).resolve(runs_dir)
     with nullcontext() if dry_run else only_runner(runs_dir, asked.name):
         with loading("measuring what a step of each variant takes"):
-            ready, plan, standings = make_ready(asked, options)
-        show_plan(ready, plan, standings, options)
+            ready, plan, standings = _make_ready(asked, options)
+        _show_plan(ready, plan, standings, options)
         if dry_run:
             return ExitCode.DONE
         write(ready, runs_dir)
@@ -139,7 +139,7 @@ def _list(*, as_json: bool) -> None:
         print_columns(rows)
 
 
-def make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[CellStatus]]:
+def _make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[CellStatus]]:
     """Return the study to run, its plan and its cells' states; every error is raised before a run directory exists."""
     before = recorded(options.runs_dir, asked.name)
     study = asked if before is None else gone_on_with(asked, before)
@@ -163,7 +163,7 @@ def make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[Cel
     return study, plan, look_at_all(cells, paths)
 
 
-def show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], options: RunOptions) -> None:
+def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], options: RunOptions) -> None:
     todo = [standing for standing in standings if standing.state != "finished"]
     cells = (standing.cell for standing in standings)
     first = {(cell.variant, cell.stage): cell for cell in cells if cell.seed == study.seeds[0]}
