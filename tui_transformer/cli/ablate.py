@@ -31,6 +31,7 @@ from tui_transformer.cli.output import (
     loading,
     print_columns,
     say,
+    setting_text,
     tell,
     warn,
 )
@@ -230,8 +231,7 @@ def _differs(cell: Cell, baseline: Cell, first: Mapping[tuple[str, str], Cell]) 
     if cell.begins_with != other.begins_with:
         found.append(f"starts from {cell.begins_with}" if cell.after else "starts from weights of its own")
     for key, (_, value) in _changed(other, cell).items():
-        words = "unset" if value is None else clean_line(json_text.dumps(value, ensure_ascii=False))
-        found.append(f"{key} = {words}")
+        found.append(f"{key} = {setting_text(value)}")
     return ", ".join(found)
 
 
