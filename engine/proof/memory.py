@@ -92,10 +92,8 @@ def cut_really(context: Context) -> Result:
         torch.cuda.empty_cache()
     cut = ready.trainer.state.pieces
     ready.trainer.writer.close("stopped")
-    figures: dict[str, Figure] = {"pieces": cut, "peak_bytes": peak - before}
-    return judged(
-        cut > 1, f"with 60 % of the memory a step takes {cut} pieces", "the step was never cut into pieces", **figures
-    )
+    right, wrong = f"with 60 % of the memory a step takes {cut} pieces", "the step was never cut into pieces"
+    return judged(cut > 1, right, wrong, pieces=cut, peak_bytes=peak - before)
 
 
 def estimated(name: str, context: Context) -> Result:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from engine.config import presets
 from engine.config.schema import RunConfig
-from engine.proof.result import THREADS, Context, Figure, Proof, Result, failed, judged
+from engine.proof.result import THREADS, Context, Figure, Proof, Result, failed, judged, skipped
 from engine.proof.worker import Ended, Worker
 from engine.runs.commands import Command
 from engine.runs.reader import RunReader
@@ -130,9 +130,8 @@ def repeats(precision: str, context: Context) -> Result:
     finally:
         torch.use_deterministic_algorithms(False)
     equal = again.status == "passed"
-    then = "equal" if equal else "still different"
-    figures: dict[str, Figure] = {**found.figures, "equal_with_deterministic_algorithms": equal}
-    return failed(f"{found.why}; with torch.use_deterministic_algorithms they are {then}", **figures)
+    why = f"{found.why}; with torch.use_deterministic_algorithms they are {'equal' if equal else 'still different'}"
+    return failed(why, **found.figures, equal_with_deterministic_algorithms=equal)
 
 
 def resumes(elsewhere: bool, precision: str, context: Context) -> Result:
@@ -192,7 +191,7 @@ def loses_device(really: bool, context: Context) -> Result:
     `really` makes a kernel fail, which needs CUDA; otherwise only its error is raised.
     """
     if really and not context.on_cuda:
-        return Result("skipped", "only a CUDA kernel can fail like this")
+        return skipped("only a CUDA kernel can fail like this")
     config = small_run()
     whole = trained(context, "whole", config)
     with Worker(context.folder / "log.txt") as broken:

@@ -133,17 +133,6 @@ def shortened(text: str) -> str:
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
 
 
-def explained(error: BaseException) -> tuple[str, bool]:
-    """Return an exception in one line, and whether this process can no longer use its device."""
-    lost = False
-    if "torch" in sys.modules:
-        from engine.training.devices import is_device_failure
-
-        lost = is_device_failure(error)
-    first = str(error).partition("\n")[0] if lost else str(error)  # the rest is advice for developers
-    return shortened(f"{type(error).__name__}: {first}".rstrip(": ")), lost
-
-
 def _serve(connection: "Connection[Any, Any]", log: str) -> None:
     with Path(log).open("ab") as file:
         for number in (1, 2):
@@ -160,7 +149,13 @@ def _serve(connection: "Connection[Any, Any]", log: str) -> None:
             connection.send((function(*arguments), None, False))
         except Exception as error:
             traceback.print_exc()
-            connection.send((None, *explained(error)))
+            text, lost = str(error), False
+            if "torch" in sys.modules:
+                from engine.training.devices import is_device_failure
+
+                lost = is_device_failure(error)
+            text = text.partition("\n")[0] if lost else text  # the rest is advice for developers
+            connection.send((None, shortened(f"{type(error).__name__}: {text}".rstrip(": ")), lost))
 
 
 def _leave_with_parent() -> None:

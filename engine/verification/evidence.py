@@ -31,7 +31,7 @@ class Evidence:
         self.origin, self.attempts = reader.run.origin, reader.environment.attempts
         self.scored: dict[Path, Record] = {}  # checkpoint → its scores, computed once
 
-    @cached_property
+    @property
     def config(self) -> RunConfig:
         return self.reader.config
 

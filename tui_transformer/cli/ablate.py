@@ -31,6 +31,7 @@ from tui_transformer.cli.output import (
     loading,
     print_columns,
     say,
+    setting_text,
     tell,
     warn,
 )
@@ -117,8 +118,8 @@ def ablate(
     asked = StudyArgs(study, preset, tuple(vary or ()), on, seeds, tuple(set_ or ()), corpus, name).resolve(runs_dir)
     with nullcontext() if dry_run else only_runner(runs_dir, asked.name):
         with loading("measuring what a step of each variant takes"):
-            ready, plan, standings = make_ready(asked, options)
-        show_plan(ready, plan, standings, options)
+            ready, plan, standings = _make_ready(asked, options)
+        _show_plan(ready, plan, standings, options)
         if dry_run:
             return ExitCode.DONE
         write(ready, runs_dir)
@@ -139,7 +140,7 @@ def _list(*, as_json: bool) -> None:
         print_columns(rows)
 
 
-def make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[CellStatus]]:
+def _make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[CellStatus]]:
     """Return the study to run, its plan and its cells' states; every error is raised before a run directory exists."""
     before = recorded(options.runs_dir, asked.name)
     study = asked if before is None else gone_on_with(asked, before)
@@ -163,7 +164,7 @@ def make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[Cel
     return study, plan, look_at_all(cells, paths)
 
 
-def show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], options: RunOptions) -> None:
+def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], options: RunOptions) -> None:
     todo = [standing for standing in standings if standing.state != "finished"]
     cells = (standing.cell for standing in standings)
     first = {(cell.variant, cell.stage): cell for cell in cells if cell.seed == study.seeds[0]}
@@ -230,8 +231,7 @@ def _differs(cell: Cell, baseline: Cell, first: Mapping[tuple[str, str], Cell]) 
     if cell.begins_with != other.begins_with:
         found.append(f"starts from {cell.begins_with}" if cell.after else "starts from weights of its own")
     for key, (_, value) in _changed(other, cell).items():
-        words = "unset" if value is None else clean_line(json_text.dumps(value, ensure_ascii=False))
-        found.append(f"{key} = {words}")
+        found.append(f"{key} = {setting_text(value)}")
     return ", ".join(found)
 
 

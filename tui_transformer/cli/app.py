@@ -3,18 +3,16 @@
 import sys
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from engine.command_line import RUNS, command_line
 from engine.errors import InputError, refused
 from tui_transformer.cli.commands import Group, listed
 from tui_transformer.cli.options import DataDir, Device, Json, RunsDir
 from tui_transformer.cli.output import is_terminal, say
-
-if TYPE_CHECKING:
-    from typer.core import TyperGroup
 
 app = typer.Typer(
     name="tui-transformer",
@@ -74,7 +72,7 @@ def _open(*, device: str, runs_dir: Path, data_dir: Path | None) -> int:
 
 
 @cache
-def program() -> "TyperGroup":
+def program() -> TyperGroup:
     """Return the whole command line as one object; commands are loaded on use."""
     group: TyperGroup = typer.main.get_command(app)  # type: ignore[assignment]
     group.commands.update(listed())

@@ -9,13 +9,11 @@ import re
 from collections.abc import Callable
 from importlib import import_module
 from inspect import cleandoc
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import typer
+from typer._click import Command, Context
 from typer.core import TyperCommand, TyperGroup
-
-if TYPE_CHECKING:
-    from typer._click import Command, Context
 
 F = TypeVar("F", bound=Callable[..., int | None])
 SHARED = ("runs_dir", "data_dir", "device", "json")  # options that may also come before a command's name
@@ -58,7 +56,7 @@ class Listed(TyperCommand):
         super().__init__(name, help=words, hidden=hidden, rich_markup_mode=None)
         self._module, self._function = place
 
-    def load(self) -> "Command":
+    def load(self) -> Command:
         module = import_module(self._module)
         app = getattr(module, "app", None)
         if app is None:
@@ -75,7 +73,7 @@ class Group(TyperGroup):
     An option after the name wins.
     """
 
-    def resolve_command(self, ctx: "Context", args: list[str]) -> "tuple[str | None, Command | None, list[str]]":
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
         name, command, own = super().resolve_command(ctx, args)
         if name is not None and isinstance(command, Listed):
             command = self.commands[name] = command.load()
@@ -91,7 +89,7 @@ class Group(TyperGroup):
         return name, command, [*before, *own]
 
 
-def _given(context: "Context") -> list[tuple[str, object]]:
+def _given(context: Context) -> list[tuple[str, object]]:
     """Return the options typed before a command, the outermost group's first."""
     given = _given(context.parent) if context.parent is not None else []
     for name in SHARED:

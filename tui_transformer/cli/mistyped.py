@@ -3,13 +3,11 @@
 import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher, get_close_matches
-from typing import TYPE_CHECKING
+
+from typer.exceptions import TyperException
 
 from engine.command_line import PROGRAM
 from engine.errors import nearest
-
-if TYPE_CHECKING:
-    from typer.exceptions import TyperException
 
 # What other programs call these commands.
 ELSEWHERE = {
@@ -30,7 +28,7 @@ ELSEWHERE = {
 SET = ("--set", "-s")
 
 
-def usage_line(error: "TyperException", words: Sequence[str]) -> str:
+def usage_line(error: TyperException, words: Sequence[str]) -> str:
     """Return what is wrong on a command line, where, and the likely fix."""
     context = getattr(error, "ctx", None)
     parameter = getattr(error, "param", None)

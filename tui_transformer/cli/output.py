@@ -92,6 +92,13 @@ def print_columns(rows: Sequence[Sequence[str]]) -> None:
         print("\n".join(f"{head if i == 0 else ' ' * left}{line}".rstrip() for i, line in enumerate(lines)))
 
 
+def setting_text(value: object) -> str:
+    """Return a setting's value as JSON has it, cleaned."""
+    import json  # not needed for `--help`
+
+    return "unset" if value is None else clean_line(json.dumps(value, ensure_ascii=False))
+
+
 def say(text: str) -> None:
     """Print a line of commentary. If stderr cannot be written, only that line is lost."""
     line = clean_line(text)

@@ -3,15 +3,15 @@
 import json as json_text
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.clean import clean, clean_line
+from engine.clean import clean
 from engine.config import presets
 from tui_transformer.cli.commands import Group, command
 from tui_transformer.cli.options import Json, On, Set, preset_names
-from tui_transformer.cli.output import answer, emit, is_terminal, print_columns, stdout
+from tui_transformer.cli.output import answer, emit, is_terminal, print_columns, setting_text, stdout
 
 if TYPE_CHECKING:
     from engine.config.schema import RunConfig
@@ -91,7 +91,7 @@ def show(
             console.print(picture, soft_wrap=not screen)
         return
     lines = [f"{config.preset}: {config.description}"]
-    lines += [f"changes {key}: {_value(a)} → {_value(b)}" for key, (a, b) in changes.items()]
+    lines += [f"changes {key}: {setting_text(a)} → {setting_text(b)}" for key, (a, b) in changes.items()]
     settings = flatten(config.dump())
     lines += [in_words(key, settings[key]) for key in SCHEMES]
     if found is None:
@@ -138,7 +138,8 @@ def diff_presets(
     if not changes:
         answer(f"{a} and {b} train the same model in the same way")
         return
-    print_columns([("", a, b), *((key, _value(left), _value(right)) for key, (left, right) in changes.items())])
+    rows = [(key, setting_text(left), setting_text(right)) for key, (left, right) in changes.items()]
+    print_columns([("", a, b), *rows])
 
 
 @app.command()
@@ -149,7 +150,3 @@ def schema() -> None:
     found = RunConfig.model_json_schema(by_alias=True)
     found["properties"]["extends"] = {"type": "string", "description": "the preset that this one changes"}
     answer(json_text.dumps(found, indent=2))
-
-
-def _value(value: Any) -> str:
-    return "unset" if value is None else clean_line(json_text.dumps(value, ensure_ascii=False))

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from rich.console import Group, RenderableType
@@ -94,42 +94,36 @@ def how_it_stands(standing: CellStatus) -> str:
 
 
 class Lines(Audience):
-    """A line when a cell begins or ends, and one every half minute."""
+    """What happens when a cell begins or ends, and every half minute: in lines, or as a JSON object per cell."""
 
-    def __init__(self, board: Board) -> None:
-        self._board, self._said = board, time.monotonic()
+    def __init__(self, board: Board, *, as_json: bool) -> None:
+        self._board, self._as_json, self._said = board, as_json, time.monotonic()
 
     def begun(self, cell: CellStatus, verb: Verb) -> None:
-        say(f"{cell.cell.name}: {how_it_began(cell, verb)}")
+        self._tell({**cell_record(cell), "event": verb}, f"{cell.cell.name}: {how_it_began(cell, verb)}")
 
     def ended(self, cell: CellStatus) -> None:
         self._board.see([cell])
-        say(f"{cell.cell.name}: {how_it_stands(cell)} ({self._board.finished} of {self._board.total} done)")
+        done = f"{self._board.finished} of {self._board.total} done"
+        self._tell({**cell_record(cell), "event": "ended"}, f"{cell.cell.name}: {how_it_stands(cell)} ({done})")
 
     def looked(self, going: Sequence[CellStatus]) -> None:
         self._board.see(going)
-        if going and time.monotonic() - self._said >= PLAIN_INTERVAL:
-            self._said = time.monotonic()
-            self.progress(going)
+        if not going or time.monotonic() - self._said < PLAIN_INTERVAL:
+            return
+        self._said, left = time.monotonic(), self._board.left
+        if self._as_json:
+            for cell in going:
+                emit({**cell_record(cell), "event": "progress", "study_seconds_left": left})
+            return
+        at_work = ", ".join(f"{cell.cell.name} {cell.share:.0%}" for cell in going)
+        say(f"{self._board.finished} of {self._board.total} done; {at_work}; {duration(left)} left")
 
-    def progress(self, going: Sequence[CellStatus]) -> None:
-        at_work = ", ".join(f"{standing.cell.name} {standing.share:.0%}" for standing in going)
-        say(f"{self._board.finished} of {self._board.total} done; {at_work}; {duration(self._board.left)} left")
-
-
-class JsonLines(Lines):
-    """A JSON object when a cell begins or ends, and one per running cell every half minute."""
-
-    def begun(self, cell: CellStatus, verb: Verb) -> None:
-        emit({**cell_record(cell), "event": verb})
-
-    def ended(self, cell: CellStatus) -> None:
-        self._board.see([cell])
-        emit({**cell_record(cell), "event": "ended"})
-
-    def progress(self, going: Sequence[CellStatus]) -> None:
-        for standing in going:
-            emit({**cell_record(standing), "event": "progress", "study_seconds_left": self._board.left})
+    def _tell(self, record: Mapping[str, object], text: str) -> None:
+        if self._as_json:
+            emit(record)
+        else:
+            say(text)
 
 
 def cell_record(standing: CellStatus) -> dict[str, object]:
@@ -190,10 +184,8 @@ def drawn(board: Board, going: Sequence[CellStatus]) -> RenderableType:
 
 @contextmanager
 def audience(board: Board, *, as_json: bool) -> Iterator[Audience]:
-    if as_json:
-        yield JsonLines(board)
-    elif is_terminal(sys.stderr):
+    if is_terminal(sys.stderr) and not as_json:
         with Live(console=stderr(), auto_refresh=False, transient=True) as live:
             yield Screen(board, live)
     else:
-        yield Lines(board)
+        yield Lines(board, as_json=as_json)

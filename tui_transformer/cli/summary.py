@@ -39,11 +39,23 @@ def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = N
             }
         )
         return
-    console = stdout()
-    colour = is_terminal(sys.stdout) and not console.no_color
-    width = min(console.width, MAX_WIDTH)
-    _ = reader.config  # a run without one cannot be summarized at all
-    console.print(Text.from_ansi(loss_chart(reader, width, CHART_HEIGHT, colour=colour)), soft_wrap=True)
+    console, unit = stdout(), reader.config.task.unit  # a run without a config cannot be summarized at all
+    columns, floors = reader.follow().load(), reader.data.floors
+    train, validation = (curve_of(records, "step", "loss") for records in (columns.train, columns.validation))
+    losses = [*train.y, *validation.y]
+    chart = line_chart(
+        [
+            Line(train.x, train.y, "cyan", label="train"),
+            Line(validation.x, validation.y, "orange1", label="validation"),
+        ],
+        title=f"loss, nats per {unit}",
+        width=min(console.width, MAX_WIDTH),
+        height=CHART_HEIGHT,
+        levels=[(floor.words, floor.nats, "green") for floor in floors[:1]],
+        top=usual_top(losses, min((floor.nats for floor in floors), default=min(losses, default=0.0))),
+        colour=is_terminal(sys.stdout) and not console.no_color,
+    )
+    console.print(Text.from_ansi(chart), soft_wrap=True)
     for what, file, part_of in PARTS:
         part: Part | None
         try:
@@ -57,26 +69,6 @@ def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = N
             console.print(part, soft_wrap=not is_terminal(sys.stdout) and isinstance(part, Text))
     console.print()
     console.print(_next(reader, data_dir), soft_wrap=True)  # a wrapped command cannot be pasted
-
-
-def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> str:
-    """Draw train and validation loss over steps, with the corpus's floors if known."""
-    columns = reader.follow().load()
-    known = reader.data.floors
-    train, validation = (curve_of(records, "step", "loss") for records in (columns.train, columns.validation))
-    losses = [*train.y, *validation.y]
-    return line_chart(
-        [
-            Line(train.x, train.y, "cyan", label="train"),
-            Line(validation.x, validation.y, "orange1", label="validation"),
-        ],
-        title=f"loss, nats per {reader.config.task.unit}",
-        width=width,
-        height=height,
-        levels=[(floor.words, floor.nats, "green") for floor in known[:1]],
-        top=usual_top(losses, min((floor.nats for floor in known), default=min(losses, default=0.0))),
-        colour=colour,
-    )
 
 
 def _scores(reader: RunReader) -> Text | None:
@@ -188,15 +180,14 @@ PARTS: tuple[tuple[str, str, Callable[[RunReader], Part | None]], ...] = (
 
 
 def _next(reader: RunReader, data_dir: Path | None) -> Text:
-    def another(base: str) -> str:
-        return command_line("run", "--preset", "no-pe", "--on", base, runs_dir=reader.path.parent, data_dir=data_dir)
-
     task = reader.config.task
     command, what_for = task.next_step
     where = {"data_dir": data_dir} if command == "evaluate" else {}
     rows = [(reader.command(command, **where), what_for)]
     if task.ablated_on:
-        rows.append((another(task.ablated_on), "the same without positions"))
+        words = ("run", "--preset", "no-pe", "--on", task.ablated_on)
+        another = command_line(*words, runs_dir=reader.path.parent, data_dir=data_dir)
+        rows.append((another, "the same without positions"))
     rows.append((command_line("presets", "list"), "other presets"))
     width = max(len(command) for command, _ in rows)
     text = Text(clean_line(f"next (this run is in {reader.path})"), style="bold")

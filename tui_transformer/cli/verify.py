@@ -4,19 +4,17 @@ import sys
 from collections import Counter
 from contextlib import nullcontext
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.runs.reader import RunReader
+from engine.verification.finding import Finding
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, RunsDir
 from tui_transformer.cli.output import ExitCode, answer, emit, is_terminal, loading, stamp, stdout
-
-if TYPE_CHECKING:
-    from engine.verification.finding import Finding
 
 SIGNS = {"confirmed": ("✓", "green"), "differs": ("✗", "bold red"), "unchecked": ("–", "dim")}
 LISTED = 4  # differences of a claim
@@ -64,7 +62,7 @@ def verify(
     return ExitCode.DONE
 
 
-def _show(finding: "Finding") -> None:
+def _show(finding: Finding) -> None:
     from rich.text import Text
 
     sign, style = SIGNS[finding.result.value]
