@@ -103,18 +103,6 @@ class Group:
         return f"{self.study}: {self.name}" if self.study else self.name
 
     @cached_property
-    def state(self) -> str:
-        """Over all its runs: live states first, then failures."""
-        states = [run.state for run in self.runs]
-        moving = next((run.state for run in self.runs if run.live), "")
-        bad = next((state for state in states if state in (*ENDED_EARLY, DAMAGED)), "")
-        return moving or bad or states[0]
-
-    @cached_property
-    def live(self) -> bool:
-        return any(run.live for run in self.runs)
-
-    @cached_property
     def badges(self) -> dict[str, str]:
         """Its runs' badges, those that void scores first; each with its number of runs and the first reason."""
         first = {name: run.badges[name] for run in reversed(self.runs) for name in run.badges}
@@ -133,10 +121,6 @@ class Group:
         A seed that diverged is left out; the others remain valid.
         """
         return next((name for name in self.badges if badge(name).void and name != DIVERGED), "")
-
-    @property
-    def protocol(self) -> Protocol:
-        return self.representative.protocol
 
     @property
     def representative(self) -> Entry:
