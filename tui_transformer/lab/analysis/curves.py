@@ -40,11 +40,10 @@ class Curves:
         """Return these runs' metrics; of runs no longer asked for, only the newest few stay cached."""
         for run in runs:
             followed = self._followed.pop(run, None) or History(run, POINTS)
+            followed.poll()
             self._followed[run] = followed  # the newest last
         while len(self._followed) > max(2 * MOST, len(runs)):
             del self._followed[next(iter(self._followed))]
-        for run in runs:
-            self._followed[run].poll()
         return {run: self._followed[run].metrics for run in runs}
 
 

@@ -16,7 +16,6 @@ from tui_transformer.lab.records.badges import badge
 
 _number: Callable[[Value], str] = "{:.6g}".format
 _signed: Callable[[Value], str] = "{:+.6g}".format
-_cent: Callable[[Value], str] = per_cent
 _p: Callable[[Value], str] = lambda p: f"{p:.3f}" if p >= 0.001 else "<0.001"
 ADJUSTED = "paired t, corrected for all verdicts of the study and a second look"
 
@@ -36,9 +35,9 @@ VERDICT = text("verdict", lambda s: s.verdict(), always=True)
 CHECKS = replace(runs_columns.CHECKS, spread=_badges)
 P = Column("p", "p adj.", f"p ({ADJUSTED})", lambda s, b: _of(s, s.primary, "adjusted_p"), _p, _number)
 PRIMARY = text("primary", lambda s: s.primary.name, "primary measure")
-PER_CENT = Column("%", "Δ %", "loss − baseline's (% of it)", lambda s, b: s.per_cent(), _cent, _cent)
+PER_CENT = Column("%", "Δ %", "loss − baseline's (% of it)", lambda s, b: s.per_cent(), per_cent, per_cent)
 PPL = "perplexity − baseline's (% of it)"
-PERPLEXITY = Column("ppl%", "Δ ppl %", PPL, lambda s, b: s.perplexity_per_cent(), _cent, _cent)
+PERPLEXITY = Column("ppl%", "Δ ppl %", PPL, lambda s, b: s.perplexity_per_cent(), per_cent, per_cent)
 RANK = Column("rank", "rank", "rank by mean last loss", lambda s, b: s.rank, str, str)
 
 
@@ -119,9 +118,8 @@ ABOUT_GROUPS = [_of_representative(column) for column in ABOUT if column.key in 
 
 def differing_settings(standings: Sequence[VariantResult], *, all_settings: bool = False) -> list[Column]:
     """A column per setting in which the variants differ from each other or their baseline, or per setting."""
-    baselines = {id(s.family.baseline): s.family.baseline for s in standings if s.family.baseline is not None}
-    groups = {id(group): group for group in (*baselines.values(), *(s.group for s in standings))}
-    among: list[Entry] = [group.representative for group in groups.values()]
+    groups = dict.fromkeys([*(s.family.baseline for s in standings), *(s.group for s in standings)])
+    among = [group.representative for group in groups if group is not None]
     found = setting_columns(among, all_settings=all_settings)
     return [_of_representative(column) for column in found if column.dotted != "seed"]
 

@@ -1,8 +1,8 @@
 """Which runs are seeds of one variant, which of them count, and which scores are comparable at all."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,18 +103,6 @@ class Group:
         return f"{self.study}: {self.name}" if self.study else self.name
 
     @cached_property
-    def state(self) -> str:
-        """Over all its runs: live states first, then failures."""
-        states = [run.state for run in self.runs]
-        moving = next((run.state for run in self.runs if run.live), "")
-        bad = next((state for state in states if state in (*ENDED_EARLY, DAMAGED)), "")
-        return moving or bad or states[0]
-
-    @cached_property
-    def live(self) -> bool:
-        return any(run.live for run in self.runs)
-
-    @cached_property
     def badges(self) -> dict[str, str]:
         """Its runs' badges, those that void scores first; each with its number of runs and the first reason."""
         first = {name: run.badges[name] for run in reversed(self.runs) for name in run.badges}
@@ -133,10 +121,6 @@ class Group:
         A seed that diverged is left out; the others remain valid.
         """
         return next((name for name in self.badges if badge(name).void and name != DIVERGED), "")
-
-    @property
-    def protocol(self) -> Protocol:
-        return self.representative.protocol
 
     @property
     def representative(self) -> Entry:
@@ -189,7 +173,27 @@ class Grouping:
         made = self._made.get(path)
         if made is not None and (made.runs, made.earlier) == (ordered, before):
             return made
-        return replace(_group(path, ordered, self._of_settings), earlier=before)
+        scored = next((run for run in ordered if not _unfinished(run)), None)
+        settings = self._of_settings(scored) if scored is not None and scored.config else None
+        counted: dict[int, Entry] = {}
+        left_out: dict[Path, str] = {}
+        for run in ordered:
+            seed = run.seed_of_study
+            reason = _unfinished(run) or ("without a seed" if seed is None else "")
+            if not reason and scored is not None and other(run, scored):
+                reason = f"with {other(run, scored)}"
+            if not reason and settings is not None and run.config and self._of_settings(run) != settings:
+                reason = "with other settings"
+            if not reason and seed in counted:
+                reason = "with the same seed again"
+            if reason or seed is None:
+                left_out[run.path] = reason
+            else:
+                counted[seed] = run
+        place = ordered[0].study
+        study, variant = (place.name, place.variant) if place is not None and place.variant else ("", "")
+        name = variant or _shared_name([run.name for run in ordered])
+        return Group(path, study, name, ordered, counted, left_out, before)
 
     def _of_settings(self, entry: Entry) -> Hashable:
         """What the seeds of one variant share."""
@@ -202,28 +206,6 @@ class Grouping:
 
 def _by_seed(run: Entry) -> tuple[int, str, str]:
     return run.seed_of_study or 0, run.created, run.name
-
-
-def _group(path: Path, ordered: tuple[Entry, ...], settings: Callable[[Entry], Hashable]) -> Group:
-    scored = next((run for run in ordered if not _unfinished(run)), None)
-    counted: dict[int, Entry] = {}
-    left_out: dict[Path, str] = {}
-    for run in ordered:
-        seed = run.seed_of_study
-        reason = _unfinished(run) or ("without a seed" if seed is None else "")
-        if not reason and scored is not None and other(run, scored):
-            reason = f"with {other(run, scored)}"
-        if not reason and scored is not None and run.config and scored.config and settings(run) != settings(scored):
-            reason = "with other settings"
-        if not reason and seed in counted:
-            reason = "with the same seed again"
-        if reason or seed is None:
-            left_out[run.path] = reason
-        else:
-            counted[seed] = run
-    place = ordered[0].study
-    study, variant = (place.name, place.variant) if place is not None and place.variant else ("", "")
-    return Group(path, study, variant or _shared_name([run.name for run in ordered]), ordered, counted, left_out)
 
 
 def _unfinished(run: Entry) -> str:

@@ -17,7 +17,6 @@ from tui_transformer.lab.analysis.verdict import (
     BEFOREHAND,
     NOT_AS_EXPECTED,
     Expectation,
-    VariantFamily,
     VariantResult,
 )
 from tui_transformer.lab.formatting import per_cent, short
@@ -140,7 +139,7 @@ def outcome_counts(found: Sequence[Expectation], language: Language = ENGLISH) -
 
 def notes(standings: Sequence[VariantResult], language: Language = ENGLISH) -> Iterator[str]:
     """What the table's numbers mean; shown once below it."""
-    families: list[VariantFamily] = list({id(s.family): s.family for s in standings}.values())
+    families = list(dict.fromkeys(s.family for s in standings))
     yield language.say("note.interval")
     if any(measure.share for s in standings for measure in s.family.measures):
         yield language.say("note.shares")

@@ -146,13 +146,14 @@ def paired(first: Scores, second: Scores) -> Paired | None:
 
     Scores that are not finite, or larger than `LARGEST`, do not count.
     """
-    ours, baseline, share = dict(first.by_seed), dict(second.by_seed), first.share
+    baseline, share = dict(second.by_seed), first.share
     places = min(first.places, second.places) if first.places is not None and second.places is not None else None
-    seeds = [seed for seed in ours if _counts(ours[seed]) and _counts(baseline.get(seed, math.nan))]
-    if not seeds:
+    shared = ((score, baseline[seed]) for seed, score in first.by_seed if seed in baseline)
+    pairs = [pair for pair in shared if all(abs(score) <= LARGEST for score in pair)]  # none with NaN
+    if not pairs:
         return None
-    own, others = [ours[seed] for seed in seeds], [baseline[seed] for seed in seeds]
-    differences = [a - b for a, b in zip(own, others, strict=True)]
+    own, others = zip(*pairs, strict=True)
+    differences = [a - b for a, b in pairs]
     mean = mean_of(differences)
     if mean.sd is None or mean.half is None:
         return Paired(mean.mean, None, 1, None)
@@ -165,10 +166,6 @@ def paired(first: Scores, second: Scores) -> Paired | None:
     p = _p(mean.mean, sd / math.sqrt(mean.n), mean.n - 1, error)
     tests = _sign_flips(differences), _correlation(own, others)
     return Paired(mean.mean, half, mean.n, sd, interval, p, *tests, error)
-
-
-def _counts(score: float) -> bool:
-    return abs(score) <= LARGEST  # not for NaN either
 
 
 def _binomial(share: float, places: int) -> float:

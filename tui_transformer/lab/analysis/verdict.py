@@ -14,6 +14,7 @@ from pathlib import Path
 
 from engine.measures import Mean, Measure
 from tui_transformer.lab.analysis.entry import (
+    DAMAGED,
     ENDED_EARLY,
     LAST,
     LOSS,
@@ -92,11 +93,6 @@ class VariantFamily:
         self.groups, self.baseline, self.file = tuple(groups), baseline, file
         self._reasons: dict[Path, Message | None] = {}
 
-    @property
-    def asked(self) -> bool:
-        """Whether the baseline is the study's own, so that its expectations can be judged."""
-        return self.baseline is not None and self.file.baseline == self.baseline.name
-
     def reason(self, group: Group) -> Message | None:
         """Return why a variant is not compared with the baseline; None if it is."""
         if group.path not in self._reasons:
@@ -118,7 +114,7 @@ class VariantFamily:
             if one.diverged == len(one.runs):
                 key = "no.all-diverged" if len(one.runs) > 1 else "no.diverged"
                 return Message(key, {"whose": whose, "n": len(one.runs)})
-            return Message("no.training" if one.live else "no.seed", {"whose": whose})
+            return Message("no.training" if any(run.live for run in one.runs) else "no.seed", {"whose": whose})
         reason = other_measure(group.representative, baseline.representative)
         return Message("no.other", {"what": reason}) if reason is not None else None
 
@@ -138,18 +134,13 @@ class VariantFamily:
         return next(iter([*named, *(measure for measure in self.measures if measure.family == name)]), LAST)
 
     @cached_property
-    def compared(self) -> list[Group]:
-        """Those that can be compared with the baseline."""
-        baseline = self.baseline
-        return [g for g in self.groups if baseline is not None and g is not baseline and self.reason(g) is None]
-
-    @cached_property
     def differences(self) -> Mapping[str, Mapping[Path, Paired]]:
         """By measure, every comparable variant's difference from the baseline, corrected over all measures."""
         baseline = self.baseline
         if baseline is None:
             return {}
-        study = {m.key: {group.path: scores_of(group, m) for group in self.compared} for m in self.measures}
+        compared = [group for group in self.groups if group is not baseline and self.reason(group) is None]
+        study = {m.key: {group.path: scores_of(group, m) for group in compared} for m in self.measures}
         return against_baseline(study, {m.key: scores_of(baseline, m) for m in self.measures}, self.primary.key)
 
     @cached_property
@@ -176,9 +167,12 @@ class VariantResult:
     def name(self) -> str:
         return self.group.name
 
-    @property
+    @cached_property
     def state(self) -> str:
-        return self.group.state
+        """Over all its runs: live states first, then failures."""
+        live = next((run.state for run in self.runs if run.live), "")
+        bad = next((run.state for run in self.runs if run.state in (*ENDED_EARLY, DAMAGED)), "")
+        return live or bad or self.runs[0].state
 
     @property
     def checked(self) -> bool:
@@ -191,7 +185,7 @@ class VariantResult:
 
     @property
     def protocol(self) -> Protocol:
-        return self.group.protocol
+        return self.group.representative.protocol
 
     @property
     def runs(self) -> tuple[Entry, ...]:
@@ -337,7 +331,7 @@ class Expectation:
 def expectations(result: VariantResult, measures: Sequence[Measure]) -> tuple[Expectation, ...]:
     """Return the expectations of one variant; empty if a baseline other than the study's is pinned."""
     family, made = result.family, []
-    if not family.asked:
+    if family.baseline is None or family.baseline.name != family.file.baseline:
         return ()
     for what, said in result.foretold.expect.items():
         meant = [LAST] if what == LOSS.key else [m for m in measures if what in (m.key, m.family)]

@@ -227,8 +227,7 @@ def line_chart(
     colour: bool = True,
 ) -> str:
     """Return a chart over the steps as lines of text; "" if nothing is finite."""
-    known = [(one, thin(one.x, one.y, width)) for one in series]
-    known = [(one, points) for one, points in known if points[0]]
+    known = [(one, points) for one in series if (points := thin(one.x, one.y, width))[0]]
     seen = [(label, y, paint) for label, y, paint in levels if math.isfinite(y)]
     canvas = draw(
         [Line(*points, one.style) for one, points in known],

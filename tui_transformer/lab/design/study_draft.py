@@ -8,7 +8,6 @@ import math
 import re
 import shlex
 from collections.abc import Container, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -115,12 +114,8 @@ class StudyDraft:
                 if changed.config is None:
                     raise InputError(changed.problem)
         made = grid(axes)
-        for variant in made:
-            with suppress(InputError):
-                self._configs(variant)
-                break
-        else:
-            self._configs(made[0])
+        if not any(self._line(variant).configs for variant in made):
+            raise InputError(self._line(made[0]).why_not)
         alone = len(self.variants) == 1 and self.variants[0].name == DESIGN
         said_as = tuple(part for word in words for part in ("--vary", word)) if alone else ()
         return replace(self.with_variants(made), said_as=said_as)
@@ -189,6 +184,12 @@ class StudyDraft:
         except InputError as error:
             raise InputError(re.sub(r"\Astudy 'study'(, variant 'this')?: ", "", str(error))) from None
 
+    def _line(self, variant: Variant, description: str = "") -> VariantLine:
+        try:
+            return VariantLine(variant, self._configs(variant), description=description)
+        except InputError as error:
+            return VariantLine(variant, why_not=str(error), description=description)
+
     def overlays(self, own: Sequence[presets.Preset] = ()) -> list[VariantLine]:
         """Return the overlays that apply here, including user presets; impossible ones last.
 
@@ -205,13 +206,9 @@ class StudyDraft:
             links = presets.chain(preset)
             if len(links) == 1 or links[0].name not in (GENERIC, root):
                 continue
-            configs: tuple[RunConfig, ...] = ()
-            try:
-                configs = self._configs(variant)
-                why_not = "the design has this already" if settings_of(configs) == as_it_is else ""
-            except InputError as error:
-                why_not = str(error)
-            found.append(VariantLine(variant, configs, why_not, preset.description))
+            line = self._line(variant, preset.description)
+            same = line.configs and settings_of(line.configs) == as_it_is
+            found.append(replace(line, why_not="the design has this already") if same else line)
         return sorted(found, key=lambda line: bool(line.why_not))
 
     def has(self, variant: Variant) -> bool:
@@ -223,17 +220,12 @@ class StudyDraft:
         found: dict[str, VariantLine] = {}
         first: dict[str, str] = {}
         for variant in sorted(self.variants, key=lambda v: v.name == DESIGN):
-            try:
-                configs = self._configs(variant)
-            except InputError as error:
-                found[variant.name] = VariantLine(variant, why_not=str(error))
-                continue
-            asked = settings_of(configs)
-            same = first.setdefault(asked, variant.name)
-            why_not = "" if same == variant.name else f"asks for the same as {same}: it would be the same run twice"
-            if why_not and variant.name == DESIGN:
-                why_not = f"{same} is the design as it stands"
-            found[variant.name] = VariantLine(variant, configs, why_not)
+            line = found[variant.name] = self._line(variant)
+            same = first.setdefault(settings_of(line.configs), variant.name) if line.configs else variant.name
+            if same != variant.name:
+                twice = f"asks for the same as {same}: it would be the same run twice"
+                why_not = f"{same} is the design as it stands" if variant.name == DESIGN else twice
+                found[variant.name] = replace(line, why_not=why_not)
         return tuple(found[variant.name] for variant in self.variants)
 
     @cached_property

@@ -18,6 +18,7 @@ from engine.runs.records import (
     Floor,
     ModelFacts,
     Origin,
+    ProbeFacts,
     Run,
     RunFile,
     Sample,
@@ -152,12 +153,9 @@ class Followed:
         data, summary = self._record(DataFacts) or DataFacts(), self._record(Summary) or Summary()
         model = self._record(ModelFacts) or ModelFacts()
         attempts = (self._record(Environment) or Environment()).attempts
-        best, last = summary.best, summary.last
-        if last is None and metrics.validation:
-            last = metrics.validation[-1]
-        if best is None:
-            scored = [record for record in metrics.validation if record.loss is not None]
-            best = min(scored, key=lambda record: record.loss or 0.0, default=None)
+        scored = (record for record in metrics.validation if record.loss is not None)
+        best = summary.best or min(scored, key=lambda record: record.loss or 0.0, default=None)
+        last = summary.last or (metrics.validation[-1] if metrics.validation else None)
         return RunView(
             path=self._path,
             version=metrics.version,
@@ -217,13 +215,9 @@ class Followed:
 def _probes(last: ValidationRecord | None, data: DataFacts) -> tuple[Probe, ...]:
     if last is None:
         return ()
-    about = {probe.name: probe for probe in data.probes}
-    found = []
-    for name, right in last.probes.items():
-        probe = about.get(name)
-        chance, what = (probe.chance, probe.description) if probe is not None else (None, "")
-        found.append(Probe(name, right, chance, what, last.probe_places.get(name, 0)))
-    return tuple(found)
+    known = {probe.name: probe for probe in data.probes}
+    about = [(name, right, known.get(name) or ProbeFacts(name=name)) for name, right in last.probes.items()]
+    return tuple(Probe(n, right, of.chance, of.description, last.probe_places.get(n, 0)) for n, right, of in about)
 
 
 def _events(path: Path) -> tuple[Event, ...]:
