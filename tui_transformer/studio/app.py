@@ -272,9 +272,8 @@ class Studio(TypingOrder):
     def _listen(self) -> None:
         self.set_interval(TERMINAL, self._look_at_terminal)
         loop = asyncio.get_running_loop()
-        for name in ("SIGHUP", "SIGTERM"):
-            number = getattr(signal, name, None)
-            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+        for number in (signal.SIGHUP, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:
                 loop.add_signal_handler(number, lambda: asyncio.ensure_future(self._leave_at_once()))
 
     async def _look_at_terminal(self) -> None:
@@ -306,17 +305,15 @@ class Studio(TypingOrder):
 
         self.push_screen(Ask(f"{here.name} trains in this window. What becomes of it?", answers), answered)
 
+    @work
     async def action_ask_to_quit(self) -> None:
         """Quit, but ask first: a single keypress may be a mistake."""
-        if self.launches.here is not None and self.settings.on_quit == "ask":
+        # Of a run that trains here the next question asks in any case.
+        sure: bool | None = self.launches.here is not None and self.settings.on_quit == "ask"
+        if not sure:
+            sure = await self.push_screen_wait(Ask("Quit?", [Answer(True, "Quit"), Answer(False, "Stay")]))
+        if sure:
             await self.action_quit()
-            return
-
-        async def sure(yes: bool | None) -> None:
-            if yes:
-                await self.action_quit()
-
-        self.push_screen(Ask("Quit?", [Answer(True, "Quit"), Answer(False, "Stay")]), sure)
 
     def action_help_quit(self) -> None:
         say(self, f"{self.settings.keys.get('quit', 'ctrl+q')} quits")

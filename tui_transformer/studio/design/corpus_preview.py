@@ -10,6 +10,7 @@ from engine.data.catalogue import CORPORA, KINDS, kind_by_name, load_corpus
 from engine.data.corpus import CorpusPreview, data_folders
 from engine.data.parallel.by_path import absolute, files_of, split_selector
 from engine.errors import InputError
+from tui_transformer.studio.shared.engine_thread import FAILURES
 
 LINES, WIDEST = 10, 160  # of the shown text
 LARGEST = 64 * 1024**2  # bytes; larger files are only read in part
@@ -17,7 +18,6 @@ PART = 4 * 1024**2
 LARGEST_PAIRS = 16 * 1024**2  # bytes; reading more at once would block the screen for over 50 ms
 TOO_LARGE = "too large for a preview"
 UNPACKED = 4  # ratio of unpacked to compressed bytes
-WRONG = (InputError, OSError, ValueError, RuntimeError, MemoryError)
 
 
 def corpus_key(config: RunConfig) -> str:
@@ -32,7 +32,7 @@ def preview_corpus(config: RunConfig, data_dir: Path | None) -> CorpusPreview:
         if seen is None:
             loaded = load_corpus(KINDS[kind].made, config.data, data_dir)
             seen = loaded.preview(config.data, config.task.rows, LINES)
-    except WRONG as error:
+    except FAILURES as error:
         return CorpusPreview(corpus, problem=str(error) or type(error).__name__)
     return replace(seen, corpus=corpus, lines=tuple(clean_line(line[:WIDEST]) for line in seen.lines))
 

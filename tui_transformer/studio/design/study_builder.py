@@ -33,7 +33,7 @@ from tui_transformer.lab.design.study_draft import (
     free_name,
 )
 from tui_transformer.lab.design.study_draft import command as study_command
-from tui_transformer.lab.formatting import about, duration, memory
+from tui_transformer.lab.formatting import about, count, duration, fitted, memory
 from tui_transformer.lab.studies.plan import Price
 from tui_transformer.lab.studies.study import Study, started_studies
 from tui_transformer.studio.design import own_files
@@ -108,22 +108,19 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         self._draft = draft
         ids = [line.variant.name for line in draft.lines]
         if ids != self._ids:
-            names, before = self.query_one(OptionList), self._at_hand
+            names = self.query_one(OptionList)
             at = names.highlighted or 0
-            self._ids = ids
+            before, self._ids = self._ids[at] if self._ids else "", ids
             invited = invitation(Palette.of(self.app.theme_variables)) if len(ids) == 1 else []
             names.set_options([*(Option("", id=name) for name in ids), *(Option(t, disabled=True) for t in invited)])
             names.highlighted = ids.index(before) if before in ids else min(at, len(ids) - 1)
         self._redraw()
 
     @property
-    def _at_hand(self) -> str:
-        option = self.query_one(OptionList).highlighted_option
-        return (option.id or "") if option is not None else ""
-
-    @property
     def _line(self) -> VariantLine | None:
-        return next((line for line in self._draft.lines if line.variant.name == self._at_hand), None)
+        """The variant at hand."""
+        at = self.query_one(OptionList).highlighted
+        return self._draft.lines[at] if at is not None else None
 
     def _redraw(self) -> None:
         draft, palette, names = self._draft, Palette.of(self.app.theme_variables), self.query_one(OptionList)
@@ -169,14 +166,14 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
     def _plan(self, estimate: Estimate, palette: Palette, width: int) -> Text:
         """The runs, time, disk, and what to know beforehand."""
         draft, toml, text = self._draft, self._draft.toml(), Text()
-        count, seeds = len(draft.kept), len(draft.seeds)
+        kept, seeds = len(draft.kept), len(draft.seeds)
         listed = ", ".join(map(str, draft.seeds)) if seeds <= MOST_SEEDS else f"{draft.seeds[0]} … {draft.seeds[-1]}"
-        text.append(f"{count} variant{'s' * (count != 1)} × {seeds} seed{'s' * (seeds != 1)} ({listed})")
+        text.append(f"{count(kept, 'variant')} × {count(seeds, 'seed')} ({listed})")
         if draft.stages:
             text.append(clean_line(f", in stages {' → '.join(stage.name for stage in draft.stages)}"))
         text.append(" = ")
         text.append(f"{draft.runs:,} runs", "bold")
-        left_out = len(draft.lines) - count
+        left_out = len(draft.lines) - kept
         text.append(f"   {left_out} left out\n" if left_out else "\n", palette.dim)
 
         measuring = self._measuring.seconds(toml)
@@ -248,8 +245,9 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             self._show(replace(chosen, name=free_study_name(chosen.name, self._target.runs_dir)))
 
     def action_remove(self) -> None:
-        if len(self._ids) > 1 and self._at_hand:
-            self._show(self._draft.without(self._at_hand))
+        line = self._line
+        if len(self._ids) > 1 and line is not None:
+            self._show(self._draft.without(line.variant.name))
 
     def action_baseline(self) -> None:
         line = self._line
@@ -355,9 +353,9 @@ def started_names(runs_dir: Path) -> frozenset[str]:
 
 
 def heading(width: int, names: int, palette: Palette) -> Text:
-    text = Text("  ").append(_cut("VARIANT", names)).append(" " * GAP)
+    text = Text("  ").append(fitted("VARIANT", names)).append(" " * GAP)
     rest = max(0, width - text.cell_len - _figures(width))
-    text.append(_cut("DIFFERS FROM THE BASELINE BY", rest))
+    text.append(fitted("DIFFERS FROM THE BASELINE BY", rest))
     if width >= ROOMY:
         text.append(f"{'PARAMETERS':>{PARAMETERS}}{'A RUN':>{TIME}}")
     text.stylize(palette.dim)
@@ -376,22 +374,22 @@ def variant_line(line: VariantLine, draft: StudyDraft, estimate: Estimate, width
     if line.why_not and line.config is not None:  # not wrong, only a duplicate
         mark, colour = "= ", palette.dim
     text = Text(mark, colour, no_wrap=True)
-    text.append(_cut(clean_line(name), name_width(draft, width)), palette.dim if line.why_not else "bold")
+    text.append(fitted(clean_line(name), name_width(draft, width)), palette.dim if line.why_not else "bold")
     text.append(" " * GAP)
     rest = max(0, width - text.cell_len - _figures(width))
     if line.why_not:
-        text.append(_cut(clean_line(line.why_not), width - text.cell_len), palette.dim)
+        text.append(fitted(clean_line(line.why_not), width - text.cell_len), palette.dim)
         return text
     changes = draft.differences(line)
     names = {key: key if width >= LONG_KEYS else key.rpartition(".")[2] for key in changes}
     said = [draft.begins(line.variant), *(f"{names[key]} = {shown(after)}" for key, (_, after) in changes.items())]
     words = "the baseline" if held else ", ".join(filter(None, said))
-    text.append(_cut(clean_line(words), rest), palette.accent if held else "")
+    text.append(fitted(clean_line(words), rest), palette.accent if held else "")
     if width >= ROOMY:
         price = estimate.prices.get(name, Price())
-        count, seconds = price.parameters, price.seconds
-        text.append(f"{f'{count:,}' if count else '':>{PARAMETERS}}", palette.dim)
-        text.append(f"{f'≈ {about(seconds)}' if seconds else '':>{TIME}}")
+        parameters = f"{price.parameters:,}" if price.parameters else ""
+        seconds = f"≈ {about(price.seconds)}" if price.seconds else ""
+        text.append(f"{parameters:>{PARAMETERS}}", palette.dim).append(f"{seconds:>{TIME}}")
     return text
 
 
@@ -421,9 +419,3 @@ def at_hand(line: VariantLine | None, draft: StudyDraft) -> Text:
 
 def _figures(width: int) -> int:
     return PARAMETERS + TIME if width >= ROOMY else 0
-
-
-def _cut(text: str, width: int) -> str:
-    cut = Text(text)
-    cut.truncate(max(0, width), overflow="ellipsis", pad=True)
-    return cut.plain

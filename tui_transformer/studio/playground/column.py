@@ -26,14 +26,13 @@ from tui_transformer.lab.play.writers import Writer, Writers, checkpoints
 from tui_transformer.lab.play.written import AnswerToken, AttentionView, TokenScores, in_words, level
 from tui_transformer.studio.playground.likeliest import LIKELIEST
 from tui_transformer.studio.playground.token_text import WEIGHTS, Token, TokenText
-from tui_transformer.studio.shared.engine_thread import in_engine_thread
+from tui_transformer.studio.shared.engine_thread import FAILURES, in_engine_thread
 from tui_transformer.studio.shared.palette import Palette
 
 OTHERS = 3  # other answers listed beside the one given
 FAINT = 0.02  # share of a row's largest weight under which a token is not shaded
 SLICE = 0.04  # seconds between updates of the text
 PAUSE = 0.04  # pause after each, seconds: training in this process needs the GIL too
-FAILURES = (InputError, OSError, RuntimeError, ValueError, MemoryError)
 
 
 async def pieces_of(writer: Writer, text: str, settings: Settings) -> AsyncIterator[list[AnswerToken]]:

@@ -8,7 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache, lru_cache
 from typing import TypeVar
 
+from engine.errors import InputError
+
 T = TypeVar("T")
+FAILURES = (InputError, OSError, RuntimeError, ValueError, MemoryError)  # of work for the engine: shown, not raised
 
 
 @cache
