@@ -29,7 +29,6 @@ from engine.training import checkpoint
 from engine.training.checkpoint import Shape
 from engine.training.self_check import DROPOUTS
 from engine.training.task import Task, task_of_run
-from engine.training.text_task import TextTask, every_character
 
 SHOWN = 4  # weights that do not fit, each named
 MUCH_SEEN = 0.01  # share of the held-out text that the other run was trained on
@@ -85,7 +84,8 @@ class InitFrom:
     def begin(self, model: Network, config: RunConfig, task: Task, data_dir: Path | None) -> Report:
         """Copy the weights into a model, and compare the data that the two runs are trained on."""
         (said, lints), name = self.copy_weights(model, config), self.name
-        if isinstance(task, TextTask) and (differs := difference(self.tokenizer, every_character(task.corpus))):
+        own = task.own_tokenizer()
+        if own is not None and (differs := difference(self.tokenizer, own)):
             said.append(f"this text alone would be read otherwise: {differs}")
         said += [f"parent '{name}' is marked {badge}" for badge in self.reader.badges if badge not in SERIOUS]
         if self.reader.data.sha256 != task.corpus.sha256:  # the same text is split at the same places

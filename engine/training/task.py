@@ -68,6 +68,10 @@ class Task(ABC):
     def overlap_with(self, trained: Self) -> Overlap | None:
         """Return how much of its validation split another task of the same kind trains on."""
 
+    def own_tokenizer(self) -> AnyTokenizer | None:
+        """Return the tokenizer that its corpus alone would get, if that is known at once."""
+        return None
+
     def scored_by(self, records: int) -> Self:
         """Return the same task with the scoring rules of a run's version of the records; see `TextScorer`."""
         return self

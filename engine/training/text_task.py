@@ -38,7 +38,7 @@ class TextTask(Task):
 
     @classmethod
     def of(cls, corpus: TextCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
-        found = every_character(corpus) if given is None else given
+        found = _every_character(corpus) if given is None else given
         if found.kind != CharacterTokenizer.kind:
             raise InputError(
                 f"train.init_from: '{config.task.name}' reads a text by characters, and that run's tokenizer is "
@@ -66,6 +66,9 @@ class TextTask(Task):
                     f"--set model.context_length={max(1, have // 4)}"
                 )
         return cls(corpus, tokenizer, tokens)
+
+    def own_tokenizer(self) -> CharacterTokenizer:
+        return _every_character(self.corpus)
 
     def scored_by(self, records: int) -> Self:
         return replace(self, records=records)
@@ -134,6 +137,6 @@ class TextTask(Task):
         return TextSampler(config, self.tokenizer, prompt)
 
 
-def every_character(corpus: TextCorpus) -> CharacterTokenizer:
+def _every_character(corpus: TextCorpus) -> CharacterTokenizer:
     """Return a tokenizer of every character of every split, as in nanoGPT."""
     return CharacterTokenizer.of(split.text for split in corpus.splits.values())

@@ -176,7 +176,7 @@ def test_the_studio_says_lines_that_can_be_pasted(runs, tmp_path, called, monkey
     (asked,) = pasted(called, launches.stop_here())
     assert (asked["runs_dir"], asked["data_dir"]) == (runs, tmp_path / "my data")
     pane = DesignPane(runs_dir=runs, data_dir=tmp_path / "my data", device="cpu")
-    (asked,) = pasted(called, Draft.of("demo").command(pane._options()))
+    (asked,) = pasted(called, Draft.of("demo").command(pane._options))
     assert (asked["preset"], asked["device"], asked["runs_dir"]) == ("demo", "cpu", runs)
 
 
