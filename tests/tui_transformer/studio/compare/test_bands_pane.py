@@ -83,13 +83,13 @@ async def test_a_seed_that_trains_on_lengthens_the_band(root) -> None:
     async with Open(root) as studio:
         charts = await selected(studio, "global")
         await studio.press("m")
-        await studio.until(lambda: charts._curves._overlay.drawn)
-        assert charts._curves._overlay.drawn[0].curve.x[-1] == 1000
-        assert any("seed 2 ends at step 1,000" in note for note in charts._curves._overlay.notes)
+        await studio.until(lambda: charts._curves._drawing.made.drawn)
+        assert charts._curves._drawing.made.drawn[0].curve.x[-1] == 1000
+        assert any("seed 2 ends at step 1,000" in note for note in charts._curves._drawing.made.notes)
         with (root / "attention.global.s2" / "metrics.jsonl").open("a") as file:
             file.write(lines([validation_record(1200, 2000)]))
         studio.pane.look_now(root / "attention.global.s2")
-        await studio.until(lambda: charts._curves._overlay.drawn[0].curve.x[-1] == 1200)
+        await studio.until(lambda: charts._curves._drawing.made.drawn[0].curve.x[-1] == 1200)
 
 
 async def test_damaged_metrics_are_no_band_and_no_crash(root) -> None:
