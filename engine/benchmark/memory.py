@@ -91,8 +91,7 @@ def _measured(config: RunConfig, where: str) -> Peak:
         task = make_task(config, None)
     except InputError:
         task = None
-    words = config.model.vocab_size or config.data.bpe_size
-    vocabulary = words if task is None else config.needed_tokens(task.vocab_size)
+    vocabulary = config.needed_tokens(config.data.bpe_size if task is None else task.vocab_size)
     if task is not None:
         resolved = task.resolved(config, config.preset, 1)
     else:  # durations in epochs need a length
