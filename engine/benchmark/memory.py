@@ -91,7 +91,8 @@ def _measured(config: RunConfig, where: str) -> Peak:
         task = make_task(config, None)
     except InputError:
         task = None
-    vocabulary = config.needed_tokens(config.data.bpe_size if task is None else task.vocab_size)
+    words = config.data.bpe_size if task is None else task.vocab_size
+    vocabulary = config.needed_tokens(words)
     if task is not None:
         resolved = task.resolved(config, config.preset, 1)
     else:  # durations in epochs need a length
@@ -106,7 +107,7 @@ def _measured(config: RunConfig, where: str) -> Peak:
     ):
         resolved = with_value(resolved, "train.batch_size", shape.rows // 2)
         shape = BatchShape.of(resolved)
-    batches: Examples = _Random(shape, vocabulary, device) if task is None else task.batches(resolved, device)
+    batches: Examples = _Random(shape, words, device) if task is None else task.batches(resolved, device)
     tiny = RunConfig().miniature().resolved(vocab_size=VOCABULARY, threads=1, train_tokens=1000)
     Stepper(
         tiny, build_model(tiny.model, VOCABULARY, 1, device), _Random(BatchShape.of(tiny), VOCABULARY, device)
@@ -126,15 +127,15 @@ def _measured(config: RunConfig, where: str) -> Peak:
 
 
 class _Random:
-    def __init__(self, shape: BatchShape, vocabulary: int, device: torch.device) -> None:
+    def __init__(self, shape: BatchShape, words: int, device: torch.device) -> None:
         draw = torch.Generator().manual_seed(0)
         tokens, source = (
-            torch.randint(vocabulary, (shape.rows, length), generator=draw).to(device)
+            torch.randint(words, (shape.rows, length), generator=draw).to(device)
             for length in (shape.target, shape.source)
         )
         at = stands_at([shape.source] * shape.rows, device) if shape.source else None
         self._batch = Batch(tokens, tokens, tokens.numel(), source if shape.source else None, at)
-        self.objective = cast(Objective, SimpleNamespace(vocab_size=vocabulary))  # every token is allowed
+        self.objective = cast(Objective, SimpleNamespace(vocab_size=words))
 
     def batch(self, step: int, micro: int) -> Batch:
         return self._batch
