@@ -284,7 +284,7 @@ class Studio(TypingOrder):
     async def _leave_at_once(self) -> None:
         await self._leave("stop" if self.settings.on_quit == "stop" else "hand-over")
 
-    async def action_quit(self) -> None:
+    async def action_leave(self) -> None:
         here = self.launches.here
         if here is None or self.settings.on_quit != "ask":
             await self._leave(self.settings.on_quit)
@@ -313,10 +313,13 @@ class Studio(TypingOrder):
         if not sure:
             sure = await self.push_screen_wait(Ask("Quit?", [Answer(True, "Quit"), Answer(False, "Stay")]))
         if sure:
-            await self.action_quit()
+            await self.action_leave()
 
     def action_help_quit(self) -> None:
         say(self, f"{self.settings.keys.get('quit', 'ctrl+q')} quits")
+
+    async def action_quit(self) -> None:
+        await self.action_leave()
 
     async def _leave(self, how: str) -> None:
         if self._leaving:
