@@ -263,7 +263,11 @@ def fake_card(kind: str = "cuda", index: int = 0) -> Iterator[FakeCard]:
 
     replaced: list[tuple[Any, str, Any]] = [
         (torch, "autocast", lambda kind, **settings: autocast("cpu", **settings)),
-        (torch, "inference_mode", torch.no_grad),  # torch refuses inference views of Python tensors
+        (
+            torch,
+            "inference_mode",
+            lambda mode=True: torch.set_grad_enabled(not mode),
+        ),  # torch refuses inference views of Python tensors
         (torch.random, "fork_rng", lambda devices=(), **_: fork_rng([])),
         (torch._C, "_group_tensors_by_device_and_dtype", grouped),
         (torch.cuda, "manual_seed", lambda seed: None if index else seeded(seed)),  # of the current card, the first

@@ -97,7 +97,7 @@ def make_embedding(rows: int, columns: int) -> nn.Embedding:
 
     torch's own first values, drawn for a network without storage, import its compiler, which takes more than a second.
     """
-    return nn.Embedding(rows, columns, _weight=torch.empty(rows, columns))
+    return nn.Embedding(rows, columns, _weight=torch.zeros(rows, columns))
 
 
 class Learned(PositionScheme):

@@ -119,6 +119,7 @@ def test_a_band_is_the_reference_in_value_and_every_gradient(length, start, caus
     for backend in ("banded", "reference"):
         torch.manual_seed(0)
         scheme = Relative(2, 6).double()
+        torch.nn.init.normal_(scheme.table.weight)
         q, k, v = (torch.randn(batch, 2, length, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
         out = softmax_attention(AttentionCall(q, k, at, at, see, scheme), v, backend)
         out.square().sum().backward()

@@ -118,7 +118,7 @@ def test_ids_of_keys_are_different_in_each_pane() -> None:
 async def test_leaving_asks_what_becomes_of_a_run_that_trains_here(tmp_path, monkeypatch) -> None:
     app = studio(tmp_path)
     ends: list[str] = []
-    monkeypatch.setattr(type(app.launches), "busy", property(lambda self: not ends))
+    monkeypatch.setattr(type(app.launches), "here", property(lambda self: None if ends else tmp_path / "run"))
     monkeypatch.setattr(app.launches, "hand_over", lambda: ends.append("handed over") or "it goes on")
     async with app.run_test() as pilot:
         await pilot.press("ctrl+q")

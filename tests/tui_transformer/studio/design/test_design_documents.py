@@ -3,7 +3,7 @@
 import pytest
 
 from engine.config.sections import DataConfig
-from engine.data.catalogue import CORPORA, load_corpus, names_of
+from engine.data.catalogue import CORPORA, KINDS, load_corpus, names_of
 from engine.data.documents.corpus import DocumentCorpus
 from engine.data.tokenizers import CharacterTokenizer, WordTokenizer
 from tests.small_documents import config, folder
@@ -27,7 +27,7 @@ def test_the_vocabulary_is_known_without_loading_and_is_at_least_that_of_the_cor
     data = DataConfig(corpus=name, corpus_size=people)
     texts = list(load_corpus(DocumentCorpus, data).texts())
     for kind, tokenizer in (("words", WordTokenizer), ("characters", CharacterTokenizer)):
-        tokens, at_most = CORPORA[name].vocabulary(data)[kind]
+        tokens, at_most = KINDS[CORPORA[name].kind].vocabularies[name](data)[kind]
         found = tokenizer.of(texts).vocab_size
         assert found < tokens if at_most else found == tokens
 
