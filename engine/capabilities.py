@@ -161,7 +161,7 @@ def require(config: RunConfig, where: str) -> None:
 
 
 def with_value(config: RunConfig, key: str, value: Any) -> RunConfig:
-    """Return the config with another value of one setting; what was derived from the old value stays."""
+    """Return the config with one setting changed; values derived from the old one stay."""
     section, name = key.split(".")
     data = config.dump()
     data[section][name] = value

@@ -23,7 +23,7 @@ ATTENTION: Words = {"en": "Attention", "zh": "注意力"}
 
 
 class Rule(NamedTuple):
-    """A combination of settings that a scheme rules out, asked of the section of the config that the scheme is in."""
+    """A combination of settings that a scheme rules out, checked on the config section that the scheme belongs to."""
 
     keys: tuple[str, ...]
     broken: Callable[[Any], bool]
@@ -32,7 +32,7 @@ class Rule(NamedTuple):
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class Row:
-    """A row of a table: a frozen dataclass to mypy, without the code that each dataclass generates at each start."""
+    """A row of a table: a frozen dataclass to mypy, without the code that a real one generates at every start."""
 
     def __init__(self, **fields: object) -> None:
         vars(self).update(fields)
@@ -251,7 +251,7 @@ def _near(m: "ModelConfig", causal: bool) -> str:
 
 class Attention(Scheme):
     """A kind of self-attention: how keys are weighted, and which keys a query sees. Its `formula` is a head's output;
-    `{window}` and `{link_every}` of its `label` are filled in.
+    `{window}` and `{link_every}` in its `label` are filled in.
     """
 
     title: Words = ATTENTION
@@ -367,7 +367,7 @@ NORMS: dict[str, Norm] = {
 
 
 class Activation(Scheme):
-    """An activation. Its `formula` is the whole feed-forward; a diagram says its name."""
+    """An activation. Its `formula` is the whole feed-forward; a diagram shows its name."""
 
     maps: int = 1  # features of the first map for each of `d_ff`
     kept: int = 1  # numbers kept for each of `d_ff` before it, for its gradient
@@ -422,7 +422,7 @@ class Schedule(Scheme):
     """
 
     rate: Callable[["OptimizerConfig", int, int], float]
-    needs: Mapping[str, str] = {}  # settings without a default: what to give
+    needs: Mapping[str, str] = {}  # required setting → what to give
 
 
 def whole_steps(duration: int | str | None) -> int:
@@ -499,7 +499,7 @@ SCHEDULES: dict[str, Schedule] = {
 
 
 class Optimizer(Scheme):
-    """Its formula is of a step, with m and v the moments without their bias."""
+    """Its formula is one step; m and v with hats are the bias-corrected moments."""
 
     moments: int  # numbers kept for each weight
 

@@ -95,7 +95,7 @@ class RunConfig(Section):
 
     @property
     def stride(self) -> int:
-        """Tokens between two evaluation windows; the default is as `EvaluationConfig` says."""
+        """Tokens between the starts of two evaluation windows; see `EvaluationConfig` for the default."""
         targets = self.window_targets
         if self.evaluation.stride is not None:
             return min(self.evaluation.stride, targets)

@@ -78,7 +78,7 @@ def bookkeeping(default: Any) -> Any:
 
 
 def as_dropout() -> Any:
-    """Declare a rate that is that of `dropout` unless it is set."""
+    """Declare a rate that defaults to `dropout`."""
     return Field(default_factory=lambda earlier: earlier.get("dropout", 0.1))
 
 

@@ -22,7 +22,7 @@ SPAN_FORMS = {"decoder": ("cs224n", "cs224n-half"), "encoder-decoder": ("t5",)}
 class Refusal(NamedTuple):
     """Why a config cannot be built."""
 
-    keys: tuple[str, ...]  # those involved
+    keys: tuple[str, ...]  # the settings involved
     reason: str  # one sentence
 
 

@@ -137,10 +137,10 @@ def shortened(text: str) -> str:
 
 
 def _looked_up(held_out: bytes, train: Iterable[str]) -> tuple[bytes, NDArray[np.bool_]]:
-    """Return a held-out text, or evenly spaced stretches of it, and (bytes,) whether each is in a passage of `train`.
+    """Return a held-out text or evenly spaced stretches of it, and (bytes,) whether each byte is in a `train` passage.
 
     Each passage is a 64-bit polynomial hash (Karp and Rabin 1987), from running sums of bytes times powers of `BASE`.
-    The size of the training texts does not affect memory.
+    Memory use does not depend on the size of `train`.
     """
     if len(held_out) > LOOKED_AT:
         count, last = LOOKED_AT // STRETCH, len(held_out) - STRETCH
@@ -157,7 +157,7 @@ def _looked_up(held_out: bytes, train: Iterable[str]) -> tuple[bytes, NDArray[np
         for piece in _pieces(train):
             raw = before + piece.encode("utf-8", "surrogatepass")
             hashes = _hashed(raw, width)
-            hashes = np.sort(hashes[table[_places(hashes)] > 0])  # sorted hashes are found several times faster
+            hashes = np.sort(hashes[table[_places(hashes)] > 0])  # looking up sorted hashes is several times faster
             at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
             new = np.unique(at[(known[at] == hashes) & ~found[at]])
             found[new] = True
@@ -165,7 +165,7 @@ def _looked_up(held_out: bytes, train: Iterable[str]) -> tuple[bytes, NDArray[np
             before = raw[len(raw) - min(len(raw), width - 1) :]
         begins = np.flatnonzero(found[of])
         edges[begins] += 1
-        edges[begins + width] -= 1  # begins are distinct, and so are ends
+        edges[begins + width] -= 1  # starts are distinct, and so are ends
     return held_out, np.cumsum(edges[:-1]) > 0
 
 
@@ -174,7 +174,7 @@ def _overlap(of: str, split: str, text: bytes, seen: NDArray[np.bool_]) -> Overl
         return None
     count = int(seen.sum())
     example = ""
-    if count:  # the beginning of the longest stretch found
+    if count:  # show the start of the longest stretch found
         edges = np.flatnonzero(np.diff(np.concatenate(([0], seen.view(np.int8), [0]))))
         start, stop = max(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True), key=lambda s: s[1] - s[0])
         example = shortened(text[start:stop][: 16 * SHOWN].decode("utf-8", "ignore"))
@@ -182,7 +182,7 @@ def _overlap(of: str, split: str, text: bytes, seen: NDArray[np.bool_]) -> Overl
 
 
 def _hashed(raw: bytes, width: int) -> Hashes:
-    """Return (n - width + 1,) the hash of each passage."""
+    """Return the hash of each passage, (n - width + 1,)."""
     n = len(raw) - width + 1
     if n < 1:
         return np.zeros(0, dtype=np.uint64)

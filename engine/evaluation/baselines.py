@@ -54,8 +54,8 @@ def _pairs_counted(ids: NDArray[np.int64], size: int) -> NDArray[np.float64]:
 def sentence_losses(
     train: Sequence[NDArray[np.int64]], held_out: Sequence[NDArray[np.int64]], vocab_size: int
 ) -> dict[str, float]:
-    """The `unigram` and `bigram` loss of sentences (without start and end): the end of each counts too, and a first
-    token is given that it is the first.
+    """Return the `unigram` and `bigram` losses of sentences, given without start and end: each end is predicted too,
+    and each first token from the start.
     """
     known, asked = _bordered(train, vocab_size), _bordered(held_out, vocab_size)
     # The first border precedes everything and is never predicted: not counted, just as it is not scored.
@@ -64,8 +64,8 @@ def sentence_losses(
 
 
 def pairs_losses(train: Predicted, held_out: Predicted, vocab_size: int) -> dict[str, float]:
-    """The `unigram` and `bigram` loss of targets, smoothed as above, the latter given the tokens they are predicted at;
-    counts only pairs that occur, so V may be large.
+    """Return the `unigram` and `bigram` losses of targets, smoothed as above; bigrams condition on the tokens at which
+    the targets are predicted. Only pairs that occur are counted, so V may be large.
     """
     (known, after), (asked, expected) = train, held_out
     unigram = np.bincount(after, minlength=vocab_size) + ADD

@@ -129,8 +129,8 @@ def _change(
     where: Tensor,
     seed: int,
 ) -> float:
-    """Return the largest relative change of the logits at places (B, T) from some inputs to others; the model's
-    randomness is seeded alike for both.
+    """Return the largest relative change of the logits at `where` (B, T) when the inputs change; the model draws with
+    the same seed both times.
     """
     passes = []
     for inputs in (before, after):
@@ -185,8 +185,8 @@ def _that_fit(model: nn.Module, length: int, vocab_size: int, rows: int) -> int:
 def _as_used(
     model: nn.Module, scoring: Callable[..., float], training: Callable[..., float], rows: int
 ) -> tuple[float, int]:
-    """Run a probe as a scorer runs the model and one as training does, with this many rows at once, halved until the
-    device has room; return the larger result and the rows.
+    """Run one probe as a scorer runs the model and one as training does, with this many rows at once, halved until
+    they fit into memory; return the larger result and the rows used.
     """
     worst = 0.0
     for probe, trains in ((scoring, False), (training, True)):

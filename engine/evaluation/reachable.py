@@ -32,8 +32,8 @@ class ReachableFloor:
 
     # (n,) −log p(character | its window); nan for the first character, and where no window was read
     nats: NDArray[np.float64]
-    # Their mean, its standard error as an estimate for all texts of the grammar, clustered by scene, and the nats per
-    # character that a model can be below `nats` by luck, at odds of one in a million.
+    # Their mean; its standard error as an estimate for all texts of the grammar, clustered by scene; and how far, in
+    # nats per character, a model can fall below `nats` by luck, at odds of one in a million.
     facts: Floor
 
 

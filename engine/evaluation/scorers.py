@@ -71,7 +71,7 @@ class Scorer(ABC):
 
     @abstractmethod
     def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
-        """Return the scores of a model in any mode."""
+        """Return the scores of a model, be it in training or evaluation mode."""
 
     @abstractmethod
     def batches(self) -> Iterable[Batch]:

@@ -105,7 +105,7 @@ def greedy_answers(
 
 
 def beam_answers(model: Network, prompt: Prompt, *, allowed: int, most: int, beam: int) -> list[Hypothesis]:
-    """Return the likeliest answers to a prompt that a beam search finds, best first; see `greedy_answers`."""
+    """Return the likeliest answers that beam search finds for a prompt, best first; see `greedy_answers`."""
     require_room(model, prompt)
     return _searched(model, [prompt], allowed, most, beam)[0]
 

@@ -50,8 +50,8 @@ class Hypothesis:
     tokens: tuple[int, ...] = ()  # of the text, without start and end
     chances: tuple[float, ...] = ()  # of each token under the model, given the source and the tokens before it
     end_chance: float | None = None  # of the end after them; None if it is live, or the length limit cut it off
-    log_probability: float = 0.0  # of all of this, in nats
-    score: float = 0.0  # of one that is done: the log probability over the length penalty; higher is better
+    log_probability: float = 0.0  # of tokens and end together, in nats
+    score: float = 0.0  # once done: log probability / length penalty; higher is better
 
     @property
     def finished(self) -> bool:
@@ -104,7 +104,7 @@ class SentenceBeam:
     def _settled(self) -> bool:
         if len(self.done) < self.n_best:
             return False
-        # No token makes a text likelier; if the penalty grows with the length, the longest is the best case.
+        # No token makes a text likelier; if the penalty grows with length, the longest text is the best case.
         worst, longest = self.done[self.n_best - 1].score, self.penalty(self.limit)
         return all(
             worst >= live.log_probability / max(self.penalty(len(live.tokens) + 1), longest) for live in self.live
@@ -151,7 +151,7 @@ def search(
     allowed: Tensor,
     between: Callable[[], None] = lambda: None,
 ) -> list[list[Hypothesis]]:
-    """Search until no sentence has a live hypothesis left; return the `n_best` of each that are done, best first.
+    """Search until no sentence has a live hypothesis left; return the `n_best` done hypotheses of each, best first.
 
     `prompts` (B, T) stand before the sentences, which are of one width and not begun. `allowed`: (K,) ascending ids
     that may be written; `between` is called before each token and may raise to stop. `InputError`: the model's outputs

@@ -16,7 +16,7 @@ from engine.model.attention import AttentionCall, attention_weights
 from engine.model.heads import CrossAttention, LinearSelfAttention, Observe, SoftmaxSelfAttention
 from engine.model.transformer import Network, evaluating
 
-# The text's tokens at those before them, or around them; the target's at the source's; the source's at each other.
+# The text's tokens look at those before or around them; the target's at the source's; the source's at each other.
 PLACES = ("self", "cross", "encoder")
 
 

@@ -42,8 +42,8 @@ class Translator:
         self.special = both_specials(tokenizer)
 
     def encode(self, sentences: Sequence[str]) -> list[NDArray[np.int64]]:
-        """Return typed sentences as sources, without ends. `InputError`: characters unknown to a character tokenizer,
-        or more than `LONGEST` tokens.
+        """Return typed sentences as sources, without end tokens. Raise `InputError` for characters that a character
+        tokenizer does not know, or more than `LONGEST` tokens.
         """
         sources = [self._cut(source) for source in self.tokenizer.source.encode_all(sentences)]
         for source in sources:
@@ -62,8 +62,8 @@ class Translator:
         alpha: float | None = None,
         between: Callable[[], None] = lambda: None,
     ) -> list[list[Translation]]:
-        """Return the `n_best` best translations of each source, best first, at most `beam`; a beam of 1 is greedy.
-        `alpha` of the length penalty is by default the config's; `between` is called between steps and may raise to
+        """Return the `n_best` translations of each source, at most `beam`, best first; a beam of 1 is greedy.
+        `alpha`, of the length penalty, defaults to the config's; `between` is called between steps and may raise to
         stop. A learned position table truncates longer sources.
         """
         sources = [self._cut(source) for source in sources]
@@ -94,9 +94,9 @@ class Translator:
         return out
 
     def stream(self, sentence: str) -> Iterator[tuple[str, SampledToken, tuple[float, ...]]]:
-        """Yield the translation that a beam of 1 finds as it is written: the text that a token completes, the token,
-        and where the last layer looked, which is (S,) the weight of each source token, mean of all heads; they sum to
-        1. `InputError` as `encode`, or a model whose answers are no numbers.
+        """Yield the greedy translation as it is written: the text that a token completes, the token, and where the last
+        layer looked: (S,) the weight of each source token, averaged over heads; they sum to 1. Raise `InputError` as
+        `encode` does, or if a probability is not finite.
         """
         prompt, decoder, size = self.prompt(sentence), self.tokenizer.target.decoder(), self.tokenizer.vocab_size
         assert prompt.source is not None
@@ -108,7 +108,7 @@ class Translator:
                 yield decoder.feed(one.token), one, tuple(weights[-1][0].mean(0)[-1].float().tolist())
 
     def prompt(self, sentence: str) -> Prompt:
-        """Return a typed sentence as a prompt; `InputError` as `encode`."""
+        """Return a typed sentence as a prompt; raise `InputError` as `encode` does."""
         source = np.append(self.encode([sentence])[0], self.special.source.end)
         return Prompt(np.array([self.special.target.start]), self.special.target.end, source)
 

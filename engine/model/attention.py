@@ -24,7 +24,7 @@ SHORT = 1024  # tokens up to which three bf16 products beat the fused kernel on 
 
 @dataclass(frozen=True)
 class AttentionCall:
-    """What is compared with what: all of an attention but its values."""
+    """Everything that decides the attention weights: all inputs but the values."""
 
     q: Tensor  # (B, H, Tq, Dh), rotated
     k: Tensor  # (B, H, Tk, Dh), rotated
@@ -46,7 +46,7 @@ class AttentionCall:
 
 def attention_weights(call: AttentionCall) -> Tensor:
     """The attention distribution (B, H, Tq, Tk) written out (Vaswani et al. 2017, eq. 1): the readable reference. Each
-    row sums to 1, or to 0 where it sees nothing; no weight is dropped.
+    row sums to 1, or to 0 where it sees nothing; dropout is not applied.
     """
     q, k, q_pos, k_pos = call.q, call.k, call.q_at.index, call.k_at.index
     scores = q @ k.transpose(-2, -1)  # (B, H, Tq, Tk)
@@ -190,9 +190,9 @@ class Bands:
 
 
 def _banded(call: AttentionCall, v: Tensor) -> Tensor:
-    """A window without links on a band of blocks: O(T · window) time and memory, no T × T.
+    """Windowed attention without links, on a band of blocks: O(T · window) time and memory, no T × T.
 
-    Each block of queries meets the keys its window can reach: its own block, the end of the previous one and, without a
+    Each block of queries sees the keys its window can reach: its own block, the end of the previous one and, without a
     causal mask, the start of the next.
     """
     if type(call.scheme).content is not PositionScheme.content:
@@ -331,5 +331,5 @@ def choose(call: AttentionCall, wanted: str = "auto") -> Backend:
 
 
 def softmax_attention(call: AttentionCall, v: Tensor, backend: str = "auto") -> Tensor:
-    """Attention (B, H, Tq, Dh) over values (B, H, Tk, Dh), by the first backend that can serve it, or a named one."""
+    """Attention (B, H, Tq, Dh) over values (B, H, Tk, Dh), by the first backend that supports it, or a named one."""
     return choose(call, backend).compute(call, v)

@@ -41,7 +41,7 @@ class KeyValueCache:
         return buffer[:, :heads, :stop], buffer[:, heads:, :stop], known
 
     def append(self, keys_values: Tensor) -> tuple[Tensor, Tensor]:
-        """Append (B, 2 H, 1, Dh) of the next token; return the keys and values in its window, its own included."""
+        """Append the next token's (B, 2 H, 1, Dh); return the keys and values in its window, its own included."""
         length, heads = self.length, self._heads
         buffer = self._buffer
         if buffer is None or buffer.shape[2] == length:
@@ -83,7 +83,7 @@ class KeyValueCache:
         if self.window is None or self._start is None or self._buffer is None:
             return
         spare = self.length - (self.window - 1)
-        if spare > self.window + new:  # moving has a cost, so not at each token
+        if spare > self.window + new:  # moving costs time, so not at every token
             self._buffer = self._buffer[:, :, spare : self.length].clone()
             self._start += spare
             self.length -= spare

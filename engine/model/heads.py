@@ -17,7 +17,7 @@ from engine.model.linear_attention import linear_attention
 from engine.model.positions import Positions, PositionScheme
 from engine.model.visibility import Visibility
 
-Observe = Callable[[AttentionCall], None]  # called with what is about to be compared
+Observe = Callable[[AttentionCall], None]  # called before attention is computed
 
 
 def into_heads(x: Tensor, head_width: int) -> Tensor:

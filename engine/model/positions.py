@@ -95,7 +95,7 @@ class Sinusoidal(PositionScheme):
 def make_embedding(rows: int, columns: int) -> nn.Embedding:
     """Return a table (rows, columns) that `initialise` will fill.
 
-    torch's own first values, drawn for a network without storage, import its compiler, which takes more than a second.
+    For a network on the meta device, torch's own initialisation imports its compiler, which takes over a second.
     """
     return nn.Embedding(rows, columns, _weight=torch.zeros(rows, columns))
 
@@ -128,8 +128,8 @@ class Rope(PositionScheme):
 
     def rotate(self, x: Tensor, pos: Tensor) -> Tensor:
         dtype = torch.promote_types(x.dtype, torch.float32)
-        # All layers of a forward pass share the same positions object: compute the angles once. What comes from
-        # inference mode may not enter a training step, but a step's positions are tensors of its own.
+        # All layers of a forward pass share the same positions object: compute the angles once. Tensors from
+        # inference mode may not enter a training step, but each step has its own positions.
         if self._turn is None or self._turn[0] is not pos or self._turn[1] != dtype:
             exact = widest_float(pos.device)
             even = torch.arange(0, self.head_width, 2, device=pos.device, dtype=exact)
@@ -243,8 +243,8 @@ class TransformerXL(PositionScheme):
         # All distances that occur are projected once, then looked up: the paper's relative shift, for any positions.
         somewhere = (q_pos[:, :, None] >= 0) & (k_pos[:, None, :] >= 0)  # an empty slot has no distance
         apart = torch.where(somewhere, -distances(q_pos, k_pos), 0)  # (N, Tq, Tk), q − k
-        # The shapes alone give the distances, so the host need not ask the device: the queries are the last
-        # keys or, if they see both ways, the middle ones.
+        # The shapes alone give the distances, so the host need not wait for the device: the queries are the
+        # last keys or, if they see both ways, the middle ones.
         ahead = 0 if self.causal else (k_pos.shape[1] - q_pos.shape[1]) // 2
         least, most = -(q_pos.shape[1] - 1 + ahead), k_pos.shape[1] - 1 - ahead
         r = self.sinusoid.embed(torch.arange(least, most + 1, device=q.device)[None]).to(self.distance.weight)

@@ -24,8 +24,8 @@ from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS
 
 @dataclass(frozen=True)
 class Kernel:
-    # from `BACKENDS`, or `chunked`; `math` is torch's fallback on a CPU from its fused kernel under dropout or with a
-    # learned mask: the scores are materialized
+    # from `BACKENDS`, or `chunked`; `math` is what torch's fused kernel falls back to on a CPU under dropout or with a
+    # learned mask, materializing the scores
     name: str
     blocks: int  # parts of the text, the last one padded
     queries: int  # in a block
@@ -178,8 +178,8 @@ class BatchShape:
 
 
 def memory_bytes(config: RunConfig, vocab_size: int, shape: BatchShape | None = None, *, gpu: bool = False) -> int:
-    """Estimate a training step's peak, in bytes, beyond what the process held before the model was built; on a GPU of
-    tensors only. `shape` is that of the largest batch, if known.
+    """Estimate a training step's peak memory, in bytes, beyond what the process held before the model was built; on a
+    GPU, tensors only. `shape` is that of the largest batch, if known.
     """
     shape = shape or BatchShape.of(config)
     state = (STATE + OPTIMIZERS[config.optimizer.kind].moments) * parameter_count(config.model, vocab_size)

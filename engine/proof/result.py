@@ -7,7 +7,7 @@ from typing import Literal
 
 Status = Literal["passed", "failed", "skipped"]
 Figure = float | int | str | bool
-THREADS = 1  # CPU threads of every proof; more would wait for each other beside another program
+THREADS = 1  # CPU threads per proof; beside another program, more would wait for each other
 
 
 @dataclass(frozen=True)

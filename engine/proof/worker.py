@@ -52,9 +52,9 @@ class Worker:
         self.end(at_once=kind is not None)
 
     def call(self, function: Callable[..., T], *arguments: Any, limit: float) -> T:
-        """Return the value of a call in the process; function, arguments and value must be picklable. `Raised`: the
-        call raised, and if the device was lost, the process is ended; `TimedOut`: it took longer than `limit` seconds
-        and was ended; `Ended`: the process died, and how.
+        """Return the value of a call in the process; function, arguments and value must be picklable. Raise
+        `Raised` if the call raised (if the device was lost, the process is ended), `TimedOut` if it took longer than
+        `limit` seconds and was ended, or `Ended` if the process died.
         """
         if self._process is None or not self._process.is_alive():
             self._start()

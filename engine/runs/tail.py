@@ -66,7 +66,7 @@ class Metrics:
 
     train: tuple[TrainRecord, ...] = ()
     validation: tuple[ValidationRecord, ...] = ()
-    version: int = 0  # of a `History`, whose version changes whenever anything is added
+    version: int = 0  # of a `History`: changes whenever anything is added
 
     def __bool__(self) -> bool:
         return bool(self.train or self.validation)
@@ -155,7 +155,7 @@ class History:
         self.reset(self.metrics)
 
     def poll(self) -> tuple[bool, Metrics]:
-        """Take up what is new, and return it as `MetricsTail.poll` does; at first, everything."""
+        """Add what is new and return it as `MetricsTail.poll` does; everything on the first call."""
         reset, new = self._tail.poll() if self._loaded else (True, self._tail.load())
         self._loaded = True
         if reset or new:
@@ -197,10 +197,10 @@ class History:
 
 
 def _blocks(file: IO[bytes], start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """(offset, whole lines) from `start` to the line that holds `end`; a line longer than `LONGEST` reads as b"".
+    """Yield (offset, whole lines) from `start` to the line that holds `end`; a line longer than `LONGEST` reads as b"".
 
-    Stops after `MOST_DAMAGE` bytes of lines longer than a block: no record is that long, and a hole has no end. Stops
-    also where the file cannot be read.
+    Stop after `MOST_DAMAGE` bytes of lines longer than a block, as no record is that long and a hole may never end, and
+    where the file cannot be read.
     """
     damage = 0
     with suppress(OSError):
@@ -258,7 +258,7 @@ def _strided(file: IO[bytes], start: int, end: int, most: int) -> Iterator[tuple
             first = block.find(b"\n", aim - offset - 1) + 1 if aim > offset else 0  # not a line that began earlier
             found = next((one for one in _records(block, first) if isinstance(one[1], TrainRecord)), None)
             if found is None:
-                break  # the aim stays: the next block's first train record meets it
+                break  # keep the aim: the next block's first train record meets it
             taken = offset + found[0]
             records.append(found[1])
             aim = start + ((taken - start) // gap + 1) * gap

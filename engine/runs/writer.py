@@ -94,7 +94,7 @@ class RunWriter:
         self.waiting: Callable[[], None] | None = None
         self.checkpoint_bytes = 0  # what the next checkpoint needs
         self._verdicts: list[VerdictRecord] = []
-        self.said = Status()  # the content of status.json, or what it would be if there were room
+        self.said = Status()  # the content of status.json, or what it would be if the disk had room
         self._status_written = -STATUS_INTERVAL
         self.attempt = 1
         # Earlier commands were for an earlier attempt.
@@ -288,7 +288,7 @@ class RunWriter:
             self.release()
 
     def patiently(self, write: Callable[[], T]) -> T:
-        """Do a write; while the disk is full, pause the run and repeat it. A failed one must leave nothing behind."""
+        """Write; while the disk is full, pause the run and retry. A failed write must leave nothing behind."""
         paused, untold = False, ""  # what could not be written as an event
         while True:
             try:

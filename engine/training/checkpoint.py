@@ -350,7 +350,7 @@ def _sha256(path: Path) -> str:
 
 
 def save_tensors(path: Path, values: Mapping[str, Tensor]) -> None:
-    """Write tensors; a full or broken disk raises OSError, unlike in safetensors."""
+    """Write tensors; a full or broken disk raises OSError, unlike with safetensors."""
     try:
         save_file(dict(values), path)
     except SafetensorError as error:
@@ -393,7 +393,7 @@ def saved_shapes(path: Path) -> dict[str, Shape]:
 
 
 def tensor_file_bytes(path: Path) -> int:
-    """Return the largest length of a safetensors file that its header allows; if that is damaged, the header's own."""
+    """Return the most bytes that a safetensors file can have by its header; if that is damaged, the header's own."""
     length = 0
     try:
         with open_plain(path) as file:
@@ -415,7 +415,7 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def load_weights(model: nn.Module, path: Path) -> None:
-    """Put saved weights into a model; raise `InputError` if damaged, of another model, or not finite."""
+    """Load saved weights into a model; raise `InputError` if damaged, from another model, or not finite."""
     check_shapes(path, shapes_of(model))
     saved = load_tensors(path)
     for name, _ in model.named_parameters():

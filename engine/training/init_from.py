@@ -43,7 +43,7 @@ OF_A_SCHEME = tuple(
 PLACES, TABLE = {"positions", "scheme"}, "positions.table.weight"  # in the names of a scheme's parameters
 LENGTHS = ("model.context_length", "model.source_length")
 READ_BY = ("tokenizer", "bpe_size", "shared_vocabulary")  # data settings that determine the tokens
-Rows = tuple[list[int] | slice, list[int] | slice]  # of a parameter: here, and there
+Rows = tuple[list[int] | slice, list[int] | slice]  # of a parameter: in the new model, in the saved one
 Report = tuple[list[str], list[Lint]]  # notes on a new run's initial weights: sentences for events, and lints
 SERIOUS = (LEAK, BROKEN, NO_ORDER, INERT, IMPLAUSIBLE, DIVERGED, NOT_LEARNING)  # badges the next run should know about
 
@@ -88,7 +88,7 @@ class InitFrom:
         if own is not None and (differs := difference(self.tokenizer, own)):
             said.append(f"this text alone would be read otherwise: {differs}")
         said += [f"parent '{name}' is marked {badge}" for badge in self.reader.badges if badge not in SERIOUS]
-        if self.reader.data.sha256 != task.corpus.sha256:  # the same text is split at the same places
+        if self.reader.data.sha256 != task.corpus.sha256:  # the same text has the same splits
             try:
                 parent = task_of_run(self.reader, data_dir)
                 seen = task.overlap_with(parent) if type(parent) is type(task) else None
@@ -158,12 +158,12 @@ def match_shapes(
 ) -> tuple[dict[str, Rows], list[Lint]]:
     """Match the shapes of the saved weights of another run, `before` its config, with `own`, those of a new model.
 
-    Return the rows to copy, by parameter, without those of another position scheme; and what the saved weights lack of
-    the positions. Raise `InputError` if any does not fit: names them one by one, and the settings that differ.
+    Return the rows to copy, by parameter, leaving out another position scheme's, and lints on positions that the saved
+    weights lack. Raise `InputError` if any does not fit, naming each of them and the settings that differ.
     """
     changed, tokens = _changed(config, before), _token_rows(config, before, tokenizer)
     names = dict.fromkeys([*own, *saved])
-    learned = POSITIONS[config.model.position].bounded  # a table of positions has a row for each place, not distance
+    learned = POSITIONS[config.model.position].bounded  # a position table has a row per place, not per distance
     fresh = {name for name in names if POSITION in changed and not PLACES.isdisjoint(name.split("."))}
     rows: dict[str, Rows] = {}
     lints, misfits = list[Lint](), list[str]()
@@ -199,7 +199,7 @@ def match_shapes(
 
 
 def _changed(config: RunConfig, before: RunConfig) -> dict[str, tuple[Any, Any]]:
-    """Return the settings of the model that differ and matter: (there, here)."""
+    """Return the model settings that differ and matter, as (there, here)."""
     found = diff(before, config).items()
     return {key: pair for key, pair in found if key.startswith("model.") and key.removeprefix("model.") not in HARMLESS}
 

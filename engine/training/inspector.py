@@ -45,9 +45,9 @@ class Inspector:
             self.writer.event("leak", verdict.why, step=step)
 
     def before(self, between: Callable[[], None]) -> Verdict | None:
-        """Run the checks that a run gets once, before its first step. `between` may raise to stop.
+        """Run the checks that are made once, before the first step. `between` may raise to stop.
 
-        Return a leak that ends it here; a leaking network fails other checks too, so these are left out then.
+        Return a leak that ends the run; the other checks are then skipped, as a leaking network fails them too.
         """
         self.probe("before", 0)
         if self.leak is not None and self.leak.verdict == LEAK and not self.config.train.allow_leak:

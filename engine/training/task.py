@@ -1,4 +1,4 @@
-"""The base of all tasks, for training and scoring: an encoded corpus and its tokenizer; and making a config's task."""
+"""The base of all tasks, for training and scoring: an encoded corpus and its tokenizer; and their factory."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ class Task(ABC):
 
     @classmethod
     def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> Self:
-        """Load and encode the corpus of a config; raises like `load_corpus` and `of`."""
+        """Load and encode the corpus of a config; raise as `load_corpus` and `of` do."""
         return cls.of(load_corpus(cls.reads, config.data, data_dir), config, given)
 
     @classmethod
@@ -53,7 +53,7 @@ class Task(ABC):
 
     @abstractmethod
     def predicted(self, split: str) -> int:
-        """Return how many tokens of the training or validation split are predicted."""
+        """Return the number of tokens predicted in the training or validation split."""
 
     @cached_property
     def overlap(self) -> Overlap | None:
@@ -110,7 +110,7 @@ def make_task(config: RunConfig, data_dir: Path | None, tokenizer: AnyTokenizer 
 
 
 def task_of_run(reader: RunReader, data_dir: Path | None) -> Task:
-    """Load the task of a run: with its scoring rules, and its tokenizer if it started from another's weights."""
+    """Load a run's task with its scoring rules, and with its own tokenizer if it started from another run's weights."""
     config = reader.config
     kept = None if config.train.init_from is None else read_tokenizer(reader.path / "tokenizer.json")
     return make_task(config, data_dir, kept).scored_by(reader.run.records)

@@ -346,7 +346,7 @@ class Trainer:
 
     def _finish(self) -> None:
         self._save()
-        if not _any_due(self.state.step, self.config.evaluation.every):  # else it was evaluated at the boundary
+        if not _any_due(self.state.step, self.config.evaluation.every):  # else already evaluated
             self._evaluate()
         if not _any_due(self.state.step, self.config.evaluation.sample_every):
             self._sample()

@@ -108,14 +108,14 @@ def step_cost(config: RunConfig, model: Network, batches: Examples, repeats: int
 
 
 def saves_from(ratios: Sequence[tuple[int, float]]) -> int | None:
-    """Return the length from which an attention is always faster than attention to all; None if there is none."""
+    """Return the length from which an attention is always faster than full attention; None if there is none."""
     faster = takewhile(lambda pair: pair[1] < 1.0, reversed(ratios))
     return min((length for length, _ in faster), default=None)
 
 
 def crossover(config: RunConfig, device: torch.device) -> list[tuple[int, float]]:
-    """Time one layer's attention against attention to all, without positions, forward and backward: (length, its time /
-    time of attention to all), shortest length first. Empty for kinds that never save time.
+    """Time one layer's attention against full attention, without positions, forward and backward. Return (length,
+    its time / that of full attention), shortest length first; empty for kinds that never save time.
     """
     model = config.model
     if not ATTENTIONS[model.attention].saves_from(model):

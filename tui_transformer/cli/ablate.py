@@ -71,7 +71,7 @@ STARTS = 60.0  # seconds for a detached runner to lock its study
 @dataclass(frozen=True)
 class RunOptions:
     device: str  # `auto`, or comma-separated devices
-    jobs: int | None  # cells at a time; None for what the machine can bear
+    jobs: int | None  # cells at a time; None: as many as the machine can take
     failed: str  # what to do with failed cells: "retry", "skip", or "" to skip them and exit nonzero
     as_json: bool  # one JSON object per line
     runs_dir: Path
@@ -236,7 +236,7 @@ def _differs(cell: Cell, baseline: Cell, first: Mapping[tuple[str, str], Cell]) 
 
 
 def _changed(baseline: Cell, cell: Cell) -> dict[str, Change]:
-    """The settings that differ; a run's name does not show which stage it starts from."""
+    """Return the settings that differ; which run a stage starts from is not one."""
     staged = baseline.after or cell.after
     found = diff(baseline.config, cell.config)
     return {key: change for key, change in found.items() if not (staged and key == INIT_FROM)}

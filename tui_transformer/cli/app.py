@@ -64,7 +64,7 @@ def _open(*, device: str, runs_dir: Path, data_dir: Path | None) -> int:
     studio = Studio(runs_dir=runs_dir, data_dir=data_dir, device=device)
     with stderr_into(log):
         studio.run()
-        if studio.launches.here is not None:  # the studio broke: its run goes on
+        if studio.launches.here is not None:  # the studio crashed: its run goes on
             studio.last_words.append(studio.launches.hand_over())
     for line in studio.last_words:
         say(line)

@@ -97,7 +97,7 @@ def compare(
     query, key, reverse = parse(filter_, entries), sort_by.removeprefix("-"), sort_by.startswith("-")
     by_variant = by == VARIANT or (not by and bool(named.studies))
     if by_variant:
-        # Verdicts cover the whole study, even if a filter shows part of it: a variant with all its seeds or none.
+        # Verdicts cover the whole study even under a filter, which shows a variant with all its seeds or not at all.
         files = named.studies or study_files(runs_dir)
         found = VariantResults().of(Grouping().of(entries), files, pinned.path if pinned is not None else None)
         paths = {entry.path for entry in query(entries, pinned)}
@@ -129,7 +129,7 @@ def compare(
 
 
 def _column(shown: Sequence[VariantResult], key: str) -> Column:
-    """Return the column of a table of variants that `--sort` names; raises InputError if there is none."""
+    """Return the variant column that `--sort` names; raise InputError if there is none."""
     known = {column.key: column for column in group_columns.columns(shown, all_settings=True)}
     meant = ALIASES.get(key, key)
     full = [name for name in known if name.rpartition(".")[2] == meant]

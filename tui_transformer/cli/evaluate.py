@@ -87,7 +87,7 @@ def evaluate(
         model, tokenizer, step = load_network(reader, checkpoint, where)
         corpus = load_corpus(kind.reads, config.data, data_dir)
         _require_same(reader, corpus.name, corpus.sha256, split, kind.part)
-        own = translates and config.train.init_from is None  # pairs have their tokenizer from the corpus
+        own = translates and config.train.init_from is None  # pairs get their tokenizer from the corpus
         scorer = kind.of(corpus, config, None if own else tokenizer).scorer(config, where, split)
     if isinstance(scorer, TranslationScorer):
         record, words = _translated(scorer, model, sentences)

@@ -54,7 +54,7 @@ def stderr() -> "Console":
 
 
 def loading(what: str) -> AbstractContextManager[object]:
-    """Show on a terminal what is being waited for."""
+    """Show a spinner with what is being done; only on a terminal."""
     return stderr().status(f"{what} …") if is_terminal(sys.stderr) else nullcontext()
 
 
@@ -70,7 +70,7 @@ def emit(record: Mapping[str, object]) -> None:
 
 
 def tell(record: Mapping[str, object], text: str, *, as_json: bool) -> None:
-    """Print one answer: its record as JSON, or its words."""
+    """Print one answer, as a JSON record or as text."""
     if as_json:
         emit(record)
     else:
@@ -93,7 +93,7 @@ def print_columns(rows: Sequence[Sequence[str]]) -> None:
 
 
 def setting_text(value: object) -> str:
-    """Return a setting's value as JSON has it, cleaned."""
+    """Return a setting's value as JSON, cleaned."""
     import json  # not needed for `--help`
 
     return "unset" if value is None else clean_line(json.dumps(value, ensure_ascii=False))

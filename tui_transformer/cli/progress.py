@@ -116,7 +116,7 @@ def follow(
         say(clean_line(f"{reader.name} starts from {origin.shown}"))
 
     def looks() -> Iterator[tuple[Metrics, bool]]:
-        """Yield what is new at each look, and whether the run was paused or continued since the last one."""
+        """Yield what is new at each poll, and whether the run was paused or continued since the last one."""
         tail = reader.follow()
         running = True
         while running:

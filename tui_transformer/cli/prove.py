@@ -1,6 +1,6 @@
-"""`doctor --gpu`: prove that everything works on this device, in a table and a file with all figures.
+"""`doctor --gpu`: prove that everything works on this device; print a table and write all figures to a file.
 
-The proofs are the engine's, and the studio's and queue's during training.
+The proofs are the engine's, plus those of the studio and the queue during training.
 """
 
 import asyncio

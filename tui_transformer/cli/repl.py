@@ -57,7 +57,7 @@ class Session(ABC, Generic[W]):
 def converse(
     settings: Settings, answer: Callable[[str], None], actions: Mapping[str, Callable[[str], None]], table: Table
 ) -> None:
-    """Answer lines from the terminal or a pipe until one of them, or its end, says to leave."""
+    """Answer lines from the terminal or a pipe until one of them quits or the input ends."""
     prompt = Prompt(settings, answer, actions, table, remark=say, complain=complain)
     with _history():
         while not prompt.done:

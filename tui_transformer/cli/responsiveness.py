@@ -166,7 +166,7 @@ def in_own_process(run: Path, device: str) -> "Iterator[subprocess.Popen[bytes]]
 
 
 def _typed(terminal: Terminal) -> Keys:
-    """Type keys while it trains, which costs steps; return how long each took."""
+    """Type keys while it trains, which costs steps; return how long each key took."""
     draw = random.Random(0)
     keys: Keys = {AXIS: [], HELP: []}
     for i in range(KEYS):

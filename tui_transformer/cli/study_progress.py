@@ -94,7 +94,7 @@ def how_it_stands(standing: CellStatus) -> str:
 
 
 class Lines(Audience):
-    """What happens when a cell begins or ends, and every half minute: in lines, or as a JSON object per cell."""
+    """Reports when a cell begins or ends, and every half minute: as lines, or as a JSON object per cell."""
 
     def __init__(self, board: Board, *, as_json: bool) -> None:
         self._board, self._as_json, self._said = board, as_json, time.monotonic()

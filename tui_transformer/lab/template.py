@@ -1,4 +1,4 @@
-"""Fill in a template of a report or a model card: each text is escaped once, in the way of its format."""
+"""Fill in a template of a report or a model card: each text is escaped once, as its format needs."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ def filled(
     brackets: tuple[str, str, str, str, str, str] = BRACES,
     **given: Any,
 ) -> str:
-    """A template of a package of `lab`; what a filter returns is escaped already."""
+    """Return a template of a `lab` package, filled in; what a filter returns is escaped already."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 

@@ -308,7 +308,7 @@ class Studio(TypingOrder):
     @work
     async def action_ask_to_quit(self) -> None:
         """Quit, but ask first: a single keypress may be a mistake."""
-        # Of a run that trains here the next question asks in any case.
+        # If a run trains here, the next question asks anyway.
         sure: bool | None = self.launches.here is not None and self.settings.on_quit == "ask"
         if not sure:
             sure = await self.push_screen_wait(Ask("Quit?", [Answer(True, "Quit"), Answer(False, "Stay")]))

@@ -1,4 +1,4 @@
-"""What panes ask of the studio, so that no pane knows the app; and what anyone says in the corner."""
+"""What panes ask of the studio, so that no pane knows the app; and notifications, for anyone."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,7 +35,7 @@ class Resume(Message):
 
 
 def say(widget: Widget | App[Any], text: str, severity: SeverityLevel = "information") -> None:
-    """Show a sentence in the corner, never parsed as markup; nothing if it is empty."""
+    """Show a notification, never parsed as markup; nothing if it is empty."""
     if text:
         widget.notify(clean_line(text), severity=severity, markup=False)
 

@@ -41,7 +41,7 @@ def load_biographies(entry: CorpusEntry, data: DataConfig, place: None) -> Docum
     """
     name = entry.name
     people = data.corpus_size or PEOPLE[name]
-    if people > biographies.MOST:  # a config refuses too few
+    if people > biographies.MOST:  # the config already refuses too few
         raise InputError(
             f"data.corpus_size = {people}: '{name}' has {biographies.FEWEST} to {biographies.MOST:,} people; "
             f"{PEOPLE[name]} is usual"

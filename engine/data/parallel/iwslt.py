@@ -40,7 +40,7 @@ def tagged(source: Lines, target: Lines) -> tuple[Pairs, int]:
 
 
 def joined(source: tuple[bytes, str], target: tuple[bytes, str]) -> Pairs:
-    """Return the pairs of two XML files, each its content and its name in errors."""
+    """Return the pairs of two XML files, each given as its content and its name for errors."""
     sources, targets = segments(*source), segments(*target)
     both = (sources, source[1]), (targets, target[1])
     for (here, where), (there, other) in (both, both[::-1]):

@@ -21,9 +21,9 @@ from engine.data.overlap import Overlap, pair_overlap
 from engine.errors import InputError
 
 SHOWN, WIDEST = 5, 300  # pairs that `data show` prints, and characters of each sentence
-RATIO = 3.0  # times the median length ratio; beyond that a pair is seldom a translation
+RATIO = 3.0  # times the median length ratio; a pair beyond that is rarely a translation
 SMOOTHING = 10  # characters added to both sides, so that "Hi." and "Guten Tag!" are not an outlier
-LIMIT, UNIT = 100, "words"  # from which a sentence counts as long, and its unit
+LIMIT, UNIT = 100, "words"  # above which a sentence counts as long, and the unit
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ class Pairs:
 class PairStatistics:
     """Statistics of a split. Shares are of all its pairs, 0 to 1."""
 
-    pairs: int  # how many
+    pairs: int  # number of pairs
     unit: str  # of the lengths
     source_mean: float  # mean length of a source
     target_mean: float  # mean length of a target
-    source_longest: int  # of all sources
-    target_longest: int  # of all targets
+    source_longest: int  # length of the longest source
+    target_longest: int  # length of the longest target
     limit: int  # in the same unit
     longer: float  # share with a side longer than `limit`
     duplicates: float  # share of pairs that repeat an earlier one, ignoring case and spaces

@@ -19,7 +19,7 @@ HEADINGS = LANGUAGES | {"source", "target", "src", "tgt", "trg", "reference", "t
 
 
 def table(text: Lines, columns: Sequence[str | int] = (1, 2)) -> tuple[Pairs, tuple[str, str]]:
-    """Return two columns of tab-separated lines, source and target, by number (from 1) or by the header's name; and
+    """Return the source and target columns of tab-separated lines, chosen by number (from 1) or header name, and
     their languages.
     """
     lines = text.without_trailing()

@@ -40,7 +40,7 @@ class Probe:
     shortcut: float  # best possible accuracy without the information
     # Borders of the distance ranges that it is also scored by; the same for every text
     edges: tuple[int, ...] = ()
-    family: str = ""  # the name of the probe that this one is part of; "" if none
+    family: str = ""  # the probe that this one is part of; "" if none
     # Filled in by a text: offsets into it, in characters; for each, characters between it and the information needed
     at: Offsets = field(default_factory=lambda: np.empty(0, np.int64))
     distance: Offsets = field(default_factory=lambda: np.empty(0, np.int64))
@@ -103,7 +103,7 @@ class Choice(Weighted[str]):
                 raise ValueError(f"not prefix-free: {shorter!r} begins {longer!r}")
         super().__init__(*weights.items())
         self.weights = dict(weights)
-        self.total = self._surviving("")  # rounded once, as every share of it
+        self.total = self._surviving("")  # rounded once, like every share of it
         # Literal → log p of each of its characters given the ones before it, nats.
         self.log_probabilities: dict[str, tuple[float, ...]] = {}
         for literal in weights:

@@ -88,7 +88,7 @@ AFTER_EXIT = {n: _possible({GO_ON: more, CURTAIN: 1 - more}) for n, more in P_GO
 
 def _best_vowel_guess() -> float:
     """Return the accuracy of guessing the second rhyme's vowel from the letters before it alone."""
-    # Letters before the vowel → vowel → probability of both.
+    # Letters before the vowel → vowel → joint probability.
     p: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for first, choice in SECOND_RHYME.items():
         p_word = FIRST_RHYME.weights[first] / FIRST_RHYME.total / len(choice.options)
@@ -433,7 +433,7 @@ def scene(d: Writer) -> None:
         elif place == "exit name":
             d.probe("recall", at, seen[sign])
         literal = choice.options[0]
-        if len(choice.options) > 1 or place == "after exit":  # takes a random number even if certain
+        if len(choice.options) > 1 or place == "after exit":  # uses up a random number even if certain
             literal = d.draw(choice)
         else:
             d.say(literal)

@@ -54,7 +54,7 @@ def _chunks(text: str) -> Iterator[str]:
 
 class BpeTokenizer(Tokenizer):
     """Frequent byte sequences as tokens; `merges` are pairs of earlier tokens, the most frequent first. Merges that
-    give the same bytes are one token. Raises ValueError: a merge of tokens that do not exist yet, or too long a token.
+    give the same bytes are one token. Raises ValueError if a merge's tokens do not exist yet, or its token is too long.
     """
 
     kind = "bpe"

@@ -110,7 +110,7 @@ class WordTokenizer(Tokenizer):
         nothing, between = [chr(code) for code in PRIVATE if chr(code) not in used][:2]
         made = hf.Tokenizer(hf.models.WordLevel({word or nothing: i for i, word in enumerate(self.words)}))
         opens, closes, inner = ("".join(re.escape(sign) for sign in sorted(signs)) for signs in (OPENS, CLOSES, INNER))
-        # A private character marks two tokens without the usual space between them.
+        # A private-use character marks two tokens without the usual space between them.
         touching = (
             rf"(?<=[{WORD}])(?=[^{WORD}{GAP}{closes}{inner}])",
             rf"(?<=[{WORD}])(?=[{inner}](?![{WORD}]))",

@@ -203,7 +203,7 @@ def has_value(value: Value) -> bool:
 
 
 def setting_columns(entries: Sequence[Entry], *, all_settings: bool) -> list[Column]:
-    """Return a column per setting that differs among these runs, or per setting."""
+    """Return a column for each setting that differs among these runs, or for every setting."""
     keys = settings(entries) if all_settings else differing(entries)
     titles = short_names(keys)
     return [setting(key, titles[key]) for key in keys]

@@ -65,10 +65,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Band(Curve):
-    """A mean over seeds along a curve, with its 95 % interval at each point; without one for one seed."""
+    """A mean over seeds along a curve, with its 95 % interval at each point; one seed has none."""
 
     ends: tuple[tuple[float, float], ...] = ()  # of the interval; of shares, within [0, 1]
-    half: tuple[float, ...] = ()  # half-width of a t interval; empty for shares, whose interval is no mean ± half
+    half: tuple[float, ...] = ()  # half-width of a t interval; empty for shares, whose interval is asymmetric
     n: int = 0  # seeds with any score
     short: str = ""  # why it ends before some of its seeds; "" if it does not
 

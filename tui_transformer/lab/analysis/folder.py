@@ -29,11 +29,11 @@ class StudyVariant(Record):
 class StudyFile(Record):
     """A study as requested. Files may come from others: nothing in one is trusted."""
 
-    name: Text = ""  # of the study; its runs have it
+    name: Text = ""  # of the study; its runs carry it
     baseline: Text = ""  # the variant others are compared with; "" if the file does not say
     primary: Text = ""  # the primary measure; "" if the file does not say
     listed: tuple[StudyVariant, ...] = Field((), alias="variants")
-    seeds: tuple[Count, ...] = ()  # seeds to train each with
+    seeds: tuple[Count, ...] = ()  # seeds to train each variant with
     description: Text = ""  # one line
     problem: str = ""  # why the file cannot be read; "" where it can
 

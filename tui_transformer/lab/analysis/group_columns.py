@@ -91,7 +91,7 @@ def _averaged(of: Column) -> Column:
 
 
 def _of_representative(column: Column) -> Column:
-    """A run column for the run that stands for its variant, beside the one that stands for the baseline."""
+    """Return a run column for the run that represents its variant, against the one that represents the baseline."""
 
     def value(standing: VariantResult, baseline: object) -> Value:
         level = standing.family.baseline

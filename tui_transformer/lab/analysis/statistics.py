@@ -47,7 +47,7 @@ class Paired(Mean):
 
     # of the test, two-sided, uncorrected; None with one seed, or if all differences are equal but not zero
     p: float | None = None
-    sign_flip_p: float | None = None  # of the sign-flip test, two-sided, which assumes no bell curve; 2^(1-n) at best
+    sign_flip_p: float | None = None  # of the sign-flip test, two-sided, which assumes no normality; 2^(1-n) at best
     correlation: float | None = None  # of the two over seeds (Pearson): what pairing gains; None below three seeds
     # standard error of the difference due to the choice of questions; 0 if it is not a count
     questions_error: float = 0.0
@@ -90,7 +90,7 @@ def t_quantile(confidence: float, df: int) -> float:
 
 
 def _least(enough: Callable[[float], bool], precision: float = 0.0) -> float:
-    """The least positive number that is enough, as all larger ones are; exact, or to a relative precision."""
+    """Return the least positive number that is enough, as all larger ones are; exact, or to a relative precision."""
     low, high = 0.0, 1.0
     while not enough(high):
         low, high = high, 2 * high
@@ -200,17 +200,17 @@ def _p(difference: float, seeds_error: float, df: int, questions_error: float) -
 def against_baseline(
     study: Mapping[str, Mapping[Key, Scores]], baseline: Mapping[str, Scores], primary: str = ""
 ) -> dict[str, dict[Key, Paired]]:
-    """Differences to the baseline by measure and variant, paired by seed, at one error rate.
+    """Return differences from the baseline by measure and variant, paired by seed, at one error rate.
 
     Weighted Holm correction over measures and variants: the primary measure's comparisons start with `PRIMARY` of the
-    level; all others share the rest equally. A decided comparison passes its part on to those still open. If the
+    level; all others share the rest equally. A significant comparison passes its share on to the rest. If the
     primary measure was not scored, all have equal weight.
     """
     found = {
         measure: {name: pair for name, own in variants.items() if (pair := paired(own, baseline[measure])) is not None}
         for measure, variants in study.items()
     }
-    p = {  # of one seed there is none
+    p = {  # one seed gives none
         (measure, name): 1.0 if pair.p is None else pair.p
         for measure, pairs in found.items()
         for name, pair in pairs.items()

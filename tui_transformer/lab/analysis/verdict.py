@@ -169,7 +169,7 @@ class VariantResult:
 
     @cached_property
     def state(self) -> str:
-        """Over all its runs: live states first, then failures."""
+        """The state of all its runs together: a live one first, then a failure."""
         live = next((run.state for run in self.runs if run.live), "")
         bad = next((run.state for run in self.runs if run.state in (*ENDED_EARLY, DAMAGED)), "")
         return live or bad or self.runs[0].state
@@ -298,7 +298,7 @@ class VariantResults:
         found: list[VariantResult] = []
         kept, self._kept = self._kept, {}
         for key, members in families.items():
-            file = (files or {}).get(key[1]) or StudyFile()  # without one, nothing is asked
+            file = (files or {}).get(key[1]) or StudyFile()  # without one, nothing is requested
             # The baseline first, then as the study's file has them.
             places = {name: i for i, name in enumerate(file.variants)} | {file.baseline: -1}
             ordered = sorted(members, key=lambda group: places.get(group.name, len(places)))

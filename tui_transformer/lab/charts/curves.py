@@ -113,7 +113,7 @@ def _map(curve: Curve, of_loss: Callable[[float], float] | None) -> Curve:
 
 
 def smoothed(curve: Curve, reach: float) -> Curve:
-    """Return a bias-corrected exponential mean, independent of the points' spacing; the same curve if `reach` is 0."""
+    """Return a bias-corrected exponential mean, independent of the points' spacing; the curve itself at `reach` 0."""
     if not reach or len(curve.x) <= 2:
         return curve
     span = (curve.x[-1] - curve.x[0]) * reach or 1.0

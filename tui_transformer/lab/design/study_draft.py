@@ -63,7 +63,7 @@ _NEXT_AXIS = re.compile(r"\s+(?=[a-z_]+(?:\.[a-z_0-9]+)*=)")
 class VariantLine:
     variant: Variant
     configs: tuple[RunConfig, ...] = ()  # trained with each seed, one after the other; empty if it cannot be
-    why_not: str = ""  # why it is left out of the study, or cannot be part of it; "" if it is or can be
+    why_not: str = ""  # why it is left out of the study, or cannot be added; "" if neither
     description: str = ""  # of the overlay that would be this variant
 
     @property

@@ -109,7 +109,7 @@ def await_start(reader: RunReader, process: "subprocess.Popen[bytes]", before: i
 
 
 class Training:
-    """This process's one training thread, which begins or resumes a run."""
+    """This process's one training thread, which starts or resumes a run."""
 
     _one = threading.Lock()
 

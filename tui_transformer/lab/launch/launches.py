@@ -27,7 +27,7 @@ class Launches:
 
     @property
     def here(self) -> Path | None:
-        """The run that trains in this process, if any does."""
+        """The run training in this process, if any."""
         return self.training.run if self.training is not None and self.training.alive else None
 
     def _require_free(self, instead: str) -> None:
@@ -52,7 +52,7 @@ class Launches:
         return run
 
     def start(self, run: Path, how: LaunchMode) -> str:
-        """Begin a run made by `create`. If it trains here, it is `here` while it does; `outcome` tells its end."""
+        """Start a run made by `create`. While it trains in this process it is `here`; `outcome` says how it ended."""
         if how == "queue":
             queue.ensure_runner(run, self._device())
             return f"{run.name} is queued; it trains when {self._device()} is free"

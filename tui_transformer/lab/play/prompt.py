@@ -1,7 +1,7 @@
 """The prompt: text for the model, or a /command that changes settings.
 
-One table of commands, `commands.toml`, drives the line prompt of `sample` and the Playground's. A command that makes no
-sense in one of the two says why.
+One table of commands, `commands.toml`, drives the line prompt of `sample` and the Playground's. A command that does not
+apply in one of the two says why.
 """
 
 import tomllib

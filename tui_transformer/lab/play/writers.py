@@ -66,15 +66,15 @@ class Writer(ABC):
 
     @abstractmethod
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
-        """Yield one answer as it comes, with the likeliest tokens in each place.
+        """Yield one answer as it comes, with the likeliest tokens at each place.
 
-        `answer` counts answers to the same prompt. Raises InputError: an empty prompt, unknown characters, no gap.
+        `answer` counts answers to the same prompt. Raise InputError for an empty prompt, unknown characters, or no gap.
         """
 
     def wholes(self, text: str, written: str, others: int) -> tuple[Answer, ...]:
         """Return what was written as a whole answer with its probability, and the likeliest others.
 
-        () if answers have no end, or are not ranked by probability.
+        Return () if answers have no end, or are not ranked by probability.
         """
         return ()
 
@@ -158,7 +158,7 @@ def token_scores(
     source: str,
     rule: str,
 ) -> TokenScores:
-    """Return a text's tokens with their surprise; functions are as in `answer_tokens`."""
+    """Return a text's tokens with their surprise; `text_of` and `name` are as in `answer_tokens`."""
     pieces, nats = [], []
     for token in found:
         probability = None if token.nats is None else math.exp(-token.nats)
@@ -199,7 +199,7 @@ class TextWriter(Writer):
         self.invitation = "type a text to continue" if self.continues else "type a source"
 
     def notice(self, text: str, settings: Settings) -> str:
-        """Warn that the context will be full, or that the source's length differs from training."""
+        """Warn if the context will fill up, or the source's length differs from training."""
         if not self.continues:
             trained, given = self.config.model.source_tokens, len(text)
             then = "the newest count" if given > trained else "others are new to it"

@@ -1,4 +1,4 @@
-"""All formats of a report: each is a template, and a way to escape whatever stands in it."""
+"""All report formats: each is a template and a way to escape what fills it."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ from tui_transformer.lab.reports.document import Cell, Document, Figure, Table, 
 from tui_transformer.lab.reports.figures.style import PNG, SVG, Image, beside
 from tui_transformer.lab.template import Filters, filled
 
-# What xelatex and the fonts of ctex draw: ideographs, their punctuation, full-width forms, and quotation marks.
+# What xelatex draws with the fonts of ctex: ideographs, their punctuation, full-width forms, and quotation marks.
 _IDEOGRAPHS = re.compile("[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff\uff00-\uff60‘’“”]")
 # This program's own symbols, with the packages that a report loads.
 MORE = {
@@ -33,7 +33,7 @@ MORE = {
     "\u00a0": "~",
 }
 BRACKETS = ("<%", "%>", "<<", ">>", "<#", "#>")  # of the template: LaTeX has its own use for braces
-LONG = 14  # least characters of a breakable word
+LONG = 14  # fewest characters of a breakable word
 LINE = 92  # characters per page width at table size
 NARROWEST, SMALL = 9, 105  # characters of a text column; characters of a line from which a table is set smaller
 
@@ -62,7 +62,7 @@ def _strong(words: str) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    if cell.code:  # within a table a pipe would end it, code or not
+    if cell.code:  # in a table a pipe ends the cell, even within code
         return markdown_code(cell.text) if not set(cell.text) & set("`|") else markdown_text(cell.text)
     text = inline(cell.text)
     return _strong(text) if cell.strong else text
@@ -83,7 +83,7 @@ def html(document: Document, images: Mapping[str, Image]) -> dict[str, bytes]:
 
 
 def mathml(latex: str, display: str) -> str:
-    """A formula; it contains no untrusted text."""
+    """Return a formula as MathML; it contains no untrusted text."""
     from latex2mathml.converter import convert
 
     return convert(latex, display=display)
@@ -132,14 +132,14 @@ class _Writer:
         return MORE.get(character) or latex_text(character)
 
     def _breakable(self, words: str, after: str, command: str = r"\hspace{0pt}") -> str:
-        """Text that may break after any of some characters."""
+        """Return text that may break after any of the characters in `after`."""
         return "".join(self.text(c) + (command if c in after else "") for c in clean_line(words))
 
     def code(self, words: str) -> str:
         return rf"\texttt{{{self._breakable(words, '._-/|:,', chr(92) + 'allowbreak{}')}}}"
 
     def listing(self, text: str) -> str:
-        """The lines of a listing; leading spaces stay, and a line may break after any sign."""
+        """The lines of a listing; leading spaces stay, and a line may break after any symbol."""
         lines = []
         for line in clean(text).replace("\t", "    ").split("\n"):
             stripped = line.lstrip(" ")

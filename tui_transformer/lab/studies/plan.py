@@ -35,7 +35,7 @@ BEGINNING = 4.0  # seconds until a process trains: it loads the engine and the c
 class Price(Record):
     """One run of a variant, or of a stage of one."""
 
-    parameters: Count = 0  # of its model; 0 while the vocabulary is not known
+    parameters: Count = 0  # of its model; 0 while the vocabulary is unknown
     steps: Count = 0  # of training
     seconds: Number = 0.0  # of a whole run, evaluations included; 0 while nothing was measured
     disk: Count = 0  # bytes left on disk
@@ -47,8 +47,8 @@ class Plan(Record):
 
     devices: tuple[Raw, ...] = ()  # cells are spread over them
     jobs: Count = 1  # cells at a time
-    threads: Count = 0  # CPU threads of each, the same for all: sums differ between counts; 0 where not known
-    prices: dict[str, Price] = Field({})  # by what is the same in the cells of all seeds (`Cell.kind`)
+    threads: Count = 0  # CPU threads of each, the same for all, as sums depend on the count; 0 if unknown
+    prices: dict[str, Price] = Field({})  # by `Cell.kind`, the same for all seeds
 
     def seconds_for(self, standings: Iterable[CellStatus]) -> float:
         """Until all these cells are done, `jobs` at a time, in order except those that wait for a stage."""

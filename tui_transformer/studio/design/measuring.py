@@ -17,7 +17,7 @@ class Measurement:
 
     def __init__(self, widget: Widget, redraw: Callable[[], None]) -> None:
         self._widget, self._redraw = widget, redraw
-        self.of: object = None  # what is measured now
+        self.of: object = None  # what is being measured
         self.since = 0.0  # when that began
         self._tick: Timer | None = None
         self._failed: tuple[object, str] | None = None

@@ -64,7 +64,7 @@ class DesignPane(Vertical):
     def __init__(self, *, runs_dir: Path, data_dir: Path | None, device: str) -> None:
         super().__init__(id="design")
         self.runs_dir, self.data_dir, self.device = runs_dir, data_dir, device
-        self._at = FIRST  # the entry of the list
+        self._at = FIRST  # the current list entry
         self._drafts = {FIRST: Draft.of(FIRST)}  # by entry: leaving and returning keeps changes
         self._studies: dict[str, StudyDraft] = {}  # also by entry
         self._options = options(runs_dir=runs_dir, data_dir=data_dir, device=device)  # as on the command line

@@ -118,7 +118,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
 
     @property
     def _line(self) -> VariantLine | None:
-        """The variant at hand."""
+        """The current variant."""
         at = self.query_one(OptionList).highlighted
         return self._draft.lines[at] if at is not None else None
 

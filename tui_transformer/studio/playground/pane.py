@@ -361,7 +361,7 @@ class PlaygroundPane(Vertical):
             self.action_mode("attention")
 
     def action_turn(self, layers: int, heads: int) -> None:
-        """Go so many layers and heads further; from another mode, to where attention was last looked at."""
+        """Move on by this many layers and heads; from another mode, return to the attention shown last."""
         writer = self._active.writer
         if writer is None:
             return

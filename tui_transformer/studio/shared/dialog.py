@@ -142,7 +142,7 @@ def complaint(check: Callable[[], object]) -> str:
 
 
 async def may_replace(app: App[Any], file: Path, question: str) -> bool:
-    """Whether a file may be written: it is new, or the user gives up the one that is there."""
+    """Whether a file may be written: it is new, or the user agrees to replace it."""
     if not file.exists():
         return True
     answer = await app.push_screen_wait(Ask(question, [Answer(False, "Keep it"), Answer(True, "Write over it")]))

@@ -1,4 +1,4 @@
-"""A text that changes now and then, and what a pane says while there is nothing to show."""
+"""Text that changes now and then, and what a pane says while there is nothing to show."""
 
 from rich.text import Text
 from textual.widgets import Static
@@ -7,7 +7,7 @@ from engine.clean import clean_line
 
 
 class Words(Static):
-    """A text that is laid out again only if it has changed."""
+    """Text that is laid out again only if it has changed."""
 
     def show(self, text: Text) -> None:
         if text != self.content:
@@ -15,7 +15,7 @@ class Words(Static):
 
 
 def nothing_here(title: str, hint: str, problem: str = "") -> Text:
-    """How a first run is made; or why the folder of the runs cannot be read."""
+    """Return how to make a first run, or why the runs folder cannot be read."""
     words = Text(justify="center")
     if problem:
         words.append(f"{clean_line(problem)}\n\n", "bold")

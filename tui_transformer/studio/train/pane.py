@@ -274,7 +274,7 @@ class TrainPane(Horizontal):
     # What is done to a run
 
     async def _done(self, task: Callable[[], object], run: Path) -> bool:
-        """Do it in a thread; show an error, and return whether there was none."""
+        """Run it in a thread; show any error, and return whether it succeeded."""
         try:
             await asyncio.to_thread(task)
         except (InputError, OSError) as error:

@@ -173,7 +173,7 @@ def draw_place(draws: Draws, goal: bool, far: bool = False) -> Adverbial:
 
 
 def draw_adjective(draws: Draws, subject: Nominal) -> Adjective:
-    """Return an adjective that fits somebody or something, and fits the one it already has."""
+    """Return an adjective that fits a person or thing, and any adjective it already has."""
     about = noun_of(subject) or lexicon.NOUN["sister"]  # stands for any person
     known = subject.adjective if isinstance(subject, NounPhrase) else None
     excluded = {known, *(each for family in lexicon.FAMILIES if known in family for each in family)}
@@ -238,7 +238,7 @@ def draw_clause(
         modal = draws.pick(lexicon.MODALS)
     if subject is None:
         unfit = ("a", "no", "two") if gap else ("no", "two") if negated else ()
-        about_me = Pronoun("I") if gap and modal is None else None  # one knows what one does oneself
+        about_me = Pronoun("I") if gap and modal is None else None  # nobody asks what they themselves do
         subject = until(lambda: draw_subject(draws, "a" in traits, unfit), lambda drawn: drawn != about_me)
     without: tuple[str, ...] = ("no", "two") if negated else ("no",) if gap or tense == "habit" else ()
     if isinstance(subject, NounPhrase) and subject.determiner == "no":

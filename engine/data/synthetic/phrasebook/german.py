@@ -91,7 +91,7 @@ def _verb(clause: Clause, address: Address) -> tuple[str, str, str]:
 
 
 def _middle(clause: Clause, address: Address, front: str) -> list[str]:
-    """Return the middle field, in the order of _MIDDLE_FIELD, without what stands in `front`."""
+    """Return the middle field, in the order of _MIDDLE_FIELD, without the constituent in `front`."""
     verb, recipient = clause.verb, clause.recipient
     about = clause.predicate if clause.object is None else clause.object
     kein = False  # it negates an object that is new and has no preposition
@@ -140,7 +140,7 @@ def statement(clause: Clause, address: Address, front: str = "subject") -> str:
 
 
 def question(clause: Clause, address: Address, opening: str = "", front: str = "") -> str:
-    """Return a main clause after its `opening`, a question word or what stands in `front`; without one, verb first."""
+    """Return a main clause after its `opening`, a question word or the `front` constituent; without one, verb first."""
     finite, prefix, rest = _verb(clause, address)
     return " ".join(filter(None, (opening, finite, *_middle(clause, address, front), prefix, rest)))
 

@@ -14,7 +14,7 @@ Gender = Literal["m", "f", "n"]
 Case = Literal["nominative", "accusative", "dative"]
 Address = Literal["du", "Sie", "ihr"]  # how German says "you"
 PERSONS = ("ICH", "DU", "ER", "WIR", "IHR", "SIE")
-Paradigm = tuple[str, ...]  # a form for each of PERSONS
+Paradigm = tuple[str, ...]  # one form for each of PERSONS
 
 GENDERS: Mapping[str, Gender] = {"der": "m", "die": "f", "das": "n"}
 
@@ -61,7 +61,7 @@ class Verb:
     present: Paradigm  # without the prefix
     participle: str  # whole: aufgemacht
     auxiliary: Literal["haben", "sein"]
-    frame: str  # "accusative", "dative", "preposition", "ditransitive" (a recipient, too) or "none"
+    frame: str  # "accusative", "dative", "preposition", "ditransitive" (with a recipient) or "none"
     object_case: Case
     object_preposition: str  # auf, an, von; "" if none
     preterite: Paradigm = ()  # if spoken German prefers it to the perfect: war, hatte

@@ -36,7 +36,7 @@ Image = dict[str, bytes]  # a picture by form; text in an SVG stays searchable t
 
 
 def chinese_font() -> str:
-    """A font with Chinese characters; "" if none is installed."""
+    """Return the name of a font with Chinese characters; "" if none is installed."""
     with _quiet():
         from matplotlib import font_manager
 
@@ -54,7 +54,7 @@ def _quiet() -> Iterator[None]:
 
 
 def rendered(draw: "Callable[[], Figure]", chinese: str, forms: Sequence[str]) -> Image:
-    """Draw it once, with a font for Chinese if there is one, and save it in each form: the same bytes each time."""
+    """Draw once, with a Chinese font if there is one, and save in each form; the bytes are the same every time."""
     found: Image = {}
     with _quiet():
         import matplotlib
@@ -81,7 +81,7 @@ def _plain(svg: bytes) -> bytes:
 
 
 def beside(images: Mapping[str, Image]) -> dict[str, bytes]:
-    """The files of a report that has its pictures in a folder."""
+    """Return the picture files, by path, of a report that keeps them in a folder."""
     return {f"{FOLDER}/{name}.{form}": found for name, image in images.items() for form, found in image.items()}
 
 

@@ -19,7 +19,7 @@ FEW_PLACES = 100  # of a probe: a share over fewer is coarse
 ABOUT_COST = "model.attention"  # a lint about time, irrelevant to scores
 MOST_COMMANDS = 12
 MACHINE = ("device", "processor", "platform", "python", "cores", "threads")
-LONGEST_STUDY = 64_000  # most bytes of a study's file
+LONGEST_STUDY = 64_000  # bytes of a study's file
 
 
 def limits(context: ReportContext) -> Iterator[Block]:
