@@ -26,9 +26,15 @@ def filled(
         return lambda *values: Markup(found(*values))
 
     made = Environment(
-        *brackets, loader=PackageLoader(f"tui_transformer.lab.{package}"), autoescape=True, finalize=text,
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
-    )  # fmt: skip
+        *brackets,
+        loader=PackageLoader(f"tui_transformer.lab.{package}"),
+        autoescape=True,
+        finalize=text,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
     made.filters |= {key: verbatim(found) for key, found in filters.items()}
     made.filters["kind"] = lambda found: type(found).__name__
     return made.get_template(name).render(given)
