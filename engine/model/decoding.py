@@ -112,7 +112,10 @@ class _Steps:
         assert isinstance(attention, SoftmaxSelfAttention)
         first, second = _norm(layer.attention_norm), _norm(layer.feed_forward_norm)
         attend = self._attention(attention, state)
-        expand, activation, output = _linear(feed_forward.expand), feed_forward.activation, _linear(feed_forward.output)
+        expand, output = _linear(feed_forward.expand), _linear(feed_forward.output)
+        activation = feed_forward.activation
+        if activation is F.gelu and feed_forward.output.weight.device.type == "cpu":
+            activation = _gelu
         pre_norm, residual = layer.pre_norm, layer.residual
 
         def step(x: Tensor) -> Tensor:  # (B, D) → (B, D)
@@ -145,6 +148,14 @@ class _Steps:
 def _linear(part: nn.Linear) -> Map:
     weight, bias = part.weight, part.bias
     return lambda x: F.linear(x, weight, bias)
+
+
+def _gelu(x: Tensor) -> Tensor:
+    """GELU of (B, F), in an order that keeps torch from calling oneDNN, which takes 24 µs for a row instead of 2."""
+    if x.shape[1] % 2:
+        return F.gelu(x)
+    halves = x.view(x.shape[0], 2, -1).transpose(1, 2)  # not contiguous
+    return F.gelu(halves).transpose(1, 2).reshape(x.shape)
 
 
 def _norm(part: nn.Module) -> Map:
