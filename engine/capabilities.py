@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from engine.config.schema import RunConfig
-from engine.config.sections import Section
+from engine.config.sections import Section, parts_of
 from engine.config.tasks import Refusal
 from engine.data.catalogue import CORPORA, KINDS, kind_by_name, names_of
 from engine.errors import InputError
@@ -92,7 +92,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
             ("model.backend", "model.position"),
             f"the fused kernel has no place for {position.adds}; leave backend at 'auto'",
         )
-    for scheme in (attention, NORMS[c.model.norm], position):
+    for scheme in (attention, NORMS[c.model.norm], position, *parts_of(c.model).values()):
         yield from _broken(scheme, c.model)
     if c.model.position_init == "zero" and not position.bounded:
         yield Refusal(

@@ -6,6 +6,7 @@ from functools import partial
 
 from engine.config.keys import flatten
 from engine.config.schema import RunConfig
+from engine.config.sections import PARTS, ModelConfig
 from engine.schemes import ATTENTIONS, SCHEMES
 
 
@@ -32,10 +33,19 @@ def _of_schemes(key: str) -> Iterator[Acts]:
         yield f"{section}.{setting}", acts, f"{choice} = {' or '.join(map(repr, names))}"
 
 
+def _of_parts() -> Iterator[Acts]:
+    """Yield the settings that take effect only with some part of the network."""
+    for name, row in PARTS.items():
+        off = ModelConfig.model_fields[name].default
+        acts = partial(lambda c, name, off: getattr(c.model, name) != off, name=name, off=off)
+        yield from ((f"model.{setting}", acts, name) for setting in row.settings)
+
+
 # Settings that act only if another has some value: (key, when it acts, where that is).
 ACTS: tuple[Acts, ...] = (
     *_of_schemes("model.attention"),
     *_of_schemes("model.position"),
+    *_of_parts(),
     ("model.n_encoder_layers", lambda c: c.model.architecture == "encoder-decoder", "an encoder-decoder"),
     ("model.source_length", lambda c: c.model.architecture == "encoder-decoder", "an encoder-decoder"),
     ("model.norm_eps", lambda c: c.model.norm != "none", "a norm"),

@@ -50,6 +50,23 @@ class Scheme(Row):
     label: Words = NO_WORDS  # in a diagram
 
 
+class Part(Scheme):
+    """A part that a network has or not: a setting of its own, off by default; its row stands at the setting in
+    `engine.config.sections.ModelConfig`. The texts and rules hold where it is on.
+    """
+
+    on: tuple[Any, ...]  # values that turn it on: each one that there is, or some of a number
+    where: Literal[
+        "attention", "positions", "feed-forward", "layer", "head"
+    ]  # the box of a diagram that its label is in
+    options: Mapping[str, str] = {}  # a sentence for each value that is a name
+    parameters: Callable[["ModelConfig", "StackShape"], int] = staticmethod(lambda model, stack: 0)  # of a whole stack
+    # Multiplications in a layer for each token, forward, besides those counted without it.
+    products: Callable[["ModelConfig"], int] = staticmethod(lambda model: 0)
+    # Numbers that a layer keeps for the backward pass for each token, besides.
+    kept: Callable[["ModelConfig"], float] = staticmethod(lambda model: 0.0)
+
+
 # ---------------------------------------------------------------------------------------------------------- positions
 
 

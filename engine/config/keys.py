@@ -28,6 +28,19 @@ def all_keys() -> dict[str, bool]:
     return dict(walk(RunConfig, ""))
 
 
+@cache
+def later_keys() -> Tables:
+    """Return the default of each setting that earlier versions lack, by dotted key."""
+    usual = flatten(RunConfig().dump())
+    return {
+        f"{section}.{name}": usual.get(f"{section}.{name}")
+        for section, value in RunConfig()
+        if isinstance(value, Section)
+        for name, field in type(value).model_fields.items()
+        if isinstance(field.json_schema_extra, dict) and "later" in field.json_schema_extra
+    }
+
+
 def is_bookkeeping(key: str) -> bool:
     return all_keys().get(key, False)
 

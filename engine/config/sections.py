@@ -7,11 +7,11 @@ print, how often to save), so comparisons and the inert-switch alarm ignore it. 
 
 import math
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
-from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, SCHEDULES
+from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, SCHEDULES, SCHEMES, Part
 
 if TYPE_CHECKING:  # a name of the table; the names are known only at run time
     PositionName: TypeAlias = str
@@ -77,6 +77,16 @@ def bookkeeping(default: Any) -> Any:
     return Field(default, json_schema_extra={"bookkeeping": True})
 
 
+def later(default: Any, **bounds: Any) -> Any:
+    """Declare a setting that earlier versions lack: a config file leaves it out at its default, so they can read it."""
+    return Field(default, json_schema_extra={"later": True}, **bounds)
+
+
+def part(off: Any, row: Part, **bounds: Any) -> Any:
+    """Declare a part of the network that is off by default; like `later`."""
+    return Field(off, json_schema_extra={"later": True, "part": cast(Any, row)}, **bounds)
+
+
 def as_dropout() -> Any:
     """Declare a rate that defaults to `dropout`."""
     return Field(default_factory=lambda earlier: earlier.get("dropout", 0.1))
@@ -134,6 +144,20 @@ class ModelConfig(Section):
     bias: StrictBool = True
     head_bias: StrictBool = False
     tie_embeddings: StrictBool = False
+    logit_softcap: float = part(
+        0.0,
+        Part(
+            sentence="logits are bent by a tanh, so that none is larger than the cap",
+            citation="Gemma Team 2024",
+            title={"en": "Logits with a soft cap", "zh": "对数几率软截断"},
+            formula=lambda m: rf"z \leftarrow {m.logit_softcap:g} \tanh\left(z / {m.logit_softcap:g}\right)",
+            label={"en": "softcap {logit_softcap:g}", "zh": "软截断 {logit_softcap:g}"},
+            where="head",
+            on=(30.0, 2.0),
+        ),
+        ge=0.0,
+        le=1e6,
+    )
 
     dropout: Fraction = 0.1
     attention_dropout: Fraction = Field(
@@ -175,6 +199,28 @@ class ModelConfig(Section):
     def kv_width(self) -> int:
         """Features of all key heads together, and of all value heads."""
         return self.kv_heads * self.head_width
+
+
+# The parts, by setting.
+PARTS: dict[str, Part] = {
+    name: field.json_schema_extra["part"]  # type: ignore[misc]
+    for name, field in ModelConfig.model_fields.items()
+    if isinstance(field.json_schema_extra, dict) and "part" in field.json_schema_extra
+}
+
+
+def parts_of(model: ModelConfig) -> dict[str, Part]:
+    """Return the parts that are on, by setting."""
+    fields = ModelConfig.model_fields
+    return {name: row for name, row in PARTS.items() if getattr(model, name) != fields[name].default}
+
+
+def sentence_of(key: str, value: str) -> str:
+    """Return what a setting's value does, for people; "" if it is no scheme and no part."""
+    if value in SCHEMES.get(key, {}):
+        return SCHEMES[key][value].sentence
+    row = PARTS.get(key.removeprefix("model."))
+    return row.options.get(value, row.sentence) if row else ""
 
 
 class DataConfig(Section):

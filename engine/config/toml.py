@@ -13,7 +13,7 @@ import tomli_w
 from pydantic import ValidationError
 
 from engine.config import Tables
-from engine.config.keys import flatten, unknown_key
+from engine.config.keys import flatten, later_keys, unknown_key
 from engine.config.schema import Rows, RunConfig
 from engine.errors import InputError, nearest, one_of
 from engine.plain_files import open_plain
@@ -82,7 +82,13 @@ def resolved(
 
 
 def write(config: RunConfig) -> str:
-    return tomli_w.dumps(config.dump())
+    """Return the text of a config file; see `sections.later` for what it leaves out."""
+    data = config.dump()
+    for key, default in later_keys().items():
+        section, name = key.split(".")
+        if data[section].get(name) == default:
+            data[section].pop(name, None)
+    return tomli_w.dumps(data)
 
 
 def _first(error: ValidationError) -> str:

@@ -40,8 +40,8 @@ class Reference:
         else:
             x = self._stack("", self._embedded(tokens), model.n_layers, causal=model.causal)
         tied = self.weights["token_embedding.weight"] if model.tie_embeddings else self.weights["head.weight"]
-        out = x @ tied.T
-        return out + self.weights["head.bias"] if model.head_bias else out
+        out = x @ tied.T + (self.weights["head.bias"] if model.head_bias else 0.0)
+        return torch.tanh(out / model.logit_softcap) * model.logit_softcap if model.logit_softcap else out
 
     def _embedded(self, tokens: Tensor, by: str = "token_embedding") -> Tensor:
         return self.weights[f"{by}.weight"][tokens] * (self.model.d_model**0.5 if self.model.embedding_scale else 1.0)

@@ -74,7 +74,7 @@ class _Steps:
             for layer, state in zip(self._stack.layers, cache.layers, strict=True)
             if isinstance(layer, Layer) and isinstance(state, KeyValueCache)
         ]
-        self._final_norm, self._head = _norm(self._stack.final_norm), _linear(model.head)
+        self._final_norm, self._to_logits = _norm(self._stack.final_norm), model.to_logits
         self._embedding = model.token_embedding.weight
         self._scale = math.sqrt(model.config.d_model) if model.config.embedding_scale else None
         self._tables(capacity)
@@ -103,7 +103,7 @@ class _Steps:
             x = x + self._rows[at]
         for layer in self._layers:
             x = layer(x)
-        logits = self._head(self._final_norm(x))
+        logits = self._to_logits(self._final_norm(x))
         self._cache.length = at + 1
         return logits
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.config.schema import RunConfig
-from engine.config.sections import ModelConfig
+from engine.config.sections import ModelConfig, parts_of
 from engine.model.visibility import CHUNK, SMALLEST_BLOCK, self_attention
 from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS
 
@@ -98,10 +98,13 @@ def parameters(model: ModelConfig, vocab_size: int) -> dict[str, int]:
         "cross-attention": cross_layers * attention,
         "feed-forward": layers * (d * wide + ff * d + bias * (wide + d)),
         "norms": (2 * layers + cross_layers) * norm + (len(built) * norm if model.final_norm else 0),
+        "parts": sum(row.parameters(model, stack) for row in parts_of(model).values() for stack in built),
         "head": (0 if model.tie_embeddings else vocab * d) + (vocab if model.head_bias else 0),
     }
     return {
-        name: count for name, count in found.items() if count or name not in ("cross-attention", "source embedding")
+        name: count
+        for name, count in found.items()
+        if count or name not in ("cross-attention", "source embedding", "parts")
     }
 
 
@@ -124,6 +127,7 @@ def flops_per_token(model: ModelConfig, vocab_size: int, rows: int = 1) -> int:
     for stack in stacks(model):
         length = stack.longest
         linear = d * (2 * d + 2 * kv) + d * model.ff_expansion + model.d_ff * d
+        linear += sum(row.products(model) for row in parts_of(model).values())
         kernel = training_kernel(model, stack.causal, length)
         mixing = kernel.filled * _products_a_query(model, stack.causal, kernel) + position.products(model, kernel)
         once += stack.layers * position.products_once(model, kernel)
@@ -202,6 +206,7 @@ def kept(config: RunConfig, shape: BatchShape, *, gpu: bool = False) -> float:
         if stack.over_source:
             layer += _norm(model)
             across = _cross_attention(config, shape, gpu)
+        layer += sum(row.kept(model) for row in parts_of(model).values())
         per_layer = tokens * layer + across + _mask(model, kernel, length, padded=padded) * length
         if config.train.activation_checkpointing:  # the input of each layer, and all of one layer
             total += stack.layers * tokens * d + per_layer

@@ -106,6 +106,12 @@ class Network(nn.Module, ABC):
         attentions = [layer.get_submodule("attention") for layer in self.stacks[-1].layers]
         return Cache([part.new_state(capacity) for part in attentions if isinstance(part, SelfAttention)])
 
+    def to_logits(self, x: Tensor) -> Tensor:
+        """(…, D) → (…, V), with a soft cap if there is one (Gemma Team 2024, §2): cap · tanh(z / cap)."""
+        logits: Tensor = self.head(x)
+        cap = self.config.logit_softcap
+        return cap * torch.tanh(logits / cap) if cap else logits
+
     @abstractmethod
     def decode(self, tokens: Tensor, cache: Cache) -> Tensor:
         """Return logits (B, T, V) of tokens (B, T) that follow those in the cache, which is extended in place."""
@@ -137,8 +143,7 @@ class LanguageModel(Stack, Network):
         """Return logits (B, T, V) at every position. `at` are the tokens' absolute positions, by default consecutive
         after the `cache`, which is extended in place; `ValueError` past the learned table.
         """
-        logits: Tensor = self.head(self.hidden(tokens, at, cache))
-        return logits
+        return self.to_logits(self.hidden(tokens, at, cache))
 
 
 class DecoderLM(LanguageModel):
@@ -148,8 +153,7 @@ class DecoderLM(LanguageModel):
         return self.forward(tokens, cache=cache)
 
     def next_logits(self, tokens: Tensor, cache: Cache) -> Tensor:
-        logits: Tensor = self.head(self.hidden(tokens, cache=cache)[:, -1])
-        return logits
+        return self.to_logits(self.hidden(tokens, cache=cache)[:, -1])
 
 
 class EncoderLM(LanguageModel):
@@ -191,8 +195,7 @@ class EncoderDecoder(Network):
         read, read_at = self._read(source, source_at)
         at = at or Positions.consecutive(target.shape[1], 0, target.device)
         x = self.decoder.run_layers(self.token_embedding(target), at, None, read, read_at)
-        logits: Tensor = self.head(x)
-        return logits
+        return self.to_logits(x)
 
     def new_cache(self, capacity: int = 0, source: Tensor | None = None, source_at: Positions | None = None) -> Cache:
         if source is None:
@@ -204,8 +207,7 @@ class EncoderDecoder(Network):
     def decode(self, tokens: Tensor, cache: Cache) -> Tensor:
         at = Positions.consecutive(tokens.shape[1], cache.length, tokens.device)
         x = self.decoder.run_layers(self.token_embedding(tokens), at, cache, cache.source, cache.source_at)
-        logits: Tensor = self.head(x)
-        return logits
+        return self.to_logits(x)
 
     def _read(self, source: Tensor, at: Positions | None) -> tuple[list[tuple[Tensor, Tensor]], Positions]:
         """Return each decoder layer's keys and values of a source, and its positions."""

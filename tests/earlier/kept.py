@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from safetensors import safe_open
 
+from engine.config.keys import later_keys
 from tests.earlier.asking import Answer, ask
 from tests.earlier.commands import CPU, Commands, words
 from tests.tui_transformer.screen import Screen
@@ -30,7 +31,10 @@ CLOCKS = {"seconds", "tokens_per_second", "device_load", "memory_bytes", "interv
 
 # What varies from one time to the next, on one machine: version, measured times, and the columns that they widen.
 _SVG = re.compile(r"<svg.*?</svg>", re.DOTALL)
+# Settings that came later, at what was done without them: a line each of JSON.
+_LATER = "|".join(rf'"{key.split(".")[1]}": {re.escape(json.dumps(off))}' for key, off in later_keys().items())
 _VARIES = (
+    (re.compile(rf"^ *(?:{_LATER}),?\n", re.MULTILINE), ""),
     (re.compile(r"tui-transformer \d+\.\d+\.\d+\w*"), "tui-transformer VERSION"),
     (re.compile(r'"(tui_transformer_version|version)": "\d+\.\d+\.\d+\w*"'), r'"\1": "VERSION"'),
     (re.compile(r"[\w.]+\.load_pretrained"), "MODULE.load_pretrained"),

@@ -54,6 +54,7 @@ def show(
     """One preset: what it changes, its complete settings, parameters, cost."""
     from engine import capabilities
     from engine.config.keys import diff, flatten, parse_overrides
+    from engine.config.sections import parts_of
     from engine.config.toml import write
     from engine.schemes import SCHEMES, in_words
     from tui_transformer.lab.design.draft import cost
@@ -94,6 +95,10 @@ def show(
     lines += [f"changes {key}: {setting_text(a)} → {setting_text(b)}" for key, (a, b) in changes.items()]
     settings = flatten(config.dump())
     lines += [in_words(key, settings[key]) for key in SCHEMES]
+    lines += [
+        f"{name} {settings[f'model.{name}']}: {row.sentence} ({row.citation})"
+        for name, row in parts_of(config.model).items()
+    ]
     if found is None:
         lines.append("parameters: known once the corpus's vocabulary is (the run's model.json)")
     else:

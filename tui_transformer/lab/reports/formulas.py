@@ -7,13 +7,24 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from engine.config.schema import RunConfig
-from engine.config.sections import ModelConfig
+from engine.config.sections import ModelConfig, parts_of
 from engine.model.visibility import self_attention
 from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, POSITIONS, VASWANI
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.reports.document import Formula
 
-KINDS = ("attention", "linear", "visible", "visible-source", "reach", "position", "norm", "layer", "feed-forward")
+KINDS = (
+    "attention",
+    "linear",
+    "visible",
+    "visible-source",
+    "reach",
+    "position",
+    "norm",
+    "layer",
+    "feed-forward",
+    "part",
+)
 LOSS = (
     r"\mathcal{L} = -\frac{1}{N} \sum_{t=1}^{N} \ln \left( p_\theta( x_t \mid c_t ) \right), "
     r"\qquad \text{PPL} = e^{\mathcal{L}}"
@@ -65,6 +76,8 @@ def _of_model(m: ModelConfig, language: Language) -> Iterator[tuple[str, Formula
     yield "layer", Formula(language.say(f"formula.layer.{placed}"), rf"x \leftarrow {sum_}")
     inside = ACTIVATIONS[m.activation].formula(m)
     yield "feed-forward", Formula(language.say("formula.feed-forward"), rf"\operatorname{{FFN}}(x) = {inside}", VASWANI)
+    for row in parts_of(m).values():
+        yield "part", Formula(row.title[code], row.formula(m), row.citation)
 
 
 def _seen(m: ModelConfig, causal: bool) -> str:

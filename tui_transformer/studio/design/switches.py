@@ -4,7 +4,7 @@ Up and down choose a switch, left and right change it, digits type into it.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,9 +17,9 @@ from textual.widgets.option_list import Option
 
 from engine.clean import clean_line
 from engine.config.schema import RunConfig
+from engine.config.sections import PARTS, ModelConfig, sentence_of
 from engine.errors import InputError
 from engine.lints import ACTS
-from engine.schemes import SCHEMES
 from tui_transformer.lab.design.draft import Draft, shown
 from tui_transformer.studio.shared.palette import Palette
 
@@ -118,6 +118,14 @@ def _about(key: str) -> Callable[[RunConfig], bool]:
     return lambda config: config.task.uses(key, config)
 
 
+def _of_parts() -> Iterator[Switch]:
+    """Yield a switch for each part of the network that is off by default."""
+    for name, row in PARTS.items():
+        off = ModelConfig.model_fields[name].default
+        ladder = None if isinstance(off, str | bool) else _of(off, *sorted(row.on))
+        yield Switch(f"model.{name}", name.replace("_", " "), ladder)
+
+
 SWITCHES: dict[str, tuple[Switch, ...]] = {
     "model": (
         Switch("model.architecture", "architecture"),
@@ -167,6 +175,7 @@ SWITCHES: dict[str, tuple[Switch, ...]] = {
         Switch("evaluation.beam", "beam", _by_one, _about("evaluation.beam")),
         Switch("evaluation.select", "best by", None, lambda c: len(c.task.scores) > 1),
     ),
+    "parts": tuple(_of_parts()),
 }
 BY_KEY = {switch.key: switch for switches in SWITCHES.values() for switch in switches}
 
@@ -217,7 +226,7 @@ class Switches(OptionList):
             self.set_options(Option("", id=name, disabled=name.startswith("#")) for name in ids)
             self.highlighted = ids.index(at.key) if at is not None and at.key in ids else 1
         self.redraw()
-        if self.current is not None and self.current.key in SCHEMES:  # the sentence describes the value
+        if self.current is not None and sentence_of(self.current.key, self.current.value(draft)):
             self._say()
 
     def redraw(self) -> None:
@@ -327,8 +336,8 @@ class Switches(OptionList):
         if self._typed is None:
             hint = f"{switch.key} {SIGNS}" if self.has_focus else switch.key
             name = str(draft.values.get(switch.key))
-            if name in SCHEMES.get(switch.key, {}):
-                hint += f" · {SCHEMES[switch.key][name].sentence}"
+            if sentence := sentence_of(switch.key, name):
+                hint += f" · {sentence}"
             self.post_message(self.Said(hint))
             return
         try:

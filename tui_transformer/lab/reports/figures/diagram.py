@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.config.sections import ModelConfig
+from engine.config.sections import ModelConfig, parts_of
 from engine.schemes import ATTENTIONS, NORMS, POSITIONS
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.reports.figures.style import FAINT, INK, figure
@@ -36,19 +36,27 @@ def _stack(
     position, added = POSITIONS[model.position].label[language.code], ""
     if POSITIONS[model.position].acts_on == "embeddings":
         position, added = "", f"\n+ {position}"
-    what = (
+
+    def with_parts(where: str, *first: str) -> str:
+        labels = (
+            row.label[language.code].format(**dict(model)) for row in parts_of(model).values() if row.where == where
+        )
+        return ", ".join(filter(None, (*first, *labels)))
+
+    what = with_parts(
+        "attention",
         say("diagram.causal" if model.causal and reads != "source" else "diagram.bidirectional"),
         ATTENTIONS[model.attention].label[language.code].format(window=model.window, link_every=model.link_every),
-        position,
+        with_parts("positions", position),
     )
-    layer = [Box(say("diagram.attention", what=", ".join(filter(None, what)), heads=heads), ATTEND)]
+    layer = [Box(say("diagram.attention", what=what, heads=heads), ATTEND)]
     if reads == "target":
         layer.append(Box(say("diagram.cross", heads=heads), ATTEND, memory=True))
-    layer.append(Box(say("diagram.ff", d=model.d_ff, activation=model.activation), FEED))
+    layer.append(Box(say("diagram.ff", d=model.d_ff, activation=with_parts("feed-forward", model.activation)), FEED))
     above = [norm] if model.final_norm and norm is not None else []
     if reads != "source":
         tied = say("diagram.tied") if model.tie_embeddings else ""
-        above.append(Box(say("diagram.head", tied=tied), LINEAR))
+        above.append(Box(with_parts("head", say("diagram.head", tied=tied)), LINEAR))
     embed = say("diagram.embedding", d=model.d_model, position=added)
     return [Box(say(f"diagram.{reads}"), TEXT), Box(embed, EMBED)], layer, above
 
