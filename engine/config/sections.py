@@ -192,7 +192,7 @@ class ModelConfig(Section):
 
     @property
     def ff_expansion(self) -> int:
-        """Features of the feed-forward's first map: SwiGLU needs a gate for each of `d_ff`."""
+        """Features of the feed-forward's first map: SwiGLU and GEGLU need a gate for each of `d_ff`."""
         return ACTIVATIONS[self.activation].maps * self.d_ff
 
     @property

@@ -14,17 +14,22 @@ from engine.model.positions import Positions, PositionScheme
 from engine.model.visibility import Visibility
 
 
-def _swiglu(x: Tensor) -> Tensor:
+def _gated(x: Tensor, by: Callable[[Tensor], Tensor]) -> Tensor:
     gate, value = x.chunk(2, dim=-1)
-    return F.silu(gate) * value
+    return by(gate) * value
 
 
+GELU_TANH = partial(F.gelu, approximate="tanh")
 # How each of the activations and norms of `engine.schemes` is computed.
 ACTIVATION: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
-    "gelu-tanh": partial(F.gelu, approximate="tanh"),
+    "gelu-tanh": GELU_TANH,
     "relu": F.relu,
-    "swiglu": _swiglu,
+    "relu2": lambda x: F.relu(x).square(),
+    "silu": F.silu,
+    "swiglu": partial(_gated, by=F.silu),
+    "geglu": partial(_gated, by=F.gelu),
+    "geglu-tanh": partial(_gated, by=GELU_TANH),
 }
 NORM: dict[str, Callable[[ModelConfig], nn.Module]] = {
     "layer": lambda model: nn.LayerNorm(model.d_model, eps=model.norm_eps, bias=model.bias),
