@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
-from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, SCHEDULES, SCHEMES, Part
+from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, SCHEDULES, SCHEMES, Part, Rule
 
 if TYPE_CHECKING:  # a name of the table; the names are known only at run time
     PositionName: TypeAlias = str
@@ -172,6 +172,43 @@ class ModelConfig(Section):
     init: Literal["scaled-normal", "normal", "xavier", "torch"] = "scaled-normal"
     init_std: Annotated[float, Field(gt=0.0, le=10.0)] = 0.02
     embedding_std: Annotated[float, Field(gt=0.0, le=10.0)] | None = None  # as `init` says
+    zero_init: Literal["none", "outputs", "outputs-and-head"] = part(
+        "none",
+        Part(
+            sentence="maps back into the stream begin at zero, so that each layer begins as the identity",
+            citation="Goyal et al. 2017; Zhang et al. 2019",
+            title={"en": "Output maps at step 0", "zh": "输出投影的零初始化"},
+            formula=lambda m: (
+                r"W_O = 0, \qquad W_2 = 0" + (r", \qquad W_{\text{head}} = 0" if m.zero_init != "outputs" else "")
+            ),
+            label={"en": "{zero_init} zero at step 0", "zh": "输出投影零初始化"},
+            where="layer",
+            on=("outputs", "outputs-and-head"),
+            options={
+                "none": "all weights begin as `init` says",
+                "outputs": "maps back into the stream begin at zero, so that each layer begins as the identity",
+                "outputs-and-head": "each layer begins as the identity, and all tokens as equally likely",
+            },
+            rules=(
+                Rule(
+                    ("model.zero_init", "model.tie_embeddings"),
+                    lambda m: m.zero_init == "outputs-and-head" and m.tie_embeddings,
+                    lambda m: (
+                        "a head that is the embedding cannot begin at zero; zero_init = 'outputs' leaves the head as "
+                        "it is, or --set model.tie_embeddings=false"
+                    ),
+                ),
+                Rule(
+                    ("model.zero_init", "model.residual"),
+                    lambda m: not m.residual,
+                    lambda m: (
+                        "without residual connections, nothing passes a layer whose outputs are zero; --set "
+                        "model.residual=true"
+                    ),
+                ),
+            ),
+        ),
+    )
 
     @property
     def head_width(self) -> int:
