@@ -368,7 +368,7 @@ NORMS: dict[str, Norm] = {
         rules=(
             Rule(
                 ("model.norm_placement", "model.norm"),
-                lambda m: m.norm_placement == "post",
+                lambda m: m.norm_placement != "pre",
                 lambda m: "norm = 'none' leaves no norm to place; leave norm_placement at 'pre'",
             ),
             Rule(

@@ -134,9 +134,9 @@ class ModelConfig(Section):
     backend: Literal["auto", "reference", "sdpa", "dense", "banded", "chunked"] = bookkeeping("auto")
 
     norm: NormName = "layer"
-    norm_placement: Literal["pre", "post"] = "pre"
+    norm_placement: Literal["pre", "post", "sandwich"] = "pre"
     final_norm: StrictBool = Field(
-        default_factory=lambda earlier: earlier.get("norm_placement") == "pre" and earlier.get("norm") != "none"
+        default_factory=lambda earlier: earlier.get("norm_placement") != "post" and earlier.get("norm") != "none"
     )
     norm_eps: Annotated[float, Field(gt=0.0, le=1.0)] = 1e-5
     residual: StrictBool = True
@@ -196,6 +196,14 @@ class ModelConfig(Section):
                     lambda m: (
                         "a head that is the embedding cannot begin at zero; zero_init = 'outputs' leaves the head as "
                         "it is, or --set model.tie_embeddings=false"
+                    ),
+                ),
+                Rule(
+                    ("model.zero_init", "model.norm_placement"),
+                    lambda m: m.norm_placement == "sandwich",
+                    lambda m: (
+                        "the norm after each part would scale whatever leaves zero to its full size at the first "
+                        "step; --set model.norm_placement=pre"
                     ),
                 ),
                 Rule(

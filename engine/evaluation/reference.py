@@ -67,12 +67,12 @@ class Reference:
             given = memory
             parts.insert(1, ("cross_attention_norm", lambda y: self._cross(f"{name}cross_attention.", y, given)))
         for norm, part in parts:
-            if self.model.norm_placement == "pre":
-                y = part(self._norm(name + norm, x))
-                x = x + y if self.model.residual else y
-            else:
-                y = part(x)
-                x = self._norm(name + norm, x + y if self.model.residual else y)
+            placement = self.model.norm_placement
+            y = part(x if placement == "post" else self._norm(name + norm, x))
+            if placement == "sandwich":
+                y = self._norm(name + norm.replace("_norm", "_after.norm"), y)
+            x = x + y if self.model.residual else y
+            x = self._norm(name + norm, x) if placement == "post" else x
         return x
 
     def _norm(self, name: str, x: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """Feed-forward, norms, and the layer that both stacks are built from. Notation: B batch, T time, D model width."""
 
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 
@@ -42,6 +43,14 @@ def make_norm(model: ModelConfig) -> nn.Module:
     return NORM[model.norm](model)
 
 
+def after(model: ModelConfig) -> nn.Sequential:
+    """Return what the output of a part of a layer passes before it is added to the stream; often nothing."""
+    steps: dict[str, nn.Module] = {}
+    if model.norm_placement == "sandwich":
+        steps["norm"] = make_norm(model)
+    return nn.Sequential(OrderedDict(steps))
+
+
 class FeedForward(nn.Module):
     """Two linear maps with an activation between, at each position alone (Vaswani et al. 2017, §3.3)."""
 
@@ -63,19 +72,22 @@ class FeedForward(nn.Module):
 class Layer(nn.Module):
     """Self-attention, in a decoder over a source also cross-attention, then feed-forward, each around a residual.
 
-    Pre-norm (GPT-2; Xiong et al. 2020): x + f(norm(x)). Post-norm (Vaswani et al. 2017): norm(x + f(x)). Without
-    `residual`, no x + term.
+    Pre-norm (GPT-2; Xiong et al. 2020): x + f(norm(x)). Post-norm (Vaswani et al. 2017): norm(x + f(x)). Sandwich (Ding
+    et al. 2021): x + norm(f(norm(x))). Without `residual`, no x + term.
     """
 
     def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme, *, over_source: bool) -> None:
         super().__init__()
-        self.pre_norm, self.residual = model.norm_placement == "pre", model.residual
+        self.pre_norm, self.residual = model.norm_placement != "post", model.residual
         self.attention_norm = make_norm(model)
         self.attention = SELF_ATTENTION[model.attention](model, see, scheme)
+        self.attention_after = after(model)
         self.cross_attention = CrossAttention(model) if over_source else None
         self.cross_attention_norm = make_norm(model) if over_source else nn.Identity()
+        self.cross_attention_after = after(model) if over_source else nn.Identity()
         self.feed_forward_norm = make_norm(model)
         self.feed_forward = FeedForward(model)
+        self.feed_forward_after = after(model)
 
     def forward(
         self,
@@ -87,11 +99,11 @@ class Layer(nn.Module):
     ) -> Tensor:
         """(B, T, D) → (B, T, D); `source` are this layer's keys and values of the source, at `source_at`."""
         wrap = partial(around, pre_norm=self.pre_norm, residual=self.residual)
-        x = wrap(x, self.attention_norm, lambda y: self.attention(y, at, state))
+        x = wrap(x, self.attention_norm, lambda y: self.attention_after(self.attention(y, at, state)))
         if self.cross_attention is not None:
-            cross = self.cross_attention
-            x = wrap(x, self.cross_attention_norm, lambda y: cross(y, at, source, source_at))
-        return wrap(x, self.feed_forward_norm, self.feed_forward)
+            cross, end = self.cross_attention, self.cross_attention_after
+            x = wrap(x, self.cross_attention_norm, lambda y: end(cross(y, at, source, source_at)))
+        return wrap(x, self.feed_forward_norm, lambda y: self.feed_forward_after(self.feed_forward(y)))
 
 
 def around(
