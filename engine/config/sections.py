@@ -92,6 +92,17 @@ def as_dropout() -> Any:
     return Field(default_factory=lambda earlier: earlier.get("dropout", 0.1))
 
 
+def _side_by_side(m: "ModelConfig") -> str:
+    """Return the formula of a parallel layer."""
+    norm = NORMS[m.norm].symbol
+    parts = [rf"\operatorname{{Attn}}({norm}_1(x))", rf"\operatorname{{FFN}}({norm}_2(x))"]
+    if not norm:
+        parts = [r"\operatorname{Attn}(x)", r"\operatorname{FFN}(x)"]
+    elif m.norm_placement == "sandwich":
+        parts = [rf"{norm}_{i}({part})" for i, part in enumerate(parts, 3)]
+    return r"x \leftarrow " + " + ".join(["x"] * m.residual + parts)
+
+
 class Section(BaseModel):
     """Base of all sections: unknown keys are errors, values are finite, nothing changes after it is built."""
 
@@ -140,6 +151,34 @@ class ModelConfig(Section):
     )
     norm_eps: Annotated[float, Field(gt=0.0, le=1.0)] = 1e-5
     residual: StrictBool = True
+    parallel: StrictBool = part(
+        False,
+        Part(
+            sentence="attention and feed-forward read the same stream, and both are added to it",
+            citation="Wang and Komatsuzaki 2021; Black et al. 2022",
+            title={"en": "A layer: attention and feed-forward in parallel", "zh": "层：注意力与前馈并行"},
+            formula=_side_by_side,
+            label={"en": "in parallel", "zh": "并行"},
+            where="layer",
+            on=(True,),
+            rules=(
+                Rule(
+                    ("model.parallel", "model.architecture"),
+                    lambda m: m.architecture == "encoder-decoder",
+                    lambda m: (
+                        "a decoder over a source reads it between attention and feed-forward; parallel layers "
+                        "are for architecture = 'decoder' or 'encoder'"
+                    ),
+                ),
+                Rule(
+                    ("model.parallel", "model.norm_placement"),
+                    lambda m: m.norm_placement == "post",
+                    lambda m: "a norm after each part would be between the two; --set model.norm_placement=pre",
+                ),
+            ),
+            kept=lambda m: -m.d_model,  # they share their input
+        ),
+    )
     activation: ActivationName = "gelu"
     bias: StrictBool = True
     head_bias: StrictBool = False

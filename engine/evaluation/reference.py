@@ -66,12 +66,15 @@ class Reference:
         if memory is not None:
             given = memory
             parts.insert(1, ("cross_attention_norm", lambda y: self._cross(f"{name}cross_attention.", y, given)))
+        start = x
         for norm, part in parts:
             placement = self.model.norm_placement
-            y = part(x if placement == "post" else self._norm(name + norm, x))
+            read = start if self.model.parallel else x
+            y = part(read if placement == "post" else self._norm(name + norm, read))
             if placement == "sandwich":
                 y = self._norm(name + norm.replace("_norm", "_after.norm"), y)
-            x = x + y if self.model.residual else y
+            alone = not self.model.residual and not (self.model.parallel and norm == "feed_forward_norm")
+            x = y if alone else x + y
             x = self._norm(name + norm, x) if placement == "post" else x
         return x
 

@@ -118,10 +118,12 @@ class _Steps:
             activation = _gelu
         attend = _then(attend, layer.attention_after)
         feed = _then(lambda y: output(activation(expand(y))), layer.feed_forward_after)
-        pre_norm, residual = layer.pre_norm, layer.residual
+        pre_norm, residual, parallel = layer.pre_norm, layer.residual, layer.parallel
 
         def step(x: Tensor) -> Tensor:  # (B, D) → (B, D)
-            x = around(x, first, attend, pre_norm=pre_norm, residual=residual)
+            start, x = x, around(x, first, attend, pre_norm=pre_norm, residual=residual)
+            if parallel:
+                return x + feed(second(start))
             return around(x, second, feed, pre_norm=pre_norm, residual=residual)
 
         return step

@@ -73,12 +73,13 @@ class Layer(nn.Module):
     """Self-attention, in a decoder over a source also cross-attention, then feed-forward, each around a residual.
 
     Pre-norm (GPT-2; Xiong et al. 2020): x + f(norm(x)). Post-norm (Vaswani et al. 2017): norm(x + f(x)). Sandwich (Ding
-    et al. 2021): x + norm(f(norm(x))). Without `residual`, no x + term.
+    et al. 2021): x + norm(f(norm(x))). Without `residual`, no x + term. In parallel (Wang and Komatsuzaki 2021):
+    x + f(norm(x)) + g(norm(x)).
     """
 
     def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme, *, over_source: bool) -> None:
         super().__init__()
-        self.pre_norm, self.residual = model.norm_placement != "post", model.residual
+        self.pre_norm, self.residual, self.parallel = model.norm_placement != "post", model.residual, model.parallel
         self.attention_norm = make_norm(model)
         self.attention = SELF_ATTENTION[model.attention](model, see, scheme)
         self.attention_after = after(model)
@@ -98,12 +99,19 @@ class Layer(nn.Module):
         source_at: Positions | None = None,
     ) -> Tensor:
         """(B, T, D) → (B, T, D); `source` are this layer's keys and values of the source, at `source_at`."""
+
+        def feed(y: Tensor) -> Tensor:
+            output: Tensor = self.feed_forward_after(self.feed_forward(y))
+            return output
+
         wrap = partial(around, pre_norm=self.pre_norm, residual=self.residual)
-        x = wrap(x, self.attention_norm, lambda y: self.attention_after(self.attention(y, at, state)))
+        start, x = x, wrap(x, self.attention_norm, lambda y: self.attention_after(self.attention(y, at, state)))
+        if self.parallel:
+            return x + feed(self.feed_forward_norm(start))
         if self.cross_attention is not None:
             cross, end = self.cross_attention, self.cross_attention_after
             x = wrap(x, self.cross_attention_norm, lambda y: end(cross(y, at, source, source_at)))
-        return wrap(x, self.feed_forward_norm, lambda y: self.feed_forward_after(self.feed_forward(y)))
+        return wrap(x, self.feed_forward_norm, feed)
 
 
 def around(

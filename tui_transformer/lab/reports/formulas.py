@@ -77,7 +77,8 @@ def _of_model(m: ModelConfig, language: Language) -> Iterator[tuple[str, Formula
         "sandwich": past + wrap(rf"f({wrap('x')})"),
     }[m.norm_placement]
     placed = m.norm_placement if norm.symbol else "none"
-    yield "layer", Formula(language.say(f"formula.layer.{placed}"), rf"x \leftarrow {sum_}")
+    if not m.parallel:  # whose own formula is the layer's
+        yield "layer", Formula(language.say(f"formula.layer.{placed}"), rf"x \leftarrow {sum_}")
     inside = ACTIVATIONS[m.activation].formula(m)
     yield "feed-forward", Formula(language.say("formula.feed-forward"), rf"\operatorname{{FFN}}(x) = {inside}", VASWANI)
     for row in parts_of(m).values():
