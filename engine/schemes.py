@@ -368,7 +368,7 @@ NORMS: dict[str, Norm] = {
         rules=(
             Rule(
                 ("model.norm_placement", "model.norm"),
-                lambda m: m.norm_placement == "post",
+                lambda m: m.norm_placement != "pre",
                 lambda m: "norm = 'none' leaves no norm to place; leave norm_placement at 'pre'",
             ),
             Rule(
@@ -401,6 +401,11 @@ def _between(function: str) -> Callable[["ModelConfig"], str]:
     return formula
 
 
+def _gated(function: str) -> Callable[["ModelConfig"], str]:
+    """Return the formula of a map gated by another through a function; like the paper's, it leaves biases out."""
+    return lambda m: rf"\left( {function}(x W_g) \odot x W_v \right) W_2"
+
+
 ACTIVATIONS: dict[str, Activation] = {
     "gelu": Activation(
         sentence="a smooth ReLU: x times the probability that a normal number is below x",
@@ -419,10 +424,34 @@ ACTIVATIONS: dict[str, Activation] = {
         kept=0,
         keeps_output=True,
     ),
+    "relu2": Activation(
+        sentence="negative features become 0, positive ones are squared",
+        citation="So et al. 2021",
+        formula=_between(r"\operatorname{ReLU}^2"),
+    ),
+    "silu": Activation(
+        sentence="x times its sigmoid, also known as swish",
+        citation="Elfwing et al. 2018; Ramachandran et al. 2017",
+        formula=_between(r"\operatorname{silu}"),
+    ),
     "swiglu": Activation(
         sentence="half of the features gate the other half through silu",
         citation="Shazeer 2020",
-        formula=lambda m: r"\left( \operatorname{silu}(x W_g) \odot x W_v \right) W_2",
+        formula=_gated(r"\operatorname{silu}"),
+        maps=2,
+        kept=3,
+    ),
+    "geglu": Activation(
+        sentence="half of the features gate the other half through GELU",
+        citation="Shazeer 2020",
+        formula=_gated(r"\operatorname{GELU}"),
+        maps=2,
+        kept=3,
+    ),
+    "geglu-tanh": Activation(
+        sentence="GEGLU by GPT-2's approximation of GELU with a tanh, as in Gemma",
+        citation="Shazeer 2020",
+        formula=_gated(r"\operatorname{GELU}"),
         maps=2,
         kept=3,
     ),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
-from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, SCHEDULES, SCHEMES, Part
+from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, SCHEDULES, SCHEMES, Part, Rule
 
 if TYPE_CHECKING:  # a name of the table; the names are known only at run time
     PositionName: TypeAlias = str
@@ -92,6 +92,17 @@ def as_dropout() -> Any:
     return Field(default_factory=lambda earlier: earlier.get("dropout", 0.1))
 
 
+def _side_by_side(m: "ModelConfig") -> str:
+    """Return the formula of a parallel layer."""
+    norm = NORMS[m.norm].symbol
+    parts = [rf"\operatorname{{Attn}}({norm}_1(x))", rf"\operatorname{{FFN}}({norm}_2(x))"]
+    if not norm:
+        parts = [r"\operatorname{Attn}(x)", r"\operatorname{FFN}(x)"]
+    elif m.norm_placement == "sandwich":
+        parts = [rf"{norm}_{i}({part})" for i, part in enumerate(parts, 3)]
+    return r"x \leftarrow " + " + ".join(["x"] * m.residual + parts)
+
+
 class Section(BaseModel):
     """Base of all sections: unknown keys are errors, values are finite, nothing changes after it is built."""
 
@@ -134,12 +145,40 @@ class ModelConfig(Section):
     backend: Literal["auto", "reference", "sdpa", "dense", "banded", "chunked"] = bookkeeping("auto")
 
     norm: NormName = "layer"
-    norm_placement: Literal["pre", "post"] = "pre"
+    norm_placement: Literal["pre", "post", "sandwich"] = "pre"
     final_norm: StrictBool = Field(
-        default_factory=lambda earlier: earlier.get("norm_placement") == "pre" and earlier.get("norm") != "none"
+        default_factory=lambda earlier: earlier.get("norm_placement") != "post" and earlier.get("norm") != "none"
     )
     norm_eps: Annotated[float, Field(gt=0.0, le=1.0)] = 1e-5
     residual: StrictBool = True
+    parallel: StrictBool = part(
+        False,
+        Part(
+            sentence="attention and feed-forward read the same stream, and both are added to it",
+            citation="Wang and Komatsuzaki 2021; Black et al. 2022",
+            title={"en": "A layer: attention and feed-forward in parallel", "zh": "层：注意力与前馈并行"},
+            formula=_side_by_side,
+            label={"en": "in parallel", "zh": "并行"},
+            where="layer",
+            on=(True,),
+            rules=(
+                Rule(
+                    ("model.parallel", "model.architecture"),
+                    lambda m: m.architecture == "encoder-decoder",
+                    lambda m: (
+                        "a decoder over a source reads it between attention and feed-forward; parallel layers "
+                        "are for architecture = 'decoder' or 'encoder'"
+                    ),
+                ),
+                Rule(
+                    ("model.parallel", "model.norm_placement"),
+                    lambda m: m.norm_placement == "post",
+                    lambda m: "a norm after each part would be between the two; --set model.norm_placement=pre",
+                ),
+            ),
+            kept=lambda m: -m.d_model,  # they share their input
+        ),
+    )
     activation: ActivationName = "gelu"
     bias: StrictBool = True
     head_bias: StrictBool = False
@@ -172,6 +211,51 @@ class ModelConfig(Section):
     init: Literal["scaled-normal", "normal", "xavier", "torch"] = "scaled-normal"
     init_std: Annotated[float, Field(gt=0.0, le=10.0)] = 0.02
     embedding_std: Annotated[float, Field(gt=0.0, le=10.0)] | None = None  # as `init` says
+    zero_init: Literal["none", "outputs", "outputs-and-head"] = part(
+        "none",
+        Part(
+            sentence="maps back into the stream begin at zero, so that each layer begins as the identity",
+            citation="Goyal et al. 2017; Zhang et al. 2019",
+            title={"en": "Output maps at step 0", "zh": "输出投影的零初始化"},
+            formula=lambda m: (
+                r"W_O = 0, \qquad W_2 = 0" + (r", \qquad W_{\text{head}} = 0" if m.zero_init != "outputs" else "")
+            ),
+            label={"en": "{zero_init} zero at step 0", "zh": "输出投影零初始化"},
+            where="layer",
+            on=("outputs", "outputs-and-head"),
+            options={
+                "none": "all weights begin as `init` says",
+                "outputs": "maps back into the stream begin at zero, so that each layer begins as the identity",
+                "outputs-and-head": "each layer begins as the identity, and all tokens as equally likely",
+            },
+            rules=(
+                Rule(
+                    ("model.zero_init", "model.tie_embeddings"),
+                    lambda m: m.zero_init == "outputs-and-head" and m.tie_embeddings,
+                    lambda m: (
+                        "a head that is the embedding cannot begin at zero; zero_init = 'outputs' leaves the head as "
+                        "it is, or --set model.tie_embeddings=false"
+                    ),
+                ),
+                Rule(
+                    ("model.zero_init", "model.norm_placement"),
+                    lambda m: m.norm_placement == "sandwich",
+                    lambda m: (
+                        "the norm after each part would scale whatever leaves zero to its full size at the first "
+                        "step; --set model.norm_placement=pre"
+                    ),
+                ),
+                Rule(
+                    ("model.zero_init", "model.residual"),
+                    lambda m: not m.residual,
+                    lambda m: (
+                        "without residual connections, nothing passes a layer whose outputs are zero; --set "
+                        "model.residual=true"
+                    ),
+                ),
+            ),
+        ),
+    )
 
     @property
     def head_width(self) -> int:
@@ -192,7 +276,7 @@ class ModelConfig(Section):
 
     @property
     def ff_expansion(self) -> int:
-        """Features of the feed-forward's first map: SwiGLU needs a gate for each of `d_ff`."""
+        """Features of the feed-forward's first map: SwiGLU and GEGLU need a gate for each of `d_ff`."""
         return ACTIVATIONS[self.activation].maps * self.d_ff
 
     @property

@@ -18,8 +18,10 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": lambda x: x * 0.5 * (1.0 + torch.erf(x / math.sqrt(2.0))),
     "gelu-tanh": lambda x: 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3))),
     "relu": lambda x: x.clamp(min=0.0),
-    "swiglu": lambda x: F.silu(x[..., : x.shape[-1] // 2]) * x[..., x.shape[-1] // 2 :],
+    "relu2": lambda x: x * x * (x > 0),
+    "silu": lambda x: x / (1.0 + torch.exp(-x)),
 }
+GATES = {"swiglu": "silu", "geglu": "gelu", "geglu-tanh": "gelu-tanh"}  # the first half through it, times the second
 
 
 class Reference:
@@ -64,13 +66,16 @@ class Reference:
         if memory is not None:
             given = memory
             parts.insert(1, ("cross_attention_norm", lambda y: self._cross(f"{name}cross_attention.", y, given)))
+        start = x
         for norm, part in parts:
-            if self.model.norm_placement == "pre":
-                y = part(self._norm(name + norm, x))
-                x = x + y if self.model.residual else y
-            else:
-                y = part(x)
-                x = self._norm(name + norm, x + y if self.model.residual else y)
+            placement = self.model.norm_placement
+            read = start if self.model.parallel else x
+            y = part(read if placement == "post" else self._norm(name + norm, read))
+            if placement == "sandwich":
+                y = self._norm(name + norm.replace("_norm", "_after.norm"), y)
+            alone = not self.model.residual and not (self.model.parallel and norm == "feed_forward_norm")
+            x = y if alone else x + y
+            x = self._norm(name + norm, x) if placement == "post" else x
         return x
 
     def _norm(self, name: str, x: Tensor) -> Tensor:
@@ -88,7 +93,11 @@ class Reference:
         return x @ self.weights[f"{name}.weight"].T + (0.0 if bias is None else bias)
 
     def _feed_forward(self, name: str, x: Tensor) -> Tensor:
-        return self._linear(f"{name}output", ACTIVATIONS[self.model.activation](self._linear(f"{name}expand", x)))
+        hidden, activation = self._linear(f"{name}expand", x), self.model.activation
+        if activation in GATES:
+            gate, value = hidden.tensor_split(2, dim=-1)
+            return self._linear(f"{name}output", ACTIVATIONS[GATES[activation]](gate) * value)
+        return self._linear(f"{name}output", ACTIVATIONS[activation](hidden))
 
     def _heads(self, x: Tensor) -> Tensor:
         """(B, T, heads · Dh) → (B, H, T, Dh); shared key and value heads serve H / Hkv queries in a row."""

@@ -116,11 +116,15 @@ class _Steps:
         activation = feed_forward.activation
         if activation is F.gelu and feed_forward.output.weight.device.type == "cpu":
             activation = _gelu
-        pre_norm, residual = layer.pre_norm, layer.residual
+        attend = _then(attend, layer.attention_after)
+        feed = _then(lambda y: output(activation(expand(y))), layer.feed_forward_after)
+        pre_norm, residual, parallel = layer.pre_norm, layer.residual, layer.parallel
 
         def step(x: Tensor) -> Tensor:  # (B, D) → (B, D)
-            x = around(x, first, attend, pre_norm=pre_norm, residual=residual)
-            return around(x, second, lambda y: output(activation(expand(y))), pre_norm=pre_norm, residual=residual)
+            start, x = x, around(x, first, attend, pre_norm=pre_norm, residual=residual)
+            if parallel:
+                return x + feed(second(start))
+            return around(x, second, feed, pre_norm=pre_norm, residual=residual)
 
         return step
 
@@ -156,6 +160,10 @@ def _gelu(x: Tensor) -> Tensor:
         return F.gelu(x)
     halves = x.view(x.shape[0], 2, -1).transpose(1, 2)  # not contiguous
     return F.gelu(halves).transpose(1, 2).reshape(x.shape)
+
+
+def _then(f: Map, after: nn.Sequential) -> Map:
+    return (lambda x: after(f(x))) if len(after) else f
 
 
 def _norm(part: nn.Module) -> Map:
