@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
-from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, SCHEDULES, SCHEMES, Part
+from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, SCHEDULES, SCHEMES, Part, Rule
 
 if TYPE_CHECKING:  # a name of the table; the names are known only at run time
     PositionName: TypeAlias = str
@@ -102,8 +102,8 @@ class ModelConfig(Section):
     """The network. Widths in features, lengths in tokens.
 
     `causal` follows the architecture: only encoders may see the future. When causal, `window` counts keys, the query's
-    own included; else |q − k| ≤ window // 2. Positions and attention are those of self-attention; the cross-attention
-    of an encoder-decoder sees all of the source.
+    own included; else |q − k| ≤ window // 2. Positions, attention and its parts are those of self-attention; the
+    cross-attention of an encoder-decoder sees all of the source.
     """
 
     architecture: Literal["decoder", "encoder", "encoder-decoder"] = "decoder"
@@ -157,6 +157,44 @@ class ModelConfig(Section):
         ),
         ge=0.0,
         le=1e6,
+    )
+
+    qk_norm: Literal["none", "before", "after"] = part(
+        "none",
+        Part(
+            sentence="queries and keys are divided by their root mean square in each head, so that scores stay bounded",
+            options={
+                "before": "queries and keys are divided by their root mean square in each head and scaled by a learned "
+                "gain, before positions rotate them",
+                "after": "queries and keys are divided by their root mean square in each head after positions rotate "
+                "them, without a gain",
+            },
+            citation="Henry et al. 2020; Qwen Team 2025",
+            title={"en": "Queries and keys with a norm", "zh": "查询与键的归一化"},
+            formula=lambda m: (
+                r"q \leftarrow \gamma_q \odot q / \operatorname{rms}(q), \qquad "
+                r"k \leftarrow \gamma_k \odot k / \operatorname{rms}(k)"
+                if m.qk_norm == "before"
+                else r"q \leftarrow R q / \operatorname{rms}(R q), \qquad k \leftarrow R k / \operatorname{rms}(R k)"
+                if POSITIONS[m.position].rotates
+                else r"q \leftarrow q / \operatorname{rms}(q), \qquad k \leftarrow k / \operatorname{rms}(k)"
+            ),
+            label={"en": "QK norm", "zh": "QK 归一化"},
+            where="attention",
+            on=("before", "after"),
+            parameters=lambda m, stack: 2 * m.head_width * stack.layers if m.qk_norm == "before" else 0,
+            kept=lambda m: (m.d_model + m.kv_width) * (2 if m.qk_norm == "before" else 1),
+            rules=(
+                Rule(
+                    ("model.qk_norm", "model.attention"),
+                    lambda m: m.qk_norm == "after" and not ATTENTIONS[m.attention].scores,
+                    lambda m: (
+                        f"{m.attention} attention rotates features of queries and keys, not themselves, so "
+                        "nothing comes after; --set model.qk_norm=before"
+                    ),
+                ),
+            ),
+        ),
     )
 
     dropout: Fraction = 0.1

@@ -77,11 +77,14 @@ class Reference:
         if self.model.norm == "none":
             return x
         if self.model.norm == "rms":
-            return x / (x.square().mean(-1, keepdim=True) + self.model.norm_eps).sqrt() * self.weights[f"{name}.weight"]
+            return self._rms(x) * self.weights[f"{name}.weight"]
         centred = x - x.mean(-1, keepdim=True)
         scaled = centred / (centred.square().mean(-1, keepdim=True) + self.model.norm_eps).sqrt()
         bias = self.weights.get(f"{name}.bias")
         return scaled * self.weights[f"{name}.weight"] + (0.0 if bias is None else bias)
+
+    def _rms(self, x: Tensor) -> Tensor:
+        return x / (x.square().mean(-1, keepdim=True) + self.model.norm_eps).sqrt()
 
     def _linear(self, name: str, x: Tensor) -> Tensor:
         bias = self.weights.get(f"{name}.bias")
@@ -108,6 +111,9 @@ class Reference:
         all_three = self._linear(f"{name}query_key_value", x)
         widths = [model.d_model, model.kv_width, model.kv_width]
         q, k, v = (self._heads(part) for part in torch.split(all_three, widths, dim=-1))
+        if model.qk_norm == "before":
+            q = self._rms(q) * self.weights[f"{name}query_norm.weight"]
+            k = self._rms(k) * self.weights[f"{name}key_norm.weight"]
         apart = time[:, None] - time[None]  # q − k
         if model.attention == "linear":
             mixed = self._linear_attention(q, k, v, time, (apart >= 0) | (not causal))
@@ -128,6 +134,8 @@ class Reference:
         model, root = self.model, math.sqrt(self.model.head_width)
         if model.position == "rope":
             q, k = (self._turned(part, time) for part in (q, k))
+        if model.qk_norm == "after":
+            q, k = self._rms(q), self._rms(k)
         scores = q @ k.transpose(2, 3)  # (B, H, T, T)
         if model.position == "xl":
             # Each distance once: (T, T, D) would not fit in memory for long texts.

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from engine.model.cache import Cache, KeyValueCache
-from engine.model.heads import SoftmaxSelfAttention, for_each_query
+from engine.model.heads import HeadNorm, SoftmaxSelfAttention, for_each_query
 from engine.model.layers import Layer, around
 from engine.model.positions import Positions, PositionScheme
 from engine.model.transformer import Network
@@ -129,10 +129,13 @@ class _Steps:
         n_heads, width, scheme = part.n_heads, part.head_width, part.scheme
         turned = n_heads + part.widths[1] // width  # queries and keys
         rotates = type(scheme).rotate is not PositionScheme.rotate
-        shared_keys = part.widths[1] != part.widths[0]
+        shared_keys, normed = part.widths[1] != part.widths[0], isinstance(part.query_norm, HeadNorm)
 
         def attend(x: Tensor) -> Tensor:  # (B, D) → (B, D)
             heads = project(x).view(x.shape[0], -1, 1, width)  # (B, H + 2 Hkv, 1, Dh)
+            if normed:
+                q, k, v = torch.split(heads, (n_heads, turned - n_heads, turned - n_heads), dim=1)
+                heads = torch.cat((part.query_norm(q), part.key_norm(k), v), dim=1)
             if rotates:
                 heads = torch.cat((scheme.rotate(heads[:, :turned], self.at), heads[:, turned:]), dim=1)
             k, v = state.append(heads[:, n_heads:])

@@ -7,6 +7,7 @@ multi-query (Shazeer 2019). Notation: B batch, T time, H heads, D model width, D
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
+import torch
 from torch import Tensor, nn
 
 from engine.config.sections import ModelConfig
@@ -31,6 +32,22 @@ def for_each_query(shared: Tensor, n_heads: int) -> Tensor:
     return shared if times == 1 else shared.repeat_interleave(times, dim=1)
 
 
+class HeadNorm(nn.RMSNorm):
+    """Each head's queries or keys over their root mean square (Henry et al. 2020; Qwen Team 2025). Rotation changes no
+    length: without a gain, the norm before it is the norm after it.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(…, Dh) → (…, Dh), in fp32 or wider."""
+        return super().forward(x.to(torch.promote_types(x.dtype, torch.float32))).to(x.dtype)
+
+
+def _head_norm(model: ModelConfig) -> nn.Module:
+    if model.qk_norm == "none":
+        return nn.Identity()
+    return HeadNorm(model.head_width, eps=model.norm_eps, elementwise_affine=model.qk_norm == "before")
+
+
 class SelfAttention(nn.Module, ABC):
     """The base of all self-attention: one projection in, one out."""
 
@@ -43,11 +60,13 @@ class SelfAttention(nn.Module, ABC):
         self.query_key_value = nn.Linear(model.d_model, sum(self.widths), bias=model.bias)
         self.output = nn.Linear(model.d_model, model.d_model, bias=model.bias)
         self.output_dropout = Dropout(model.attention_output_dropout)
+        self.query_norm, self.key_norm = _head_norm(model), _head_norm(model)
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(B, T, D) → queries (B, H, T, Dh), keys and values (B, Hkv, T, Dh)."""
         q, k, v = self.query_key_value(x).split(self.widths, dim=-1)
-        return into_heads(q, self.head_width), into_heads(k, self.head_width), into_heads(v, self.head_width)
+        q, k, v = into_heads(q, self.head_width), into_heads(k, self.head_width), into_heads(v, self.head_width)
+        return self.query_norm(q), self.key_norm(k), v
 
     @abstractmethod
     def attend(self, q: Tensor, k: Tensor, v: Tensor, at: Positions, state: LayerState | None) -> Tensor:

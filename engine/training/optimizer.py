@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from engine.config.sections import OptimizerConfig
+from engine.model.heads import HeadNorm
 from engine.model.positions import PositionScheme
 from engine.schemes import SCHEDULES, whole_steps
 
@@ -21,6 +22,7 @@ KINDS: dict[type[nn.Module], str] = {
     nn.Embedding: "embedding",
     nn.LayerNorm: "norm",
     nn.RMSNorm: "norm",
+    HeadNorm: "norm",
 }
 
 
