@@ -87,6 +87,23 @@ def part(off: Any, row: Part, **bounds: Any) -> Any:
     return Field(off, json_schema_extra={"later": True, "part": cast(Any, row)}, **bounds)
 
 
+def _of_scores(name: str) -> Rule:
+    """The rule of a part that acts on the scores of attention."""
+    return Rule(
+        (f"model.{name}", "model.attention"),
+        lambda m: not ATTENTIONS[m.attention].scores,
+        lambda m: f"{m.attention} attention has no scores for {name} to act on; choose another attention",
+    )
+
+
+def _not_fused(name: str) -> Rule:
+    return Rule(
+        (f"model.{name}", "model.backend"),
+        lambda m: m.backend == "sdpa",
+        lambda m: f"the fused kernel has no place for {name}; leave backend at 'auto'",
+    )
+
+
 def as_dropout() -> Any:
     """Declare a rate that defaults to `dropout`."""
     return Field(default_factory=lambda earlier: earlier.get("dropout", 0.1))
@@ -194,6 +211,36 @@ class ModelConfig(Section):
                     ),
                 ),
             ),
+        ),
+    )
+
+    score_cap: float = part(
+        0.0,
+        Part(
+            sentence="scores are bent by a tanh before biases and masks, so that none is larger than the cap",
+            citation="Gemma Team 2024",
+            title={"en": "Scores with a soft cap", "zh": "注意力分数软截断"},
+            formula=lambda m: rf"s_{{ij}} \leftarrow {m.score_cap:g} \tanh\left(s_{{ij}} / {m.score_cap:g}\right)",
+            label={"en": "score cap {score_cap:g}", "zh": "分数上限 {score_cap:g}"},
+            where="attention",
+            on=(50.0, 2.0),
+            rules=(_of_scores("score_cap"), _not_fused("score_cap")),
+        ),
+        ge=0.0,
+        le=1e6,
+    )
+    sinks: StrictBool = part(
+        False,
+        Part(
+            sentence="each head may also attend to nothing: a learned logit joins the softmax and has no value",
+            citation="Xiao et al. 2024; Agarwal et al. 2025",
+            title={"en": "Attention sinks", "zh": "注意力汇聚点"},
+            formula=lambda m: r"a_{ij} = \frac{\exp(s_{ij})}{\exp(b_h) + \sum_{j'} \exp(s_{ij'})}",
+            label={"en": "sinks", "zh": "汇聚点"},
+            where="attention",
+            on=(True,),
+            parameters=lambda m, stack: m.n_heads * stack.layers,
+            rules=(_of_scores("sinks"), _not_fused("sinks")),
         ),
     )
 

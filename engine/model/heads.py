@@ -90,24 +90,31 @@ class SelfAttention(nn.Module, ABC):
 class SoftmaxSelfAttention(SelfAttention):
     observe: Observe | None = None
 
+    def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme) -> None:
+        super().__init__(model, see, scheme)
+        self.cap = model.score_cap
+        self.sinks = nn.Parameter(torch.empty(model.n_heads)) if model.sinks else None
+
     def attend(self, q: Tensor, k: Tensor, v: Tensor, at: Positions, state: LayerState | None) -> Tensor:
         q, k, k_at = self.scheme.rotate(q, at.index), self.scheme.rotate(k, at.index), at
         if state is not None:
             assert isinstance(state, KeyValueCache)
             k, v, k_at = state.extend(k, v, at)
         k, v = for_each_query(k, self.n_heads), for_each_query(v, self.n_heads)
-        call = AttentionCall(q, k, at, k_at, self.see, self.scheme, self.dropout if self.training else 0.0)
+        call = self._call(q, k, at, k_at, self.dropout if self.training else 0.0)
         if self.observe is not None:
             self.observe(call)
         return softmax_attention(call, v, self.backend)
+
+    def _call(self, q: Tensor, k: Tensor, at: Positions, k_at: Positions, rate: float) -> AttentionCall:
+        return AttentionCall(q, k, at, k_at, self.see, self.scheme, rate, self.cap, self.sinks)
 
     def new_state(self, capacity: int) -> LayerState:
         window = None if self.see.has_gaps else self.see.window
         return KeyValueCache(capacity if window is None else 0, window)
 
     def kernel(self, heads: Tensor, at: Positions) -> str:
-        call = AttentionCall(heads, heads, at, at, self.see, self.scheme, self.dropout)
-        return choose(call, self.backend).name
+        return choose(self._call(heads, heads, at, at, self.dropout), self.backend).name
 
 
 class LinearSelfAttention(SelfAttention):
