@@ -87,6 +87,23 @@ def part(off: Any, row: Part, **bounds: Any) -> Any:
     return Field(off, json_schema_extra={"later": True, "part": cast(Any, row)}, **bounds)
 
 
+def _of_scores(name: str) -> Rule:
+    """The rule of a part that acts on the scores of attention."""
+    return Rule(
+        (f"model.{name}", "model.attention"),
+        lambda m: not ATTENTIONS[m.attention].scores,
+        lambda m: f"{m.attention} attention has no scores for {name} to act on; choose another attention",
+    )
+
+
+def _not_fused(name: str) -> Rule:
+    return Rule(
+        (f"model.{name}", "model.backend"),
+        lambda m: m.backend == "sdpa",
+        lambda m: f"the fused kernel has no place for {name}; leave backend at 'auto'",
+    )
+
+
 def as_dropout() -> Any:
     """Declare a rate that defaults to `dropout`."""
     return Field(default_factory=lambda earlier: earlier.get("dropout", 0.1))
@@ -113,8 +130,8 @@ class ModelConfig(Section):
     """The network. Widths in features, lengths in tokens.
 
     `causal` follows the architecture: only encoders may see the future. When causal, `window` counts keys, the query's
-    own included; else |q − k| ≤ window // 2. Positions and attention are those of self-attention; the cross-attention
-    of an encoder-decoder sees all of the source.
+    own included; else |q − k| ≤ window // 2. Positions, attention and its parts are those of self-attention; the
+    cross-attention of an encoder-decoder sees all of the source.
     """
 
     architecture: Literal["decoder", "encoder", "encoder-decoder"] = "decoder"
@@ -196,6 +213,74 @@ class ModelConfig(Section):
         ),
         ge=0.0,
         le=1e6,
+    )
+
+    qk_norm: Literal["none", "before", "after"] = part(
+        "none",
+        Part(
+            sentence="queries and keys are divided by their root mean square in each head, so that scores stay bounded",
+            options={
+                "before": "queries and keys are divided by their root mean square in each head and scaled by a learned "
+                "gain, before positions rotate them",
+                "after": "queries and keys are divided by their root mean square in each head after positions rotate "
+                "them, without a gain",
+            },
+            citation="Henry et al. 2020; Qwen Team 2025",
+            title={"en": "Queries and keys with a norm", "zh": "查询与键的归一化"},
+            formula=lambda m: (
+                r"q \leftarrow \gamma_q \odot q / \operatorname{rms}(q), \qquad "
+                r"k \leftarrow \gamma_k \odot k / \operatorname{rms}(k)"
+                if m.qk_norm == "before"
+                else r"q \leftarrow R q / \operatorname{rms}(R q), \qquad k \leftarrow R k / \operatorname{rms}(R k)"
+                if POSITIONS[m.position].rotates
+                else r"q \leftarrow q / \operatorname{rms}(q), \qquad k \leftarrow k / \operatorname{rms}(k)"
+            ),
+            label={"en": "QK norm", "zh": "QK 归一化"},
+            where="attention",
+            on=("before", "after"),
+            parameters=lambda m, stack: 2 * m.head_width * stack.layers if m.qk_norm == "before" else 0,
+            kept=lambda m: (m.d_model + m.kv_width) * (2 if m.qk_norm == "before" else 1),
+            rules=(
+                Rule(
+                    ("model.qk_norm", "model.attention"),
+                    lambda m: m.qk_norm == "after" and not ATTENTIONS[m.attention].scores,
+                    lambda m: (
+                        f"{m.attention} attention rotates features of queries and keys, not themselves, so "
+                        "nothing comes after; --set model.qk_norm=before"
+                    ),
+                ),
+            ),
+        ),
+    )
+
+    score_cap: float = part(
+        0.0,
+        Part(
+            sentence="scores are bent by a tanh before biases and masks, so that none is larger than the cap",
+            citation="Gemma Team 2024",
+            title={"en": "Scores with a soft cap", "zh": "注意力分数软截断"},
+            formula=lambda m: rf"s_{{ij}} \leftarrow {m.score_cap:g} \tanh\left(s_{{ij}} / {m.score_cap:g}\right)",
+            label={"en": "score cap {score_cap:g}", "zh": "分数上限 {score_cap:g}"},
+            where="attention",
+            on=(50.0, 2.0),
+            rules=(_of_scores("score_cap"), _not_fused("score_cap")),
+        ),
+        ge=0.0,
+        le=1e6,
+    )
+    sinks: StrictBool = part(
+        False,
+        Part(
+            sentence="each head may also attend to nothing: a learned logit joins the softmax and has no value",
+            citation="Xiao et al. 2024; Agarwal et al. 2025",
+            title={"en": "Attention sinks", "zh": "注意力汇聚点"},
+            formula=lambda m: r"a_{ij} = \frac{\exp(s_{ij})}{\exp(b_h) + \sum_{j'} \exp(s_{ij'})}",
+            label={"en": "sinks", "zh": "汇聚点"},
+            where="attention",
+            on=(True,),
+            parameters=lambda m, stack: m.n_heads * stack.layers,
+            rules=(_of_scores("sinks"), _not_fused("sinks")),
+        ),
     )
 
     dropout: Fraction = 0.1

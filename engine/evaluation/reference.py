@@ -82,11 +82,14 @@ class Reference:
         if self.model.norm == "none":
             return x
         if self.model.norm == "rms":
-            return x / (x.square().mean(-1, keepdim=True) + self.model.norm_eps).sqrt() * self.weights[f"{name}.weight"]
+            return self._rms(x) * self.weights[f"{name}.weight"]
         centred = x - x.mean(-1, keepdim=True)
         scaled = centred / (centred.square().mean(-1, keepdim=True) + self.model.norm_eps).sqrt()
         bias = self.weights.get(f"{name}.bias")
         return scaled * self.weights[f"{name}.weight"] + (0.0 if bias is None else bias)
+
+    def _rms(self, x: Tensor) -> Tensor:
+        return x / (x.square().mean(-1, keepdim=True) + self.model.norm_eps).sqrt()
 
     def _linear(self, name: str, x: Tensor) -> Tensor:
         bias = self.weights.get(f"{name}.bias")
@@ -117,12 +120,20 @@ class Reference:
         all_three = self._linear(f"{name}query_key_value", x)
         widths = [model.d_model, model.kv_width, model.kv_width]
         q, k, v = (self._heads(part) for part in torch.split(all_three, widths, dim=-1))
+        if model.qk_norm == "before":
+            q = self._rms(q) * self.weights[f"{name}query_norm.weight"]
+            k = self._rms(k) * self.weights[f"{name}key_norm.weight"]
         apart = time[:, None] - time[None]  # q − k
         if model.attention == "linear":
             mixed = self._linear_attention(q, k, v, time, (apart >= 0) | (not causal))
         else:
             scores = self._scores(name, q, k, time, apart, causal=causal)
-            mixed = scores.masked_fill(~self._visible(time, apart, causal=causal), -math.inf).softmax(-1) @ v
+            scores = scores.masked_fill(~self._visible(time, apart, causal=causal), -math.inf)
+            if model.sinks:  # one more in the denominator: e^sink
+                total = torch.logsumexp(scores, -1, keepdim=True)
+                mixed = torch.exp(scores - torch.logaddexp(total, self.weights[f"{name}sinks"][:, None, None])) @ v
+            else:
+                mixed = scores.softmax(-1) @ v
         return self._linear(f"{name}output", mixed.transpose(1, 2).flatten(2))
 
     def _visible(self, time: Tensor, apart: Tensor, *, causal: bool) -> Tensor:
@@ -137,6 +148,8 @@ class Reference:
         model, root = self.model, math.sqrt(self.model.head_width)
         if model.position == "rope":
             q, k = (self._turned(part, time) for part in (q, k))
+        if model.qk_norm == "after":
+            q, k = self._rms(q), self._rms(k)
         scores = q @ k.transpose(2, 3)  # (B, H, T, T)
         if model.position == "xl":
             # Each distance once: (T, T, D) would not fit in memory for long texts.
@@ -146,12 +159,13 @@ class Reference:
             u, v = (self.weights[f"{name}scheme.{part}"][None, :, None] for part in "uv")
             placed = torch.einsum("bhqd,rhd->bhqr", q + v, r)
             placed = placed.gather(-1, (apart - distance[0]).expand(*placed.shape[:2], -1, -1))
-            return (scores + placed + u @ k.transpose(2, 3)) / root
+            return self._capped((scores + placed + u @ k.transpose(2, 3)) / root)
         stack = name.partition("layers.")[0]
         if model.position == "t5":
             table = self.weights[f"{stack}positions.table.weight"]
-            return scores + table[_t5_bucket(-apart, model.t5_buckets, model.t5_max_distance, causal)].permute(2, 0, 1)
-        scores = scores / root
+            bucket = _t5_bucket(-apart, model.t5_buckets, model.t5_max_distance, causal)
+            return self._capped(scores) + table[bucket].permute(2, 0, 1)
+        scores = self._capped(scores / root)
         if model.position == "relative":
             far = model.relative_max_distance
             table = self.weights[f"{stack}positions.table.weight"]
@@ -160,6 +174,10 @@ class Reference:
             slopes = torch.tensor(_alibi(model.n_heads), dtype=torch.float64, device=q.device)
             scores = scores - slopes[:, None, None] * apart.abs()
         return scores
+
+    def _capped(self, scores: Tensor) -> Tensor:
+        cap = self.model.score_cap
+        return torch.tanh(scores / cap) * cap if cap else scores
 
     def _linear_attention(self, q: Tensor, k: Tensor, v: Tensor, time: Tensor, seen: Tensor) -> Tensor:
         # Katharopoulos et al. 2020; rotary positions rotate only the numerator (Su et al. 2021, eq. 19).
