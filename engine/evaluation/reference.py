@@ -207,7 +207,8 @@ def _slowed(model: ModelConfig, i: int, width: int) -> float:
             width / 2.0 * (math.log(trained) - math.log(2.0 * math.pi * turns)) / math.log(base)
             for turns in (model.yarn_fast, model.yarn_slow)
         )
-        start, stop = max(0, math.floor(first)), min(width - 1, math.ceil(last))
+        start = max(0, math.floor(first))
+        stop = max(start, min(width - 1, math.ceil(last)))
         done = (i - start) / (stop - start or 0.001)
         slow = 1.0 + (slow - 1.0) * min(1.0, max(0.0, done))
     if model.rope_scaling == "llama3":

@@ -178,7 +178,7 @@ def slowed_rates(model: ModelConfig, rates: Tensor) -> Tensor:
             return width * math.log(length / (turns * 2.0 * math.pi)) / (2.0 * math.log(model.rope_base))
 
         low = max(math.floor(turning(model.yarn_fast)), 0)
-        high = min(math.ceil(turning(model.yarn_slow)), width - 1)
+        high = max(min(math.ceil(turning(model.yarn_slow)), width - 1), low)
         stays = 1.0 - ((feature - low) / (high - low if high != low else 0.001)).clamp(0.0, 1.0)
     else:
         waves = length * rates / (2.0 * math.pi)
