@@ -285,7 +285,7 @@ def _banded_content(call: AttentionCall, v: Tensor) -> Tensor:
 
 
 def _banded_why_not(call: AttentionCall) -> str | None:
-    if call.see.window is None or call.see.link_every is not None:
+    if call.see.window is None or call.see.has_gaps:
         return "only a window without links is a band"
     same = call.q_at is call.k_at or (call.q_at.start is not None and call.q_at.start == call.k_at.start)
     side_by_side = call.q_at.start is not None or call.q_at.one_side

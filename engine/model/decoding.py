@@ -54,7 +54,7 @@ def has_simple_steps(model: Network) -> bool:
     alone = model.has_cache and not model.reads_source and not model.training
     return alone and all(
         isinstance(part, SoftmaxSelfAttention)
-        and part.see.link_every is None
+        and not part.see.has_gaps
         and part.backend in ("auto", "sdpa")
         and type(part.scheme).content is PositionScheme.content
         and part.scheme.by_distance

@@ -83,7 +83,7 @@ class SoftmaxSelfAttention(SelfAttention):
         return softmax_attention(call, v, self.backend)
 
     def new_state(self, capacity: int) -> LayerState:
-        window = self.see.window if self.see.link_every is None else None
+        window = None if self.see.has_gaps else self.see.window
         return KeyValueCache(capacity if window is None else 0, window)
 
     def kernel(self, heads: Tensor, at: Positions) -> str:

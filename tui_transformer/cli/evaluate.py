@@ -188,7 +188,8 @@ def _scored(scorer: "Scorer", model: "Network") -> Scored:
     if "bits_per_character" in record:
         words.append(f"  bits per character  {record['bits_per_character']:.4f}")
     words.append(f"  accuracy            {record['accuracy']:.2%}")
-    more = [measure for measure in MEASURES if measure.key in scorer.config.task.scores and not measure.of_loss]
+    more = [measure for measure in MEASURES if measure.key in record and measure.charted and not measure.of_loss]
+    more = [measure for measure in more if not any(measure.name in line for line in words)]
     words += [f"  {measure.name:18}  {measure.exact.format(record[measure.key])}" for measure in more]
     if record.get("honest_loss") is not None:
         words.append(
