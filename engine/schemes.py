@@ -104,6 +104,33 @@ def _paired(what: str) -> Rule:
     )
 
 
+def _rotated(m: "ModelConfig") -> str:
+    """The features of a head that rope rotates."""
+    return "d_h" if m.rope_part == 1.0 else "d_r"
+
+
+def slowed_rotations(m: "ModelConfig") -> str:
+    """The formula of `model.rope_scaling`: what becomes of each rate θ_i."""
+    s, length, width = f"{m.rope_factor:g}", f"{m.rope_trained:g}", m.rope_width
+    if m.rope_scaling == "linear":
+        return rf"\theta_i \leftarrow \theta_i \, / \, {s}"
+    if m.rope_scaling == "ntk":
+        power = rf"{width}/{max(1, width - 2)}"
+        return rf"\theta_i \leftarrow \left({m.rope_base:.10g} \cdot {s}^{{{power}}}\right)^{{-2i/{width}}}"
+    mixed = rf"\theta_i \leftarrow \left(1 - \gamma_i\right) \frac{{\theta_i}}{{{s}}} + \gamma_i \theta_i, \qquad "
+    if m.rope_scaling == "yarn":
+        return (
+            mixed + r"\gamma_i = 1 - \operatorname{clip}\left(\frac{i - a}{b - a},\, 0,\, 1\right), \quad "
+            rf"a = \lfloor c({m.yarn_fast:g}) \rfloor, \; b = \lceil c({m.yarn_slow:g}) \rceil, \quad "
+            rf"c(n) = \frac{{{width} \ln\left({length} / (2 \pi n)\right)}}{{2 \ln {m.rope_base:.10g}}}, \qquad "
+            rf"R_t \leftarrow {m.rope_gain:.5g} \, R_t"
+        )
+    return mixed + (
+        rf"\gamma_i = \operatorname{{clip}}\left(\frac{{{length} \theta_i / (2 \pi) - {m.llama3_low:g}}}"
+        rf"{{{m.llama3_high:g} - {m.llama3_low:g}}},\, 0,\, 1\right)"
+    )
+
+
 def _distances(kernel: "Kernel") -> int:
     return kernel.queries + kernel.keys - 1
 
@@ -145,9 +172,10 @@ POSITIONS: dict[str, Position] = {
         citation="Su et al. 2021",
         title={"en": "Positions: queries and keys are rotated (RoPE)", "zh": "位置编码：对查询与键作旋转（RoPE）"},
         formula=lambda m: (
-            r"R_t = \operatorname{diag}\left( \rho(t\theta_0), \ldots, \rho(t\theta_{d_h/2-1}) \right), \quad "
+            r"R_t = \operatorname{diag}\left( \rho(t\theta_0), \ldots, "
+            rf"\rho(t\theta_{{{_rotated(m)}/2-1}}) \right), \quad "
             r"\rho(\alpha) = \begin{pmatrix} \cos\alpha & -\sin\alpha \\ \sin\alpha & \cos\alpha \end{pmatrix}, \quad "
-            rf"\theta_i = {m.rope_base:.10g}^{{-2i/d_h}}"
+            rf"\theta_i = {m.rope_base:.10g}^{{-2i/{_rotated(m)}}}"
         ),
         score=r"(R_i q_i)^\top (R_j k_j)",
         label={"en": "RoPE", "zh": "RoPE"},
