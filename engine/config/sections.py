@@ -615,8 +615,9 @@ class OptimizerConfig(Section):
     """AdamW (Loshchilov and Hutter 2019) or Adam with coupled decay, and the learning-rate schedule.
 
     Durations are steps, or text such as "5 epochs" or "10240 tokens". `decay_every` holds any schedule's rate constant
-    between its multiples, like a scheduler stepped once per epoch; `decay_over` is the length of a cosine.
-    `inverse-sqrt` falls with 1/√step from the end of warm-up (Vaswani et al. 2017, §5.3).
+    between its multiples, like a scheduler stepped once per epoch; `decay_over` is the length of a cosine or a linear
+    decay. `inverse-sqrt` falls with 1/√step from the end of warm-up (Vaswani et al. 2017, §5.3). `wsd` begins to decay
+    after `decay_from` of the run: by default its last fifth (Hägele et al. 2024), as the trapezoid of Zhai et al. 2022.
     """
 
     kind: OptimizerName = "adamw"
@@ -631,6 +632,7 @@ class OptimizerConfig(Section):
     decay_every: Duration | None = None
     decay_over: Duration | None = None
     decay_factor: Annotated[float, Field(gt=0.0, le=1.0)] = 0.5
+    decay_from: Fraction = later(0.8)
 
     @model_validator(mode="after")
     def _schedule_says_when(self) -> Self:
