@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from engine.config.sections import OptimizerConfig
+from engine.model.layers import Gain, Mix
 from engine.model.positions import PositionScheme
 from engine.schemes import SCHEDULES, whole_steps
 
@@ -21,6 +22,8 @@ KINDS: dict[type[nn.Module], str] = {
     nn.Embedding: "embedding",
     nn.LayerNorm: "norm",
     nn.RMSNorm: "norm",
+    Gain: "norm",
+    Mix: "norm",
 }
 
 
