@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
-from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, SCHEDULES, SCHEMES, Part, Rule
+from engine.schemes import (
+    ACTIVATIONS,
+    ATTENTIONS,
+    NORMS,
+    OPTIMIZERS,
+    POSITIONS,
+    SCHEDULES,
+    SCHEMES,
+    Part,
+    Rule,
+    slowed_rotations,
+)
 
 if TYPE_CHECKING:  # a name of the table; the names are known only at run time
     PositionName: TypeAlias = str
@@ -87,6 +98,23 @@ def part(off: Any, row: Part, **bounds: Any) -> Any:
     return Field(off, json_schema_extra={"later": True, "part": cast(Any, row)}, **bounds)
 
 
+def _of_scores(name: str) -> Rule:
+    """The rule of a part that acts on the scores of attention."""
+    return Rule(
+        (f"model.{name}", "model.attention"),
+        lambda m: not ATTENTIONS[m.attention].scores,
+        lambda m: f"{m.attention} attention has no scores for {name} to act on; choose another attention",
+    )
+
+
+def _not_fused(name: str) -> Rule:
+    return Rule(
+        (f"model.{name}", "model.backend"),
+        lambda m: m.backend == "sdpa",
+        lambda m: f"the fused kernel has no place for {name}; leave backend at 'auto'",
+    )
+
+
 def as_dropout() -> Any:
     """Declare a rate that defaults to `dropout`."""
     return Field(default_factory=lambda earlier: earlier.get("dropout", 0.1))
@@ -124,8 +152,8 @@ class ModelConfig(Section):
     """The network. Widths in features, lengths in tokens.
 
     `causal` follows the architecture: only encoders may see the future. When causal, `window` counts keys, the query's
-    own included; else |q − k| ≤ window // 2. Positions and attention are those of self-attention; the cross-attention
-    of an encoder-decoder sees all of the source.
+    own included; else |q − k| ≤ window // 2. Positions, attention and its parts are those of self-attention; the
+    cross-attention of an encoder-decoder sees all of the source.
     """
 
     architecture: Literal["decoder", "encoder", "encoder-decoder"] = "decoder"
@@ -145,6 +173,106 @@ class ModelConfig(Section):
     position_init: Literal["normal", "zero"] = "normal"
     rope_base: Annotated[float, Field(gt=1.0, le=1e12)] = 10_000.0
     rope_pairing: Literal["half", "adjacent"] = "half"
+    rope_part: float = part(
+        1.0,
+        Part(
+            sentence="only the first share of each head's features is rotated; the others carry no position",
+            citation="Black et al. 2022",
+            title={"en": "Rotation of a part of each head", "zh": "部分旋转位置编码"},
+            formula=lambda m: (
+                rf"q \leftarrow \left[\, R_t \, q_{{1:d_r}} ;\; q_{{d_r+1:d_h}} \,\right], \qquad "
+                rf"d_r = {m.rope_part:g} \cdot {m.head_width} = {m.rope_width}"
+            ),
+            label={"en": "{rope_part:g} of a head", "zh": "每头的 {rope_part:g}"},
+            where="positions",
+            on=(0.5, 0.25),
+            rules=(
+                Rule(
+                    ("model.rope_part", "model.position"),
+                    lambda m: m.position != "rope",
+                    lambda m: (
+                        f"rope_part is the share of a head that rope rotates, and position = '{m.position}'; "
+                        "leave rope_part at 1.0 or choose position = 'rope'"
+                    ),
+                ),
+                Rule(
+                    ("model.rope_part", "model.n_heads"),
+                    lambda m: int(m.rope_part * m.head_width) % 2 != 0 or int(m.rope_part * m.head_width) < 2,
+                    lambda m: (
+                        f"rope turns features in pairs, and {m.rope_part:g} of a head's {m.head_width} features are "
+                        f"{int(m.rope_part * m.head_width)}, which leaves one without a partner or none at all; "
+                        f"a share that does: {2 * max(1, round(m.rope_part * m.head_width / 2)) / m.head_width:g}"
+                    ),
+                ),
+            ),
+        ),
+        gt=0.0,
+        le=1.0,
+    )
+    rope_scaling: Literal["none", "linear", "ntk", "yarn", "llama3"] = part(
+        "none",
+        Part(
+            sentence="rotations are slowed down, so that a text longer than those trained on is read by known angles",
+            citation="Chen et al. 2023; bloc97 2023; Peng et al. 2023; Llama Team 2024",
+            options={
+                "linear": "all rotations are slowed by the factor, as if positions were that much closer together",
+                "ntk": "a larger base: the fastest rotation stays as it was, the slowest slows by the factor",
+                "yarn": "fast rotations stay, slow ones slow by the factor, and scores are sharpened a little",
+                "llama3": "waves that fit into the trained length often stay, those that hardly fit slow by the factor",
+            },
+            title={"en": "Rotations slowed down for longer texts", "zh": "旋转位置编码的长度外推"},
+            formula=slowed_rotations,
+            label={"en": "{rope_scaling} × {rope_factor:g}", "zh": "{rope_scaling} × {rope_factor:g}"},
+            where="positions",
+            on=("linear", "ntk", "yarn", "llama3"),
+            settings=("rope_factor",),
+            rules=(
+                Rule(
+                    ("model.rope_scaling", "model.position"),
+                    lambda m: m.position != "rope",
+                    lambda m: (
+                        f"rope_scaling slows rope's rotations, and position = '{m.position}'; "
+                        "leave rope_scaling at 'none' or choose position = 'rope'"
+                    ),
+                ),
+                Rule(
+                    ("model.rope_scaling", "model.rope_part"),
+                    lambda m: m.rope_scaling == "ntk" and m.rope_width == 2,
+                    lambda m: (
+                        "ntk leaves the fastest rotation of a head as it is, and with 2 rotated features there is no "
+                        "other; rotate more features or choose 'linear'"
+                    ),
+                ),
+                Rule(
+                    ("model.rope_scaling", "model.attention"),
+                    lambda m: m.rope_scaling == "yarn" and m.attention == "linear",
+                    lambda m: (
+                        "yarn sharpens the scores before a softmax, and linear attention has neither; those that go "
+                        "with it: linear, ntk, llama3"
+                    ),
+                ),
+                Rule(
+                    ("model.yarn_slow", "model.yarn_fast"),
+                    lambda m: m.rope_scaling == "yarn" and m.yarn_slow >= m.yarn_fast,
+                    lambda m: f"yarn_slow must be below yarn_fast (is {m.yarn_slow:g}, and {m.yarn_fast:g})",
+                ),
+                Rule(
+                    ("model.llama3_low", "model.llama3_high"),
+                    lambda m: m.rope_scaling == "llama3" and m.llama3_low >= m.llama3_high,
+                    lambda m: f"llama3_low must be below llama3_high (is {m.llama3_low:g}, and {m.llama3_high:g})",
+                ),
+            ),
+        ),
+    )
+    rope_factor: float = later(4.0, gt=1.0, le=1e6)  # how many times longer texts are
+    rope_original: Positive | None = later(None)  # the length trained at; as context_length / rope_factor
+    # YaRN: turns within that length from which a rotation stays, up to which it slows; gain of both q and k
+    yarn_fast: float = later(32.0, gt=0.0, le=1e6)
+    yarn_slow: float = later(1.0, gt=0.0, le=1e6)
+    yarn_gain: Annotated[float, Field(gt=0.0, le=100.0)] | None = later(None)  # as 0.1 ln(rope_factor) + 1
+    # Llama 3: the same two limits, in waves within that length
+    llama3_low: float = later(1.0, gt=0.0, le=1e6)
+    llama3_high: float = later(4.0, gt=0.0, le=1e6)
     relative_max_distance: Positive = 64
     t5_buckets: Annotated[int, Field(strict=True, ge=4, le=10_000)] = 32
     t5_max_distance: Positive = 128
@@ -257,6 +385,74 @@ class ModelConfig(Section):
         le=1e6,
     )
 
+    qk_norm: Literal["none", "before", "after"] = part(
+        "none",
+        Part(
+            sentence="queries and keys are divided by their root mean square in each head, so that scores stay bounded",
+            options={
+                "before": "queries and keys are divided by their root mean square in each head and scaled by a learned "
+                "gain, before positions rotate them",
+                "after": "queries and keys are divided by their root mean square in each head after positions rotate "
+                "them, without a gain",
+            },
+            citation="Henry et al. 2020; Qwen Team 2025",
+            title={"en": "Queries and keys with a norm", "zh": "查询与键的归一化"},
+            formula=lambda m: (
+                r"q \leftarrow \gamma_q \odot q / \operatorname{rms}(q), \qquad "
+                r"k \leftarrow \gamma_k \odot k / \operatorname{rms}(k)"
+                if m.qk_norm == "before"
+                else r"q \leftarrow R q / \operatorname{rms}(R q), \qquad k \leftarrow R k / \operatorname{rms}(R k)"
+                if POSITIONS[m.position].rotates
+                else r"q \leftarrow q / \operatorname{rms}(q), \qquad k \leftarrow k / \operatorname{rms}(k)"
+            ),
+            label={"en": "QK norm", "zh": "QK 归一化"},
+            where="attention",
+            on=("before", "after"),
+            parameters=lambda m, stack: 2 * m.head_width * stack.layers if m.qk_norm == "before" else 0,
+            kept=lambda m: (m.d_model + m.kv_width) * (2 if m.qk_norm == "before" else 1),
+            rules=(
+                Rule(
+                    ("model.qk_norm", "model.attention"),
+                    lambda m: m.qk_norm == "after" and not ATTENTIONS[m.attention].scores,
+                    lambda m: (
+                        f"{m.attention} attention rotates features of queries and keys, not themselves, so "
+                        "nothing comes after; --set model.qk_norm=before"
+                    ),
+                ),
+            ),
+        ),
+    )
+
+    score_cap: float = part(
+        0.0,
+        Part(
+            sentence="scores are bent by a tanh before biases and masks, so that none is larger than the cap",
+            citation="Gemma Team 2024",
+            title={"en": "Scores with a soft cap", "zh": "注意力分数软截断"},
+            formula=lambda m: rf"s_{{ij}} \leftarrow {m.score_cap:g} \tanh\left(s_{{ij}} / {m.score_cap:g}\right)",
+            label={"en": "score cap {score_cap:g}", "zh": "分数上限 {score_cap:g}"},
+            where="attention",
+            on=(50.0, 2.0),
+            rules=(_of_scores("score_cap"), _not_fused("score_cap")),
+        ),
+        ge=0.0,
+        le=1e6,
+    )
+    sinks: StrictBool = part(
+        False,
+        Part(
+            sentence="each head may also attend to nothing: a learned logit joins the softmax and has no value",
+            citation="Xiao et al. 2024; Agarwal et al. 2025",
+            title={"en": "Attention sinks", "zh": "注意力汇聚点"},
+            formula=lambda m: r"a_{ij} = \frac{\exp(s_{ij})}{\exp(b_h) + \sum_{j'} \exp(s_{ij'})}",
+            label={"en": "sinks", "zh": "汇聚点"},
+            where="attention",
+            on=(True,),
+            parameters=lambda m, stack: m.n_heads * stack.layers,
+            rules=(_of_scores("sinks"), _not_fused("sinks")),
+        ),
+    )
+
     dropout: Fraction = 0.1
     attention_dropout: Fraction = Field(
         default_factory=lambda earlier: (
@@ -340,6 +536,23 @@ class ModelConfig(Section):
     @property
     def head_width(self) -> int:
         return self.d_model // self.n_heads
+
+    @property
+    def rope_width(self) -> int:
+        """Features of a head that rope rotates, in pairs."""
+        return max(2, int(self.rope_part * self.head_width) // 2 * 2) if self.rope_part < 1.0 else self.head_width
+
+    @property
+    def rope_trained(self) -> float:
+        """The length in tokens that rope's rotations were trained at, before they are slowed."""
+        return self.rope_original or self.context_length / self.rope_factor
+
+    @property
+    def rope_gain(self) -> float:
+        """YaRN's factor of queries and of keys (Peng et al. 2023, §3.4); 1 without it."""
+        if self.rope_scaling != "yarn":
+            return 1.0
+        return self.yarn_gain or 0.1 * math.log(self.rope_factor) + 1.0
 
     @property
     def kv_heads(self) -> int:
@@ -482,8 +695,9 @@ class OptimizerConfig(Section):
     """AdamW (Loshchilov and Hutter 2019) or Adam with coupled decay, and the learning-rate schedule.
 
     Durations are steps, or text such as "5 epochs" or "10240 tokens". `decay_every` holds any schedule's rate constant
-    between its multiples, like a scheduler stepped once per epoch; `decay_over` is the length of a cosine.
-    `inverse-sqrt` falls with 1/√step from the end of warm-up (Vaswani et al. 2017, §5.3).
+    between its multiples, like a scheduler stepped once per epoch; `decay_over` is the length of a cosine or a linear
+    decay. `inverse-sqrt` falls with 1/√step from the end of warm-up (Vaswani et al. 2017, §5.3). `wsd` begins to decay
+    after `decay_from` of the run: by default its last fifth (Hägele et al. 2024), as the trapezoid of Zhai et al. 2022.
     """
 
     kind: OptimizerName = "adamw"
@@ -498,6 +712,7 @@ class OptimizerConfig(Section):
     decay_every: Duration | None = None
     decay_over: Duration | None = None
     decay_factor: Annotated[float, Field(gt=0.0, le=1.0)] = 0.5
+    decay_from: Fraction = later(0.8)
 
     @model_validator(mode="after")
     def _schedule_says_when(self) -> Self:

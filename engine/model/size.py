@@ -52,11 +52,13 @@ def training_kernel(
         block = min(max(SMALLEST_BLOCK, before), length)
         return Kernel("banded", -(-length // block), block, before + block + (0 if causal else before))
     dropped, position = model.attention_dropout > 0.0, POSITIONS[model.position]
-    fused = "sdpa" in ATTENTIONS[model.attention].backends and position.acts_on != "content"
-    if wanted == "reference" or not fused:
+    plain = not (model.score_cap or model.sinks)
+    if wanted == "reference" or position.acts_on == "content":
         name = "reference"
-    elif wanted == "dense" or (wanted == "auto" and dropped and not padded and not gpu):
+    elif wanted == "dense" or (wanted == "auto" and (dropped or not plain) and not padded and not gpu):
         name = "dense"
+    elif not plain:
+        name = "reference"
     elif gpu:  # its fused kernels also handle dropout and learned masks
         name = "sdpa"
     else:
@@ -240,6 +242,7 @@ def _attention(model: ModelConfig, kernel: Kernel, causal: bool, length: int, ma
     d = model.d_model
     filled, position, dropped = kernel.filled / length, POSITIONS[model.position], model.attention_dropout > 0.0
     rotated, content = position.rotates, position.acts_on == "content"
+    plain = not (model.score_cap or model.sinks)
     scores = filled * model.n_heads * kernel.keys
     out = d + mask * d * (model.attention_output_dropout > 0.0)
     if kernel.name == "sdpa":
@@ -251,16 +254,16 @@ def _attention(model: ModelConfig, kernel: Kernel, causal: bool, length: int, ma
         cut = kernel.filled > length
         features = (10 if cut else 8.5) if rotated else (7.5 if cut else 6.5)
         return out + (scores if causal else 0) + features * d
-    if kernel.name == "banded" and not content:
+    if kernel.name == "banded" and plain and not content:
         bands = d + 2 * d * kernel.keys / kernel.queries
         return out + filled * bands + scores * (1 + mask * dropped)
     if kernel.name == "math":
         return out + 3 * d + scores * (2.25 if dropped else 1)  # the dropout mask has one byte per number
     if kernel.name == "dense":
-        return out + 3 * d + scores * (3 if dropped else 1)
+        return out + 3 * d + scores * ((3 if dropped else 1) + (model.score_cap > 0.0))
     copies = (7 if content else 3) * d * max(1.0, kernel.keys / kernel.queries)
-    # As large as the scores: the softmax, its masked version, and the result of dropout.
-    weights = (3 if dropped else 2) + (CONTENT if content else 0)
+    # As large as the scores: the softmax, its masked version, the result of dropout, and the tanh of a cap.
+    weights = (3 if dropped else 2) + (CONTENT if content else 0) + (model.score_cap > 0.0)
     return out + copies + scores * weights
 
 

@@ -138,7 +138,7 @@ def test_every_activation_and_norm_equals_its_second_implementation(change: dict
 
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_schedule_equals_its_second_implementation(name: str) -> None:
-    for over in ({"decay_every": 7}, {"decay_over": 60}, {"decay_every": 9, "decay_over": 50}, {}):
+    for over in ({"decay_every": 7}, {"decay_over": 60}, {"decay_every": 9, "decay_over": 50}, {"decay_from": 0.3}, {}):
         try:
             config = OptimizerConfig(schedule=name, warmup=10, min_lr=1e-5, **over)
         except ValueError:

@@ -157,7 +157,9 @@ def test_steps_of_one_token_are_the_full_pass(cell, change: dict) -> None:
         predictor.feed(TOKENS[:, 5:6])
         predictor.cache.select(rows)
         assert (predictor.feed(TOKENS[rows, 6:7]) - whole[6][rows]).abs().max() <= 1e-10
-    bound = cell.model.attention in ("global", "window") and cell.model.position != "xl"
+    scheme = model.stacks[-1].layers[0].attention.scheme
+    bound = cell.model.attention in ("global", "window") and POSITIONS[cell.model.position].acts_on != "content"
+    bound = bound and scheme.by_distance
     assert has_simple_steps(model) == (bound and cell.model.architecture == "decoder")
 
 
