@@ -131,6 +131,17 @@ def _side_by_side(m: "ModelConfig") -> str:
     return r"x \leftarrow " + " + ".join(["x"] * m.residual + parts)
 
 
+def _needs_residual(name: str) -> Rule:
+    return Rule(
+        (f"model.{name}", "model.residual"),
+        lambda m: not m.residual,
+        lambda m: (
+            f"{name} acts on what is added to the stream, and without residual connections nothing is; --set "
+            "model.residual=true"
+        ),
+    )
+
+
 class Section(BaseModel):
     """Base of all sections: unknown keys are errors, values are finite, nothing changes after it is built."""
 
@@ -307,6 +318,54 @@ class ModelConfig(Section):
             kept=lambda m: -m.d_model,  # they share their input
         ),
     )
+    layer_scale: float = part(
+        0.0,
+        Part(
+            sentence="what a part of a layer adds is multiplied by a learned gain for each feature, small at first",
+            citation="Touvron et al. 2021",
+            title={
+                "en": "LayerScale: a learned gain on what each part adds, Δ",
+                "zh": "LayerScale：每个部件的增量 Δ 乘以可学习增益",
+            },
+            formula=lambda m: (
+                r"\Delta \leftarrow \gamma \odot \Delta, \qquad \gamma_i = "
+                rf"{m.layer_scale:.10g} \text{{ at step }} 0"
+            ),
+            label={"en": "layer scale {layer_scale:g}", "zh": "层缩放 {layer_scale:g}"},
+            where="layer",
+            on=(1e-5, 0.1),  # as published: 0.1 up to 18 layers, 1e-5 for 24
+            rules=(
+                _needs_residual("layer_scale"),
+                Rule(
+                    ("model.layer_scale", "model.norm_placement"),
+                    lambda m: m.norm_placement == "sandwich",
+                    lambda m: "the norm after each part has a learned gain of its own; --set model.norm_placement=pre",
+                ),
+            ),
+            parameters=lambda m, stack: stack.layers * (3 if stack.over_source else 2) * m.d_model,
+            kept=lambda m: (3 if m.architecture == "encoder-decoder" else 2) * m.d_model,
+        ),
+        ge=0.0,
+        le=1e3,
+    )
+    embedding_mix: StrictBool = part(
+        False,
+        Part(
+            sentence="each layer reads a learned mixture of the stream and the embedding that it began with",
+            citation="Jordan et al. 2024",
+            title={"en": "Layer ℓ reads the stream mixed with the embedding", "zh": "第 ℓ 层读取残差流与嵌入的混合"},
+            formula=lambda m: (
+                r"x_\ell \leftarrow \lambda_\ell \, x_\ell + \mu_\ell \, x_0, \qquad "
+                r"\lambda_\ell = 1, \; \mu_\ell = 0 \text{ at step } 0"
+            ),
+            label={"en": "reads the embedding too", "zh": "混入嵌入"},
+            where="layer",
+            on=(True,),
+            rules=(_needs_residual("embedding_mix"),),
+            parameters=lambda m, stack: 2 * stack.layers,
+            kept=lambda m: m.d_model,
+        ),
+    )
     activation: ActivationName = "gelu"
     bias: StrictBool = True
     head_bias: StrictBool = False
@@ -403,6 +462,27 @@ class ModelConfig(Section):
     attention_output_dropout: Fraction = as_dropout()
     embedding_dropout: Fraction = as_dropout()
     ff_dropout: Fraction = as_dropout()
+    layer_drop: float = part(
+        0.0,
+        Part(
+            sentence="in training, each row of a batch leaves out parts of layers at random, later layers more often",
+            citation="Huang et al. 2016",
+            title={
+                "en": "Stochastic depth: what a part of layer ℓ of L adds, Δ, in training",
+                "zh": "随机深度：训练时第 ℓ 层（共 L 层）部件的增量 Δ",
+            },
+            formula=lambda m: (
+                r"\Delta \leftarrow \frac{b}{1 - p_\ell} \, \Delta, \qquad "
+                rf"\Pr(b = 0) = p_\ell = {m.layer_drop:g} \, \ell / L, \quad b \in \{{0, 1\}}"
+            ),
+            label={"en": "layer drop {layer_drop:g}", "zh": "随机深度 {layer_drop:g}"},
+            where="layer",
+            on=(0.2,),
+            rules=(_needs_residual("layer_drop"),),
+        ),
+        ge=0.0,
+        lt=1.0,
+    )
 
     init: Literal["scaled-normal", "normal", "xavier", "torch"] = "scaled-normal"
     init_std: Annotated[float, Field(gt=0.0, le=10.0)] = 0.02

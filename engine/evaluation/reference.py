@@ -54,7 +54,11 @@ class Reference:
             x = x + _sinusoids(time, self.model.d_model)
         if self.model.position == "learned":
             x = x + self.weights[f"{name}positions.table.weight"][: x.shape[1]]
+        embedded = x
         for i in range(n_layers):
+            if self.model.embedding_mix:
+                keep, back = self.weights[f"{name}layers.{i}.mix.weight"]
+                x = keep * x + back * embedded
             x = self._layer(f"{name}layers.{i}.", x, time, causal=causal, memory=memory)
         return self._norm(f"{name}final_norm", x) if self.model.final_norm else x
 
@@ -73,6 +77,8 @@ class Reference:
             y = part(read if placement == "post" else self._norm(name + norm, read))
             if placement == "sandwich":
                 y = self._norm(name + norm.replace("_norm", "_after.norm"), y)
+            if self.model.layer_scale:
+                y = y @ torch.diag(self.weights[name + norm.replace("_norm", "_after.scale.weight")])
             alone = not self.model.residual and not (self.model.parallel and norm == "feed_forward_norm")
             x = y if alone else x + y
             x = self._norm(name + norm, x) if placement == "post" else x

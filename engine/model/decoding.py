@@ -65,6 +65,7 @@ def has_simple_steps(model: Network) -> bool:
 
 class _Steps:
     at: Tensor  # (1, 1) the token's position
+    embedded: Tensor  # (B, D) the input of the first layer
     bias: Tensor | None  # (1, H, 1, capacity) added to the scores; the last entry is the token's own
 
     def __init__(self, model: Network, cache: Cache, capacity: int) -> None:
@@ -102,6 +103,7 @@ class _Steps:
             x = x * self._scale
         if self._rows is not None:
             x = x + self._rows[at]
+        self.embedded = x
         for layer in self._layers:
             x = layer(x)
         logits = self._to_logits(self._final_norm(x))
@@ -119,9 +121,11 @@ class _Steps:
             activation = _gelu
         attend = _then(attend, layer.attention_after)
         feed = _then(lambda y: output(activation(expand(y))), layer.feed_forward_after)
-        pre_norm, residual, parallel = layer.pre_norm, layer.residual, layer.parallel
+        pre_norm, residual, parallel, mix = layer.pre_norm, layer.residual, layer.parallel, layer.mix
 
         def step(x: Tensor) -> Tensor:  # (B, D) → (B, D)
+            if mix is not None:
+                x = mix(x, self.embedded)
             start, x = x, around(x, first, attend, pre_norm=pre_norm, residual=residual)
             if parallel:
                 return x + feed(second(start))

@@ -5,6 +5,7 @@ from torch import nn
 
 from engine.config.sections import OptimizerConfig
 from engine.model.heads import HeadNorm
+from engine.model.layers import Gain, Mix
 from engine.model.positions import PositionScheme
 from engine.schemes import SCHEDULES, whole_steps
 
@@ -23,6 +24,8 @@ KINDS: dict[type[nn.Module], str] = {
     nn.LayerNorm: "norm",
     nn.RMSNorm: "norm",
     HeadNorm: "norm",
+    Gain: "norm",
+    Mix: "norm",
 }
 
 
