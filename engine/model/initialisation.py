@@ -57,6 +57,8 @@ def initialise(network: nn.Module, model: ModelConfig, seed: int) -> None:
         owner, _, leaf = name.rpartition(".")
         if name.endswith("norm.weight"):
             values.fill_(1.0)
+        elif leaf == "value_mix":
+            values.fill_(0.5)
         elif name in ("token_embedding.weight", "source_embedding.weight") and model.embedding_std is not None:
             values.normal_(0.0, model.embedding_std, generator=generator)
         elif name.endswith("positions.table.weight") and model.position_init == "zero":

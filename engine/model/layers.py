@@ -62,11 +62,13 @@ class Layer(nn.Module):
     `residual`, no x + term.
     """
 
-    def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme, *, over_source: bool) -> None:
+    def __init__(
+        self, model: ModelConfig, see: Visibility, scheme: PositionScheme, *, over_source: bool, is_first: bool
+    ) -> None:
         super().__init__()
         self.pre_norm, self.residual = model.norm_placement == "pre", model.residual
         self.attention_norm = make_norm(model)
-        self.attention = SELF_ATTENTION[model.attention](model, see, scheme)
+        self.attention = SELF_ATTENTION[model.attention](model, see, scheme, is_first=is_first)
         self.cross_attention = CrossAttention(model) if over_source else None
         self.cross_attention_norm = make_norm(model) if over_source else nn.Identity()
         self.feed_forward_norm = make_norm(model)
@@ -79,10 +81,13 @@ class Layer(nn.Module):
         state: LayerState | None = None,
         source: tuple[Tensor, Tensor] | None = None,
         source_at: Positions | None = None,
+        first: list[Tensor] | None = None,
     ) -> Tensor:
-        """(B, T, D) → (B, T, D); `source` are this layer's keys and values of the source, at `source_at`."""
+        """(B, T, D) → (B, T, D); `source` are this layer's keys and values of the source, at `source_at`; `first` is as
+        in `SelfAttention`.
+        """
         wrap = partial(around, pre_norm=self.pre_norm, residual=self.residual)
-        x = wrap(x, self.attention_norm, lambda y: self.attention(y, at, state))
+        x = wrap(x, self.attention_norm, lambda y: self.attention(y, at, state, first))
         if self.cross_attention is not None:
             cross = self.cross_attention
             x = wrap(x, self.cross_attention_norm, lambda y: cross(y, at, source, source_at))

@@ -34,7 +34,9 @@ class Stack(nn.Module):
         see = self_attention(model, causal=causal)
         self.positions = schemes[0] if schemes[0].shared else PositionScheme()
         self.embedding_dropout = Dropout(model.embedding_dropout)
-        self.layers = nn.ModuleList(Layer(model, see, scheme, over_source=over_source) for scheme in schemes)
+        self.layers = nn.ModuleList(
+            Layer(model, see, scheme, over_source=over_source, is_first=i == 0) for i, scheme in enumerate(schemes)
+        )
         self.checkpointing = False
         """Keep only each layer's input, and recompute the rest in the backward pass (Chen et al. 2016)."""
         self.final_norm = make_norm(model) if model.final_norm else nn.Identity()
@@ -58,8 +60,9 @@ class Stack(nn.Module):
         if table is not None:
             x = x + table.to(x.dtype)
         x = self.embedding_dropout(x)
+        first: list[Tensor] | None = [] if self.config.value_mix else None
         for i, layer in enumerate(self.layers):
-            given = (x, at, cache.layers[i] if cache else None, source[i] if source else None, source_at)
+            given = (x, at, cache.layers[i] if cache else None, source[i] if source else None, source_at, first)
             again = self.checkpointing and self.training and cache is None and torch.is_grad_enabled()
             x = checkpoint(layer, *given, use_reentrant=False) if again else layer(*given)
         if cache is not None:
