@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
-from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, SCHEDULES, SCHEMES, Part, Rule
+from engine.schemes import (
+    ACTIVATIONS,
+    ATTENTIONS,
+    NORMS,
+    OPTIMIZERS,
+    POSITIONS,
+    SCHEDULES,
+    SCHEMES,
+    Part,
+    Rule,
+    slowed_rotations,
+)
 
 if TYPE_CHECKING:  # a name of the table; the names are known only at run time
     PositionName: TypeAlias = str
@@ -113,6 +124,17 @@ def as_dropout() -> Any:
     return Field(default_factory=lambda earlier: earlier.get("dropout", 0.1))
 
 
+def _side_by_side(m: "ModelConfig") -> str:
+    """Return the formula of a parallel layer."""
+    norm = NORMS[m.norm].symbol
+    parts = [rf"\operatorname{{Attn}}({norm}_1(x))", rf"\operatorname{{FFN}}({norm}_2(x))"]
+    if not norm:
+        parts = [r"\operatorname{Attn}(x)", r"\operatorname{FFN}(x)"]
+    elif m.norm_placement == "sandwich":
+        parts = [rf"{norm}_{i}({part})" for i, part in enumerate(parts, 3)]
+    return r"x \leftarrow " + " + ".join(["x"] * m.residual + parts)
+
+
 class Section(BaseModel):
     """Base of all sections: unknown keys are errors, values are finite, nothing changes after it is built."""
 
@@ -144,6 +166,106 @@ class ModelConfig(Section):
     position_init: Literal["normal", "zero"] = "normal"
     rope_base: Annotated[float, Field(gt=1.0, le=1e12)] = 10_000.0
     rope_pairing: Literal["half", "adjacent"] = "half"
+    rope_part: float = part(
+        1.0,
+        Part(
+            sentence="only the first share of each head's features is rotated; the others carry no position",
+            citation="Black et al. 2022",
+            title={"en": "Rotation of a part of each head", "zh": "部分旋转位置编码"},
+            formula=lambda m: (
+                rf"q \leftarrow \left[\, R_t \, q_{{1:d_r}} ;\; q_{{d_r+1:d_h}} \,\right], \qquad "
+                rf"d_r = {m.rope_part:g} \cdot {m.head_width} = {m.rope_width}"
+            ),
+            label={"en": "{rope_part:g} of a head", "zh": "每头的 {rope_part:g}"},
+            where="positions",
+            on=(0.5, 0.25),
+            rules=(
+                Rule(
+                    ("model.rope_part", "model.position"),
+                    lambda m: m.position != "rope",
+                    lambda m: (
+                        f"rope_part is the share of a head that rope rotates, and position = '{m.position}'; "
+                        "leave rope_part at 1.0 or choose position = 'rope'"
+                    ),
+                ),
+                Rule(
+                    ("model.rope_part", "model.n_heads"),
+                    lambda m: int(m.rope_part * m.head_width) % 2 != 0 or int(m.rope_part * m.head_width) < 2,
+                    lambda m: (
+                        f"rope turns features in pairs, and {m.rope_part:g} of a head's {m.head_width} features are "
+                        f"{int(m.rope_part * m.head_width)}, which leaves one without a partner or none at all; "
+                        f"a share that does: {2 * max(1, round(m.rope_part * m.head_width / 2)) / m.head_width:g}"
+                    ),
+                ),
+            ),
+        ),
+        gt=0.0,
+        le=1.0,
+    )
+    rope_scaling: Literal["none", "linear", "ntk", "yarn", "llama3"] = part(
+        "none",
+        Part(
+            sentence="rotations are slowed down, so that a text longer than those trained on is read by known angles",
+            citation="Chen et al. 2023; bloc97 2023; Peng et al. 2023; Llama Team 2024",
+            options={
+                "linear": "all rotations are slowed by the factor, as if positions were that much closer together",
+                "ntk": "a larger base: the fastest rotation stays as it was, the slowest slows by the factor",
+                "yarn": "fast rotations stay, slow ones slow by the factor, and scores are sharpened a little",
+                "llama3": "waves that fit into the trained length often stay, those that hardly fit slow by the factor",
+            },
+            title={"en": "Rotations slowed down for longer texts", "zh": "旋转位置编码的长度外推"},
+            formula=slowed_rotations,
+            label={"en": "{rope_scaling} × {rope_factor:g}", "zh": "{rope_scaling} × {rope_factor:g}"},
+            where="positions",
+            on=("linear", "ntk", "yarn", "llama3"),
+            settings=("rope_factor",),
+            rules=(
+                Rule(
+                    ("model.rope_scaling", "model.position"),
+                    lambda m: m.position != "rope",
+                    lambda m: (
+                        f"rope_scaling slows rope's rotations, and position = '{m.position}'; "
+                        "leave rope_scaling at 'none' or choose position = 'rope'"
+                    ),
+                ),
+                Rule(
+                    ("model.rope_scaling", "model.rope_part"),
+                    lambda m: m.rope_scaling == "ntk" and m.rope_width == 2,
+                    lambda m: (
+                        "ntk leaves the fastest rotation of a head as it is, and with 2 rotated features there is no "
+                        "other; rotate more features or choose 'linear'"
+                    ),
+                ),
+                Rule(
+                    ("model.rope_scaling", "model.attention"),
+                    lambda m: m.rope_scaling == "yarn" and m.attention == "linear",
+                    lambda m: (
+                        "yarn sharpens the scores before a softmax, and linear attention has neither; those that go "
+                        "with it: linear, ntk, llama3"
+                    ),
+                ),
+                Rule(
+                    ("model.yarn_slow", "model.yarn_fast"),
+                    lambda m: m.rope_scaling == "yarn" and m.yarn_slow >= m.yarn_fast,
+                    lambda m: f"yarn_slow must be below yarn_fast (is {m.yarn_slow:g}, and {m.yarn_fast:g})",
+                ),
+                Rule(
+                    ("model.llama3_low", "model.llama3_high"),
+                    lambda m: m.rope_scaling == "llama3" and m.llama3_low >= m.llama3_high,
+                    lambda m: f"llama3_low must be below llama3_high (is {m.llama3_low:g}, and {m.llama3_high:g})",
+                ),
+            ),
+        ),
+    )
+    rope_factor: float = later(4.0, gt=1.0, le=1e6)  # how many times longer texts are
+    rope_original: Positive | None = later(None)  # the length trained at; as context_length / rope_factor
+    # YaRN: turns within that length from which a rotation stays, up to which it slows; gain of both q and k
+    yarn_fast: float = later(32.0, gt=0.0, le=1e6)
+    yarn_slow: float = later(1.0, gt=0.0, le=1e6)
+    yarn_gain: Annotated[float, Field(gt=0.0, le=100.0)] | None = later(None)  # as 0.1 ln(rope_factor) + 1
+    # Llama 3: the same two limits, in waves within that length
+    llama3_low: float = later(1.0, gt=0.0, le=1e6)
+    llama3_high: float = later(4.0, gt=0.0, le=1e6)
     relative_max_distance: Positive = 64
     t5_buckets: Annotated[int, Field(strict=True, ge=4, le=10_000)] = 32
     t5_max_distance: Positive = 128
@@ -155,12 +277,40 @@ class ModelConfig(Section):
     backend: Literal["auto", "reference", "sdpa", "dense", "banded", "chunked"] = bookkeeping("auto")
 
     norm: NormName = "layer"
-    norm_placement: Literal["pre", "post"] = "pre"
+    norm_placement: Literal["pre", "post", "sandwich"] = "pre"
     final_norm: StrictBool = Field(
-        default_factory=lambda earlier: earlier.get("norm_placement") == "pre" and earlier.get("norm") != "none"
+        default_factory=lambda earlier: earlier.get("norm_placement") != "post" and earlier.get("norm") != "none"
     )
     norm_eps: Annotated[float, Field(gt=0.0, le=1.0)] = 1e-5
     residual: StrictBool = True
+    parallel: StrictBool = part(
+        False,
+        Part(
+            sentence="attention and feed-forward read the same stream, and both are added to it",
+            citation="Wang and Komatsuzaki 2021; Black et al. 2022",
+            title={"en": "A layer: attention and feed-forward in parallel", "zh": "层：注意力与前馈并行"},
+            formula=_side_by_side,
+            label={"en": "in parallel", "zh": "并行"},
+            where="layer",
+            on=(True,),
+            rules=(
+                Rule(
+                    ("model.parallel", "model.architecture"),
+                    lambda m: m.architecture == "encoder-decoder",
+                    lambda m: (
+                        "a decoder over a source reads it between attention and feed-forward; parallel layers "
+                        "are for architecture = 'decoder' or 'encoder'"
+                    ),
+                ),
+                Rule(
+                    ("model.parallel", "model.norm_placement"),
+                    lambda m: m.norm_placement == "post",
+                    lambda m: "a norm after each part would be between the two; --set model.norm_placement=pre",
+                ),
+            ),
+            kept=lambda m: -m.d_model,  # they share their input
+        ),
+    )
     activation: ActivationName = "gelu"
     bias: StrictBool = True
     head_bias: StrictBool = False
@@ -300,10 +450,72 @@ class ModelConfig(Section):
     init: Literal["scaled-normal", "normal", "xavier", "torch"] = "scaled-normal"
     init_std: Annotated[float, Field(gt=0.0, le=10.0)] = 0.02
     embedding_std: Annotated[float, Field(gt=0.0, le=10.0)] | None = None  # as `init` says
+    zero_init: Literal["none", "outputs", "outputs-and-head"] = part(
+        "none",
+        Part(
+            sentence="maps back into the stream begin at zero, so that each layer begins as the identity",
+            citation="Goyal et al. 2017; Zhang et al. 2019",
+            title={"en": "Output maps at step 0", "zh": "输出投影的零初始化"},
+            formula=lambda m: (
+                r"W_O = 0, \qquad W_2 = 0" + (r", \qquad W_{\text{head}} = 0" if m.zero_init != "outputs" else "")
+            ),
+            label={"en": "{zero_init} zero at step 0", "zh": "输出投影零初始化"},
+            where="layer",
+            on=("outputs", "outputs-and-head"),
+            options={
+                "none": "all weights begin as `init` says",
+                "outputs": "maps back into the stream begin at zero, so that each layer begins as the identity",
+                "outputs-and-head": "each layer begins as the identity, and all tokens as equally likely",
+            },
+            rules=(
+                Rule(
+                    ("model.zero_init", "model.tie_embeddings"),
+                    lambda m: m.zero_init == "outputs-and-head" and m.tie_embeddings,
+                    lambda m: (
+                        "a head that is the embedding cannot begin at zero; zero_init = 'outputs' leaves the head as "
+                        "it is, or --set model.tie_embeddings=false"
+                    ),
+                ),
+                Rule(
+                    ("model.zero_init", "model.norm_placement"),
+                    lambda m: m.norm_placement == "sandwich",
+                    lambda m: (
+                        "the norm after each part would scale whatever leaves zero to its full size at the first "
+                        "step; --set model.norm_placement=pre"
+                    ),
+                ),
+                Rule(
+                    ("model.zero_init", "model.residual"),
+                    lambda m: not m.residual,
+                    lambda m: (
+                        "without residual connections, nothing passes a layer whose outputs are zero; --set "
+                        "model.residual=true"
+                    ),
+                ),
+            ),
+        ),
+    )
 
     @property
     def head_width(self) -> int:
         return self.d_model // self.n_heads
+
+    @property
+    def rope_width(self) -> int:
+        """Features of a head that rope rotates, in pairs."""
+        return max(2, int(self.rope_part * self.head_width) // 2 * 2) if self.rope_part < 1.0 else self.head_width
+
+    @property
+    def rope_trained(self) -> float:
+        """The length in tokens that rope's rotations were trained at, before they are slowed."""
+        return self.rope_original or self.context_length / self.rope_factor
+
+    @property
+    def rope_gain(self) -> float:
+        """YaRN's factor of queries and of keys (Peng et al. 2023, §3.4); 1 without it."""
+        if self.rope_scaling != "yarn":
+            return 1.0
+        return self.yarn_gain or 0.1 * math.log(self.rope_factor) + 1.0
 
     @property
     def kv_heads(self) -> int:
@@ -320,7 +532,7 @@ class ModelConfig(Section):
 
     @property
     def ff_expansion(self) -> int:
-        """Features of the feed-forward's first map: SwiGLU needs a gate for each of `d_ff`."""
+        """Features of the feed-forward's first map: SwiGLU and GEGLU need a gate for each of `d_ff`."""
         return ACTIVATIONS[self.activation].maps * self.d_ff
 
     @property
@@ -446,8 +658,9 @@ class OptimizerConfig(Section):
     """AdamW (Loshchilov and Hutter 2019) or Adam with coupled decay, and the learning-rate schedule.
 
     Durations are steps, or text such as "5 epochs" or "10240 tokens". `decay_every` holds any schedule's rate constant
-    between its multiples, like a scheduler stepped once per epoch; `decay_over` is the length of a cosine.
-    `inverse-sqrt` falls with 1/√step from the end of warm-up (Vaswani et al. 2017, §5.3).
+    between its multiples, like a scheduler stepped once per epoch; `decay_over` is the length of a cosine or a linear
+    decay. `inverse-sqrt` falls with 1/√step from the end of warm-up (Vaswani et al. 2017, §5.3). `wsd` begins to decay
+    after `decay_from` of the run: by default its last fifth (Hägele et al. 2024), as the trapezoid of Zhai et al. 2022.
     """
 
     kind: OptimizerName = "adamw"
@@ -462,6 +675,7 @@ class OptimizerConfig(Section):
     decay_every: Duration | None = None
     decay_over: Duration | None = None
     decay_factor: Annotated[float, Field(gt=0.0, le=1.0)] = 0.5
+    decay_from: Fraction = later(0.8)
 
     @model_validator(mode="after")
     def _schedule_says_when(self) -> Self:

@@ -118,11 +118,15 @@ class _Steps:
         activation = feed_forward.activation
         if activation is F.gelu and feed_forward.output.weight.device.type == "cpu":
             activation = _gelu
-        pre_norm, residual = layer.pre_norm, layer.residual
+        attend = _then(attend, layer.attention_after)
+        feed = _then(lambda y: output(activation(expand(y))), layer.feed_forward_after)
+        pre_norm, residual, parallel = layer.pre_norm, layer.residual, layer.parallel
 
         def step(x: Tensor) -> Tensor:  # (B, D) → (B, D)
-            x = around(x, first, attend, pre_norm=pre_norm, residual=residual)
-            return around(x, second, lambda y: output(activation(expand(y))), pre_norm=pre_norm, residual=residual)
+            start, x = x, around(x, first, attend, pre_norm=pre_norm, residual=residual)
+            if parallel:
+                return x + feed(second(start))
+            return around(x, second, feed, pre_norm=pre_norm, residual=residual)
 
         return step
 
@@ -134,17 +138,19 @@ class _Steps:
         mixes = self._stack.config.value_mix
         written_out = part.cap > 0.0 or part.sinks is not None
         scale = width**-0.5 if scheme.scale is None else scheme.scale
-        shared_keys, normed = part.widths[1] != part.widths[0], isinstance(part.query_norm, HeadNorm)
+        shared_keys = part.widths[1] != part.widths[0]
+        normed, normed_after = (isinstance(norm, HeadNorm) for norm in (part.query_norm, part.rotated_norm))
 
         def attend(x: Tensor) -> Tensor:  # (B, D) → (B, D)
             heads = project(x).view(x.shape[0], -1, 1, width)  # (B, H + 2 Hkv, 1, Dh)
-            if normed:
+            if normed or mixes:
                 q, k, v = torch.split(heads, [n_heads, turned - n_heads, turned - n_heads], dim=1)
+                v = part.with_first(v, self._values) if mixes else v
                 heads = torch.cat((part.query_norm(q), part.key_norm(k), v), dim=1)
-            if mixes:
-                heads = torch.cat((heads[:, :turned], part.with_first(heads[:, turned:], self._values)), dim=1)
             if rotates:
                 heads = torch.cat((scheme.rotate(heads[:, :turned], self.at), heads[:, turned:]), dim=1)
+            if normed_after:
+                heads = torch.cat((part.rotated_norm(heads[:, :turned]), heads[:, turned:]), dim=1)
             k, v = state.append(heads[:, n_heads:])
             bias = None if self.bias is None else self.bias[..., -k.shape[2] :]
             if shared_keys:
@@ -170,6 +176,10 @@ def _gelu(x: Tensor) -> Tensor:
         return F.gelu(x)
     halves = x.view(x.shape[0], 2, -1).transpose(1, 2)  # not contiguous
     return F.gelu(halves).transpose(1, 2).reshape(x.shape)
+
+
+def _then(f: Map, after: nn.Sequential) -> Map:
+    return (lambda x: after(f(x))) if len(after) else f
 
 
 def _norm(part: nn.Module) -> Map:

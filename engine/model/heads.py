@@ -33,19 +33,11 @@ def for_each_query(shared: Tensor, n_heads: int) -> Tensor:
 
 
 class HeadNorm(nn.RMSNorm):
-    """Each head's queries or keys over their root mean square (Henry et al. 2020; Qwen Team 2025). Rotation changes no
-    length: without a gain, the norm before it is the norm after it.
-    """
+    """Each head's queries or keys over their root mean square (Henry et al. 2020; Qwen Team 2025)."""
 
     def forward(self, x: Tensor) -> Tensor:
         """(…, Dh) → (…, Dh), in fp32 or wider."""
         return super().forward(x.to(torch.promote_types(x.dtype, torch.float32))).to(x.dtype)
-
-
-def _head_norm(model: ModelConfig) -> nn.Module:
-    if model.qk_norm == "none":
-        return nn.Identity()
-    return HeadNorm(model.head_width, eps=model.norm_eps, elementwise_affine=model.qk_norm == "before")
 
 
 class SelfAttention(nn.Module, ABC):
@@ -60,7 +52,10 @@ class SelfAttention(nn.Module, ABC):
         self.query_key_value = nn.Linear(model.d_model, sum(self.widths), bias=model.bias)
         self.output = nn.Linear(model.d_model, model.d_model, bias=model.bias)
         self.output_dropout = Dropout(model.attention_output_dropout)
-        self.query_norm, self.key_norm = _head_norm(model), _head_norm(model)
+        before, after = (model.qk_norm == place for place in ("before", "after"))
+        self.query_norm = HeadNorm(self.head_width, model.norm_eps) if before else nn.Identity()
+        self.key_norm = HeadNorm(self.head_width, model.norm_eps) if before else nn.Identity()
+        self.rotated_norm = HeadNorm(self.head_width, model.norm_eps, False) if after else nn.Identity()
         self.value_mix = nn.Parameter(torch.empty(2)) if model.value_mix and not is_first else None
         self.gate = None
         if model.gate != "none":
@@ -123,7 +118,8 @@ class SoftmaxSelfAttention(SelfAttention):
         self.sinks = nn.Parameter(torch.empty(model.n_heads)) if model.sinks else None
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, at: Positions, state: LayerState | None) -> Tensor:
-        q, k, k_at = self.scheme.rotate(q, at.index), self.scheme.rotate(k, at.index), at
+        q, k = (self.rotated_norm(self.scheme.rotate(part, at.index)) for part in (q, k))
+        k_at = at
         if state is not None:
             assert isinstance(state, KeyValueCache)
             k, v, k_at = state.extend(k, v, at)

@@ -99,7 +99,8 @@ def parameters(model: ModelConfig, vocab_size: int) -> dict[str, int]:
         "attention": layers * attention,
         "cross-attention": cross_layers * attention,
         "feed-forward": layers * (d * wide + ff * d + bias * (wide + d)),
-        "norms": (2 * layers + cross_layers) * norm + (len(built) * norm if model.final_norm else 0),
+        "norms": (2 * layers + cross_layers) * norm * (2 if model.norm_placement == "sandwich" else 1)
+        + (len(built) * norm if model.final_norm else 0),
         "parts": sum(row.parameters(model, stack) for row in parts_of(model).values() for stack in built),
         "head": (0 if model.tie_embeddings else vocab * d) + (vocab if model.head_bias else 0),
     }
@@ -202,11 +203,11 @@ def kept(config: RunConfig, shape: BatchShape, *, gpu: bool = False) -> float:
         tokens = shape.rows * length
         padded = stack.encodes and config.on_rows
         kernel = training_kernel(model, stack.causal, length, padded=padded, gpu=gpu)
-        layer = _norm(model) + _attention(model, kernel, stack.causal, length, MASK[gpu])
-        layer += _norm(model) + _feed_forward(model, MASK[gpu])
+        layer = _norms(model) + _attention(model, kernel, stack.causal, length, MASK[gpu])
+        layer += _norms(model) + _feed_forward(model, MASK[gpu])
         across = 0.0
         if stack.over_source:
-            layer += _norm(model)
+            layer += _norms(model)
             across = _cross_attention(config, shape, gpu)
         layer += sum(row.kept(model) for row in parts_of(model).values())
         per_layer = tokens * layer + across + _mask(model, kernel, length, padded=padded) * length
@@ -222,6 +223,11 @@ def kept(config: RunConfig, shape: BatchShape, *, gpu: bool = False) -> float:
 def _norm(model: ModelConfig) -> float:
     """A norm's input, and its output, which goes into a product."""
     return model.d_model * NORMS[model.norm].kept
+
+
+def _norms(model: ModelConfig) -> float:
+    """Of a part of a layer. The output of a norm after it is only added to the stream."""
+    return _norm(model) + (_norm(model) - model.d_model if model.norm_placement == "sandwich" else 0.0)
 
 
 def _feed_forward(model: ModelConfig, mask: float) -> float:

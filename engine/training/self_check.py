@@ -482,9 +482,15 @@ def scheduled(optimizer: OptimizerConfig, step: int, steps: int) -> float:
         return max(low, high * math.sqrt(max(warmup, 1) / step))
     if optimizer.schedule == "step":
         return max(low, high * optimizer.decay_factor ** ((step - 1) // every))
+    if optimizer.schedule == "wsd":
+        begin = max(warmup, round(steps * optimizer.decay_from))
+        return high if step <= begin else (low * (step - begin) + high * (steps - step)) / (steps - begin)
     at = step if not every else step - 1 - (step - 1) % every
     done = (at - warmup) / max(whole(optimizer.decay_over, steps) - warmup, 1)
-    return low + (high - low) * math.cos(math.pi / 2 * min(max(done, 0.0), 1.0)) ** 2
+    done = min(max(done, 0.0), 1.0)
+    if optimizer.schedule == "linear":
+        return high * (1.0 - done) + low * done
+    return low + (high - low) * math.cos(math.pi / 2 * done) ** 2
 
 
 def _wrong_update(

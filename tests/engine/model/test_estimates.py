@@ -12,6 +12,7 @@ from engine.model.heads import SelfAttention
 from engine.model.positions import Positions
 from engine.model.size import training_kernel
 from engine.model.transformer import build_model
+from engine.schemes import ACTIVATIONS
 
 VOCABULARY, ROWS = 50, 3
 ALIKE = ("rope", "xl", "relative", "t5", "alibi", "learned-pe", "linear", "win16", "sparse", "kv1", "swiglu")
@@ -88,6 +89,13 @@ def test_the_account_of_what_is_kept_is_what_autograd_keeps(name: str, length: i
     config = config_of(name, length=length, **dict.fromkeys(rates, dropout), **weights)
     shape = size.BatchShape.of(config)
     assert size.kept(config, shape) == pytest.approx(autograd_keeps(config), rel=0.08)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_the_account_of_what_each_activation_keeps_is_what_autograd_keeps(activation: str, dropout: float) -> None:
+    config = config_of("rope", length=32, activation=activation, d_ff=512, ff_dropout=dropout)
+    assert size.kept(config, size.BatchShape.of(config)) == pytest.approx(autograd_keeps(config), rel=0.03)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
