@@ -115,6 +115,10 @@ def _not_fused(name: str) -> Rule:
     )
 
 
+def _gates(m: "ModelConfig") -> int:
+    return m.n_heads if m.gate == "head" else m.d_model
+
+
 def as_dropout() -> Any:
     """Declare a rate that defaults to `dropout`."""
     return Field(default_factory=lambda earlier: earlier.get("dropout", 0.1))
@@ -450,6 +454,45 @@ class ModelConfig(Section):
             on=(True,),
             parameters=lambda m, stack: m.n_heads * stack.layers,
             rules=(_of_scores("sinks"), _not_fused("sinks")),
+        ),
+    )
+
+    gate: Literal["none", "head", "output"] = part(
+        "none",
+        Part(
+            sentence="a sigmoid gate of the layer's input scales what attention found",
+            options={
+                "head": "a sigmoid gate of the layer's input scales what each head found",
+                "output": "a sigmoid gate of the layer's input scales each feature that attention found",
+            },
+            citation="Qiu et al. 2025",
+            title={"en": "Gated attention", "zh": "门控注意力"},
+            formula=lambda m: (
+                r"o_i \leftarrow \sigma(W_g x_i) \odot o_i"
+                if m.gate == "output"
+                else r"o_i^{(h)} \leftarrow \sigma\left(w_h^\top x_i\right) o_i^{(h)}"
+            ),
+            label={"en": "gated by {gate}", "zh": "门控（{gate}）"},
+            where="attention",
+            on=("head", "output"),
+            parameters=lambda m, stack: stack.layers * _gates(m) * (m.d_model + int(m.bias)),
+            products=lambda m: m.d_model * _gates(m),
+            kept=lambda m: m.d_model + _gates(m),
+        ),
+    )
+
+    value_mix: StrictBool = part(
+        False,
+        Part(
+            sentence="each later layer's values are mixed with those of the first, by two learned numbers",
+            citation="Zhou et al. 2024",
+            title={"en": "Value residual: values mixed with the first layer's", "zh": "值残差：与第一层的值混合"},
+            formula=lambda m: r"v^{(l)} \leftarrow \lambda_1^{(l)} v^{(1)} + \lambda_2^{(l)} v^{(l)}, \qquad l > 1",
+            label={"en": "value residual", "zh": "值残差"},
+            where="attention",
+            on=(True,),
+            parameters=lambda m, stack: 2 * (stack.layers - 1),
+            kept=lambda m: 2 * m.kv_width,
         ),
     )
 

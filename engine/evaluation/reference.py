@@ -30,6 +30,7 @@ class Reference:
     def __init__(self, model: ModelConfig, weights: Mapping[str, Tensor]) -> None:
         self.model = model
         self.weights = {name: weight.detach().double() for name, weight in weights.items()}
+        self.first_values = torch.zeros(0)  # (B, H, T, Dh) of the stack's first layer
 
     def logits(self, tokens: Tensor, source: Tensor | None = None) -> Tensor:
         """(B, T), and (B, S) where there is a source → (B, T, V)."""
@@ -129,6 +130,11 @@ class Reference:
         if model.qk_norm == "before":
             q = self._rms(q) * self.weights[f"{name}query_norm.weight"]
             k = self._rms(k) * self.weights[f"{name}key_norm.weight"]
+        if "layers.0." in name:
+            self.first_values = v
+        elif model.value_mix:
+            of_first, own = self.weights[f"{name}value_mix"]
+            v = of_first * self.first_values + own * v
         apart = time[:, None] - time[None]  # q − k
         if model.attention == "linear":
             mixed = self._linear_attention(q, k, v, time, (apart >= 0) | (not causal))
@@ -140,6 +146,10 @@ class Reference:
                 mixed = torch.exp(scores - torch.logaddexp(total, self.weights[f"{name}sinks"][:, None, None])) @ v
             else:
                 mixed = scores.softmax(-1) @ v
+        if model.gate != "none":
+            gates = 1.0 / (1.0 + torch.exp(-self._linear(f"{name}gate", x)))
+            each = model.head_width if model.gate == "head" else 1
+            mixed = mixed * gates.repeat_interleave(each, -1).view(*x.shape[:2], model.n_heads, -1).transpose(1, 2)
         return self._linear(f"{name}output", mixed.transpose(1, 2).flatten(2))
 
     def _visible(self, time: Tensor, apart: Tensor, *, causal: bool) -> Tensor:

@@ -37,8 +37,8 @@ class Stack(nn.Module):
         # Huang et al. 2016, eq. 4: a share that grows with depth.
         dropped = [model.layer_drop * (i + 1) / n_layers for i in range(n_layers)]
         self.layers = nn.ModuleList(
-            Layer(model, see, scheme, over_source=over_source, dropped=p)
-            for scheme, p in zip(schemes, dropped, strict=True)
+            Layer(model, see, scheme, over_source=over_source, is_first=i == 0, dropped=dropped[i])
+            for i, scheme in enumerate(schemes)
         )
         self.checkpointing = False
         """Keep only each layer's input, and recompute the rest in the backward pass (Chen et al. 2016)."""
@@ -63,9 +63,17 @@ class Stack(nn.Module):
         if table is not None:
             x = x + table.to(x.dtype)
         x = self.embedding_dropout(x)
-        embedded = x
+        embedded, first = x, [] if self.config.value_mix else None  # the latter is filled by the first layer
         for i, layer in enumerate(self.layers):
-            given = (x, at, cache.layers[i] if cache else None, source[i] if source else None, source_at, embedded)
+            given = (
+                x,
+                at,
+                cache.layers[i] if cache else None,
+                source[i] if source else None,
+                source_at,
+                embedded,
+                first,
+            )
             again = self.checkpointing and self.training and cache is None and torch.is_grad_enabled()
             x = checkpoint(layer, *given, use_reentrant=False) if again else layer(*given)
         if cache is not None:

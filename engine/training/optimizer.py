@@ -40,7 +40,7 @@ def decay_groups(model: nn.Module, decay: str) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {"decayed": [], "plain": []}
     for name, _ in model.named_parameters():
         owner, _, leaf = name.rpartition(".")
-        kind = "bias" if leaf in ("bias", "sinks") else KINDS.get(type(modules[owner]))
+        kind = "bias" if leaf in ("bias", "sinks", "value_mix") else KINDS.get(type(modules[owner]))
         if name.startswith(of_positions):
             kind = "position"
         if kind is None:  # decay must be decided, not guessed
