@@ -31,10 +31,16 @@ class Stack(nn.Module):
         super().__init__()
         self.config = model
         schemes = make_schemes(model, n_layers, longest, causal=causal)
-        see = self_attention(model, causal=causal)
-        self.positions = schemes[0] if schemes[0].shared else PositionScheme()
+        kinds = [model.of_layer(i) for i in range(n_layers)]
+        shared = {kind.position: scheme for kind, scheme in zip(kinds, schemes, strict=True) if scheme.shared}
+        self.positions = shared.pop(model.position) if model.position in shared else PositionScheme()
+        if shared:  # of layers with another position than the model's
+            self.layer_positions = nn.ModuleDict(shared)
         self.embedding_dropout = Dropout(model.embedding_dropout)
-        self.layers = nn.ModuleList(Layer(model, see, scheme, over_source=over_source) for scheme in schemes)
+        self.layers = nn.ModuleList(
+            Layer(kind, self_attention(kind, causal=causal), scheme, over_source=over_source)
+            for kind, scheme in zip(kinds, schemes, strict=True)
+        )
         self.checkpointing = False
         """Keep only each layer's input, and recompute the rest in the backward pass (Chen et al. 2016)."""
         self.final_norm = make_norm(model) if model.final_norm else nn.Identity()
