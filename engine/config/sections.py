@@ -7,7 +7,7 @@ print, how often to save), so comparisons and the inert-switch alarm ignore it. 
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
@@ -102,6 +102,17 @@ def _attentions_of(earlier: Mapping[str, Any]) -> list[str]:
     """Return the attentions of a network of which only some settings are known."""
     usual = earlier.get("attention", "global")
     return [_chosen(entry, ATTENTIONS, usual) for entry in earlier.get("layers") or ("",)]
+
+
+def numbered(places: Sequence[int]) -> str:
+    """Return layers, counted from 0, as people count them: `1-3, 5`."""
+    runs: list[list[int]] = []
+    for place in places:
+        if runs and place == runs[-1][1] + 1:
+            runs[-1][1] = place
+        else:
+            runs.append([place, place])
+    return ", ".join(f"{first + 1}" if first == last else f"{first + 1}-{last + 1}" for first, last in runs)
 
 
 # Alternative keys for one setting, by section: setting one over a preset removes the other.
