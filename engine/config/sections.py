@@ -7,10 +7,12 @@ print, how often to save), so comparisons and the inert-switch alarm ignore it. 
 
 import math
 import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
+from engine.errors import nearest, one_of
 from engine.schemes import (
     ACTIVATIONS,
     ATTENTIONS,
@@ -36,6 +38,7 @@ else:
     ActivationName, OptimizerName, ScheduleName = Literal[*ACTIVATIONS], Literal[*OPTIMIZERS], Literal[*SCHEDULES]
 
 MAX_STEPS = 10**12
+MOST_KINDS = 1_000  # of layers in a pattern
 _DURATION = re.compile(r"\s*(\d{1,13}(?:\.\d{1,9})?)\s*(steps?|epochs?|tokens?)\s*\Z")
 
 
@@ -65,6 +68,51 @@ def in_steps(duration: int | str, *, steps_per_epoch: int, tokens_per_step: int)
     factor = {"steps": 1.0, "epochs": float(steps_per_epoch), "tokens": 1.0 / tokens_per_step}[unit]
     steps = math.ceil(float(number) * factor - 1e-9)
     return max(1, steps) if float(number) > 0 else 0
+
+
+def _checked_layers(value: object) -> tuple[str, ...]:
+    """Check the kinds of layers; each is returned as an attention, a position, or both with a space between."""
+    if not isinstance(value, list | tuple) or not all(isinstance(entry, str) for entry in value):
+        raise ValueError('must be a list of layers, e.g. ["window", "global none"]')
+    if len(value) > MOST_KINDS:
+        raise ValueError(f"is a pattern of {len(value):,} layers; the most is {MOST_KINDS:,}")
+    found = []
+    for entry in value:
+        words = entry.split()
+        for word in words:
+            if word not in ATTENTIONS and word not in POSITIONS:
+                hint = nearest(word[:80], [*ATTENTIONS, *POSITIONS])
+                raise ValueError(
+                    f"'{word[:80]}' is neither an attention ({one_of(ATTENTIONS)}) nor a position "
+                    f"({one_of(POSITIONS)}){hint}"
+                )
+        chosen = [[word for word in words if word in table] for table in (ATTENTIONS, POSITIONS)]
+        if not words or max(map(len, chosen)) > 1:
+            raise ValueError(f"'{entry[:80]}': a layer has an attention, a position, or one of each")
+        found.append(" ".join(word for kind in chosen for word in kind))
+    return tuple(found)
+
+
+def _chosen(entry: str, table: Mapping[str, object], otherwise: str) -> str:
+    """Return what an entry of `model.layers` takes from a table."""
+    return next((word for word in entry.split() if word in table), otherwise)
+
+
+def _attentions_of(earlier: Mapping[str, Any]) -> list[str]:
+    """Return the attentions of a network of which only some settings are known."""
+    usual = earlier.get("attention", "global")
+    return [_chosen(entry, ATTENTIONS, usual) for entry in earlier.get("layers") or ("",)]
+
+
+def numbered(places: Sequence[int]) -> str:
+    """Return layers, counted from 0, as people count them: `1-3, 5`."""
+    runs: list[list[int]] = []
+    for place in places:
+        if runs and place == runs[-1][1] + 1:
+            runs[-1][1] = place
+        else:
+            runs.append([place, place])
+    return ", ".join(f"{first + 1}" if first == last else f"{first + 1}-{last + 1}" for first, last in runs)
 
 
 # Alternative keys for one setting, by section: setting one over a preset removes the other.
@@ -193,7 +241,7 @@ class ModelConfig(Section):
             rules=(
                 Rule(
                     ("model.rope_part", "model.position"),
-                    lambda m: m.position != "rope",
+                    lambda m: "rope" not in m.positions,
                     lambda m: (
                         f"rope_part is the share of a head that rope rotates, and position = '{m.position}'; "
                         "leave rope_part at 1.0 or choose position = 'rope'"
@@ -233,7 +281,7 @@ class ModelConfig(Section):
             rules=(
                 Rule(
                     ("model.rope_scaling", "model.position"),
-                    lambda m: m.position != "rope",
+                    lambda m: "rope" not in m.positions,
                     lambda m: (
                         f"rope_scaling slows rope's rotations, and position = '{m.position}'; "
                         "leave rope_scaling at 'none' or choose position = 'rope'"
@@ -249,7 +297,10 @@ class ModelConfig(Section):
                 ),
                 Rule(
                     ("model.rope_scaling", "model.attention"),
-                    lambda m: m.rope_scaling == "yarn" and m.attention == "linear",
+                    lambda m: (
+                        m.rope_scaling == "yarn"
+                        and any((layer.attention, layer.position) == ("linear", "rope") for layer, _ in m.kinds())
+                    ),
                     lambda m: (
                         "yarn sharpens the scores before a softmax, and linear attention has neither; those that go "
                         "with it: linear, ntk, llama3"
@@ -285,6 +336,8 @@ class ModelConfig(Section):
     attention: AttentionName = "global"
     window: Positive = 16
     link_every: Annotated[int, Field(strict=True, ge=2, le=10**9)] = 16
+    # Layer i is of kind i modulo their number: an attention, a position or both; (): all as `attention`, `position`
+    layers: Annotated[tuple[str, ...], BeforeValidator(_checked_layers)] = later(())
     backend: Literal["auto", "reference", "sdpa", "dense", "banded", "chunked"] = bookkeeping("auto")
 
     norm: NormName = "layer"
@@ -499,7 +552,7 @@ class ModelConfig(Section):
     dropout: Fraction = 0.1
     attention_dropout: Fraction = Field(
         default_factory=lambda earlier: (
-            earlier.get("dropout", 0.1) if ATTENTIONS[earlier.get("attention", "global")].scores else 0.0
+            earlier.get("dropout", 0.1) if all(ATTENTIONS[name].scores for name in _attentions_of(earlier)) else 0.0
         )
     )
     attention_output_dropout: Fraction = as_dropout()
@@ -575,6 +628,43 @@ class ModelConfig(Section):
             ),
         ),
     )
+
+    def of_layer(self, i: int) -> "ModelConfig":
+        """Return the network as layer `i` of a stack, from 0, sees it: with that layer's attention and position."""
+        if not self.layers:
+            return self
+        entry = self.layers[i % len(self.layers)]
+        kind = {
+            "attention": _chosen(entry, ATTENTIONS, self.attention),
+            "position": _chosen(entry, POSITIONS, self.position),
+        }
+        return self.model_copy(update={"layers": (), **kind})
+
+    def kinds(self, n_layers: int | None = None) -> list[tuple["ModelConfig", tuple[int, ...]]]:
+        """Return each kind of layer of a stack, by default of the deepest, with the layers of that kind, from 0."""
+        depth = self.depth if n_layers is None else n_layers
+        if not self.layers:
+            return [(self, tuple(range(depth)))]
+        found: dict[tuple[str, str], tuple[ModelConfig, list[int]]] = {}
+        for i in range(depth):
+            layer = self.of_layer(i)
+            found.setdefault((layer.attention, layer.position), (layer, []))[1].append(i)
+        return [(layer, tuple(places)) for layer, places in found.values()]
+
+    @property
+    def depth(self) -> int:
+        """Layers of the deepest stack."""
+        return max(self.n_layers, self.encoder_layers if self.architecture == "encoder-decoder" else 0)
+
+    @property
+    def attentions(self) -> list[str]:
+        """The kinds of attention in its layers, each once."""
+        return list(dict.fromkeys(layer.attention for layer, _ in self.kinds()))
+
+    @property
+    def positions(self) -> list[str]:
+        """The position schemes in its layers, each once."""
+        return list(dict.fromkeys(layer.position for layer, _ in self.kinds()))
 
     @property
     def head_width(self) -> int:

@@ -66,12 +66,14 @@ def has_simple_steps(model: Network) -> bool:
 class _Steps:
     at: Tensor  # (1, 1) the token's position
     embedded: Tensor  # (B, D) the input of the first layer
-    bias: Tensor | None  # (1, H, 1, capacity) added to the scores; the last entry is the token's own
+    # by scheme: (1, H, 1, capacity) added to the scores; the last entry is the token's own
+    bias: dict[PositionScheme, Tensor | None]
 
     def __init__(self, model: Network, cache: Cache, capacity: int) -> None:
         (self._stack,), self._cache = model.stacks, cache
         self._values: list[Tensor] = []  # of the token in the first layer
-        self._first = next(part for part in model.modules() if isinstance(part, SoftmaxSelfAttention))
+        parts = [part for part in model.modules() if isinstance(part, SoftmaxSelfAttention)]
+        self._schemes = list(dict.fromkeys(part.scheme for part in parts))
         self._layers = [
             self._layer(layer, state)
             for layer, state in zip(self._stack.layers, cache.layers, strict=True)
@@ -89,8 +91,10 @@ class _Steps:
         self._numbers = torch.arange(capacity, device=weight.device)[None]
         table = self._stack.positions.embed(self._numbers[:, :longest])
         self._rows = None if table is None else table[0].to(weight.dtype)
-        bias = self._first.scheme.bias(self._numbers[:, -1:], self._numbers)
-        self.bias = None if bias is None else bias.to(weight.dtype)
+        self.bias = {}
+        for scheme in self._schemes:
+            bias = scheme.bias(self._numbers[:, -1:], self._numbers)
+            self.bias[scheme] = None if bias is None else bias.to(weight.dtype)
 
     def take(self, tokens: Tensor) -> Tensor:
         """(B, 1) → (B, V)."""
@@ -156,7 +160,8 @@ class _Steps:
             if normed_after:
                 heads = torch.cat((part.rotated_norm(heads[:, :turned]), heads[:, turned:]), dim=1)
             k, v = state.append(heads[:, n_heads:])
-            bias = None if self.bias is None else self.bias[..., -k.shape[2] :]
+            bias = self.bias[scheme]
+            bias = None if bias is None else bias[..., -k.shape[2] :]
             if shared_keys:
                 k, v = for_each_query(k, n_heads), for_each_query(v, n_heads)
             if written_out:

@@ -36,6 +36,7 @@ from engine.training.task import Task
 
 # The small copy of a network
 LAYERS, WIDTH, HEADS = 2, 64, 4
+PATTERN = 8  # layers at most, of a pattern that is tried as it is; of a longer one each kind of layer once
 TOKENS = 1024  # the longest text tried
 WORDS = 64  # the largest vocabulary, unless the run's own batches are read
 ROWS = 2
@@ -160,9 +161,12 @@ def small_copy(config: RunConfig, vocab_size: int, **changes: Any) -> SmallCopy:
     width = min(model.head_width, max(2, WIDTH // heads))
     width -= width % 2 if model.head_width % 2 == 0 else 0  # rotary positions rotate pairs of features
     shared = max(1, model.kv_heads * heads // model.n_heads)
-    smaller: dict[str, int | str] = {
-        "n_layers": min(model.n_layers, LAYERS),
-        "n_encoder_layers": min(model.encoder_layers, LAYERS),
+    pattern = model.layers if len(model.layers) <= PATTERN else tuple(dict.fromkeys(model.layers))
+    most = max(LAYERS, len(pattern))
+    smaller: dict[str, Any] = {
+        "n_layers": min(model.n_layers, most),
+        "n_encoder_layers": min(model.encoder_layers, most),
+        "layers": pattern,
         "n_heads": heads,
         "n_kv_heads": shared if heads % shared == 0 else 1,
         "d_model": heads * width,
@@ -201,8 +205,8 @@ def check_parameters(config: RunConfig, model: Network, copy: SmallCopy) -> Verd
     network, inputs, silent = copy.network, copy.inputs(length=64), []
     # Weights over one token, and norms over one feature, are constant.
     if min(part.shape[1] for part in inputs) >= 2 and copy.model.d_model >= 2:
-        window = self_attention(copy.model).window
-        alone = window is not None and window < 2
+        windows = [self_attention(layer).window for layer in (kind for kind, _ in copy.model.kinds())]
+        alone = any(window is not None and window < 2 for window in windows)
         logits = network(*inputs)
         mixture = torch.randn(logits.shape, generator=torch.Generator().manual_seed(3), dtype=logits.dtype)
         torch.autograd.backward((logits * mixture).sum())
@@ -232,8 +236,9 @@ def check_reference(copy: SmallCopy) -> Verdict:
     expected = Reference(model, dict(copy.network.named_parameters())).logits(tokens, source)
     worst = relative_error(copy.network(*inputs), expected)
     wrong = (
-        f"predictions differ from an independent implementation by a relative error of {worst:.1g}: {model.position} "
-        f"positions, {model.attention} attention, a norm, a residual or a layer does not match the config"
+        f"predictions differ from an independent implementation by a relative error of {worst:.1g}: "
+        f"{' or '.join(model.positions)} positions, {' or '.join(model.attentions)} attention, a norm, a residual or a "
+        "layer does not match the config"
     )
     right = f"an independent implementation gives the same predictions over {tokens.shape[1]:,} tokens"
     return _verdict("reference", "" if worst <= LIMIT else wrong, right + copy.said, worst)
