@@ -315,7 +315,11 @@ class TrainConfig(Section):
 
 
 class OptimizerConfig(Section):
-    """AdamW (Loshchilov and Hutter 2019) or Adam with coupled decay, and the learning-rate schedule.
+    """The optimizer and the learning-rate schedule.
+
+    `momentum` and `nesterov` (Sutskever et al. 2013) are those of Muon and SGD. `lr` is the rate of all weights, unless
+    the layers' matrices, the embedding or the head have one of their own, which then follows the same schedule in
+    proportion: with Muon, `matrix_lr` is its own rate and `lr` that of its AdamW. A tied head is the embedding.
 
     Durations are steps, or text such as "5 epochs" or "10240 tokens". `decay_every` holds any schedule's rate constant
     between its multiples, like a scheduler stepped once per epoch; `decay_over` is the length of a cosine or a linear
@@ -336,6 +340,11 @@ class OptimizerConfig(Section):
     decay_over: Duration | None = None
     decay_factor: Annotated[float, Field(gt=0.0, le=1.0)] = 0.5
     decay_from: Fraction = later(0.8)
+    momentum: Fraction = later(0.95)
+    nesterov: StrictBool = later(True)
+    matrix_lr: Rate | None = later(None)  # as lr, like the two below
+    embedding_lr: Rate | None = later(None)
+    head_lr: Rate | None = later(None)
 
     @model_validator(mode="after")
     def _schedule_says_when(self) -> Self:
@@ -346,6 +355,9 @@ class OptimizerConfig(Section):
             raise ValueError("decay_every and decay_over must be longer than 0 steps; leave them out for none")
         if self.min_lr > self.lr:
             raise ValueError(f"min_lr {self.min_lr} is above lr {self.lr}")
+        for key in ("matrix_lr", "embedding_lr", "head_lr"):
+            if self.lr == 0.0 and getattr(self, key) is not None:
+                raise ValueError(f"{key} follows the schedule of lr in proportion, so lr must be above 0")
         return self
 
 

@@ -32,6 +32,7 @@ from engine.plain_files import open_plain, read_plain
 from engine.runs.files import SCHEMA, finite, read_json, sync_file, sync_folder, write_atomic
 from engine.runs.reader import RunReader
 from engine.runs.records import AverageScores, Record, ValidationRecord
+from engine.training.optimizer import state_names
 
 WEIGHTS, OPTIMIZER, STATE, TOKENIZER, MANIFEST = (
     "model.safetensors",
@@ -227,12 +228,13 @@ def load_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer)
         raise InputError(f"{folder}: this state cannot be resumed: {error}") from None
     moments = load_tensors(folder / OPTIMIZER)
     parameters = dict(model.named_parameters())
-    keys = ("step", "exp_avg", "exp_avg_sq") if state.step else ()
-    expected = {f"{name}/{key}" for name in parameters for key in keys}
+    keys = state_names(optimizer)
+    kept = {name: keys[parameter] if state.step else () for name, parameter in parameters.items()}
+    expected = {f"{name}/{key}" for name, those in kept.items() for key in those}
     if moments.keys() != expected:
         raise InputError(f"{folder / OPTIMIZER}: '{min(moments.keys() ^ expected)}' is missing or does not belong here")
     for name, parameter in parameters.items():
-        own = {key: moments[f"{name}/{key}"] for key in keys}
+        own = {key: moments[f"{name}/{key}"] for key in kept[name]}
         for key, moment in own.items():
             if moment.shape != (() if key == "step" else parameter.shape):
                 raise InputError(f"{folder / OPTIMIZER}: '{name}/{key}' has a shape that is not its weight's")

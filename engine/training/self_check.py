@@ -456,7 +456,7 @@ def check_update(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
         elif clip and norm > clip * (1.0 + NORM_LIMIT):
             wrong = f"the gradient's norm is {norm:.3g} after clipping at {clip:.3g}: train.clip has no effect"
         else:
-            wrong = _wrong_update(optimizer, before, named, gradients, moments, decayed, expected, count)
+            wrong = _wrong_update(optimizer, copy.model, before, named, gradients, moments, decayed, expected, count)
         if wrong:
             break
     clipped = f", clipping at {config.train.clip:g}" if clip else ""
@@ -495,6 +495,7 @@ def scheduled(optimizer: OptimizerConfig, step: int, steps: int) -> float:
 
 def _wrong_update(
     optimizer: OptimizerConfig,
+    model: ModelConfig,
     before: Mapping[str, Tensor],
     after: Mapping[str, Tensor],
     gradients: Mapping[str, Tensor],
@@ -503,27 +504,78 @@ def _wrong_update(
     rate: float,
     count: int,
 ) -> str:
-    """What is wrong with an update; "" if it matches Adam's formulas (Kingma and Ba 2015, alg. 1). `moments` are those
-    of the previous update, replaced here; `count` is the number of updates so far.
+    """What is wrong with an update; "" if it matches the papers' formulas. `moments` are those of the previous update,
+    replaced here; `count` is the number of updates so far.
     """
-    (one, two), coupled = optimizer.betas, optimizer.kind == "adam"
+    coupled = optimizer.kind in ("adam", "sgd")
     for name, g in gradients.items():
         weight = before[name]
+        matrix = weight.dim() == 2 and "layers." in name and ".scheme." not in name
+        own = rate
+        for setting, here in (
+            ("matrix_lr", matrix),
+            ("embedding_lr", name.endswith("embedding.weight")),
+            ("head_lr", name.startswith("head.")),
+        ):
+            if here and getattr(optimizer, setting) is not None:
+                own = rate / optimizer.lr * getattr(optimizer, setting)
         decay = optimizer.weight_decay if name in decayed else 0.0
         g = g + decay * weight if coupled else g
-        first, second = moments[name]
-        first, second = one * first + (1.0 - one) * g, two * second + (1.0 - two) * g * g
-        moments[name] = first, second
-        root = (second / (1.0 - two**count)).sqrt() + optimizer.eps
-        plain = rate * (first / (1.0 - one**count)) / root
-        shrunk = 0.0 if coupled else rate * decay * weight
-        moved, room = weight - after[name].detach(), UPDATE_LIMIT * rate + 1e-12 * weight.abs()
+        parts = _maps(model, name, len(weight)) if matrix else []
+        direction, moments[name] = _direction(optimizer, g, moments[name], count, parts)
+        plain, shrunk = own * direction, 0.0 if coupled else own * decay * weight
+        moved, room = weight - after[name].detach(), UPDATE_LIMIT * own + 1e-12 * weight.abs()
         if bool(((moved - plain - shrunk).abs() > room).any()):
             if decay and not coupled and bool(((moved - plain).abs() <= room).all()):
                 return f"optimizer.weight_decay = {decay:g} has no effect on {name}"
-            settings = f"learning rate {rate:.3g} and weight decay {decay:g}"
+            settings = f"learning rate {own:.3g} and weight decay {decay:g}"
             return f"the update of {name} is not that of {optimizer.kind} with {settings}"
     return ""
+
+
+def _direction(
+    optimizer: OptimizerConfig, g: Tensor, kept: tuple[Tensor, Tensor], count: int, maps: list[int]
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """An update but for its rate and decoupled decay, and the new moments: Adam (Kingma and Ba 2015, alg. 1), Lion
+    (Chen et al. 2023, alg. 2), momentum (Sutskever et al. 2013), Muon (Jordan et al. 2024) as large as in Liu et al.
+    2025. `maps` are the rows of a layer's matrix, by the maps that it joins.
+    """
+    (first, second), (one, two), mu = kept, optimizer.betas, optimizer.momentum
+    if optimizer.kind == "lion":
+        return torch.sign(one * first + (1.0 - one) * g), (two * first + (1.0 - two) * g, second)
+    if optimizer.kind == "sgd":
+        first = mu * first + g
+        return (g + mu * first if optimizer.nesterov else first), (first, second)
+    if optimizer.kind == "muon" and maps:
+        first = mu * first + (1.0 - mu) * g
+        aim = mu * first + (1.0 - mu) * g if optimizer.nesterov else first
+        return torch.cat([_orthogonalised(part) for part in torch.split(aim, maps)]), (first, second)
+    first, second = one * first + (1.0 - one) * g, two * second + (1.0 - two) * g * g
+    root = (second / (1.0 - two**count)).sqrt() + optimizer.eps
+    return first / (1.0 - one**count) / root, (first, second)
+
+
+def _maps(model: ModelConfig, name: str, rows: int) -> list[int]:
+    """The rows of each map in a layer's matrix."""
+    queries, shared = model.d_model, model.kv_width
+    for joining, maps in (
+        ("query_key_value", [queries, shared, shared]),
+        ("key_value", [shared, shared]),
+        ("feed_forward.expand", [model.d_ff] * (model.ff_expansion // model.d_ff)),
+    ):
+        if joining in name and sum(maps) == rows:
+            return maps
+    return [rows]
+
+
+def _orthogonalised(matrix: Tensor) -> Tensor:
+    """Muon's direction by a singular value decomposition: Newton–Schulz steps change nothing but singular values."""
+    left, values, right = torch.linalg.svd(matrix, full_matrices=False)
+    values = values / max(float(values.square().sum().sqrt()), 1e-7)
+    for _ in range(5):
+        values = 3.4445 * values - 4.7750 * values**3 + 2.0315 * values**5
+    found: Tensor = (left * values) @ right
+    return 0.2 * math.sqrt(max(matrix.shape)) * found
 
 
 def check_dropout(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:

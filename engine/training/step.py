@@ -97,7 +97,7 @@ class Stepper:
         else:
             result.read()
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["scale"]
         self.optimizer.step()
         if self.deferred and step < self.config.train.steps:
             with suppress(torch.OutOfMemoryError):  # this step is done; the next one tries again

@@ -22,7 +22,7 @@ from engine.model import attention, decoding, dropout, heads, initialisation, la
 from engine.model.cache import KeyValueCache
 from engine.model.visibility import Visibility
 from engine.runs.reader import RunReader
-from engine.training import assemble, inspector, self_check, step
+from engine.training import assemble, inspector, optimizer, self_check, step
 from engine.training.control import Leaking
 from tests.engine.training.test_resume import StopAt, miniature, outcome
 from tui_transformer.__main__ import main
@@ -290,6 +290,14 @@ def _decay_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(step, "make_optimizer", lambda model, config: real(model, config.model_copy(update=without)))
 
 
+def _own_rate_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(optimizer, "_rate", lambda config, at: None)
+
+
+def _orthogonalised_together(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(optimizer, "joined", lambda model, name, rows: [rows])
+
+
 def _schedule_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(step, "learning_rate", lambda config, number, steps: config.lr)
 
@@ -359,6 +367,10 @@ BUGS = {
     "micro-batches divided by their own targets": Bug(_micro_batches_apart, {"gradient"}, ("train.accumulation=2",)),
     "clipping ignored": Bug(_clipping_ignored, {"update"}),
     "weight decay ignored": Bug(_decay_ignored, {"update"}),
+    "a group's rate ignored": Bug(_own_rate_ignored, {"update"}, ("optimizer.head_lr=1e-4",)),
+    "Muon takes queries, keys and values for one matrix": Bug(
+        _orthogonalised_together, {"update"}, ("optimizer.kind=muon",)
+    ),
     "schedule ignored": Bug(_schedule_ignored, {"update"}),
     "seed ignored": Bug(_seed_ignored_by(initialisation, loader), {"seed"}),
     "seed ignored by the batches": Bug(_seed_ignored_by(loader), {"seed"}),

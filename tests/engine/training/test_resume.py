@@ -141,11 +141,12 @@ def test_runs_on_documents_and_questions_resume_bit_for_bit(kind: str, reads: bo
 @pytest.mark.parametrize(
     "change",
     [
-        *("schedule=linear", "schedule=wsd"),
+        *("schedule=linear", "schedule=wsd", "kind=muon", "kind=lion", "kind=sgd", "kind=sgd momentum=0.0"),
+        *("kind=muon matrix_lr=0.002 nesterov=false", "embedding_lr=0.01 head_lr=0.0005"),
     ],
 )
 def test_every_way_of_taking_steps_resumes_bit_for_bit(change: str, tmp_path) -> None:
-    """Six steps at once are three, and three more after a resume."""
+    """Six steps at once are some, and the rest after a resume."""
     changes = [f"optimizer.{change}" for change in change.split()]
     config = miniature("demo", "train.steps=6", "optimizer.warmup=1", *changes)
     expected, listened = whole(config, tmp_path)
