@@ -288,7 +288,9 @@ class TrainConfig(Section):
 
     Either `steps` or `epochs`, either `batch_size` or `batch_tokens`. A run's own config has steps and batch_size; one
     of rows may have batch_tokens: that many of the longer side, padding included, in any number of rows. `init_from` is
-    the run whose weights and tokenizer this one starts with: NAME, NAME@last, NAME@1500, or a path.
+    the run whose weights and tokenizer this one starts with: NAME, NAME@last, NAME@1500, or a path. `ema` also keeps an
+    exponential moving average of the weights (Polyak and Juditsky 1992), saved and scored at the end as the checkpoint
+    `ema`: each step keeps that share of it, so that 0.999 averages over about the last 1,000 steps. 0.0 keeps none.
     """
 
     steps: Count = 2000
@@ -305,6 +307,7 @@ class TrainConfig(Section):
     allow_leak: StrictBool = False
     threads: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
     init_from: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
+    ema: Fraction = later(0.0)
 
     @model_validator(mode="after")
     def _one_of_each_pair(self) -> Self:

@@ -123,10 +123,10 @@ def matrix_parameters(model: ModelConfig) -> int:
 
 
 def kept_numbers(config: RunConfig, vocab_size: int) -> int:
-    """Return how many numbers the optimizer keeps between steps: its moments."""
+    """Return how many numbers are kept between steps besides the weights: the optimizer's moments, a moving average."""
     of_matrices, of_others = OPTIMIZERS[config.optimizer.kind].moments(config.optimizer)
-    matrices = matrix_parameters(config.model)
-    return of_matrices * matrices + of_others * (parameter_count(config.model, vocab_size) - matrices)
+    matrices, everything = matrix_parameters(config.model), parameter_count(config.model, vocab_size)
+    return of_matrices * matrices + of_others * (everything - matrices) + (everything if config.train.ema else 0)
 
 
 def flops_per_token(model: ModelConfig, vocab_size: int, rows: int = 1) -> int:

@@ -33,6 +33,7 @@ KINDS: dict[type[nn.Module], str] = {
 }
 
 Group = dict[str, Any]  # as torch takes it
+EMA = "ema"  # among a weight's moments: its moving average, see `engine.training.step`
 ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
 
 
@@ -188,7 +189,7 @@ ADAM_SIZE = 0.2  # root mean square of an update, about that of AdamW (Liu et al
 def orthogonalised(x: Tensor) -> Tensor:
     """Return matrices (…, M, N) with their singular values moved to about 1: between 0.7 and 1.2."""
     a, b, c = QUINTIC
-    wide = x.mT if x.shape[-2] > x.shape[-1] else x
+    wide: Tensor = x.mT if x.shape[-2] > x.shape[-1] else x
     wide = wide / torch.linalg.matrix_norm(wide, keepdim=True).clamp(min=LEAST_NORM)
     for _ in range(TIMES):
         square = wide @ wide.mT

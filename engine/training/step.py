@@ -19,7 +19,7 @@ from engine.seeds import seed_for
 from engine.training.control import Diverged
 from engine.training.devices import seed_generators
 from engine.training.numerics import autocast, chosen_precision, compiles
-from engine.training.optimizer import learning_rate, make_optimizer
+from engine.training.optimizer import EMA, learning_rate, make_optimizer
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,10 @@ class Stepper:
         self.device = next(model.parameters()).device
         self.precision = chosen_precision(config.train, self.device)
         self.optimizer = make_optimizer(model, config.optimizer)
+        self._ema = config.train.ema
+        if self._ema:
+            for group in self.optimizer.param_groups:
+                group["keeps"] = (*group["keeps"], EMA)
         for stack in model.stacks:
             stack.checkpointing = config.train.activation_checkpointing
         self.compiles = compiles(config, self.device)
@@ -99,10 +103,25 @@ class Stepper:
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["scale"]
         self.optimizer.step()
+        if self._ema:
+            self._average()
         if self.deferred and step < self.config.train.steps:
             with suppress(torch.OutOfMemoryError):  # this step is done; the next one tries again
                 self._ahead = (step + 1, self._micro_batches(step + 1))
         return result
+
+    @torch.no_grad()
+    def _average(self) -> None:
+        """Move the average of each weight, which begins as the weight after the first step. It is kept among the
+        optimizer's moments, so that checkpoints have it.
+        """
+        share = (1.0 - self._ema) * (1.0 - self._lost) if self.deferred else 1.0 - self._ema
+        for weight in self._parameters:
+            kept = self.optimizer.state[weight]
+            if EMA in kept:
+                kept[EMA].lerp_(weight, share)
+            else:
+                kept[EMA] = weight.detach().clone()
 
     def go_on_uncompiled(self) -> None:
         self.compiles, self._forward = False, self.model
