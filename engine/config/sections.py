@@ -256,7 +256,8 @@ class ObjectiveConfig(Section):
     form `t5` removes, in spans of `span_mean` tokens. Its other forms cut a document to at most `cut_fraction` of
     the context, and remove one span: `span_fraction` of what is left on average, or half of that in `cs224n-half`.
     `label_smoothing` spreads that share of each target evenly over all tokens that may follow, including the target
-    (Szegedy et al. 2016, §7), in the training loss; reported losses are without it.
+    (Szegedy et al. 2016, §7), in the training loss. `z_loss` adds that many times the mean of log² Z to it, which keeps
+    the softmax's normaliser Z near 1 (Chowdhery et al. 2022, §5). Reported losses are without both.
     """
 
     kind: Literal[
@@ -276,6 +277,7 @@ class ObjectiveConfig(Section):
     span_fraction: Annotated[float, Field(gt=0.0, le=0.5)] = 0.25
     cut_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = 0.875
     label_smoothing: Fraction = 0.0
+    z_loss: Rate = later(0.0)
 
     @property
     def has_sentinels(self) -> bool:

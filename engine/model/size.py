@@ -168,6 +168,7 @@ def _products_a_query(model: ModelConfig, causal: bool, kernel: Kernel) -> int:
 BYTES = 4
 STATE = 2  # weights and gradients, besides the optimizer's moments
 LOGITS = 3  # log probabilities, their gradient, the logits' gradient
+Z_LOSS = 1  # the logits themselves
 WORKING = 2  # the incoming and the outgoing gradient
 SLACK = 1.35  # resident / allocated, for glibc, which keeps freed memory; measured 1.15 to 1.6
 MASK = {False: 1.0, True: 0.25}  # numbers per element of a dropout mask, by whether a GPU, which keeps one byte
@@ -204,7 +205,8 @@ def memory_bytes(config: RunConfig, vocab_size: int, shape: BatchShape | None = 
     shape = shape or BatchShape.of(config)
     state = STATE * parameter_count(config.model, vocab_size) + kept_numbers(config, vocab_size)
     logits = shape.rows * shape.target * (config.model.vocab_size or vocab_size)
-    activations = kept(config, shape, gpu=gpu) + max(LOGITS * logits, WORKING * _widest(config, shape, gpu))
+    logits *= LOGITS + (Z_LOSS if config.objective.z_loss else 0)
+    activations = kept(config, shape, gpu=gpu) + max(logits, WORKING * _widest(config, shape, gpu))
     return int(BYTES * (state + (1.0 if gpu else SLACK) * activations))
 
 

@@ -57,6 +57,7 @@ GROWTH = (60, 140)  # tokens between which the smallest cache grows twice
 # Checks of training
 BATCH_TOKENS = 64  # of a batch that a copy is trained on
 PIECES = 3  # most micro-batches tried
+Z_LOSS = 0.1  # least that is tried
 GRADIENT_LIMIT = 1e-3  # of the largest entry: logits are rounded to fp32
 UPDATE_LIMIT = 1e-6  # of the learning rate, and of the schedule's
 NORM_LIMIT = 1e-3
@@ -388,21 +389,27 @@ def _stepper(config: RunConfig, copy: SmallCopy, few: FewRows, clip: float) -> S
 
 
 def check_gradient(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
-    """Is the gradient of a step that of the mean loss over all its targets, with label smoothing as set?"""
+    """Is the gradient of a step that of the mean loss over all its targets, with label smoothing and z-loss as set?"""
+    share, z_loss = config.objective.label_smoothing, config.objective.z_loss
+    if z_loss:  # a usual one is too small to be seen
+        larger = config.objective.model_copy(update={"z_loss": max(z_loss, Z_LOSS)})
+        config = config.model_copy(update={"objective": larger})
     copy, stepped = small.another(), small.another()
     _stepper(config, stepped, few, 0.0).step(1)
     found = _gradient_of(stepped)
-    share = config.objective.label_smoothing
-    worst = relative_error(found, _mean_gradient(config, copy, few, share))
+    worst = relative_error(found, _mean_gradient(config, copy, few))
     wrong = ""
     if not worst <= GRADIENT_LIMIT:
         because = "the loss, its mean or the sum over micro-batches does not match the config"
-        if relative_error(found, _mean_gradient(config, copy, few, 0.0)) <= GRADIENT_LIMIT:
-            because = "objective.label_smoothing has no effect"
-        elif relative_error(found, _mean_gradient(config, copy, few, share, apart=True)) <= GRADIENT_LIMIT:
+        if relative_error(found, _mean_gradient(config, copy, few, apart=True)) <= GRADIENT_LIMIT:
             because = "each micro-batch is divided by its own number of targets instead of the whole step's"
+        for name in ("label_smoothing", "z_loss"):
+            without = config.model_copy(update={"objective": config.objective.model_copy(update={name: 0.0})})
+            if relative_error(found, _mean_gradient(without, copy, few)) <= GRADIENT_LIMIT:
+                because = f"objective.{name} has no effect"
         wrong = f"a step's gradient has a relative error of {worst:.1g}: {because}"
     smoothed = f", including label smoothing {share:g}" if share else ""
+    smoothed += f", including {z_loss:g} of log² Z" if z_loss else ""
     over = f" in {len(few.first)} micro-batches" if len(few.first) > 1 else ""
     right = f"a step's gradient is that of the mean loss over all its targets{over}{smoothed}{copy.said}"
     return _verdict("gradient", wrong, right, worst)
@@ -412,17 +419,22 @@ def _gradient_of(copy: SmallCopy) -> Tensor:
     return torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in copy.network.parameters()])
 
 
-def _mean_gradient(config: RunConfig, copy: SmallCopy, few: FewRows, share: float, *, apart: bool = False) -> Tensor:
-    """∇ of the mean over targets of (1 − share) · nll + share · mean of −log p over the tokens that may follow."""
+def _mean_gradient(config: RunConfig, copy: SmallCopy, few: FewRows, *, apart: bool = False) -> Tensor:
+    """∇ of the mean over targets of (1 − share) · nll + share · mean of −log p over the tokens that may follow, and
+    z · log² Z.
+    """
+    share, z_loss = config.objective.label_smoothing, config.objective.z_loss
     words, special = few.objective.vocab_size, config.special_tokens
     may_follow = [*range(words), *([words + special.index(END)] if END in special else [])]
     losses, n_targets = [], [batch.n_targets for batch in few.first]
     for batch in few.first:
         asked = batch.targets != IGNORED
-        log_p = copy.network(*batch.inputs)[asked].log_softmax(-1)
+        logits = copy.network(*batch.inputs)[asked]
+        log_p = logits.log_softmax(-1)
         nll = -log_p[torch.arange(len(log_p)), batch.targets[asked]]
         spread = -log_p[:, may_follow].mean(-1) if share else 0.0
-        losses.append(((1.0 - share) * nll + share * spread).sum())
+        normaliser = logits.exp().sum(-1).log() ** 2 if z_loss else 0.0
+        losses.append(((1.0 - share) * nll + share * spread + z_loss * normaliser).sum())
     divided = [loss / n for loss, n in zip(losses, n_targets, strict=True) if n]
     total = torch.stack(divided).mean() if apart else torch.stack(losses).sum() / sum(n_targets)
     torch.autograd.backward(total, inputs=list(copy.network.parameters()))
@@ -435,7 +447,7 @@ def check_update(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
     """Do learning rate, clipping, weight decay and update follow the config at the start, half-way and at the end?"""
     copy, optimizer, clip = small.another(), config.optimizer, config.train.clip or 0.0
     if clip:  # or a smaller one, that the first gradient is sure to reach
-        norm = float(_mean_gradient(config, copy, few, config.objective.label_smoothing).norm())
+        norm = float(_mean_gradient(config, copy, few).norm())
         clip = min(clip, norm / 2) if norm > 0.0 else clip
     stepper = _stepper(config, copy, few, clip)
     named = dict(copy.network.named_parameters())

@@ -75,7 +75,7 @@ class Stepper:
         mode = "reduce-overhead" if self.device.type == "cuda" and config.train.compile == "always" else None
         self._forward: Callable[..., Tensor] = torch.compile(model, mode=mode) if self.compiles else model
         self._parameters = list(model.parameters())
-        self._smoothing = config.objective.label_smoothing
+        self._smoothing, self._z_loss = config.objective.label_smoothing, config.objective.z_loss
         self.deferred = self.device.type == "cuda" if deferred is None else deferred
         self._lost = torch.zeros((), device=self.device)  # 1 after a step that was not finite
         self._ahead: tuple[int, list[Batch]] = (0, [])  # the batches of an upcoming step
@@ -158,7 +158,11 @@ class Stepper:
         # cross_entropy in its two parts: smoothing also needs the first
         log_p, targets = logits.flatten(0, 1).log_softmax(-1), piece.targets.flatten()
         total = F.nll_loss(log_p, targets, ignore_index=IGNORED, reduction="sum")
-        return total, total if not self._smoothing else self._smoothed(total, log_p, targets)
+        aim = total if not self._smoothing else self._smoothed(total, log_p, targets)
+        if self._z_loss:  # over targets only
+            log_z = logits.flatten(0, 1).logsumexp(-1)
+            aim = aim + self._z_loss * log_z.square().dot((targets != IGNORED).to(log_z.dtype))
+        return total, aim
 
     def _smoothed(self, total: Tensor, log_p: Tensor, targets: Tensor) -> Tensor:
         """Σ over targets of −Σ q log p; q moves `label_smoothing` to all tokens that may follow, so none to padding."""

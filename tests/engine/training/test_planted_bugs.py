@@ -265,6 +265,27 @@ def _smoothing_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(step.Stepper, "_smoothed", lambda self, total, log_p, targets: total)
 
 
+def _z_loss_ignored(patch: pytest.MonkeyPatch) -> None:
+    real = step.Stepper._losses
+
+    def losses(self, piece):
+        total, _ = real(self, piece)
+        return total, total
+
+    patch.setattr(step.Stepper, "_losses", losses)
+
+
+def _z_loss_of_padding(patch: pytest.MonkeyPatch) -> None:
+    real = step.Stepper._losses
+
+    def losses(self, piece):
+        total, _ = real(self, piece)
+        log_z = self._forward(*piece.inputs).logsumexp(-1)
+        return total, total + self._z_loss * log_z.square().sum()
+
+    patch.setattr(step.Stepper, "_losses", losses)
+
+
 def _micro_batches_apart(patch: pytest.MonkeyPatch) -> None:
     def gradients(self, number, pieces, between):
         self.optimizer.zero_grad(set_to_none=True)
@@ -364,6 +385,8 @@ BUGS = {
         _source_ignored_by_the_last_layer, {"source", "reference", "parameters"}, preset="phrasebook"
     ),
     "label smoothing ignored": Bug(_smoothing_ignored, {"gradient"}, preset="phrasebook"),
+    "z-loss ignored": Bug(_z_loss_ignored, {"gradient"}, ("objective.z_loss=1e-4",)),
+    "z-loss over padding too": Bug(_z_loss_of_padding, {"gradient"}, ("objective.z_loss=1e-4",), "phrasebook"),
     "micro-batches divided by their own targets": Bug(_micro_batches_apart, {"gradient"}, ("train.accumulation=2",)),
     "clipping ignored": Bug(_clipping_ignored, {"update"}),
     "weight decay ignored": Bug(_decay_ignored, {"update"}),

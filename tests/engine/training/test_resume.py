@@ -162,6 +162,7 @@ def test_runs_on_documents_and_questions_resume_bit_for_bit(kind: str, reads: bo
         ("optimizer.kind=sgd",),
         ("optimizer.kind=sgd", "optimizer.momentum=0.0"),
         ("optimizer.embedding_lr=0.01", "optimizer.head_lr=0.0005"),
+        ("objective.z_loss=0.001",),
         ("train.ema=0.9",),
         ("train.ema=0.5", "optimizer.kind=muon"),
     ],

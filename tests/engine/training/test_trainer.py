@@ -279,6 +279,17 @@ def test_the_mean_of_the_last_checkpoints_is_saved_and_scored(tiny, tmp_path) ->
     assert trainer.scorer.token_scores(average).loss == pytest.approx(run.raw("summary")["average"]["loss"], abs=1e-7)
 
 
+def test_z_loss_is_minimised_and_not_reported(tiny, tmp_path) -> None:
+    """At the first step, the loss is the same without it; it moves the logits' normaliser towards 1."""
+    found = {}
+    for z_loss in (0.0, 1.0):
+        trainer, run = train(tiny(f"objective.z_loss={z_loss}", "train.steps=30"), tmp_path, f"z{z_loss:g}")
+        batch = trainer.batches.batch(1, 0)
+        log_z = trainer.model.eval()(*batch.inputs).logsumexp(-1)
+        found[z_loss] = metrics(run)[0]["loss"], log_z.square().mean().item()
+    assert found[0.0][0] == found[1.0][0] and found[1.0][1] < 0.1 * found[0.0][1]
+
+
 def test_a_moving_average_of_the_weights_is_saved_and_scored(tiny, tmp_path) -> None:
     trainer, run = train(
         tiny("train.steps=5", "train.ema=0.75", "checkpoint.every=1", "checkpoint.keep_last=9"), tmp_path
