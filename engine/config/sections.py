@@ -766,7 +766,8 @@ class ObjectiveConfig(Section):
     form `t5` removes, in spans of `span_mean` tokens. Its other forms cut a document to at most `cut_fraction` of
     the context, and remove one span: `span_fraction` of what is left on average, or half of that in `cs224n-half`.
     `label_smoothing` spreads that share of each target evenly over all tokens that may follow, including the target
-    (Szegedy et al. 2016, §7), in the training loss; reported losses are without it.
+    (Szegedy et al. 2016, §7), in the training loss. `z_loss` adds that many times the mean of log² Z to it, which keeps
+    the softmax's normaliser Z near 1 (Chowdhery et al. 2022, §5). Reported losses are without both.
     """
 
     kind: Literal[
@@ -786,6 +787,7 @@ class ObjectiveConfig(Section):
     span_fraction: Annotated[float, Field(gt=0.0, le=0.5)] = 0.25
     cut_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = 0.875
     label_smoothing: Fraction = 0.0
+    z_loss: Rate = later(0.0)
 
     @property
     def has_sentinels(self) -> bool:
@@ -798,7 +800,9 @@ class TrainConfig(Section):
 
     Either `steps` or `epochs`, either `batch_size` or `batch_tokens`. A run's own config has steps and batch_size; one
     of rows may have batch_tokens: that many of the longer side, padding included, in any number of rows. `init_from` is
-    the run whose weights and tokenizer this one starts with: NAME, NAME@last, NAME@1500, or a path.
+    the run whose weights and tokenizer this one starts with: NAME, NAME@last, NAME@1500, or a path. `ema` also keeps an
+    exponential moving average of the weights (Polyak and Juditsky 1992), saved and scored at the end as the checkpoint
+    `ema`: each step keeps that share of it, so that 0.999 averages over about the last 1,000 steps. 0.0 keeps none.
     """
 
     steps: Count = 2000
@@ -815,6 +819,7 @@ class TrainConfig(Section):
     allow_leak: StrictBool = False
     threads: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
     init_from: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
+    ema: Fraction = later(0.0)
 
     @model_validator(mode="after")
     def _one_of_each_pair(self) -> Self:
@@ -825,7 +830,11 @@ class TrainConfig(Section):
 
 
 class OptimizerConfig(Section):
-    """AdamW (Loshchilov and Hutter 2019) or Adam with coupled decay, and the learning-rate schedule.
+    """The optimizer and the learning-rate schedule.
+
+    `momentum` and `nesterov` (Sutskever et al. 2013) are those of Muon and SGD. `lr` is the rate of all weights, unless
+    the layers' matrices, the embedding or the head have one of their own, which then follows the same schedule in
+    proportion: with Muon, `matrix_lr` is its own rate and `lr` that of its AdamW. A tied head is the embedding.
 
     Durations are steps, or text such as "5 epochs" or "10240 tokens". `decay_every` holds any schedule's rate constant
     between its multiples, like a scheduler stepped once per epoch; `decay_over` is the length of a cosine or a linear
@@ -846,6 +855,11 @@ class OptimizerConfig(Section):
     decay_over: Duration | None = None
     decay_factor: Annotated[float, Field(gt=0.0, le=1.0)] = 0.5
     decay_from: Fraction = later(0.8)
+    momentum: Fraction = later(0.95)
+    nesterov: StrictBool = later(True)
+    matrix_lr: Rate | None = later(None)  # as lr, like the two below
+    embedding_lr: Rate | None = later(None)
+    head_lr: Rate | None = later(None)
 
     @model_validator(mode="after")
     def _schedule_says_when(self) -> Self:
@@ -856,6 +870,9 @@ class OptimizerConfig(Section):
             raise ValueError("decay_every and decay_over must be longer than 0 steps; leave them out for none")
         if self.min_lr > self.lr:
             raise ValueError(f"min_lr {self.min_lr} is above lr {self.lr}")
+        for key in ("matrix_lr", "embedding_lr", "head_lr"):
+            if self.lr == 0.0 and getattr(self, key) is not None:
+                raise ValueError(f"{key} follows the schedule of lr in proportion, so lr must be above 0")
         return self
 
 
