@@ -107,14 +107,6 @@ def _of_scores(name: str) -> Rule:
     )
 
 
-def _not_fused(name: str) -> Rule:
-    return Rule(
-        (f"model.{name}", "model.backend"),
-        lambda m: m.backend == "sdpa",
-        lambda m: f"the fused kernel has no place for {name}; leave backend at 'auto'",
-    )
-
-
 def _gates(m: "ModelConfig") -> int:
     return m.n_heads if m.gate == "head" else m.d_model
 
@@ -378,7 +370,14 @@ class ModelConfig(Section):
             label={"en": "score cap {score_cap:g}", "zh": "分数上限 {score_cap:g}"},
             where="attention",
             on=(50.0, 2.0),
-            rules=(_of_scores("score_cap"), _not_fused("score_cap")),
+            rules=(
+                _of_scores("score_cap"),
+                Rule(
+                    ("model.score_cap", "model.backend"),
+                    lambda m: m.backend == "sdpa",
+                    lambda m: "the fused kernel has no place for a cap on scores; leave backend at 'auto'",
+                ),
+            ),
         ),
         ge=0.0,
         le=1e6,
@@ -394,7 +393,7 @@ class ModelConfig(Section):
             where="attention",
             on=(True,),
             parameters=lambda m, stack: m.n_heads * stack.layers,
-            rules=(_of_scores("sinks"), _not_fused("sinks")),
+            rules=(_of_scores("sinks"),),
         ),
     )
 
