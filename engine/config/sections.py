@@ -367,7 +367,7 @@ class ModelConfig(Section):
             citation="Gemma Team 2024",
             title={"en": "Scores with a soft cap", "zh": "注意力分数软截断"},
             formula=lambda m: rf"s_{{ij}} \leftarrow {m.score_cap:g} \tanh\left(s_{{ij}} / {m.score_cap:g}\right)",
-            label={"en": "score cap {score_cap:g}", "zh": "分数上限 {score_cap:g}"},
+            label={"en": "score cap {score_cap:g}", "zh": "分数软截断 {score_cap:g}"},
             where="attention",
             on=(50.0, 2.0),
             rules=(
