@@ -65,12 +65,15 @@ def has_simple_steps(model: Network) -> bool:
 
 class _Steps:
     at: Tensor  # (1, 1) the token's position
-    bias: Tensor | None  # (1, H, 1, capacity) added to the scores; the last entry is the token's own
+    embedded: Tensor  # (B, D) the input of the first layer
+    # by scheme: (1, H, 1, capacity) added to the scores; the last entry is the token's own
+    bias: dict[PositionScheme, Tensor | None]
 
     def __init__(self, model: Network, cache: Cache, capacity: int) -> None:
         (self._stack,), self._cache = model.stacks, cache
         self._values: list[Tensor] = []  # of the token in the first layer
-        self._first = next(part for part in model.modules() if isinstance(part, SoftmaxSelfAttention))
+        parts = [part for part in model.modules() if isinstance(part, SoftmaxSelfAttention)]
+        self._schemes = list(dict.fromkeys(part.scheme for part in parts))
         self._layers = [
             self._layer(layer, state)
             for layer, state in zip(self._stack.layers, cache.layers, strict=True)
@@ -88,8 +91,10 @@ class _Steps:
         self._numbers = torch.arange(capacity, device=weight.device)[None]
         table = self._stack.positions.embed(self._numbers[:, :longest])
         self._rows = None if table is None else table[0].to(weight.dtype)
-        bias = self._first.scheme.bias(self._numbers[:, -1:], self._numbers)
-        self.bias = None if bias is None else bias.to(weight.dtype)
+        self.bias = {}
+        for scheme in self._schemes:
+            bias = scheme.bias(self._numbers[:, -1:], self._numbers)
+            self.bias[scheme] = None if bias is None else bias.to(weight.dtype)
 
     def take(self, tokens: Tensor) -> Tensor:
         """(B, 1) → (B, V)."""
@@ -103,6 +108,7 @@ class _Steps:
             x = x * self._scale
         if self._rows is not None:
             x = x + self._rows[at]
+        self.embedded = x
         for layer in self._layers:
             x = layer(x)
         logits = self._to_logits(self._final_norm(x))
@@ -120,9 +126,11 @@ class _Steps:
             activation = _gelu
         attend = _then(attend, layer.attention_after)
         feed = _then(lambda y: output(activation(expand(y))), layer.feed_forward_after)
-        pre_norm, residual, parallel = layer.pre_norm, layer.residual, layer.parallel
+        pre_norm, residual, parallel, mix = layer.pre_norm, layer.residual, layer.parallel, layer.mix
 
         def step(x: Tensor) -> Tensor:  # (B, D) → (B, D)
+            if mix is not None:
+                x = mix(x, self.embedded)
             start, x = x, around(x, first, attend, pre_norm=pre_norm, residual=residual)
             if parallel:
                 return x + feed(second(start))
@@ -152,7 +160,8 @@ class _Steps:
             if normed_after:
                 heads = torch.cat((part.rotated_norm(heads[:, :turned]), heads[:, turned:]), dim=1)
             k, v = state.append(heads[:, n_heads:])
-            bias = None if self.bias is None else self.bias[..., -k.shape[2] :]
+            bias = self.bias[scheme]
+            bias = None if bias is None else bias[..., -k.shape[2] :]
             if shared_keys:
                 k, v = for_each_query(k, n_heads), for_each_query(v, n_heads)
             if written_out:

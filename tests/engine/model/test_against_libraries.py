@@ -201,6 +201,109 @@ def test_our_decoder_is_llama_to_the_last_digit_without_its_casts_to_fp32() -> N
         assert difference(ours(tokens()), theirs(tokens()).logits) <= EXACT
 
 
+# --- GPT-NeoX
+
+
+def by_head(joined_map: nn.Module) -> Weights:
+    """GPT-NeoX's rows, (heads, query key value, width), as ours: (query key value, heads, width)."""
+    shape = HEADS, 3, WIDTH // HEADS
+    return {
+        leaf: value.unflatten(0, shape).transpose(0, 1).flatten(0, 2) for leaf, value in joined_map.named_parameters()
+    }
+
+
+def test_our_parallel_decoder_is_gpt_neox() -> None:
+    transformers = pytest.importorskip("transformers")
+    sizes = {"hidden_size": WIDTH, "num_attention_heads": HEADS, "intermediate_size": HIDDEN}
+    sizes |= {"num_hidden_layers": LAYERS, "max_position_embeddings": LENGTH}
+    rope = {"rope_type": "default", "rope_theta": ROPE_BASE, "partial_rotary_factor": 1.0}
+    settings = {"rope_parameters": rope, "use_parallel_residual": True, "attn_implementation": "sdpa"}
+    theirs = randomised(
+        transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(vocab_size=VOCAB, **sizes, **settings))
+    )
+    body = theirs.gpt_neox
+    body.rotary_emb = ExactAngles()
+    outside = {"token_embedding": body.embed_in, "final_norm": body.final_layer_norm, "head": theirs.lm_head}
+    weights = under("", {name: joined(part) for name, part in outside.items()})
+    for i, layer in enumerate(body.layers):
+        parts = {
+            "attention_norm": joined(layer.input_layernorm),
+            "attention.query_key_value": by_head(layer.attention.query_key_value),
+            "attention.output": joined(layer.attention.dense),
+            "feed_forward_norm": joined(layer.post_attention_layernorm),
+            "feed_forward.expand": joined(layer.mlp.dense_h_to_4h),
+            "feed_forward.output": joined(layer.mlp.dense_4h_to_h),
+        }
+        weights |= under(f"layers.{i}.", parts)
+    model = config(position="rope", rope_base=ROPE_BASE, parallel=True)
+    ours = with_weights(build_model(model, VOCAB, 1), weights)
+    with torch.no_grad():
+        assert difference(ours(tokens()), theirs(tokens()).logits) <= EXACT
+
+
+# --- Gemma 2
+
+
+def test_our_decoder_with_sandwiched_norms_is_gemma_2() -> None:
+    """Without its cap on scores and its windows; its norms, which compute in fp32, are made exact."""
+    transformers = pytest.importorskip("transformers")
+    sizes = {"hidden_size": WIDTH, "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS}
+    sizes |= {"intermediate_size": HIDDEN, "num_hidden_layers": LAYERS, "max_position_embeddings": LENGTH}
+    sizes |= {"head_dim": WIDTH // HEADS, "query_pre_attn_scalar": WIDTH // HEADS}
+    caps = {"final_logit_softcapping": 3.0, "attn_logit_softcapping": None}
+    settings = {
+        "rope_parameters": {"rope_type": "default", "rope_theta": ROPE_BASE},
+        "rms_norm_eps": RMS_EPS,
+        "layer_types": ["full_attention"] * LAYERS,
+    }
+    theirs = randomised(
+        transformers.Gemma2ForCausalLM(transformers.Gemma2Config(vocab_size=VOCAB, **sizes, **caps, **settings))
+    )
+    body = theirs.model
+    assert theirs.lm_head.weight is body.embed_tokens.weight
+    # It refuses sdpa for its cap on scores, off here; its written-out attention takes the softmax in fp32.
+    theirs.config._attn_implementation = "sdpa"
+
+    def exact(norm: nn.Module) -> nn.Module:  # its gain is 1 + w
+        norm.weight.data += 1.0
+        return ExactRMSNorm(norm)
+
+    body.rotary_emb, body.norm = ExactAngles(), exact(body.norm)
+    body.embed_tokens.embed_scale = torch.tensor(math.sqrt(WIDTH))
+    weights = under("", {"token_embedding": joined(body.embed_tokens), "final_norm": joined(body.norm)})
+    for i, layer in enumerate(body.layers):
+        for name, norm in [(name, norm) for name, norm in layer.named_children() if name.endswith("layernorm")]:
+            setattr(layer, name, exact(norm))
+        attention, mlp = layer.self_attn, layer.mlp
+        parts = {
+            "attention_norm": joined(layer.input_layernorm),
+            "attention.query_key_value": joined(attention.q_proj, attention.k_proj, attention.v_proj),
+            "attention.output": joined(attention.o_proj),
+            "attention_after.norm": joined(layer.post_attention_layernorm),
+            "feed_forward_norm": joined(layer.pre_feedforward_layernorm),
+            "feed_forward.expand": joined(mlp.gate_proj, mlp.up_proj),
+            "feed_forward.output": joined(mlp.down_proj),
+            "feed_forward_after.norm": joined(layer.post_feedforward_layernorm),
+        }
+        weights |= under(f"layers.{i}.", parts)
+    model = config(
+        position="rope",
+        rope_base=ROPE_BASE,
+        norm="rms",
+        norm_eps=RMS_EPS,
+        norm_placement="sandwich",
+        activation="geglu-tanh",
+        bias=False,
+        n_kv_heads=KV_HEADS,
+        embedding_scale=True,
+        tie_embeddings=True,
+        logit_softcap=3.0,
+    )
+    ours = with_weights(build_model(model, VOCAB, 1), weights)
+    with torch.no_grad():
+        assert difference(ours(tokens()), theirs(tokens()).logits) <= EXACT
+
+
 # Their names for what slows rope down, and ours.
 SLOWED = {
     "linear": ({"factor": 4.0}, {}),
