@@ -150,7 +150,7 @@ def _of_scores(name: str) -> Rule:
     """The rule of a part that acts on the scores of attention."""
     return Rule(
         (f"model.{name}", "model.attention"),
-        lambda m: not ATTENTIONS[m.attention].scores,
+        lambda m: not any(ATTENTIONS[kind].scores for kind in m.attentions),
         lambda m: f"{m.attention} attention has no scores for {name} to act on; choose another attention",
     )
 
@@ -462,9 +462,9 @@ class ModelConfig(Section):
             rules=(
                 Rule(
                     ("model.qk_norm", "model.attention"),
-                    lambda m: m.qk_norm == "after" and not ATTENTIONS[m.attention].scores,
+                    lambda m: m.qk_norm == "after" and not all(ATTENTIONS[name].scores for name in m.attentions),
                     lambda m: (
-                        f"{m.attention} attention rotates features of queries and keys, not themselves, so "
+                        "linear attention rotates features of queries and keys, not themselves, so "
                         "nothing comes after; --set model.qk_norm=before"
                     ),
                 ),
@@ -504,7 +504,9 @@ class ModelConfig(Section):
             label={"en": "sinks", "zh": "汇聚点"},
             where="attention",
             on=(True,),
-            parameters=lambda m, stack: m.n_heads * stack.layers,
+            parameters=lambda m, stack: sum(
+                m.n_heads * len(places) for kind, places in m.kinds(stack.layers) if ATTENTIONS[kind.attention].scores
+            ),
             rules=(_of_scores("sinks"),),
         ),
     )
