@@ -150,16 +150,8 @@ def _of_scores(name: str) -> Rule:
     """The rule of a part that acts on the scores of attention."""
     return Rule(
         (f"model.{name}", "model.attention"),
-        lambda m: not ATTENTIONS[m.attention].scores,
+        lambda m: not any(ATTENTIONS[kind].scores for kind in m.attentions),
         lambda m: f"{m.attention} attention has no scores for {name} to act on; choose another attention",
-    )
-
-
-def _not_fused(name: str) -> Rule:
-    return Rule(
-        (f"model.{name}", "model.backend"),
-        lambda m: m.backend == "sdpa",
-        lambda m: f"the fused kernel has no place for {name}; leave backend at 'auto'",
     )
 
 
@@ -470,9 +462,9 @@ class ModelConfig(Section):
             rules=(
                 Rule(
                     ("model.qk_norm", "model.attention"),
-                    lambda m: m.qk_norm == "after" and not ATTENTIONS[m.attention].scores,
+                    lambda m: m.qk_norm == "after" and not all(ATTENTIONS[name].scores for name in m.attentions),
                     lambda m: (
-                        f"{m.attention} attention rotates features of queries and keys, not themselves, so "
+                        "linear attention rotates features of queries and keys, not themselves, so "
                         "nothing comes after; --set model.qk_norm=before"
                     ),
                 ),
@@ -487,10 +479,17 @@ class ModelConfig(Section):
             citation="Gemma Team 2024",
             title={"en": "Scores with a soft cap", "zh": "注意力分数软截断"},
             formula=lambda m: rf"s_{{ij}} \leftarrow {m.score_cap:g} \tanh\left(s_{{ij}} / {m.score_cap:g}\right)",
-            label={"en": "score cap {score_cap:g}", "zh": "分数上限 {score_cap:g}"},
+            label={"en": "score cap {score_cap:g}", "zh": "分数软截断 {score_cap:g}"},
             where="attention",
             on=(50.0, 2.0),
-            rules=(_of_scores("score_cap"), _not_fused("score_cap")),
+            rules=(
+                _of_scores("score_cap"),
+                Rule(
+                    ("model.score_cap", "model.backend"),
+                    lambda m: m.backend == "sdpa",
+                    lambda m: "the fused kernel has no place for a cap on scores; leave backend at 'auto'",
+                ),
+            ),
         ),
         ge=0.0,
         le=1e6,
@@ -505,8 +504,10 @@ class ModelConfig(Section):
             label={"en": "sinks", "zh": "汇聚点"},
             where="attention",
             on=(True,),
-            parameters=lambda m, stack: m.n_heads * stack.layers,
-            rules=(_of_scores("sinks"), _not_fused("sinks")),
+            parameters=lambda m, stack: sum(
+                m.n_heads * len(places) for kind, places in m.kinds(stack.layers) if ATTENTIONS[kind.attention].scores
+            ),
+            rules=(_of_scores("sinks"),),
         ),
     )
 

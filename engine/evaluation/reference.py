@@ -32,7 +32,7 @@ class Reference:
     def __init__(self, model: ModelConfig, weights: Mapping[str, Tensor]) -> None:
         self.model = model
         self.weights = {name: weight.detach().double() for name, weight in weights.items()}
-        self.first_values = torch.zeros(0)  # (B, H, T, Dh) of the stack's first layer
+        self.first_values: list[Tensor] = []  # (B, H, T, Dh) of the stack's first layer
 
     def logits(self, tokens: Tensor, source: Tensor | None = None) -> Tensor:
         """(B, T), and (B, S) where there is a source → (B, T, V)."""
@@ -144,10 +144,10 @@ class Reference:
             q = self._rms(q) * self.weights[f"{name}query_norm.weight"]
             k = self._rms(k) * self.weights[f"{name}key_norm.weight"]
         if "layers.0." in name:
-            self.first_values = v
+            self.first_values[:] = [v]
         elif model.value_mix:
             of_first, own = self.weights[f"{name}value_mix"]
-            v = of_first * self.first_values + own * v
+            v = of_first * self.first_values[0] + own * v
         apart = time[:, None] - time[None]  # q − k
         if model.attention == "linear":
             mixed = self._linear_attention(q, k, v, time, (apart >= 0) | (not causal))

@@ -38,7 +38,7 @@ class AttentionCall:
 
     @property
     def written_out(self) -> bool:
-        """Whether the scores themselves are needed, which the fused kernel never has."""
+        """Whether the weights are more than a softmax of q·k + bias."""
         return self.cap > 0.0 or self.sinks is not None or type(self.scheme).content is not PositionScheme.content
 
     @property
@@ -108,28 +108,40 @@ def _sdpa_mask(call: AttentionCall) -> tuple[Tensor | None, bool]:
     return bias.to(call.q.dtype).masked_fill(~visible, -math.inf), False
 
 
-def _sdpa(call: AttentionCall, v: Tensor) -> Tensor:
+def _added(call: AttentionCall) -> Tensor | None:
+    """The term (N, 1 or H, Tq, Tk) added to scores: 0 or the bias where visible, −∞ elsewhere; None: all 0."""
     mask, is_causal = _sdpa_mask(call)
+    mask = call.visible() if is_causal else mask
+    if mask is not None and mask.dtype == torch.bool:
+        mask = torch.zeros_like(mask, dtype=call.q.dtype).masked_fill(~mask, -math.inf)
+    return mask
+
+
+def _sdpa(call: AttentionCall, v: Tensor) -> Tensor:
+    k, sinks = call.k, call.sinks
+    if sinks is None:
+        mask, is_causal = _sdpa_mask(call)
+    else:  # one key more, of zeros, whose bias is the sink and whose value is zero
+        added, is_causal = _added(call), False
+        added = call.q.new_zeros(1, 1, 1, 1) if added is None else added
+        shape = (added.shape[0], *call.q.shape[1:3])
+        columns = added.expand(*shape, k.shape[2]), sinks.to(call.q.dtype)[:, None, None].expand(*shape, 1)
+        k, v, mask = F.pad(k, (0, 0, 0, 1)), F.pad(v, (0, 0, 0, 1)), torch.cat(columns, dim=-1)
     return F.scaled_dot_product_attention(
-        call.q, call.k, v, attn_mask=mask, dropout_p=call.dropout, is_causal=is_causal, scale=call.scale
+        call.q, k, v, attn_mask=mask, dropout_p=call.dropout, is_causal=is_causal, scale=call.scale
     )
 
 
 def _sdpa_why_not(call: AttentionCall) -> str | None:
     if type(call.scheme).content is not PositionScheme.content:
         return "the scheme adds terms of queries and keys, which the fused kernel has no place for"
-    if call.written_out:
-        return "the fused kernel has no place for a cap on scores or for sinks"
-    return None
+    return "the fused kernel has no place for a cap on scores" if call.cap else None
 
 
 def _dense(call: AttentionCall, v: Tensor) -> Tensor:
     """Three products over all rows and heads at once: fastest on a CPU at short lengths, and with dropout."""
     batch, heads, time, _ = call.q.shape
-    mask, is_causal = _sdpa_mask(call)
-    mask = call.visible() if is_causal else mask
-    if mask is not None and mask.dtype == torch.bool:  # to add: 0 where visible, −∞ elsewhere
-        mask = torch.zeros_like(mask, dtype=call.q.dtype).masked_fill(~mask, -math.inf)
+    mask = _added(call)
     q, k, values = (x.flatten(0, 1) for x in (call.q, call.k, v))
     if mask is not None and mask.shape[:2] == (1, 1) and not call.written_out:
         scores = torch.baddbmm(mask[0], q, k.transpose(1, 2), alpha=call.scale)
@@ -307,7 +319,7 @@ def _banded_texts(call: AttentionCall, v: Tensor) -> Tensor:
 
     q_at, k_at = (Positions(at.expand(batch, -1, -1).flatten(0, 1)) for at in bands.places(call.q_at))
     q, k, values = texts(bands.blocks(call.q)), texts(bands.bands(call.k)), texts(bands.bands(v))
-    mixed = softmax_attention(replace(call, q=q, k=k, q_at=q_at, k_at=k_at), values)
+    mixed = _reference(replace(call, q=q, k=k, q_at=q_at, k_at=k_at), values)
     return mixed.view(batch, bands.n, heads, bands.block, -1).transpose(1, 2).flatten(2, 3)[:, :, :time]
 
 

@@ -57,12 +57,12 @@ def training_kernel(
         name = "reference"
     elif wanted == "dense" or (wanted == "auto" and (dropped or not plain) and not padded and not gpu):
         name = "dense"
-    elif not plain:
+    elif model.score_cap:
         name = "reference"
     elif gpu:  # its fused kernels also handle dropout and learned masks
         name = "sdpa"
     else:
-        name = "math" if dropped or (position.learned and position.acts_on == "scores") else "sdpa"
+        name = "math" if dropped or model.sinks or (position.learned and position.acts_on == "scores") else "sdpa"
     return Kernel(name, 1, length, length)
 
 
@@ -305,7 +305,7 @@ def _mask(model: ModelConfig, kernel: Kernel, length: int, *, padded: bool) -> f
     looked_up = position.kept_a_score * length if kernel.name != "banded" else 0.0
     if kernel.name != "sdpa":
         return looked_up
-    if position.acts_on == "scores":
+    if position.acts_on == "scores" or model.sinks:
         return looked_up + model.n_heads * length
     return 2.0 * length if model.attention != "global" or padded else 0.0
 

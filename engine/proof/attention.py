@@ -97,7 +97,7 @@ def _cases(position: str) -> Iterator[_Case]:
         tables |= {"attention": name, "window": 9, "link_every": 8, "relative_max_distance": 16}
         parts: list[dict[str, float | bool]] = [{}]
         if ATTENTIONS[name].scores:
-            parts.append({"score_cap": 2.0, "sinks": True})
+            parts += [{"score_cap": 2.0}, {"sinks": True}]
         for causal, part in itertools.product((True, False), parts):
             model = ModelConfig.model_validate({**tables, **part, "architecture": "encoder", "causal": causal})
             yield from (_Case(model, causal, padded) for padded in (False, True))

@@ -64,14 +64,19 @@ CASES = {
 }
 
 
+@pytest.mark.parametrize("sinks", [None, (0.5, -2.0)], ids=["plain", "sinks"])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_sdpa_equals_the_reference_with_gradients(case) -> None:
+def test_sdpa_equals_the_reference_with_gradients(case, sinks) -> None:
     q_at, k_at, see, scheme = case
     q, k, v = heads(2, 2, q_at.length, 4), heads(2, 2, k_at.length, 4), heads(2, 2, k_at.length, 4)
     call, results = AttentionCall(q, k, q_at, k_at, see, scheme), []
+    leaves = [q, k, v, *scheme.parameters()]
+    if sinks is not None:
+        call = replace(call, sinks=torch.tensor(sinks, dtype=torch.float64, requires_grad=True))
+        leaves.append(call.sinks)
     for backend in ("reference", "sdpa"):
         out = softmax_attention(call, v, backend)
-        gradients = torch.autograd.grad((out * torch.arange(4).double()).sum(), (q, k, v, *scheme.parameters()))
+        gradients = torch.autograd.grad((out * torch.arange(4).double()).sum(), leaves)
         results.append((out, *gradients))
     for reference, fast in zip(*results, strict=True):
         assert torch.isfinite(fast).all()
@@ -109,11 +114,12 @@ def test_weights_are_dropped_at_the_stated_rate() -> None:
         assert (out == 0).double().mean().item() == pytest.approx(0.2, abs=0.005)
 
 
+@pytest.mark.parametrize("part", [{}, {"cap": 1.5}, {"sinks": torch.tensor([0.5, -2.0]).double()}], ids=str)
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("start", [0, 7])
 @pytest.mark.parametrize("length", [5, 40, 64, 90])
-def test_a_band_is_the_reference_in_value_and_every_gradient(length, start, causal, batch) -> None:
+def test_a_band_is_the_reference_in_value_and_every_gradient(length, start, causal, batch, part) -> None:
     at, see = Positions.consecutive(length, start), Visibility(causal, 9)
     found = []
     for backend in ("banded", "reference"):
@@ -121,7 +127,7 @@ def test_a_band_is_the_reference_in_value_and_every_gradient(length, start, caus
         scheme = Relative(2, 6).double()
         torch.nn.init.normal_(scheme.table.weight)
         q, k, v = (torch.randn(batch, 2, length, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
-        out = softmax_attention(AttentionCall(q, k, at, at, see, scheme), v, backend)
+        out = softmax_attention(AttentionCall(q, k, at, at, see, scheme, **part), v, backend)
         out.square().sum().backward()
         found.append((out.detach(), q.grad, k.grad, v.grad, scheme.table.weight.grad))
     for band, reference in zip(*found, strict=True):
