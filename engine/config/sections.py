@@ -7,10 +7,12 @@ print, how often to save), so comparisons and the inert-switch alarm ignore it. 
 
 import math
 import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
+from engine.errors import nearest, one_of
 from engine.schemes import (
     ACTIVATIONS,
     ATTENTIONS,
@@ -36,6 +38,7 @@ else:
     ActivationName, OptimizerName, ScheduleName = Literal[*ACTIVATIONS], Literal[*OPTIMIZERS], Literal[*SCHEDULES]
 
 MAX_STEPS = 10**12
+MOST_KINDS = 1_000  # of layers in a pattern
 _DURATION = re.compile(r"\s*(\d{1,13}(?:\.\d{1,9})?)\s*(steps?|epochs?|tokens?)\s*\Z")
 
 
@@ -65,6 +68,51 @@ def in_steps(duration: int | str, *, steps_per_epoch: int, tokens_per_step: int)
     factor = {"steps": 1.0, "epochs": float(steps_per_epoch), "tokens": 1.0 / tokens_per_step}[unit]
     steps = math.ceil(float(number) * factor - 1e-9)
     return max(1, steps) if float(number) > 0 else 0
+
+
+def _checked_layers(value: object) -> tuple[str, ...]:
+    """Check the kinds of layers; each is returned as an attention, a position, or both with a space between."""
+    if not isinstance(value, list | tuple) or not all(isinstance(entry, str) for entry in value):
+        raise ValueError('must be a list of layers, e.g. ["window", "global none"]')
+    if len(value) > MOST_KINDS:
+        raise ValueError(f"is a pattern of {len(value):,} layers; the most is {MOST_KINDS:,}")
+    found = []
+    for entry in value:
+        words = entry.split()
+        for word in words:
+            if word not in ATTENTIONS and word not in POSITIONS:
+                hint = nearest(word[:80], [*ATTENTIONS, *POSITIONS])
+                raise ValueError(
+                    f"'{word[:80]}' is neither an attention ({one_of(ATTENTIONS)}) nor a position "
+                    f"({one_of(POSITIONS)}){hint}"
+                )
+        chosen = [[word for word in words if word in table] for table in (ATTENTIONS, POSITIONS)]
+        if not words or max(map(len, chosen)) > 1:
+            raise ValueError(f"'{entry[:80]}': a layer has an attention, a position, or one of each")
+        found.append(" ".join(word for kind in chosen for word in kind))
+    return tuple(found)
+
+
+def _chosen(entry: str, table: Mapping[str, object], otherwise: str) -> str:
+    """Return what an entry of `model.layers` takes from a table."""
+    return next((word for word in entry.split() if word in table), otherwise)
+
+
+def _attentions_of(earlier: Mapping[str, Any]) -> list[str]:
+    """Return the attentions of a network of which only some settings are known."""
+    usual = earlier.get("attention", "global")
+    return [_chosen(entry, ATTENTIONS, usual) for entry in earlier.get("layers") or ("",)]
+
+
+def numbered(places: Sequence[int]) -> str:
+    """Return layers, counted from 0, as people count them: `1-3, 5`."""
+    runs: list[list[int]] = []
+    for place in places:
+        if runs and place == runs[-1][1] + 1:
+            runs[-1][1] = place
+        else:
+            runs.append([place, place])
+    return ", ".join(f"{first + 1}" if first == last else f"{first + 1}-{last + 1}" for first, last in runs)
 
 
 # Alternative keys for one setting, by section: setting one over a preset removes the other.
@@ -113,6 +161,10 @@ def _not_fused(name: str) -> Rule:
         lambda m: m.backend == "sdpa",
         lambda m: f"the fused kernel has no place for {name}; leave backend at 'auto'",
     )
+
+
+def _gates(m: "ModelConfig") -> int:
+    return m.n_heads if m.gate == "head" else m.d_model
 
 
 def as_dropout() -> Any:
@@ -189,7 +241,7 @@ class ModelConfig(Section):
             rules=(
                 Rule(
                     ("model.rope_part", "model.position"),
-                    lambda m: m.position != "rope",
+                    lambda m: "rope" not in m.positions,
                     lambda m: (
                         f"rope_part is the share of a head that rope rotates, and position = '{m.position}'; "
                         "leave rope_part at 1.0 or choose position = 'rope'"
@@ -229,7 +281,7 @@ class ModelConfig(Section):
             rules=(
                 Rule(
                     ("model.rope_scaling", "model.position"),
-                    lambda m: m.position != "rope",
+                    lambda m: "rope" not in m.positions,
                     lambda m: (
                         f"rope_scaling slows rope's rotations, and position = '{m.position}'; "
                         "leave rope_scaling at 'none' or choose position = 'rope'"
@@ -245,7 +297,10 @@ class ModelConfig(Section):
                 ),
                 Rule(
                     ("model.rope_scaling", "model.attention"),
-                    lambda m: m.rope_scaling == "yarn" and m.attention == "linear",
+                    lambda m: (
+                        m.rope_scaling == "yarn"
+                        and any((layer.attention, layer.position) == ("linear", "rope") for layer, _ in m.kinds())
+                    ),
                     lambda m: (
                         "yarn sharpens the scores before a softmax, and linear attention has neither; those that go "
                         "with it: linear, ntk, llama3"
@@ -281,6 +336,8 @@ class ModelConfig(Section):
     attention: AttentionName = "global"
     window: Positive = 16
     link_every: Annotated[int, Field(strict=True, ge=2, le=10**9)] = 16
+    # Layer i is of kind i modulo their number: an attention, a position or both; (): all as `attention`, `position`
+    layers: Annotated[tuple[str, ...], BeforeValidator(_checked_layers)] = later(())
     backend: Literal["auto", "reference", "sdpa", "dense", "banded", "chunked"] = bookkeeping("auto")
 
     norm: NormName = "layer"
@@ -453,10 +510,49 @@ class ModelConfig(Section):
         ),
     )
 
+    gate: Literal["none", "head", "output"] = part(
+        "none",
+        Part(
+            sentence="a sigmoid gate of the layer's input scales what attention found",
+            options={
+                "head": "a sigmoid gate of the layer's input scales what each head found",
+                "output": "a sigmoid gate of the layer's input scales each feature that attention found",
+            },
+            citation="Qiu et al. 2025",
+            title={"en": "Gated attention", "zh": "门控注意力"},
+            formula=lambda m: (
+                r"o_i \leftarrow \sigma(W_g x_i) \odot o_i"
+                if m.gate == "output"
+                else r"o_i^{(h)} \leftarrow \sigma\left(w_h^\top x_i\right) o_i^{(h)}"
+            ),
+            label={"en": "gated by {gate}", "zh": "门控（{gate}）"},
+            where="attention",
+            on=("head", "output"),
+            parameters=lambda m, stack: stack.layers * _gates(m) * (m.d_model + int(m.bias)),
+            products=lambda m: m.d_model * _gates(m),
+            kept=lambda m: m.d_model + _gates(m),
+        ),
+    )
+
+    value_mix: StrictBool = part(
+        False,
+        Part(
+            sentence="each later layer's values are mixed with those of the first, by two learned numbers",
+            citation="Zhou et al. 2024",
+            title={"en": "Value residual: values mixed with the first layer's", "zh": "值残差：与第一层的值混合"},
+            formula=lambda m: r"v^{(l)} \leftarrow \lambda_1^{(l)} v^{(1)} + \lambda_2^{(l)} v^{(l)}, \qquad l > 1",
+            label={"en": "value residual", "zh": "值残差"},
+            where="attention",
+            on=(True,),
+            parameters=lambda m, stack: 2 * (stack.layers - 1),
+            kept=lambda m: 2 * m.kv_width,
+        ),
+    )
+
     dropout: Fraction = 0.1
     attention_dropout: Fraction = Field(
         default_factory=lambda earlier: (
-            earlier.get("dropout", 0.1) if ATTENTIONS[earlier.get("attention", "global")].scores else 0.0
+            earlier.get("dropout", 0.1) if all(ATTENTIONS[name].scores for name in _attentions_of(earlier)) else 0.0
         )
     )
     attention_output_dropout: Fraction = as_dropout()
@@ -532,6 +628,43 @@ class ModelConfig(Section):
             ),
         ),
     )
+
+    def of_layer(self, i: int) -> "ModelConfig":
+        """Return the network as layer `i` of a stack, from 0, sees it: with that layer's attention and position."""
+        if not self.layers:
+            return self
+        entry = self.layers[i % len(self.layers)]
+        kind = {
+            "attention": _chosen(entry, ATTENTIONS, self.attention),
+            "position": _chosen(entry, POSITIONS, self.position),
+        }
+        return self.model_copy(update={"layers": (), **kind})
+
+    def kinds(self, n_layers: int | None = None) -> list[tuple["ModelConfig", tuple[int, ...]]]:
+        """Return each kind of layer of a stack, by default of the deepest, with the layers of that kind, from 0."""
+        depth = self.depth if n_layers is None else n_layers
+        if not self.layers:
+            return [(self, tuple(range(depth)))]
+        found: dict[tuple[str, str], tuple[ModelConfig, list[int]]] = {}
+        for i in range(depth):
+            layer = self.of_layer(i)
+            found.setdefault((layer.attention, layer.position), (layer, []))[1].append(i)
+        return [(layer, tuple(places)) for layer, places in found.values()]
+
+    @property
+    def depth(self) -> int:
+        """Layers of the deepest stack."""
+        return max(self.n_layers, self.encoder_layers if self.architecture == "encoder-decoder" else 0)
+
+    @property
+    def attentions(self) -> list[str]:
+        """The kinds of attention in its layers, each once."""
+        return list(dict.fromkeys(layer.attention for layer, _ in self.kinds()))
+
+    @property
+    def positions(self) -> list[str]:
+        """The position schemes in its layers, each once."""
+        return list(dict.fromkeys(layer.position for layer, _ in self.kinds()))
 
     @property
     def head_width(self) -> int:
@@ -633,7 +766,8 @@ class ObjectiveConfig(Section):
     form `t5` removes, in spans of `span_mean` tokens. Its other forms cut a document to at most `cut_fraction` of
     the context, and remove one span: `span_fraction` of what is left on average, or half of that in `cs224n-half`.
     `label_smoothing` spreads that share of each target evenly over all tokens that may follow, including the target
-    (Szegedy et al. 2016, §7), in the training loss; reported losses are without it.
+    (Szegedy et al. 2016, §7), in the training loss. `z_loss` adds that many times the mean of log² Z to it, which keeps
+    the softmax's normaliser Z near 1 (Chowdhery et al. 2022, §5). Reported losses are without both.
     """
 
     kind: Literal[
@@ -653,6 +787,7 @@ class ObjectiveConfig(Section):
     span_fraction: Annotated[float, Field(gt=0.0, le=0.5)] = 0.25
     cut_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = 0.875
     label_smoothing: Fraction = 0.0
+    z_loss: Rate = later(0.0)
 
     @property
     def has_sentinels(self) -> bool:
@@ -665,7 +800,9 @@ class TrainConfig(Section):
 
     Either `steps` or `epochs`, either `batch_size` or `batch_tokens`. A run's own config has steps and batch_size; one
     of rows may have batch_tokens: that many of the longer side, padding included, in any number of rows. `init_from` is
-    the run whose weights and tokenizer this one starts with: NAME, NAME@last, NAME@1500, or a path.
+    the run whose weights and tokenizer this one starts with: NAME, NAME@last, NAME@1500, or a path. `ema` also keeps an
+    exponential moving average of the weights (Polyak and Juditsky 1992), saved and scored at the end as the checkpoint
+    `ema`: each step keeps that share of it, so that 0.999 averages over about the last 1,000 steps. 0.0 keeps none.
     """
 
     steps: Count = 2000
@@ -682,6 +819,7 @@ class TrainConfig(Section):
     allow_leak: StrictBool = False
     threads: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
     init_from: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
+    ema: Fraction = later(0.0)
 
     @model_validator(mode="after")
     def _one_of_each_pair(self) -> Self:
@@ -692,7 +830,11 @@ class TrainConfig(Section):
 
 
 class OptimizerConfig(Section):
-    """AdamW (Loshchilov and Hutter 2019) or Adam with coupled decay, and the learning-rate schedule.
+    """The optimizer and the learning-rate schedule.
+
+    `momentum` and `nesterov` (Sutskever et al. 2013) are those of Muon and SGD. `lr` is the rate of all weights, unless
+    the layers' matrices, the embedding or the head have one of their own, which then follows the same schedule in
+    proportion: with Muon, `matrix_lr` is its own rate and `lr` that of its AdamW. A tied head is the embedding.
 
     Durations are steps, or text such as "5 epochs" or "10240 tokens". `decay_every` holds any schedule's rate constant
     between its multiples, like a scheduler stepped once per epoch; `decay_over` is the length of a cosine or a linear
@@ -713,6 +855,11 @@ class OptimizerConfig(Section):
     decay_over: Duration | None = None
     decay_factor: Annotated[float, Field(gt=0.0, le=1.0)] = 0.5
     decay_from: Fraction = later(0.8)
+    momentum: Fraction = later(0.95)
+    nesterov: StrictBool = later(True)
+    matrix_lr: Rate | None = later(None)  # as lr, like the two below
+    embedding_lr: Rate | None = later(None)
+    head_lr: Rate | None = later(None)
 
     @model_validator(mode="after")
     def _schedule_says_when(self) -> Self:
@@ -723,6 +870,9 @@ class OptimizerConfig(Section):
             raise ValueError("decay_every and decay_over must be longer than 0 steps; leave them out for none")
         if self.min_lr > self.lr:
             raise ValueError(f"min_lr {self.min_lr} is above lr {self.lr}")
+        for key in ("matrix_lr", "embedding_lr", "head_lr"):
+            if self.lr == 0.0 and getattr(self, key) is not None:
+                raise ValueError(f"{key} follows the schedule of lr in proportion, so lr must be above 0")
         return self
 
 

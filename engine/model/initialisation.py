@@ -69,6 +69,8 @@ def initialise(network: nn.Module, model: ModelConfig, seed: int) -> None:
             values.fill_(model.layer_scale)
         elif name.endswith(".mix.weight"):
             values[0] = 1.0
+        elif leaf == "value_mix":
+            values.fill_(0.5)
         elif name in ("token_embedding.weight", "source_embedding.weight") and model.embedding_std is not None:
             values.normal_(0.0, model.embedding_std, generator=generator)
         elif owner.endswith(zero) or (name.endswith("positions.table.weight") and model.position_init == "zero"):

@@ -107,13 +107,20 @@ class Layer(nn.Module):
     """
 
     def __init__(
-        self, model: ModelConfig, see: Visibility, scheme: PositionScheme, *, over_source: bool, dropped: float = 0.0
+        self,
+        model: ModelConfig,
+        see: Visibility,
+        scheme: PositionScheme,
+        *,
+        over_source: bool,
+        is_first: bool,
+        dropped: float = 0.0,
     ) -> None:
         super().__init__()
         self.pre_norm, self.residual, self.parallel = model.norm_placement != "post", model.residual, model.parallel
         self.mix = Mix() if model.embedding_mix else None
         self.attention_norm = make_norm(model)
-        self.attention = SELF_ATTENTION[model.attention](model, see, scheme)
+        self.attention = SELF_ATTENTION[model.attention](model, see, scheme, is_first=is_first)
         self.attention_after = after(model, dropped)
         self.cross_attention = CrossAttention(model) if over_source else None
         self.cross_attention_norm = make_norm(model) if over_source else nn.Identity()
@@ -130,9 +137,10 @@ class Layer(nn.Module):
         source: tuple[Tensor, Tensor] | None = None,
         source_at: Positions | None = None,
         embedded: Tensor | None = None,
+        first: list[Tensor] | None = None,
     ) -> Tensor:
         """(B, T, D) → (B, T, D); `source` are this layer's keys and values of the source, at `source_at`; `embedded` is
-        the input of the first layer.
+        the input of the first layer, and `first` as in `SelfAttention`.
         """
         if self.mix is not None:
             x = self.mix(x, embedded)
@@ -142,7 +150,7 @@ class Layer(nn.Module):
             return output
 
         wrap = partial(around, pre_norm=self.pre_norm, residual=self.residual)
-        start, x = x, wrap(x, self.attention_norm, lambda y: self.attention_after(self.attention(y, at, state)))
+        start, x = x, wrap(x, self.attention_norm, lambda y: self.attention_after(self.attention(y, at, state, first)))
         if self.parallel:
             return x + feed(self.feed_forward_norm(start))
         if self.cross_attention is not None:

@@ -3,17 +3,17 @@
 Parameters are counted exactly, as in the built module; so are the operations of its matrix products. Memory is an
 itemised estimate of a training step's peak:
 
-    weights, gradients, Adam's two moments     4 numbers per parameter
-    what layers keep for the backward pass     `_attention`, `_cross_attention`, `_feed_forward`, each around a norm
-    log probabilities and their gradients      3 numbers per token and vocabulary entry
-    gradients of the current layer             2 tensors as large as its widest
+    weights, gradients, the optimizer's moments    4 numbers per parameter with Adam's two moments
+    what layers keep for the backward pass         `_attention`, `_cross_attention`, `_feed_forward`, each around a norm
+    log probabilities and their gradients          3 numbers per token and vocabulary entry
+    gradients of the current layer                 2 tensors as large as its widest
 
 Numbers are fp32, an upper bound where a GPU computes in bf16. A process on a CPU holds more: its allocator leaves gaps,
 `SLACK` (docs/benchmarks.md). `engine.model.attention` chooses a kernel call by call, but here it must be known before
 anything is built; tests check that the two agree. Notation: D model width, H heads, T keys; numbers per token.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.config.schema import RunConfig
@@ -95,7 +95,7 @@ def parameters(model: ModelConfig, vocab_size: int) -> dict[str, int]:
     found = {
         "source embedding": (model.source_vocab_size or 0) * d,
         "token embedding": vocab * d,
-        "positions": sum(POSITIONS[model.position].parameters(model, stack) for stack in built),
+        "positions": sum(_position_parameters(model, stack) for stack in built),
         "attention": layers * attention,
         "cross-attention": cross_layers * attention,
         "feed-forward": layers * (d * wide + ff * d + bias * (wide + d)),
@@ -111,9 +111,33 @@ def parameters(model: ModelConfig, vocab_size: int) -> dict[str, int]:
     }
 
 
+def _position_parameters(model: ModelConfig, stack: StackShape) -> int:
+    """Count those of a stack's position schemes: of each one in its layers, with the number of these layers."""
+    layers: dict[str, int] = {}
+    for layer, places in model.kinds(stack.layers):
+        layers[layer.position] = layers.get(layer.position, 0) + len(places)
+    return sum(POSITIONS[name].parameters(model, replace(stack, layers=n)) for name, n in layers.items())
+
+
 def parameter_count(model: ModelConfig, vocab_size: int) -> int:
     """Return the number of parameters, tied ones counted once."""
     return sum(parameters(model, vocab_size).values())
+
+
+def matrix_parameters(model: ModelConfig) -> int:
+    """Count the weights of the layers' matrices, without those of parts."""
+    d, found = model.d_model, 0
+    for stack in stacks(model):
+        attention = d * (2 * d + 2 * model.kv_width)
+        found += stack.layers * (attention * (1 + stack.over_source) + d * (model.ff_expansion + model.d_ff))
+    return found
+
+
+def kept_numbers(config: RunConfig, vocab_size: int) -> int:
+    """Return how many numbers are kept between steps besides the weights: the optimizer's moments, a moving average."""
+    of_matrices, of_others = OPTIMIZERS[config.optimizer.kind].moments(config.optimizer)
+    matrices, everything = matrix_parameters(config.model), parameter_count(config.model, vocab_size)
+    return of_matrices * matrices + of_others * (everything - matrices) + (everything if config.train.ema else 0)
 
 
 def flops_per_token(model: ModelConfig, vocab_size: int, rows: int = 1) -> int:
@@ -125,19 +149,22 @@ def flops_per_token(model: ModelConfig, vocab_size: int, rows: int = 1) -> int:
     also pays for its share of the source. Rows are as long as the context; all `rows` of a batch share
     what positions need once (Transformer-XL projects its distances).
     """
-    d, kv, target, position = model.d_model, model.kv_width, model.context_length, POSITIONS[model.position]
+    d, kv, target = model.d_model, model.kv_width, model.context_length
     once, products = 0.0, float((model.vocab_size or vocab_size) * d * target)
     for stack in stacks(model):
         length = stack.longest
         linear = d * (2 * d + 2 * kv) + d * model.ff_expansion + model.d_ff * d
         linear += sum(row.products(model) for row in parts_of(model).values())
-        kernel = training_kernel(model, stack.causal, length)
-        mixing = kernel.filled * _products_a_query(model, stack.causal, kernel) + position.products(model, kernel)
-        once += stack.layers * position.products_once(model, kernel)
+        mixing = 0
+        for layer, places in model.kinds(stack.layers):
+            position, kernel = POSITIONS[layer.position], training_kernel(layer, stack.causal, length)
+            queries = kernel.filled * _products_a_query(layer, stack.causal, kernel)
+            mixing += len(places) * (queries + position.products(layer, kernel))
+            once += len(places) * position.products_once(layer, kernel)
         across = 0
         if stack.over_source:
             across = length * (2 * d * d + 2 * model.source_tokens * d) + model.source_tokens * d * 2 * kv
-        products += stack.layers * (length * linear + mixing + across)
+        products += stack.layers * (length * linear + across) + mixing
     # The inputs of what is computed once need no gradient (they are sinusoids, say): one forward pass is saved.
     return round((3 * 2 * products + 2 * 2 * once / rows) / target)
 
@@ -155,6 +182,7 @@ def _products_a_query(model: ModelConfig, causal: bool, kernel: Kernel) -> int:
 BYTES = 4
 STATE = 2  # weights and gradients, besides the optimizer's moments
 LOGITS = 3  # log probabilities, their gradient, the logits' gradient
+Z_LOSS = 1  # the logits themselves
 WORKING = 2  # the incoming and the outgoing gradient
 SLACK = 1.35  # resident / allocated, for glibc, which keeps freed memory; measured 1.15 to 1.6
 MASK = {False: 1.0, True: 0.25}  # numbers per element of a dropout mask, by whether a GPU, which keeps one byte
@@ -189,9 +217,10 @@ def memory_bytes(config: RunConfig, vocab_size: int, shape: BatchShape | None = 
     GPU, tensors only. `shape` is that of the largest batch, if known.
     """
     shape = shape or BatchShape.of(config)
-    state = (STATE + OPTIMIZERS[config.optimizer.kind].moments) * parameter_count(config.model, vocab_size)
+    state = STATE * parameter_count(config.model, vocab_size) + kept_numbers(config, vocab_size)
     logits = shape.rows * shape.target * (config.model.vocab_size or vocab_size)
-    activations = kept(config, shape, gpu=gpu) + max(LOGITS * logits, WORKING * _widest(config, shape, gpu))
+    logits *= LOGITS + (Z_LOSS if config.objective.z_loss else 0)
+    activations = kept(config, shape, gpu=gpu) + max(logits, WORKING * _widest(config, shape, gpu))
     return int(BYTES * (state + (1.0 if gpu else SLACK) * activations))
 
 
@@ -202,19 +231,22 @@ def kept(config: RunConfig, shape: BatchShape, *, gpu: bool = False) -> float:
         length = shape.target if stack.causal or not shape.source else shape.source
         tokens = shape.rows * length
         padded = stack.encodes and config.on_rows
-        kernel = training_kernel(model, stack.causal, length, padded=padded, gpu=gpu)
-        layer = _norms(model) + _attention(model, kernel, stack.causal, length, MASK[gpu])
-        layer += _norms(model) + _feed_forward(model, MASK[gpu])
-        across = 0.0
-        if stack.over_source:
-            layer += _norms(model)
-            across = _cross_attention(config, shape, gpu)
-        layer += sum(row.kept(model) for row in parts_of(model).values())
-        per_layer = tokens * layer + across + _mask(model, kernel, length, padded=padded) * length
+        per_layer: list[tuple[int, float]] = []  # how many layers keep so much each
+        for kind, places in model.kinds(stack.layers):
+            kernel = training_kernel(kind, stack.causal, length, padded=padded, gpu=gpu)
+            layer = _norms(model) + _attention(kind, kernel, stack.causal, length, MASK[gpu])
+            layer += _norms(model) + _feed_forward(model, MASK[gpu])
+            across = 0.0
+            if stack.over_source:
+                layer += _norms(model)
+                across = _cross_attention(config, shape, gpu)
+            layer += sum(row.kept(kind) for row in parts_of(kind).values())
+            mask = _mask(kind, kernel, length, padded=padded) * length
+            per_layer.append((len(places), tokens * layer + across + mask))
         if config.train.activation_checkpointing:  # the input of each layer, and all of one layer
-            total += stack.layers * tokens * d + per_layer
+            total += stack.layers * tokens * d + max(numbers for _, numbers in per_layer)
         else:
-            total += stack.layers * per_layer
+            total += sum(n * numbers for n, numbers in per_layer)
         total += tokens * (_norm(model) if model.final_norm else d)
         total += tokens * d * MASK[gpu] * (model.embedding_dropout > 0.0)
     return total
@@ -298,8 +330,9 @@ def _widest(config: RunConfig, shape: BatchShape, gpu: bool) -> float:
     model, widest = config.model, 0.0
     for stack in stacks(model):
         length = shape.target if stack.causal or not shape.source else shape.source
-        kernel = training_kernel(model, stack.causal, length, padded=stack.encodes and config.on_rows, gpu=gpu)
-        scores = model.n_heads * kernel.keys * (kernel.name in ("reference", "dense", "math", "banded"))
-        scores *= CONTENT if POSITIONS[model.position].acts_on == "content" else 1
-        widest = max(widest, shape.rows * length * max(model.ff_expansion, 3 * model.d_model, scores))
+        for layer, _ in model.kinds(stack.layers):
+            kernel = training_kernel(layer, stack.causal, length, padded=stack.encodes and config.on_rows, gpu=gpu)
+            scores = model.n_heads * kernel.keys * (kernel.name in ("reference", "dense", "math", "banded"))
+            scores *= CONTENT if POSITIONS[layer.position].acts_on == "content" else 1
+            widest = max(widest, shape.rows * length * max(model.ff_expansion, 3 * model.d_model, scores))
     return widest

@@ -111,15 +111,17 @@ def test_our_decoder_is_gpt2() -> None:
 ROPE_BASE, RMS_EPS, KV_HEADS = 500.0, 1e-6, 2
 
 
-def llama(width: int = WIDTH, length: int = LENGTH, **rope) -> nn.Module:
+def llama(width: int = WIDTH, length: int = LENGTH, *, name: str = "Llama", **rope) -> nn.Module:
+    """A model of LLaMA's family."""
     transformers = pytest.importorskip("transformers")
     sizes = {"hidden_size": width, "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS}
     sizes |= {"intermediate_size": HIDDEN, "num_hidden_layers": LAYERS, "max_position_embeddings": length}
     rope = {"rope_type": "default", "rope_theta": ROPE_BASE} | rope
     settings = {"rope_parameters": rope, "rms_norm_eps": RMS_EPS, "tie_word_embeddings": False}
     # sdpa: the written-out attention of transformers takes its softmax in fp32.
-    settings = transformers.LlamaConfig(vocab_size=VOCAB, **sizes, **settings, attn_implementation="sdpa")
-    return randomised(transformers.LlamaForCausalLM(settings))
+    settings |= {"vocab_size": VOCAB, "attn_implementation": "sdpa", "head_dim": width // HEADS}
+    made = getattr(transformers, f"{name}Config")(**sizes, **settings)
+    return randomised(getattr(transformers, f"{name}ForCausalLM")(made))
 
 
 def as_our_decoder(theirs: nn.Module, **settings) -> DecoderLM:
@@ -136,6 +138,8 @@ def as_our_decoder(theirs: nn.Module, **settings) -> DecoderLM:
             "feed_forward.expand": joined(mlp.gate_proj, mlp.up_proj),  # the first half of ours is the gate
             "feed_forward.output": joined(mlp.down_proj),
         }
+        if hasattr(attention, "q_norm"):
+            parts |= {"attention.query_norm": joined(attention.q_norm), "attention.key_norm": joined(attention.k_norm)}
         weights |= under(f"layers.{i}.", parts)
     model = config(
         position="rope",
@@ -177,6 +181,14 @@ class ExactAngles(nn.Module):
         return angle.cos(), angle.sin()
 
 
+def without_casts(theirs: nn.Module) -> None:
+    theirs.model.rotary_emb = ExactAngles()
+    for parent in list(theirs.modules()):
+        for name, part in list(parent.named_children()):
+            if type(part).__name__.endswith("RMSNorm") and not isinstance(part, ExactRMSNorm):
+                setattr(parent, name, ExactRMSNorm(part))
+
+
 def test_our_decoder_is_llama_with_grouped_keys() -> None:
     theirs = llama()
     ours = as_our_decoder(theirs)
@@ -188,11 +200,7 @@ def test_our_decoder_is_llama_with_grouped_keys() -> None:
 def test_our_decoder_is_llama_to_the_last_digit_without_its_casts_to_fp32() -> None:
     theirs = llama()
     ours = as_our_decoder(theirs)
-    body = theirs.model
-    body.norm, body.rotary_emb = ExactRMSNorm(body.norm), ExactAngles()
-    for layer in body.layers:
-        layer.input_layernorm = ExactRMSNorm(layer.input_layernorm)
-        layer.post_attention_layernorm = ExactRMSNorm(layer.post_attention_layernorm)
+    without_casts(theirs)
     with torch.no_grad():
         assert difference(ours(tokens()), theirs(tokens()).logits) <= EXACT
 
@@ -300,11 +308,8 @@ def test_our_decoder_is_llama_with_slowed_rotations(kind: str) -> None:
 
     with torch.no_grad():
         assert difference(ours(tokens(length=length)), theirs(tokens(length=length)).logits) <= 1e-3  # of fp32 angles
-        body = theirs.model
-        body.norm, body.rotary_emb = ExactRMSNorm(body.norm), Exact()
-        for layer in body.layers:
-            layer.input_layernorm = ExactRMSNorm(layer.input_layernorm)
-            layer.post_attention_layernorm = ExactRMSNorm(layer.post_attention_layernorm)
+        without_casts(theirs)
+        theirs.model.rotary_emb = Exact()
         assert difference(ours(tokens(length=length)), theirs(tokens(length=length)).logits) <= EXACT
 
 
@@ -369,6 +374,76 @@ def test_our_parallel_decoder_is_gpt_neox(share: float) -> None:
     ours = with_weights(build_model(model, VOCAB, 1), weights)
     with torch.no_grad():
         assert difference(ours(tokens()), theirs(tokens()).logits) <= EXACT
+
+
+# --- Qwen 3
+
+
+def test_our_decoder_is_qwen3_with_norms_of_queries_and_keys() -> None:
+    theirs = llama(name="Qwen3")
+    ours = as_our_decoder(theirs, qk_norm="before")
+    with torch.no_grad():
+        assert difference(ours(tokens()), theirs(tokens()).logits) <= 1e-5  # fp32 in it, as in LLaMA
+        without_casts(theirs)
+        assert difference(ours(tokens()), theirs(tokens()).logits) <= EXACT
+
+
+# --- the attention of GPT-OSS and of Gemma 2
+
+
+def one_layer(name: str, module: str, **settings) -> nn.Module:
+    """The attention of a library's first layer."""
+    transformers = pytest.importorskip("transformers")
+    source = pytest.importorskip(f"transformers.models.{module}.modeling_{module}")
+    sizes = {"hidden_size": WIDTH, "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS}
+    sizes |= {"head_dim": WIDTH // HEADS, "num_hidden_layers": 1, "attn_implementation": "eager"}
+    made = getattr(transformers, f"{name}Config")(**sizes, **settings)
+    return randomised(getattr(source, f"{name}Attention")(made, 0))
+
+
+def as_our_attention(theirs: nn.Module, **settings) -> SoftmaxSelfAttention:
+    parts = {
+        "query_key_value": joined(theirs.q_proj, theirs.k_proj, theirs.v_proj),
+        "output": joined(theirs.o_proj),
+    }
+    weights = under("", parts) | ({"sinks": theirs.sinks} if hasattr(theirs, "sinks") else {})
+    model = config(position="rope", rope_base=ROPE_BASE, n_kv_heads=KV_HEADS, **settings)
+    ours = with_weights(build_model(model, VOCAB, 1).layers[0].get_submodule("attention"), weights)
+    assert isinstance(ours, SoftmaxSelfAttention)
+    return ours
+
+
+def hidden(length: int, window: int | None) -> Tensor:
+    """The term that hides the future, and what is out of the window."""
+    apart = torch.arange(length)[:, None] - torch.arange(length)
+    seen = (apart >= 0) & (apart < (window or length))
+    return torch.zeros(length, length, dtype=torch.float64).masked_fill(~seen, -math.inf)
+
+
+@pytest.mark.parametrize("backend", ["auto", "reference", "banded"])
+@pytest.mark.parametrize("window", [None, 4])
+def test_our_sinks_are_gpt_oss(window: int | None, backend: str) -> None:
+    if window is None and backend == "banded":
+        return
+    theirs = one_layer("GptOss", "gpt_oss")
+    seeing = {"attention": "window", "window": window} if window else {}
+    ours, x = as_our_attention(theirs, sinks=True, backend=backend, **seeing), draw(2, LENGTH, WIDTH)
+    cos, sin = (part.chunk(2, dim=-1)[0] for part in ExactAngles()(x, torch.arange(LENGTH)[None]))
+    with torch.no_grad():
+        expected = theirs(x, position_embeddings=(cos, sin), attention_mask=hidden(LENGTH, window))[0]
+        assert difference(ours(x, Positions.consecutive(LENGTH)), expected) <= EXACT
+
+
+@pytest.mark.parametrize("backend", ["auto", "reference"])
+def test_our_cap_on_scores_is_gemma2s(backend: str) -> None:
+    cap = 1.5  # scores are around 1
+    theirs = one_layer("Gemma2", "gemma2", attn_logit_softcapping=cap, query_pre_attn_scalar=WIDTH // HEADS)
+    ours, x = as_our_attention(theirs, score_cap=cap, bias=False, backend=backend), draw(2, LENGTH, WIDTH)
+    angles = ExactAngles()(x, torch.arange(LENGTH)[None])
+    with torch.no_grad():
+        expected = theirs(x, position_embeddings=angles, attention_mask=hidden(LENGTH, None))[0]
+        # Gemma takes its softmax in fp32.
+        assert difference(ours(x, Positions.consecutive(LENGTH)), expected) <= 1e-5
 
 
 # --- T5

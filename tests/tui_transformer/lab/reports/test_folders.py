@@ -293,6 +293,8 @@ def test_every_formula_becomes_mathml_without_a_stray_sign() -> None:
         ModelConfig(parallel=True, norm_placement="sandwich"),
         *(ModelConfig.model_validate({name: value}) for name, row in PARTS.items() for value in row.on),
     ]
+    models += [ModelConfig(position="rope", **{name: value}) for name, row in PARTS.items() for value in row.on]
+    models.append(ModelConfig(position="rope", layers=("window", "window none", "global alibi")))
     found = [shown.latex for m in models for shown in formulas([("m", m)], RunConfig(model=m), language("en"))]
     found += [scheme.formula(RunConfig().optimizer) for scheme in (*SCHEDULES.values(), *OPTIMIZERS.values())]
     for formula in found:
