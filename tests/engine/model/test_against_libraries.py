@@ -208,8 +208,8 @@ def test_our_decoder_is_llama_to_the_last_digit_without_its_casts_to_fp32() -> N
 # --- Gemma 2
 
 
-def test_our_decoder_with_sandwiched_norms_is_gemma_2(monkeypatch) -> None:
-    """Without its windows; its norms, angles and softmax, which it computes in fp32, are made exact."""
+def test_our_decoder_is_gemma_2(monkeypatch) -> None:
+    """Its norms, angles and softmax, which it computes in fp32, are made exact."""
     transformers = pytest.importorskip("transformers")
     monkeypatch.setattr(nn.functional, "softmax", lambda scores, dim, dtype: scores.softmax(dim))
     sizes = {"hidden_size": WIDTH, "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS}
@@ -219,7 +219,8 @@ def test_our_decoder_with_sandwiched_norms_is_gemma_2(monkeypatch) -> None:
     settings = {
         "rope_parameters": {"rope_type": "default", "rope_theta": ROPE_BASE},
         "rms_norm_eps": RMS_EPS,
-        "layer_types": ["full_attention"] * LAYERS,
+        "layer_types": ["sliding_attention", "full_attention"],
+        "sliding_window": 4,
         "attn_implementation": "eager",
     }
     theirs = randomised(
@@ -263,6 +264,8 @@ def test_our_decoder_with_sandwiched_norms_is_gemma_2(monkeypatch) -> None:
         tie_embeddings=True,
         logit_softcap=3.0,
         score_cap=2.0,
+        layers=("window", "global"),
+        window=4,
     )
     ours = with_weights(build_model(model, VOCAB, 1), weights)
     with torch.no_grad():
