@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from engine.config.sections import ModelConfig
 from engine.data.objectives import IGNORED, Batch, Objective, Places, places
 from engine.evaluation.verdict import LEAK, NO_ORDER, OK, Verdict, When
 from engine.model.heads import SelfAttention
@@ -207,6 +208,11 @@ def _affordable(model: nn.Module, length: int, device: str, share: float) -> int
     return max(FEWEST_PLACES, int(BUDGET.get(device, BUDGET["cpu"]) * share / cost))
 
 
+def begins_asleep(model: ModelConfig) -> bool:
+    """Whether layers begin as the identity, or close to it."""
+    return model.zero_init != "none" or model.layer_scale > 0.0
+
+
 def leak_probe(
     model: nn.Module,
     objective: Objective,
@@ -221,9 +227,9 @@ def leak_probe(
 
     The first two rows of `windows` (B, L), real text, are used; other steps try other places. `rows` are in the run's
     largest batch: as many are tried at once if affordable. The model is restored. Before the first step, a copy with
-    other weights stands for a network whose layers begin as the identity: they would pass on nothing.
+    other weights stands for a network whose layers pass on too little to show what they read.
     """
-    if when == "before" and isinstance(model, Network) and model.config.zero_init != "none":
+    if when == "before" and isinstance(model, Network) and begins_asleep(model.config):
         model = deepcopy(model)
         redraw(model)
     gradient = change = 0.0

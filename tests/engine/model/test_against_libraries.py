@@ -168,10 +168,14 @@ class ExactRMSNorm(nn.Module):
 
 
 class ExactAngles(nn.Module):
-    """LLaMA's rotary angles without their cast to fp32."""
+    """LLaMA's rotary angles without their cast to fp32, for the features of a head that are rotated."""
+
+    def __init__(self, width: int = WIDTH // HEADS) -> None:
+        super().__init__()
+        self.width = width
 
     def forward(self, x: Tensor, position_ids: Tensor) -> tuple[Tensor, Tensor]:
-        width = WIDTH // HEADS
+        width = self.width
         frequency = torch.tensor([ROPE_BASE ** (-2 * i / width) for i in range(width // 2)], dtype=torch.float64)
         angle = (position_ids[..., None] * frequency).repeat(1, 1, 2)
         return angle.cos(), angle.sin()
@@ -201,68 +205,29 @@ def test_our_decoder_is_llama_to_the_last_digit_without_its_casts_to_fp32() -> N
         assert difference(ours(tokens()), theirs(tokens()).logits) <= EXACT
 
 
-# --- GPT-NeoX
-
-
-def by_head(joined_map: nn.Module) -> Weights:
-    """GPT-NeoX's rows, (heads, query key value, width), as ours: (query key value, heads, width)."""
-    shape = HEADS, 3, WIDTH // HEADS
-    return {
-        leaf: value.unflatten(0, shape).transpose(0, 1).flatten(0, 2) for leaf, value in joined_map.named_parameters()
-    }
-
-
-def test_our_parallel_decoder_is_gpt_neox() -> None:
-    transformers = pytest.importorskip("transformers")
-    sizes = {"hidden_size": WIDTH, "num_attention_heads": HEADS, "intermediate_size": HIDDEN}
-    sizes |= {"num_hidden_layers": LAYERS, "max_position_embeddings": LENGTH}
-    rope = {"rope_type": "default", "rope_theta": ROPE_BASE, "partial_rotary_factor": 1.0}
-    settings = {"rope_parameters": rope, "use_parallel_residual": True, "attn_implementation": "sdpa"}
-    theirs = randomised(
-        transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(vocab_size=VOCAB, **sizes, **settings))
-    )
-    body = theirs.gpt_neox
-    body.rotary_emb = ExactAngles()
-    outside = {"token_embedding": body.embed_in, "final_norm": body.final_layer_norm, "head": theirs.lm_head}
-    weights = under("", {name: joined(part) for name, part in outside.items()})
-    for i, layer in enumerate(body.layers):
-        parts = {
-            "attention_norm": joined(layer.input_layernorm),
-            "attention.query_key_value": by_head(layer.attention.query_key_value),
-            "attention.output": joined(layer.attention.dense),
-            "feed_forward_norm": joined(layer.post_attention_layernorm),
-            "feed_forward.expand": joined(layer.mlp.dense_h_to_4h),
-            "feed_forward.output": joined(layer.mlp.dense_4h_to_h),
-        }
-        weights |= under(f"layers.{i}.", parts)
-    model = config(position="rope", rope_base=ROPE_BASE, parallel=True)
-    ours = with_weights(build_model(model, VOCAB, 1), weights)
-    with torch.no_grad():
-        assert difference(ours(tokens()), theirs(tokens()).logits) <= EXACT
-
-
 # --- Gemma 2
 
 
-def test_our_decoder_with_sandwiched_norms_is_gemma_2() -> None:
-    """Without its cap on scores and its windows; its norms, which compute in fp32, are made exact."""
+def test_our_decoder_is_gemma_2(monkeypatch) -> None:
+    """Its norms, angles and softmax, which it computes in fp32, are made exact."""
     transformers = pytest.importorskip("transformers")
+    monkeypatch.setattr(nn.functional, "softmax", lambda scores, dim, dtype: scores.softmax(dim))
     sizes = {"hidden_size": WIDTH, "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS}
     sizes |= {"intermediate_size": HIDDEN, "num_hidden_layers": LAYERS, "max_position_embeddings": LENGTH}
     sizes |= {"head_dim": WIDTH // HEADS, "query_pre_attn_scalar": WIDTH // HEADS}
-    caps = {"final_logit_softcapping": 3.0, "attn_logit_softcapping": None}
+    caps = {"final_logit_softcapping": 3.0, "attn_logit_softcapping": 2.0}
     settings = {
         "rope_parameters": {"rope_type": "default", "rope_theta": ROPE_BASE},
         "rms_norm_eps": RMS_EPS,
-        "layer_types": ["full_attention"] * LAYERS,
+        "layer_types": ["sliding_attention", "full_attention"],
+        "sliding_window": 4,
+        "attn_implementation": "eager",
     }
     theirs = randomised(
         transformers.Gemma2ForCausalLM(transformers.Gemma2Config(vocab_size=VOCAB, **sizes, **caps, **settings))
     )
     body = theirs.model
     assert theirs.lm_head.weight is body.embed_tokens.weight
-    # It refuses sdpa for its cap on scores, off here; its written-out attention takes the softmax in fp32.
-    theirs.config._attn_implementation = "sdpa"
 
     def exact(norm: nn.Module) -> nn.Module:  # its gain is 1 + w
         norm.weight.data += 1.0
@@ -298,6 +263,9 @@ def test_our_decoder_with_sandwiched_norms_is_gemma_2() -> None:
         embedding_scale=True,
         tie_embeddings=True,
         logit_softcap=3.0,
+        score_cap=2.0,
+        layers=("window", "global"),
+        window=4,
     )
     ours = with_weights(build_model(model, VOCAB, 1), weights)
     with torch.no_grad():
@@ -351,11 +319,17 @@ def test_our_decoder_is_llama_with_slowed_rotations(kind: str) -> None:
 # --- GPT-NeoX
 
 
+def by_head(of: nn.Module) -> Weights:
+    """GPT-NeoX's rows, (heads, query key value, width), as ours: (query key value, heads, width)."""
+    shape = HEADS, 3, -1
+    return {leaf: part.unflatten(0, shape).transpose(0, 1).flatten(0, 2) for leaf, part in of.named_parameters()}
+
+
 @pytest.mark.parametrize("share", [0.25, 0.5, 1.0])
 def test_our_self_attention_is_gpt_neoxs_with_a_part_rotated(share: float) -> None:
     transformers = pytest.importorskip("transformers")
     module = pytest.importorskip("transformers.models.gpt_neox.modeling_gpt_neox")
-    width, head = 16 * HEADS, 16
+    width = 16 * HEADS
     sizes = {"hidden_size": width, "num_attention_heads": HEADS, "intermediate_size": HIDDEN, "num_hidden_layers": 1}
     rope = {"rope_type": "default", "rope_theta": ROPE_BASE, "partial_rotary_factor": share}
     settings = transformers.GPTNeoXConfig(**sizes, rope_parameters=rope, attn_implementation="sdpa")
@@ -363,12 +337,8 @@ def test_our_self_attention_is_gpt_neoxs_with_a_part_rotated(share: float) -> No
     model = config(position="rope", rope_part=share, rope_base=ROPE_BASE, d_model=width)
     ours = build_model(model, VOCAB, 1).layers[0].get_submodule("attention")
 
-    def in_our_order(of: Tensor) -> Tensor:  # theirs: each head's query, key and value
-        return of.view(HEADS, 3, head, -1).transpose(0, 1).reshape(of.shape)
-
-    joint = theirs.query_key_value
-    parts = {"query_key_value": {"weight": in_our_order(joint.weight), "bias": in_our_order(joint.bias)}}
-    ours, x = with_weights(ours, under("", parts | {"output": joined(theirs.dense)})), draw(2, LENGTH, width)
+    parts = {"query_key_value": by_head(theirs.query_key_value), "output": joined(theirs.dense)}
+    ours, x = with_weights(ours, under("", parts)), draw(2, LENGTH, width)
     at = Positions.consecutive(LENGTH)
     rates = ROPE_BASE ** (-torch.arange(0, model.rope_width, 2, dtype=torch.float64) / model.rope_width)
     angle = (at.index[..., None] * rates).repeat(1, 1, 2)
@@ -377,6 +347,36 @@ def test_our_self_attention_is_gpt_neoxs_with_a_part_rotated(share: float) -> No
         assert difference(ours(x, at), expected) <= EXACT
         rotary = module.GPTNeoXRotaryEmbedding(settings)
         assert (rates / rotary.inv_freq - 1).abs().max() <= 1e-6
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_our_parallel_decoder_is_gpt_neox(share: float) -> None:
+    transformers = pytest.importorskip("transformers")
+    sizes = {"hidden_size": WIDTH, "num_attention_heads": HEADS, "intermediate_size": HIDDEN}
+    sizes |= {"num_hidden_layers": LAYERS, "max_position_embeddings": LENGTH}
+    rope = {"rope_type": "default", "rope_theta": ROPE_BASE, "partial_rotary_factor": share}
+    settings = {"rope_parameters": rope, "use_parallel_residual": True, "attn_implementation": "sdpa"}
+    theirs = randomised(
+        transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(vocab_size=VOCAB, **sizes, **settings))
+    )
+    body = theirs.gpt_neox
+    body.rotary_emb = ExactAngles(round(share * WIDTH / HEADS))
+    outside = {"token_embedding": body.embed_in, "final_norm": body.final_layer_norm, "head": theirs.lm_head}
+    weights = under("", {name: joined(part) for name, part in outside.items()})
+    for i, layer in enumerate(body.layers):
+        parts = {
+            "attention_norm": joined(layer.input_layernorm),
+            "attention.query_key_value": by_head(layer.attention.query_key_value),
+            "attention.output": joined(layer.attention.dense),
+            "feed_forward_norm": joined(layer.post_attention_layernorm),
+            "feed_forward.expand": joined(layer.mlp.dense_h_to_4h),
+            "feed_forward.output": joined(layer.mlp.dense_4h_to_h),
+        }
+        weights |= under(f"layers.{i}.", parts)
+    model = config(position="rope", rope_base=ROPE_BASE, rope_part=share, parallel=True)
+    ours = with_weights(build_model(model, VOCAB, 1), weights)
+    with torch.no_grad():
+        assert difference(ours(tokens()), theirs(tokens()).logits) <= EXACT
 
 
 # --- Qwen 3

@@ -106,6 +106,25 @@ def test_the_account_of_a_part_of_attention_is_what_autograd_keeps(name: str, pa
     assert size.kept(config, size.BatchShape.of(config)) == pytest.approx(autograd_keeps(config), rel=0.1)
 
 
+@pytest.mark.parametrize("norm", ["layer", "rms"])
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"norm_placement": "sandwich"},
+        {"parallel": True},
+        {"layer_scale": 0.1},
+        {"embedding_mix": True},
+        {"layer_drop": 0.5},
+        {"parallel": True, "layer_scale": 0.1, "embedding_mix": True, "layer_drop": 0.5},
+    ],
+    ids=str,
+)
+def test_the_account_of_what_a_layers_stream_keeps_is_what_autograd_keeps(change, dropout: float, norm: str) -> None:
+    config = config_of("rope", length=32, d_ff=64, norm=norm, dropout=dropout, **change)
+    assert size.kept(config, size.BatchShape.of(config)) == pytest.approx(autograd_keeps(config), rel=0.02)
+
+
 @pytest.mark.parametrize("part", [{}, {"score_cap": 5.0}, {"sinks": True}], ids=str)
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("dropout", [0.0, 0.1])

@@ -77,6 +77,17 @@ def test_a_layer_scale_begins_as_set(tiny) -> None:
     assert len(gains) == 2 * DEPTH and all(torch.allclose(gain, torch.tensor(0.1).double()) for gain in gains.values())
 
 
+def test_recomputing_layers_changes_no_gradient(tiny) -> None:
+    found = []
+    for again in (False, True):
+        model = network(tiny, "model.layer_drop=0.4", "model.layer_scale=0.1", "model.embedding_mix=true").train()
+        model.stacks[0].checkpointing = again
+        torch.manual_seed(3)
+        model(tokens(4)).square().sum().backward()
+        found.append([parameter.grad for parameter in model.parameters()])
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+
+
 def test_gains_do_not_decay_unless_all_do(tiny) -> None:
     model = network(tiny, "model.layer_scale=0.1", "model.embedding_mix=true")
     mine = [name for name, _ in model.named_parameters() if "_after.scale" in name or ".mix." in name]

@@ -111,6 +111,32 @@ def _cap_after_the_mask(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(attention, "shares", lambda scores, sinks: (2.0 * torch.tanh(scores / 2.0)).softmax(-1))
 
 
+def _layers_in_turn(patch: pytest.MonkeyPatch) -> None:
+    real = layers.Layer.__init__
+
+    def made(self, *arguments, **settings):
+        real(self, *arguments, **settings)
+        self.parallel = False
+
+    patch.setattr(layers.Layer, "__init__", made)
+
+
+def _embedding_forgotten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(layers.Mix, "forward", lambda self, x, embedded: self.weight.sum() * x)
+
+
+def _gain_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(layers.Gain, "forward", lambda self, x: x)
+
+
+def _rows_dropped_always(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(dropout.RowDropout, "forward", lambda self, x: x * dropout.dropout(x.new_ones(len(x), 1, 1), self.p))
+
+
+def _no_row_dropped(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(dropout.RowDropout, "forward", lambda self, x: x)
+
+
 def _gate_always_open(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(heads.SelfAttention, "gated", lambda self, mixed, x: mixed)
 
@@ -405,6 +431,17 @@ BUGS = {
     "a sink of the whole text": Bug(_sink_of_the_whole_text, LEAK, ("model.sinks=true",)),
     "a sink without its share": Bug(_sink_keeps_its_share, {"reference", "cache parity"}, ("model.sinks=true",)),
     "a cap after the mask": Bug(_cap_after_the_mask, LEAK, ("model.score_cap=2.0",)),
+    "mask leak in training mode, past layers that begin as the identity": Bug(
+        _seeing(lambda part, q: part.training), LEAK, ("model.zero_init=outputs-and-head",)
+    ),
+    "mask leak in training mode, past layers that begin close to it": Bug(
+        _seeing(lambda part, q: part.training), LEAK, ("model.layer_scale=1e-5",)
+    ),
+    "parallel layers in turn": Bug(_layers_in_turn, {"reference"}, ("model.parallel=true",)),
+    "the embedding forgotten": Bug(_embedding_forgotten, {"reference"}, ("model.embedding_mix=true",)),
+    "a layer's scale ignored": Bug(_gain_ignored, {"parameters", "reference"}, ("model.layer_scale=0.1",)),
+    "rows dropped in evaluation": Bug(_rows_dropped_always, {"dropout"}, ("model.layer_drop=0.2",)),
+    "no row dropped": Bug(_no_row_dropped, {"dropout"}, ("model.layer_drop=0.2",)),
     "a gate that is always open": Bug(_gate_always_open, {"reference", "parameters"}, ("model.gate=head",)),
     "values mixed with themselves": Bug(_first_values_ignored, {"reference"}, ("model.value_mix=true",)),
     "keys without their norm": Bug(_key_norm_ignored, {"parameters", "reference"}, ("model.qk_norm=before",)),

@@ -290,6 +290,8 @@ def test_every_formula_becomes_mathml_without_a_stray_sign() -> None:
     models += [
         ModelConfig(norm="rms", activation="swiglu", norm_placement="post"),
         ModelConfig(n_heads=2, position="alibi"),
+        ModelConfig(parallel=True, norm_placement="sandwich"),
+        *(ModelConfig.model_validate({name: value}) for name, row in PARTS.items() for value in row.on),
     ]
     models += [ModelConfig(position="rope", **{name: value}) for name, row in PARTS.items() for value in row.on]
     models.append(ModelConfig(position="rope", layers=("window", "window none", "global alibi")))

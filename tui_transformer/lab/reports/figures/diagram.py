@@ -18,6 +18,7 @@ MEMORY = "#B15C00"  # path from the encoder to the decoder
 BOX, HIGH, GAP, PLUS = 3.3, 0.62, 0.3, 0.13  # width and height of a box, gap between two, radius of a ⊕
 MOST_TURNS = 8  # lines about layers that differ
 STEP, SIDE = HIGH + GAP, 0.42  # from box to box; from a box to the skip line around it
+ASIDE, LINE = BOX / 2 + 0.22, 0.26  # from the stream to the middle of a parallel part; from line to line of a label
 Point = tuple[float, float]
 
 
@@ -45,10 +46,7 @@ def _stack(
         added = f"\n+ {POSITIONS[model.position].label[language.code]}"
 
     def with_parts(where: str, *first: str) -> str:
-        labels = (
-            row.label[language.code].format(**dict(model)) for row in parts_of(model).values() if row.where == where
-        )
-        return ", ".join(filter(None, (*first, *labels)))
+        return ", ".join(filter(None, (*first, *_labels(model, language, where))))
 
     def attention(kind: ModelConfig, *, otherwise: bool = False) -> list[str]:
         """An attention and its positions; `otherwise` names what a plain network has without saying so."""
@@ -81,6 +79,11 @@ def _stack(
     return [Box(say(f"diagram.{reads}"), TEXT), Box(embed, EMBED)], layer, above
 
 
+def _labels(model: ModelConfig, language: Language, where: str) -> list[str]:
+    """The labels of the parts that are on, of one box or of the layer."""
+    return [row.label[language.code].format(**dict(model)) for row in parts_of(model).values() if row.where == where]
+
+
 def diagram(model: ModelConfig, language: Language) -> "Figure":
     from matplotlib.patches import Rectangle
 
@@ -93,10 +96,15 @@ def diagram(model: ModelConfig, language: Language) -> "Figure":
     rows = 0.0
     for below, layer, above in columns:
         norms = 0 if norm is None else 2 if model.norm_placement == "sandwich" else 1
-        boxes = len(below) + len(above) + len(layer) * (1 + norms)
-        taller = sum(box.high - HIGH for box in layer)
-        rows = max(rows, boxes * STEP + taller + (len(layer) * (2 * PLUS + 0.2) if model.residual else 0.0) + 0.85)
-    wide = 5.6 if len(columns) == 1 else 10.4
+        stacked = layer[:1] if model.parallel else layer
+        taller = max(box.high for box in layer) - HIGH if model.parallel else sum(box.high - HIGH for box in layer)
+        boxes = len(below) + len(above) + len(stacked) * (1 + norms)
+        sums = len(stacked) if model.residual or model.parallel else 0
+        rows = max(rows, boxes * STEP + taller + sums * (2 * PLUS + 0.2) + 0.85)
+    labels = _labels(model, language, "layer")
+    edge = BOX / 2 + (ASIDE + 0.2 if model.parallel else SIDE + 0.12)
+    wide = 10.4 if len(columns) > 1 else 2 * edge + 1.2 if model.parallel else 5.6
+    wide += 2 * LINE * len(labels)
     made = figure(rows * 0.52 + 0.3, wide * 0.66)
     axes = made.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set(xlim=(-wide / 2, wide / 2), ylim=(-0.45, rows + 0.1), aspect="auto")
@@ -108,13 +116,25 @@ def diagram(model: ModelConfig, language: Language) -> "Figure":
         for box in below:
             y = _box(axes, x, y, box, arrow=y > 0)
         bottom = y
-        for part in layer:
-            y = _sublayer(axes, x, y, part, norm, model, memory)
-        edge = BOX / 2 + SIDE + 0.12
+        if model.parallel:
+            y = _side_by_side(axes, x, y, layer, norm, model)
+        else:
+            for part in layer:
+                y = _sublayer(axes, x, y, part, norm, model, memory)
         frame = (x - edge, bottom - GAP + 0.16), 2 * edge, y - bottom + 0.1
         axes.add_patch(Rectangle(*frame, fill=False, edgecolor=FAINT, linestyle="--", linewidth=0.9))
         side, far = ("right", x - edge - 0.12) if x == centres[0] else ("left", x + edge + 0.12)
         axes.text(far, (bottom + y) / 2 - 0.1, f"{times} ×", ha=side, va="center", fontsize=11)
+        if labels:
+            far += 0.6 if x != centres[0] else -0.6
+            axes.text(
+                *(far, (bottom + y) / 2 - 0.1, "\n".join(labels)),
+                ha=side,
+                va="center",
+                multialignment="center",
+                fontsize=7,
+                rotation=90,
+            )
         for i, box in enumerate(above):
             y = _box(axes, x, y + (0.14 if i == 0 else 0.0), box)
         if x != centres[-1]:
@@ -142,8 +162,6 @@ def _sublayer(
     axes: "Axes", x: float, y: float, part: Box, norm: Box | None, model: ModelConfig, memory: Point | None
 ) -> float:
     """Draw norm, sublayer, another norm in a sandwich, ⊕, or ⊕ before the norm; return where the next begins."""
-    from matplotlib.patches import Circle
-
     branch = y - GAP * 0.55
     if norm is not None and model.norm_placement != "post":
         y = _box(axes, x, y, norm)
@@ -163,12 +181,40 @@ def _sublayer(
         side = x + BOX / 2 + SIDE - 0.12
         axes.plot([x, side, side], [branch, branch, centre], color=INK, linewidth=0.9, solid_capstyle="round")
         _arrow(axes, (side, centre), (x + PLUS, centre))
-        axes.add_patch(Circle((x, centre), PLUS, fc="white", ec=INK, lw=0.9, zorder=3))
-        axes.text(x, centre, "+", ha="center", va="center", fontsize=8.5, zorder=4)
+        _sum(axes, x, centre)
         y = centre + PLUS + GAP
     if norm is not None and model.norm_placement == "post":
         y = _box(axes, x, y, norm)
     return y
+
+
+def _side_by_side(axes: "Axes", x: float, y: float, layer: list[Box], norm: Box | None, model: ModelConfig) -> float:
+    """Draw a parallel layer, its parts left and right of the stream and one ⊕; return where the next begins."""
+    branch = y - GAP * 0.55
+    axes.plot([x, x], [y - GAP, branch], color=INK, linewidth=0.9)
+    boxes = [[part] if norm is None else [norm, part] for part in layer]
+    if norm is not None and model.norm_placement == "sandwich":
+        boxes = [[*column, norm] for column in boxes]
+    centre = y + max(sum(box.high + GAP for box in column) for column in boxes) - GAP + 0.2 + PLUS
+    for column, way in zip(boxes, (-1, 1), strict=True):
+        at, top = x + way * ASIDE, y
+        axes.plot([x, at], [branch, branch], color=INK, linewidth=0.9, solid_capstyle="round")
+        _arrow(axes, (at, branch), (at, y))
+        for i, box in enumerate(column):
+            top = _box(axes, at, top, box, arrow=i > 0)
+        axes.plot([at, at], [top - GAP, centre], color=INK, linewidth=0.9, solid_capstyle="round")
+        _arrow(axes, (at, centre), (x + way * PLUS, centre))
+    if model.residual:
+        _arrow(axes, (x, branch), (x, centre - PLUS))
+    _sum(axes, x, centre)
+    return centre + PLUS + GAP
+
+
+def _sum(axes: "Axes", x: float, y: float) -> None:
+    from matplotlib.patches import Circle
+
+    axes.add_patch(Circle((x, y), PLUS, fc="white", ec=INK, lw=0.9, zorder=3))
+    axes.text(x, y, "+", ha="center", va="center", fontsize=8.5, zorder=4)
 
 
 def _arrow(axes: "Axes", start: Point, end: Point, colour: str = INK) -> None:

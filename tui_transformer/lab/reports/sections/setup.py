@@ -23,7 +23,7 @@ from tui_transformer.lab.reports.formulas import formulas
 MOST_RUNS = 60  # rows of a table
 MOST_DIAGRAMS = 2
 # What changes a diagram's shape; what changes only inside a box goes into a table.
-DRAWN = ("architecture", "n_layers", "n_encoder_layers", "norm", "norm_placement", "final_norm", "residual")
+DRAWN = ("architecture", "n_layers", "n_encoder_layers", "norm", "norm_placement", "final_norm", "residual", "parallel")
 PARTS = ("documents", "questions")  # a document corpus has a hash per split of either
 SPLIT_COUNTS = ("documents", "questions", "pairs", "characters", "tokens", "source_tokens")
 FEW_SETTINGS = 5  # side by side
