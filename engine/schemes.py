@@ -396,7 +396,7 @@ NORMS: dict[str, Norm] = {
         rules=(
             Rule(
                 ("model.norm_placement", "model.norm"),
-                lambda m: m.norm_placement == "post",
+                lambda m: m.norm_placement != "pre",
                 lambda m: "norm = 'none' leaves no norm to place; leave norm_placement at 'pre'",
             ),
             Rule(
@@ -429,6 +429,11 @@ def _between(function: str) -> Callable[["ModelConfig"], str]:
     return formula
 
 
+def _gated(function: str) -> Callable[["ModelConfig"], str]:
+    """Return the formula of a map gated by another through a function; like the paper's, it leaves biases out."""
+    return lambda m: rf"\left( {function}(x W_g) \odot x W_v \right) W_2"
+
+
 ACTIVATIONS: dict[str, Activation] = {
     "gelu": Activation(
         sentence="a smooth ReLU: x times the probability that a normal number is below x",
@@ -447,10 +452,34 @@ ACTIVATIONS: dict[str, Activation] = {
         kept=0,
         keeps_output=True,
     ),
+    "relu2": Activation(
+        sentence="negative features become 0, positive ones are squared",
+        citation="So et al. 2021",
+        formula=_between(r"\operatorname{ReLU}^2"),
+    ),
+    "silu": Activation(
+        sentence="x times its sigmoid, also known as swish",
+        citation="Elfwing et al. 2018; Ramachandran et al. 2017",
+        formula=_between(r"\operatorname{silu}"),
+    ),
     "swiglu": Activation(
         sentence="half of the features gate the other half through silu",
         citation="Shazeer 2020",
-        formula=lambda m: r"\left( \operatorname{silu}(x W_g) \odot x W_v \right) W_2",
+        formula=_gated(r"\operatorname{silu}"),
+        maps=2,
+        kept=3,
+    ),
+    "geglu": Activation(
+        sentence="half of the features gate the other half through GELU",
+        citation="Shazeer 2020",
+        formula=_gated(r"\operatorname{GELU}"),
+        maps=2,
+        kept=3,
+    ),
+    "geglu-tanh": Activation(
+        sentence="GEGLU by GPT-2's approximation of GELU with a tanh, as in Gemma",
+        citation="Shazeer 2020",
+        formula=_gated(r"\operatorname{GELU}"),
         maps=2,
         kept=3,
     ),
@@ -476,20 +505,35 @@ def whole_steps(duration: int | str | None) -> int:
     return duration
 
 
-def _cosine(o: "OptimizerConfig", step: int, steps: int) -> float:
-    """One half period from the end of warm-up to decay_over, by default the last step."""
-    warmup, low, high = whole_steps(o.warmup), o.min_lr, o.lr
+def _done(o: "OptimizerConfig", step: int, steps: int) -> float:
+    """The share of the way from the end of warm-up to decay_over, by default the last step."""
+    warmup = whole_steps(o.warmup)
     over = steps if o.decay_over is None else whole_steps(o.decay_over)
     if o.decay_every is not None:  # constant between multiples, like a scheduler stepped once per epoch
         step = (step - 1) // whole_steps(o.decay_every) * whole_steps(o.decay_every)
-    done = min(max((step - warmup) / max(1, over - warmup), 0.0), 1.0)
-    return low + 0.5 * (high - low) * (1.0 + math.cos(math.pi * done))
+    return min(max((step - warmup) / max(1, over - warmup), 0.0), 1.0)
 
 
-ONLY_A_COSINE = Rule(
+def _cosine(o: "OptimizerConfig", step: int, steps: int) -> float:
+    return o.min_lr + 0.5 * (o.lr - o.min_lr) * (1.0 + math.cos(math.pi * _done(o, step, steps)))
+
+
+def _linear_rate(o: "OptimizerConfig", step: int, steps: int) -> float:
+    return o.min_lr + (o.lr - o.min_lr) * (1.0 - _done(o, step, steps))
+
+
+def _wsd(o: "OptimizerConfig", step: int, steps: int) -> float:
+    begin = max(whole_steps(o.warmup), round(o.decay_from * steps))
+    left = min(max((steps - step) / max(1, steps - begin), 0.0), 1.0)
+    return o.min_lr + (o.lr - o.min_lr) * left
+
+
+NO_LENGTH = Rule(
     ("optimizer.decay_over", "optimizer.schedule"),
     lambda o: o.decay_over is not None,
-    lambda o: f"decay_over is how long a cosine takes, and the schedule is '{o.schedule}'; leave it out",
+    lambda o: (
+        f"decay_over is how long a cosine or a linear decay takes, and the schedule is '{o.schedule}'; leave it out"
+    ),
 )
 
 SCHEDULES: dict[str, Schedule] = {
@@ -499,7 +543,7 @@ SCHEDULES: dict[str, Schedule] = {
         formula=lambda o: r"\eta_t = \eta_0",
         rate=lambda o, step, steps: o.lr,
         rules=(
-            ONLY_A_COSINE,
+            NO_LENGTH,
             Rule(
                 ("optimizer.decay_every", "optimizer.schedule"),
                 lambda o: o.decay_every is not None,
@@ -516,13 +560,41 @@ SCHEDULES: dict[str, Schedule] = {
         ),
         rate=_cosine,
     ),
+    "linear": Schedule(
+        sentence="the learning rate falls in a straight line to its minimum at the end",
+        citation="Devlin et al. 2019",
+        formula=lambda o: r"\eta_t = \eta_{\min} + (\eta_0 - \eta_{\min}) \left(1 - \frac{t - w}{T - w}\right)",
+        rate=_linear_rate,
+    ),
+    "wsd": Schedule(
+        sentence="the learning rate stays as it is after warm-up, and falls in a straight line to its minimum at the "
+        "end of the run (warm-up, stable, decay)",
+        citation="Hu et al. 2024",
+        formula=lambda o: (
+            r"\eta_t = \eta_{\min} + (\eta_0 - \eta_{\min}) \, "
+            rf"\min\left(1, \frac{{T - t}}{{T - {o.decay_from:g} \, T}}\right)"
+        ),
+        rate=_wsd,
+        rules=(
+            NO_LENGTH,
+            Rule(
+                ("optimizer.decay_every", "optimizer.schedule"),
+                lambda o: o.decay_every is not None,
+                lambda o: (
+                    "decay_every holds a cosine or a linear decay in between; wsd decays at every step from "
+                    "decay_from on; leave it out"
+                ),
+            ),
+        ),
+        settings=("decay_from",),
+    ),
     "step": Schedule(
         sentence="the learning rate is multiplied by a factor at regular intervals",
         citation="He et al. 2016",
         formula=lambda o: r"\eta_t = \eta_0 \, f^{\lfloor (t - 1) / n \rfloor}",
         rate=lambda o, step, steps: max(o.min_lr, o.lr * o.decay_factor ** ((step - 1) // whole_steps(o.decay_every))),
         needs={"decay_every": 'the time between two decays, e.g. "5 epochs"'},
-        rules=(ONLY_A_COSINE,),
+        rules=(NO_LENGTH,),
         settings=("decay_factor",),
     ),
     "inverse-sqrt": Schedule(
@@ -537,7 +609,7 @@ SCHEDULES: dict[str, Schedule] = {
                 lambda o: o.warmup == 0,
                 lambda o: "inverse-sqrt falls from the end of warm-up; give it some, e.g. --set optimizer.warmup=400",
             ),
-            ONLY_A_COSINE,
+            NO_LENGTH,
         ),
     ),
 }

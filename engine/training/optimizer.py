@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from engine.config.sections import OptimizerConfig
+from engine.model.heads import HeadNorm
 from engine.model.positions import PositionScheme
 from engine.schemes import SCHEDULES, whole_steps
 
@@ -21,6 +22,7 @@ KINDS: dict[type[nn.Module], str] = {
     nn.Embedding: "embedding",
     nn.LayerNorm: "norm",
     nn.RMSNorm: "norm",
+    HeadNorm: "norm",
 }
 
 
@@ -35,7 +37,7 @@ def decay_groups(model: nn.Module, decay: str) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {"decayed": [], "plain": []}
     for name, _ in model.named_parameters():
         owner, _, leaf = name.rpartition(".")
-        kind = "bias" if leaf == "bias" else KINDS.get(type(modules[owner]))
+        kind = "bias" if leaf in ("bias", "sinks") else KINDS.get(type(modules[owner]))
         if name.startswith(of_positions):
             kind = "position"
         if kind is None:  # decay must be decided, not guessed

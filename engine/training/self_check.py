@@ -207,8 +207,8 @@ def check_parameters(config: RunConfig, model: Network, copy: SmallCopy) -> Verd
         mixture = torch.randn(logits.shape, generator=torch.Generator().manual_seed(3), dtype=logits.dtype)
         torch.autograd.backward((logits * mixture).sum())
         for name, weight in network.named_parameters():
-            of_places = alone and ("positions." in name or "scheme." in name)
-            if (weight.grad is None or not weight.grad.any()) and not of_places:
+            of_scores = alone and any(part in name for part in ("positions.", "scheme.", "query_norm.", "key_norm."))
+            if (weight.grad is None or not weight.grad.any()) and not of_scores:
                 silent.append(name)
         network.zero_grad()
     wrong = ""
@@ -487,9 +487,15 @@ def scheduled(optimizer: OptimizerConfig, step: int, steps: int) -> float:
         return max(low, high * math.sqrt(max(warmup, 1) / step))
     if optimizer.schedule == "step":
         return max(low, high * optimizer.decay_factor ** ((step - 1) // every))
+    if optimizer.schedule == "wsd":
+        begin = max(warmup, round(steps * optimizer.decay_from))
+        return high if step <= begin else (low * (step - begin) + high * (steps - step)) / (steps - begin)
     at = step if not every else step - 1 - (step - 1) % every
     done = (at - warmup) / max(whole(optimizer.decay_over, steps) - warmup, 1)
-    return low + (high - low) * math.cos(math.pi / 2 * min(max(done, 0.0), 1.0)) ** 2
+    done = min(max(done, 0.0), 1.0)
+    if optimizer.schedule == "linear":
+        return high * (1.0 - done) + low * done
+    return low + (high - low) * math.cos(math.pi / 2 * done) ** 2
 
 
 def _wrong_update(

@@ -123,7 +123,7 @@ def test_an_attention_without_scores_has_no_bias_and_drops_no_weights(name: str)
 
 @pytest.mark.parametrize("change", [*({"activation": n} for n in ACTIVATIONS), *({"norm": n} for n in NORMS)], ids=str)
 def test_every_activation_and_norm_equals_its_second_implementation(change: dict) -> None:
-    for placement in ("pre", "post"):
+    for placement in ("pre", "post", "sandwich"):
         data = BASE.dump()
         data["model"] |= {"norm_placement": placement, **change}
         del data["model"]["final_norm"]
@@ -138,7 +138,7 @@ def test_every_activation_and_norm_equals_its_second_implementation(change: dict
 
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_schedule_equals_its_second_implementation(name: str) -> None:
-    for over in ({"decay_every": 7}, {"decay_over": 60}, {"decay_every": 9, "decay_over": 50}, {}):
+    for over in ({"decay_every": 7}, {"decay_over": 60}, {"decay_every": 9, "decay_over": 50}, {"decay_from": 0.3}, {}):
         try:
             config = OptimizerConfig(schedule=name, warmup=10, min_lr=1e-5, **over)
         except ValueError:

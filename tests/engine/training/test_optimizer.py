@@ -95,6 +95,21 @@ def test_a_cosine_may_be_longer_than_the_run() -> None:
     assert rate(1000, warmup=0, decay_over=2000) == pytest.approx(0.5)
 
 
+def test_a_line_falls_to_the_minimum_at_the_end_or_at_decay_over() -> None:
+    assert rate(1000, warmup=100, min_lr=0.1, schedule="linear") == pytest.approx(0.1)
+    assert rate(550, warmup=100, min_lr=0.1, schedule="linear") == pytest.approx(0.55)
+    assert rate(1000, warmup=0, decay_over=4000, schedule="linear") == pytest.approx(0.75)
+
+
+def test_wsd_stays_until_its_decay_begins_and_ends_at_the_minimum() -> None:
+    wsd = {"warmup": 100, "min_lr": 0.1, "schedule": "wsd"}
+    assert [rate(step, **wsd) for step in (50, 100, 101, 799, 800)] == pytest.approx([0.5, 1.0, 1.0, 1.0, 1.0])
+    assert rate(900, **wsd) == pytest.approx(0.55) and rate(1000, **wsd) == pytest.approx(0.1)
+    assert rate(750, **wsd, decay_from=0.5) == pytest.approx(0.55)
+    assert rate(550, **wsd, decay_from=0.0) == pytest.approx(rate(550, **wsd | {"schedule": "linear"}))
+    assert rate(2000, **wsd) == pytest.approx(0.1)
+
+
 def test_durations_must_be_resolved_first() -> None:
     with pytest.raises(ValueError, match="not resolved"):
         rate(1, warmup="5 epochs")

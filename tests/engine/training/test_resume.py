@@ -138,6 +138,20 @@ def test_runs_on_documents_and_questions_resume_bit_for_bit(kind: str, reads: bo
     assert len(answers) == (2 if kind == "question-answer" else 0) and len(set(answers)) <= 1
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        *("schedule=linear", "schedule=wsd"),
+    ],
+)
+def test_every_way_of_taking_steps_resumes_bit_for_bit(change: str, tmp_path) -> None:
+    """Six steps at once are three, and three more after a resume."""
+    changes = [f"optimizer.{change}" for change in change.split()]
+    config = miniature("demo", "train.steps=6", "optimizer.warmup=1", *changes)
+    expected, listened = whole(config, tmp_path)
+    assert broken(config, tmp_path, listened // 2) == expected
+
+
 FIFTH = pytest.param("fp32", 5, id="fp32-each-fifth")
 ALL = [pytest.param(precision, 1, marks=pytest.mark.slow, id=precision) for precision in ("fp32", "bf16")]
 
