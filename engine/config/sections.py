@@ -289,6 +289,14 @@ class ModelConfig(Section):
                     ),
                 ),
                 Rule(
+                    ("model.rope_scaling", "model.qk_norm"),
+                    lambda m: m.qk_norm == "after" and m.rope_gain != 1.0,
+                    lambda m: (
+                        f"yarn sharpens the scores by making queries and keys {m.rope_gain:.3g} times as long, and a "
+                        "norm after the rotation undoes that; --set model.qk_norm=before or model.yarn_gain=1"
+                    ),
+                ),
+                Rule(
                     ("model.yarn_slow", "model.yarn_fast"),
                     lambda m: m.rope_scaling == "yarn" and m.yarn_slow >= m.yarn_fast,
                     lambda m: f"yarn_slow must be below yarn_fast (is {m.yarn_slow:g}, and {m.yarn_fast:g})",
