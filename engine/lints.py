@@ -74,6 +74,12 @@ ACTS: tuple[Acts, ...] = (
         )
     ),
     *_of_schemes("optimizer.schedule"),
+    *_of_schemes("optimizer.kind"),
+    (
+        "optimizer.head_lr",
+        lambda c: c.model.head_bias or not c.model.tie_embeddings,
+        "a head of its own: tie_embeddings = false",
+    ),
 )
 
 

@@ -618,7 +618,8 @@ SCHEDULES: dict[str, Schedule] = {
 class Optimizer(Scheme):
     """Its formula is one step; m and v with hats are the bias-corrected moments."""
 
-    moments: int  # numbers kept for each weight
+    # Numbers kept for each weight of the layers' matrices, and for each other weight.
+    moments: Callable[["OptimizerConfig"], tuple[int, int]] = staticmethod(lambda o: (2, 2))
 
 
 OPTIMIZERS: dict[str, Optimizer] = {
@@ -629,7 +630,7 @@ OPTIMIZERS: dict[str, Optimizer] = {
             r"\theta \leftarrow \theta - "
             r"\eta_t \left( \frac{\hat{m}}{\sqrt{\hat{v}} + \varepsilon} + \lambda \theta \right)"
         ),
-        moments=2,
+        settings=("betas", "eps"),
     ),
     "adam": Optimizer(
         sentence="steps of about equal size for every weight, from the gradient's two moments, weight decay included",
@@ -638,7 +639,41 @@ OPTIMIZERS: dict[str, Optimizer] = {
             r"\theta \leftarrow \theta - \eta_t \, \frac{\hat{m}}{\sqrt{\hat{v}} + \varepsilon}, \qquad "
             r"g = \nabla \mathcal{L} + \lambda \theta"
         ),
-        moments=2,
+        settings=("betas", "eps"),
+    ),
+    "muon": Optimizer(
+        sentence="the momentum of each of the layers' matrices, orthogonalised: its singular values become about "
+        "equal; AdamW for everything else",
+        citation="Jordan et al. 2024",
+        formula=lambda o: (
+            r"W \leftarrow W - \eta_t \left( 0.2 \sqrt{\max(m, n)} \, \operatorname{NS}_5(B') + \lambda W \right), "
+            rf"\qquad B \leftarrow {o.momentum:g} B + {1 - o.momentum:.3g} \nabla \mathcal{{L}}, \qquad "
+            + (rf"B' = {o.momentum:g} B + {1 - o.momentum:.3g} \nabla \mathcal{{L}}" if o.nesterov else "B' = B")
+        ),
+        settings=("betas", "eps", "momentum", "nesterov"),
+        moments=lambda o: (1, 2),
+    ),
+    "lion": Optimizer(
+        sentence="the sign of a moment: every weight moves by the learning rate, so it is set 3 to 10 times lower than "
+        "AdamW's, and weight decay as much higher",
+        citation="Chen et al. 2023",
+        formula=lambda o: (
+            r"\theta \leftarrow \theta - \eta_t \left( \operatorname{sign}\left( \beta_1 m + (1 - \beta_1) g \right) "
+            r"+ \lambda \theta \right), \qquad m \leftarrow \beta_2 m + (1 - \beta_2) g"
+        ),
+        settings=("betas",),
+        moments=lambda o: (1, 1),
+    ),
+    "sgd": Optimizer(
+        sentence="the gradient itself, with momentum",
+        citation="Sutskever et al. 2013",
+        formula=lambda o: (
+            r"v \leftarrow \mu v + g, \qquad \theta \leftarrow \theta - \eta_t "
+            + (r"(g + \mu v)" if o.nesterov else "v")
+            + rf", \qquad g = \nabla \mathcal{{L}} + \lambda \theta, \qquad \mu = {o.momentum:g}"
+        ),
+        settings=("momentum", "nesterov"),
+        moments=lambda o: (1, 1) if o.momentum else (0, 0),
     ),
 }
 

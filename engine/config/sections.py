@@ -163,6 +163,10 @@ def _not_fused(name: str) -> Rule:
     )
 
 
+def _gates(m: "ModelConfig") -> int:
+    return m.n_heads if m.gate == "head" else m.d_model
+
+
 def as_dropout() -> Any:
     """Declare a rate that defaults to `dropout`."""
     return Field(default_factory=lambda earlier: earlier.get("dropout", 0.1))
@@ -177,6 +181,17 @@ def _side_by_side(m: "ModelConfig") -> str:
     elif m.norm_placement == "sandwich":
         parts = [rf"{norm}_{i}({part})" for i, part in enumerate(parts, 3)]
     return r"x \leftarrow " + " + ".join(["x"] * m.residual + parts)
+
+
+def _needs_residual(name: str) -> Rule:
+    return Rule(
+        (f"model.{name}", "model.residual"),
+        lambda m: not m.residual,
+        lambda m: (
+            f"{name} acts on what is added to the stream, and without residual connections nothing is; --set "
+            "model.residual=true"
+        ),
+    )
 
 
 class Section(BaseModel):
@@ -365,6 +380,54 @@ class ModelConfig(Section):
             kept=lambda m: -m.d_model,  # they share their input
         ),
     )
+    layer_scale: float = part(
+        0.0,
+        Part(
+            sentence="what a part of a layer adds is multiplied by a learned gain for each feature, small at first",
+            citation="Touvron et al. 2021",
+            title={
+                "en": "LayerScale: a learned gain on what each part adds, Δ",
+                "zh": "LayerScale：每个部件的增量 Δ 乘以可学习增益",
+            },
+            formula=lambda m: (
+                r"\Delta \leftarrow \gamma \odot \Delta, \qquad \gamma_i = "
+                rf"{m.layer_scale:.10g} \text{{ at step }} 0"
+            ),
+            label={"en": "layer scale {layer_scale:g}", "zh": "层缩放 {layer_scale:g}"},
+            where="layer",
+            on=(1e-5, 0.1),  # as published: 0.1 up to 18 layers, 1e-5 for 24
+            rules=(
+                _needs_residual("layer_scale"),
+                Rule(
+                    ("model.layer_scale", "model.norm_placement"),
+                    lambda m: m.norm_placement == "sandwich",
+                    lambda m: "the norm after each part has a learned gain of its own; --set model.norm_placement=pre",
+                ),
+            ),
+            parameters=lambda m, stack: stack.layers * (3 if stack.over_source else 2) * m.d_model,
+            kept=lambda m: (3 if m.architecture == "encoder-decoder" else 2) * m.d_model,
+        ),
+        ge=0.0,
+        le=1e3,
+    )
+    embedding_mix: StrictBool = part(
+        False,
+        Part(
+            sentence="each layer reads a learned mixture of the stream and the embedding that it began with",
+            citation="Jordan et al. 2024",
+            title={"en": "Layer ℓ reads the stream mixed with the embedding", "zh": "第 ℓ 层读取残差流与嵌入的混合"},
+            formula=lambda m: (
+                r"x_\ell \leftarrow \lambda_\ell \, x_\ell + \mu_\ell \, x_0, \qquad "
+                r"\lambda_\ell = 1, \; \mu_\ell = 0 \text{ at step } 0"
+            ),
+            label={"en": "reads the embedding too", "zh": "混入嵌入"},
+            where="layer",
+            on=(True,),
+            rules=(_needs_residual("embedding_mix"),),
+            parameters=lambda m, stack: 2 * stack.layers,
+            kept=lambda m: m.d_model,
+        ),
+    )
     activation: ActivationName = "gelu"
     bias: StrictBool = True
     head_bias: StrictBool = False
@@ -452,6 +515,45 @@ class ModelConfig(Section):
         ),
     )
 
+    gate: Literal["none", "head", "output"] = part(
+        "none",
+        Part(
+            sentence="a sigmoid gate of the layer's input scales what attention found",
+            options={
+                "head": "a sigmoid gate of the layer's input scales what each head found",
+                "output": "a sigmoid gate of the layer's input scales each feature that attention found",
+            },
+            citation="Qiu et al. 2025",
+            title={"en": "Gated attention", "zh": "门控注意力"},
+            formula=lambda m: (
+                r"o_i \leftarrow \sigma(W_g x_i) \odot o_i"
+                if m.gate == "output"
+                else r"o_i^{(h)} \leftarrow \sigma\left(w_h^\top x_i\right) o_i^{(h)}"
+            ),
+            label={"en": "gated by {gate}", "zh": "门控（{gate}）"},
+            where="attention",
+            on=("head", "output"),
+            parameters=lambda m, stack: stack.layers * _gates(m) * (m.d_model + int(m.bias)),
+            products=lambda m: m.d_model * _gates(m),
+            kept=lambda m: m.d_model + _gates(m),
+        ),
+    )
+
+    value_mix: StrictBool = part(
+        False,
+        Part(
+            sentence="each later layer's values are mixed with those of the first, by two learned numbers",
+            citation="Zhou et al. 2024",
+            title={"en": "Value residual: values mixed with the first layer's", "zh": "值残差：与第一层的值混合"},
+            formula=lambda m: r"v^{(l)} \leftarrow \lambda_1^{(l)} v^{(1)} + \lambda_2^{(l)} v^{(l)}, \qquad l > 1",
+            label={"en": "value residual", "zh": "值残差"},
+            where="attention",
+            on=(True,),
+            parameters=lambda m, stack: 2 * (stack.layers - 1),
+            kept=lambda m: 2 * m.kv_width,
+        ),
+    )
+
     dropout: Fraction = 0.1
     attention_dropout: Fraction = Field(
         default_factory=lambda earlier: (
@@ -461,6 +563,27 @@ class ModelConfig(Section):
     attention_output_dropout: Fraction = as_dropout()
     embedding_dropout: Fraction = as_dropout()
     ff_dropout: Fraction = as_dropout()
+    layer_drop: float = part(
+        0.0,
+        Part(
+            sentence="in training, each row of a batch leaves out parts of layers at random, later layers more often",
+            citation="Huang et al. 2016",
+            title={
+                "en": "Stochastic depth: what a part of layer ℓ of L adds, Δ, in training",
+                "zh": "随机深度：训练时第 ℓ 层（共 L 层）部件的增量 Δ",
+            },
+            formula=lambda m: (
+                r"\Delta \leftarrow \frac{b}{1 - p_\ell} \, \Delta, \qquad "
+                rf"\Pr(b = 0) = p_\ell = {m.layer_drop:g} \, \ell / L, \quad b \in \{{0, 1\}}"
+            ),
+            label={"en": "layer drop {layer_drop:g}", "zh": "随机深度 {layer_drop:g}"},
+            where="layer",
+            on=(0.2,),
+            rules=(_needs_residual("layer_drop"),),
+        ),
+        ge=0.0,
+        lt=1.0,
+    )
 
     init: Literal["scaled-normal", "normal", "xavier", "torch"] = "scaled-normal"
     init_std: Annotated[float, Field(gt=0.0, le=10.0)] = 0.02
@@ -648,7 +771,8 @@ class ObjectiveConfig(Section):
     form `t5` removes, in spans of `span_mean` tokens. Its other forms cut a document to at most `cut_fraction` of
     the context, and remove one span: `span_fraction` of what is left on average, or half of that in `cs224n-half`.
     `label_smoothing` spreads that share of each target evenly over all tokens that may follow, including the target
-    (Szegedy et al. 2016, §7), in the training loss; reported losses are without it.
+    (Szegedy et al. 2016, §7), in the training loss. `z_loss` adds that many times the mean of log² Z to it, which keeps
+    the softmax's normaliser Z near 1 (Chowdhery et al. 2022, §5). Reported losses are without both.
     """
 
     kind: Literal[
@@ -668,6 +792,7 @@ class ObjectiveConfig(Section):
     span_fraction: Annotated[float, Field(gt=0.0, le=0.5)] = 0.25
     cut_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = 0.875
     label_smoothing: Fraction = 0.0
+    z_loss: Rate = later(0.0)
 
     @property
     def has_sentinels(self) -> bool:
@@ -680,7 +805,9 @@ class TrainConfig(Section):
 
     Either `steps` or `epochs`, either `batch_size` or `batch_tokens`. A run's own config has steps and batch_size; one
     of rows may have batch_tokens: that many of the longer side, padding included, in any number of rows. `init_from` is
-    the run whose weights and tokenizer this one starts with: NAME, NAME@last, NAME@1500, or a path.
+    the run whose weights and tokenizer this one starts with: NAME, NAME@last, NAME@1500, or a path. `ema` also keeps an
+    exponential moving average of the weights (Polyak and Juditsky 1992), saved and scored at the end as the checkpoint
+    `ema`: each step keeps that share of it, so that 0.999 averages over about the last 1,000 steps. 0.0 keeps none.
     """
 
     steps: Count = 2000
@@ -697,6 +824,7 @@ class TrainConfig(Section):
     allow_leak: StrictBool = False
     threads: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
     init_from: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
+    ema: Fraction = later(0.0)
 
     @model_validator(mode="after")
     def _one_of_each_pair(self) -> Self:
@@ -707,7 +835,11 @@ class TrainConfig(Section):
 
 
 class OptimizerConfig(Section):
-    """AdamW (Loshchilov and Hutter 2019) or Adam with coupled decay, and the learning-rate schedule.
+    """The optimizer and the learning-rate schedule.
+
+    `momentum` and `nesterov` (Sutskever et al. 2013) are those of Muon and SGD. `lr` is the rate of all weights, unless
+    the layers' matrices, the embedding or the head have one of their own, which then follows the same schedule in
+    proportion: with Muon, `matrix_lr` is its own rate and `lr` that of its AdamW. A tied head is the embedding.
 
     Durations are steps, or text such as "5 epochs" or "10240 tokens". `decay_every` holds any schedule's rate constant
     between its multiples, like a scheduler stepped once per epoch; `decay_over` is the length of a cosine or a linear
@@ -728,6 +860,11 @@ class OptimizerConfig(Section):
     decay_over: Duration | None = None
     decay_factor: Annotated[float, Field(gt=0.0, le=1.0)] = 0.5
     decay_from: Fraction = later(0.8)
+    momentum: Fraction = later(0.95)
+    nesterov: StrictBool = later(True)
+    matrix_lr: Rate | None = later(None)  # as lr, like the two below
+    embedding_lr: Rate | None = later(None)
+    head_lr: Rate | None = later(None)
 
     @model_validator(mode="after")
     def _schedule_says_when(self) -> Self:
@@ -738,6 +875,9 @@ class OptimizerConfig(Section):
             raise ValueError("decay_every and decay_over must be longer than 0 steps; leave them out for none")
         if self.min_lr > self.lr:
             raise ValueError(f"min_lr {self.min_lr} is above lr {self.lr}")
+        for key in ("matrix_lr", "embedding_lr", "head_lr"):
+            if self.lr == 0.0 and getattr(self, key) is not None:
+                raise ValueError(f"{key} follows the schedule of lr in proportion, so lr must be above 0")
         return self
 
 

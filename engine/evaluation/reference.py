@@ -32,6 +32,7 @@ class Reference:
     def __init__(self, model: ModelConfig, weights: Mapping[str, Tensor]) -> None:
         self.model = model
         self.weights = {name: weight.detach().double() for name, weight in weights.items()}
+        self.first_values = torch.zeros(0)  # (B, H, T, Dh) of the stack's first layer
 
     def logits(self, tokens: Tensor, source: Tensor | None = None) -> Tensor:
         """(B, T), and (B, S) where there is a source → (B, T, V)."""
@@ -56,7 +57,11 @@ class Reference:
             x = x + _sinusoids(time, self.model.d_model)
         if self.model.position == "learned":
             x = x + self.weights[f"{name}positions.table.weight"][: x.shape[1]]
+        embedded = x
         for i in range(n_layers):
+            if self.model.embedding_mix:
+                keep, back = self.weights[f"{name}layers.{i}.mix.weight"]
+                x = keep * x + back * embedded
             x = self._of_layer(i)._layer(f"{name}layers.{i}.", x, time, causal=causal, memory=memory)
         return self._norm(f"{name}final_norm", x) if self.model.final_norm else x
 
@@ -86,6 +91,8 @@ class Reference:
             y = part(read if placement == "post" else self._norm(name + norm, read))
             if placement == "sandwich":
                 y = self._norm(name + norm.replace("_norm", "_after.norm"), y)
+            if self.model.layer_scale:
+                y = y @ torch.diag(self.weights[name + norm.replace("_norm", "_after.scale.weight")])
             alone = not self.model.residual and not (self.model.parallel and norm == "feed_forward_norm")
             x = y if alone else x + y
             x = self._norm(name + norm, x) if placement == "post" else x
@@ -136,6 +143,11 @@ class Reference:
         if model.qk_norm == "before":
             q = self._rms(q) * self.weights[f"{name}query_norm.weight"]
             k = self._rms(k) * self.weights[f"{name}key_norm.weight"]
+        if "layers.0." in name:
+            self.first_values = v
+        elif model.value_mix:
+            of_first, own = self.weights[f"{name}value_mix"]
+            v = of_first * self.first_values + own * v
         apart = time[:, None] - time[None]  # q − k
         if model.attention == "linear":
             mixed = self._linear_attention(q, k, v, time, (apart >= 0) | (not causal))
@@ -147,6 +159,10 @@ class Reference:
                 mixed = torch.exp(scores - torch.logaddexp(total, self.weights[f"{name}sinks"][:, None, None])) @ v
             else:
                 mixed = scores.softmax(-1) @ v
+        if model.gate != "none":
+            gates = 1.0 / (1.0 + torch.exp(-self._linear(f"{name}gate", x)))
+            each = model.head_width if model.gate == "head" else 1
+            mixed = mixed * gates.repeat_interleave(each, -1).view(*x.shape[:2], model.n_heads, -1).transpose(1, 2)
         return self._linear(f"{name}output", mixed.transpose(1, 2).flatten(2))
 
     def _visible(self, time: Tensor, apart: Tensor, *, causal: bool) -> Tensor:
@@ -174,9 +190,8 @@ class Reference:
             placed = placed.gather(-1, (apart - distance[0]).expand(*placed.shape[:2], -1, -1))
             return self._capped((scores + placed + u @ k.transpose(2, 3)) / root)
         if model.position == "t5":
-            table = self._table(name)
             bucket = _t5_bucket(-apart, model.t5_buckets, model.t5_max_distance, causal)
-            return self._capped(scores) + table[bucket].permute(2, 0, 1)
+            return self._capped(scores) + self._table(name)[bucket].permute(2, 0, 1)
         scores = self._capped(scores / root)
         if model.position == "relative":
             far = model.relative_max_distance
@@ -187,15 +202,15 @@ class Reference:
             scores = scores - slopes[:, None, None] * apart.abs()
         return scores
 
+    def _capped(self, scores: Tensor) -> Tensor:
+        cap = self.model.score_cap
+        return torch.tanh(scores / cap) * cap if cap else scores
+
     def _table(self, name: str) -> Tensor:
         """The table of a learned bias, one for all layers that have it."""
         stack = name.partition("layers.")[0]
         own = self.weights.get(f"{stack}layer_positions.{self.model.position}.table.weight")
         return self.weights[f"{stack}positions.table.weight"] if own is None else own
-
-    def _capped(self, scores: Tensor) -> Tensor:
-        cap = self.model.score_cap
-        return torch.tanh(scores / cap) * cap if cap else scores
 
     def _linear_attention(self, q: Tensor, k: Tensor, v: Tensor, time: Tensor, seen: Tensor) -> Tensor:
         # Katharopoulos et al. 2020; rotary positions rotate only the numerator (Su et al. 2021, eq. 19).

@@ -3,10 +3,10 @@
 Parameters are counted exactly, as in the built module; so are the operations of its matrix products. Memory is an
 itemised estimate of a training step's peak:
 
-    weights, gradients, Adam's two moments     4 numbers per parameter
-    what layers keep for the backward pass     `_attention`, `_cross_attention`, `_feed_forward`, each around a norm
-    log probabilities and their gradients      3 numbers per token and vocabulary entry
-    gradients of the current layer             2 tensors as large as its widest
+    weights, gradients, the optimizer's moments    4 numbers per parameter with Adam's two moments
+    what layers keep for the backward pass         `_attention`, `_cross_attention`, `_feed_forward`, each around a norm
+    log probabilities and their gradients          3 numbers per token and vocabulary entry
+    gradients of the current layer                 2 tensors as large as its widest
 
 Numbers are fp32, an upper bound where a GPU computes in bf16. A process on a CPU holds more: its allocator leaves gaps,
 `SLACK` (docs/benchmarks.md). `engine.model.attention` chooses a kernel call by call, but here it must be known before
@@ -124,6 +124,22 @@ def parameter_count(model: ModelConfig, vocab_size: int) -> int:
     return sum(parameters(model, vocab_size).values())
 
 
+def matrix_parameters(model: ModelConfig) -> int:
+    """Count the weights of the layers' matrices, without those of parts."""
+    d, found = model.d_model, 0
+    for stack in stacks(model):
+        attention = d * (2 * d + 2 * model.kv_width)
+        found += stack.layers * (attention * (1 + stack.over_source) + d * (model.ff_expansion + model.d_ff))
+    return found
+
+
+def kept_numbers(config: RunConfig, vocab_size: int) -> int:
+    """Return how many numbers are kept between steps besides the weights: the optimizer's moments, a moving average."""
+    of_matrices, of_others = OPTIMIZERS[config.optimizer.kind].moments(config.optimizer)
+    matrices, everything = matrix_parameters(config.model), parameter_count(config.model, vocab_size)
+    return of_matrices * matrices + of_others * (everything - matrices) + (everything if config.train.ema else 0)
+
+
 def flops_per_token(model: ModelConfig, vocab_size: int, rows: int = 1) -> int:
     """Return the floating-point operations to train on one token, in the products of a forward and backward pass.
 
@@ -166,6 +182,7 @@ def _products_a_query(model: ModelConfig, causal: bool, kernel: Kernel) -> int:
 BYTES = 4
 STATE = 2  # weights and gradients, besides the optimizer's moments
 LOGITS = 3  # log probabilities, their gradient, the logits' gradient
+Z_LOSS = 1  # the logits themselves
 WORKING = 2  # the incoming and the outgoing gradient
 SLACK = 1.35  # resident / allocated, for glibc, which keeps freed memory; measured 1.15 to 1.6
 MASK = {False: 1.0, True: 0.25}  # numbers per element of a dropout mask, by whether a GPU, which keeps one byte
@@ -200,9 +217,10 @@ def memory_bytes(config: RunConfig, vocab_size: int, shape: BatchShape | None = 
     GPU, tensors only. `shape` is that of the largest batch, if known.
     """
     shape = shape or BatchShape.of(config)
-    state = (STATE + OPTIMIZERS[config.optimizer.kind].moments) * parameter_count(config.model, vocab_size)
+    state = STATE * parameter_count(config.model, vocab_size) + kept_numbers(config, vocab_size)
     logits = shape.rows * shape.target * (config.model.vocab_size or vocab_size)
-    activations = kept(config, shape, gpu=gpu) + max(LOGITS * logits, WORKING * _widest(config, shape, gpu))
+    logits *= LOGITS + (Z_LOSS if config.objective.z_loss else 0)
+    activations = kept(config, shape, gpu=gpu) + max(logits, WORKING * _widest(config, shape, gpu))
     return int(BYTES * (state + (1.0 if gpu else SLACK) * activations))
 
 

@@ -13,7 +13,7 @@ from engine.runs.records import LONGEST_CHAIN, Origin
 
 INIT_FROM = "train.init_from"
 BEST = "best"
-CHECKPOINTS = (BEST, "last", "average")  # or a step
+CHECKPOINTS = (BEST, "last", "average", "ema")  # or a step
 ARROW = " ─▶ "
 
 

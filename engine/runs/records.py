@@ -103,7 +103,7 @@ class Origin(Record):
 
     id: Text  # the run's id, whatever its name now
     name: Text  # its name then
-    checkpoint: Text  # `best`, `last`, `average` or a step, as requested
+    checkpoint: Text  # `best`, `last`, `average`, `ema` or a step, as requested
     step: Count  # that this was
     sha256: Text  # of its weights
     before: "Origin | None" = Field(None, alias="from")  # that run's own origin, if not its seed
@@ -446,6 +446,7 @@ class Summary(RunFile, file="summary.json"):
     last: ValidationRecord | None = None
     gap: Number | None = None
     average: AverageScores | None = None
+    ema: Scores | None = None  # of the weights' moving average
     fingerprint: Text | None = None
     scores_sha256: Text | None = None
 

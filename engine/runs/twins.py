@@ -27,6 +27,7 @@ CONDITIONAL = (
     "train.threads",
     "evaluation.patience",
     "checkpoint.average_last",
+    "train.ema",
 )
 
 

@@ -32,6 +32,7 @@ from engine.plain_files import open_plain, read_plain
 from engine.runs.files import SCHEMA, finite, read_json, sync_file, sync_folder, write_atomic
 from engine.runs.reader import RunReader
 from engine.runs.records import AverageScores, Record, ValidationRecord
+from engine.training.optimizer import EMA, state_names
 
 WEIGHTS, OPTIMIZER, STATE, TOKENIZER, MANIFEST = (
     "model.safetensors",
@@ -45,7 +46,9 @@ STATE_SCHEMA = 1
 LARGEST_TEXT = 64 << 20  # bytes of state.json or tokenizer.json; a longer one is damaged
 LONGEST_HEADER = 16 << 20  # bytes of names and shapes
 Shape = tuple[int, ...]
-AVERAGE = "average"  # has only weights and tokenizer: it cannot be resumed
+# These have only weights and tokenizer: they cannot be resumed.
+AVERAGE, MOVING = "average", "ema"
+AVERAGES = (AVERAGE, MOVING)
 
 
 @dataclass
@@ -171,12 +174,29 @@ def save_average(run: Path, model: nn.Module, tokenizer: AnyTokenizer, how_many:
         for name, value in load_tensors(folder / WEIGHTS).items():
             total[name] += value.double()
     mean = {name: (value / len(folders)).float() for name, value in total.items()}
-    put_weights(model, mean)
-    final = run / "checkpoints" / AVERAGE
-    shutil.rmtree(final, ignore_errors=True)
     steps = [int(folder.name[5:]) for folder in folders]
-    _write(final, steps[-1], {WEIGHTS: mean}, {TOKENIZER: tokenizer.to_json()})
+    _put_and_write(run, AVERAGE, steps[-1], model, mean, tokenizer)
     return steps
+
+
+def save_moving_average(
+    run: Path, model: nn.Module, optimizer: torch.optim.Optimizer, step: int, tokenizer: AnyTokenizer
+) -> None:
+    """Put the weights' moving average into a model and save it as `ema`; before the first step, it is the weights."""
+    average = {
+        name: optimizer.state.get(weight, {}).get(EMA, weight).detach().cpu().contiguous()
+        for name, weight in model.named_parameters()
+    }
+    _put_and_write(run, MOVING, step, model, average, tokenizer)
+
+
+def _put_and_write(
+    run: Path, name: str, step: int, model: nn.Module, weights: Mapping[str, Tensor], tokenizer: AnyTokenizer
+) -> None:
+    put_weights(model, weights)
+    final = run / "checkpoints" / name
+    shutil.rmtree(final, ignore_errors=True)
+    _write(final, step, {WEIGHTS: weights}, {TOKENIZER: tokenizer.to_json()})
 
 
 def point(run: Path, which: Literal["last", "best"], step: int) -> None:
@@ -227,12 +247,13 @@ def load_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer)
         raise InputError(f"{folder}: this state cannot be resumed: {error}") from None
     moments = load_tensors(folder / OPTIMIZER)
     parameters = dict(model.named_parameters())
-    keys = ("step", "exp_avg", "exp_avg_sq") if state.step else ()
-    expected = {f"{name}/{key}" for name in parameters for key in keys}
+    keys = state_names(optimizer)
+    kept = {name: keys[parameter] if state.step else () for name, parameter in parameters.items()}
+    expected = {f"{name}/{key}" for name, those in kept.items() for key in those}
     if moments.keys() != expected:
         raise InputError(f"{folder / OPTIMIZER}: '{min(moments.keys() ^ expected)}' is missing or does not belong here")
     for name, parameter in parameters.items():
-        own = {key: moments[f"{name}/{key}"] for key in keys}
+        own = {key: moments[f"{name}/{key}"] for key in kept[name]}
         for key, moment in own.items():
             if moment.shape != (() if key == "step" else parameter.shape):
                 raise InputError(f"{folder / OPTIMIZER}: '{name}/{key}' has a shape that is not its weight's")
@@ -242,15 +263,15 @@ def load_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer)
 
 
 def find(reader: RunReader, which: str) -> Path:
-    """Return the folder of `best`, `last`, `average` or a step; raise `InputError` naming those that exist."""
+    """Return the folder of `best`, `last`, `average`, `ema` or a step; raise `InputError` naming those that exist."""
     parent = reader.path / "checkpoints"
     name = _pointer(parent, which) if which in ("best", "last") else None
     if name is None and which == "best":  # nothing has been evaluated yet, so the last is the best there is
         name = _pointer(parent, "last")
     if name is None and which.isascii() and which.isdecimal() and len(which) <= 8:
         name = folder_name(int(which))
-    if which == AVERAGE:
-        name = AVERAGE
+    if which in AVERAGES:
+        name = which
     if name is not None and (parent / name / WEIGHTS).is_file():
         return parent / name
     steps = [str(int(path.name[5:])) for path in steps_saved(reader.path) if path.name[5:].isdecimal()]
@@ -270,12 +291,12 @@ def damage(folder: Path) -> str | None:
     """Return briefly what is wrong with a checkpoint's files; None if all are as written."""
     manifest = read_json(folder / MANIFEST)
     hashes = manifest.get("sha256") if isinstance(manifest, dict) else None
-    parts = {WEIGHTS, TOKENIZER} if folder.name == AVERAGE else PARTS
+    parts = {WEIGHTS, TOKENIZER} if folder.name in AVERAGES else PARTS
     if not isinstance(hashes, dict) or hashes.keys() != parts or manifest.get("schema") != SCHEMA:
         return f"{MANIFEST} is missing or damaged"
     try:
         as_written = (folder / MANIFEST).read_text(encoding="utf-8") == _manifest_text(manifest)
-        if not as_written or folder.name not in (folder_name(manifest["step"]), AVERAGE):
+        if not as_written or folder.name not in (folder_name(manifest["step"]), *AVERAGES):
             return f"{MANIFEST} is damaged: it is not as it was written"
     except (OSError, ValueError, KeyError, TypeError):
         return f"{MANIFEST} is damaged"

@@ -1,12 +1,22 @@
-"""The optimizer: which parameters decay, and the learning rate at each step."""
+"""The optimizer: which parameters decay, which have a rate of their own, and the learning rate at each step.
+
+torch's Adam, AdamW and SGD are used as they are; Lion and Muon are written out. Like torch's fused ones, these leave
+everything as it was where `found_inf` is 1, so that a step that is not finite needs no look at the device.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from engine.config.sections import OptimizerConfig
+from engine.config.sections import ModelConfig, OptimizerConfig
 from engine.model.heads import HeadNorm
+from engine.model.layers import Gain, Mix
 from engine.model.positions import PositionScheme
 from engine.schemes import SCHEDULES, whole_steps
+from engine.training.numerics import has_bf16
 
 # Which kinds of parameter weight decay touches. "matrices-and-positions" is nanoGPT's habit (everything with two
 # or more dimensions, including learned positions), "linear-weights" minGPT's, "all" what many scripts do by accident.
@@ -23,48 +33,234 @@ KINDS: dict[type[nn.Module], str] = {
     nn.LayerNorm: "norm",
     nn.RMSNorm: "norm",
     HeadNorm: "norm",
+    Gain: "norm",
+    Mix: "norm",
 }
 
+Group = dict[str, Any]  # as torch takes it
+EMA = "ema"  # among a weight's moments: its moving average, see `engine.training.step`
+ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
 
-# The class of each of `engine.schemes.OPTIMIZERS`. Adam's decay is coupled into the gradient.
-OPTIMIZER: dict[str, type[torch.optim.Adam]] = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}
 
-
-def decay_groups(model: nn.Module, decay: str) -> dict[str, list[str]]:
-    """Return the parameter names by group, `decayed` and `plain`; tied parameters once."""
+def parameter_kinds(model: nn.Module) -> dict[str, str]:
+    """Return the kind of each parameter by name; tied parameters once."""
     modules = dict(model.named_modules())
     of_positions = tuple(f"{name}." for name, module in modules.items() if isinstance(module, PositionScheme))
-    groups: dict[str, list[str]] = {"decayed": [], "plain": []}
+    kinds: dict[str, str] = {}
     for name, _ in model.named_parameters():
         owner, _, leaf = name.rpartition(".")
-        kind = "bias" if leaf in ("bias", "sinks") else KINDS.get(type(modules[owner]))
+        kind = "bias" if leaf in ("bias", "sinks", "value_mix") else KINDS.get(type(modules[owner]))
         if name.startswith(of_positions):
             kind = "position"
         if kind is None:  # decay must be decided, not guessed
             raise ValueError(f"no decay group knows the parameter '{leaf}' of {type(modules[owner]).__name__}")
+        kinds[name] = kind
+    return kinds
+
+
+def decay_groups(model: nn.Module, decay: str) -> dict[str, list[str]]:
+    """Return the parameter names by group, `decayed` and `plain`; tied parameters once."""
+    groups: dict[str, list[str]] = {"decayed": [], "plain": []}
+    for name, kind in parameter_kinds(model).items():
         groups["decayed" if kind in DECAYED[decay] else "plain"].append(name)
     return groups
 
 
+def place(name: str, kind: str) -> str:
+    """Return where in the network a parameter is, as `matrix_lr`, `embedding_lr` and `head_lr` name it; "" elsewhere:
+    gains, biases and positions.
+    """
+    if name.startswith("head."):
+        return "head"
+    return {"embedding": "embedding", "linear": "matrix"}.get(kind, "")
+
+
+def joined(model: ModelConfig, name: str, rows: int) -> list[int]:
+    """Return the rows of each of the maps that a matrix joins, by its name and all its rows."""
+    maps = {
+        "query_key_value": [model.d_model, model.kv_width, model.kv_width],
+        "key_value": [model.kv_width, model.kv_width],
+        "expand": [model.d_ff] * (model.ff_expansion // model.d_ff),
+    }
+    found = maps.get(name.split(".")[-2], [])
+    return found if sum(found) == rows else [rows]
+
+
 def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
-    named = dict(model.named_parameters())
-    groups = decay_groups(model, config.decay)
-    decays = {"decayed": config.weight_decay, "plain": 0.0}
-    device = next(model.parameters()).device
-    return OPTIMIZER[config.kind](
-        [
-            {"params": [named[name] for name in names], "weight_decay": decays[group], "name": group}
-            for group, names in groups.items()
-            if names
-        ],
-        lr=config.lr,
-        betas=config.betas,
-        eps=config.eps,
-        fused=device.type in ("cpu", "cuda"),
-    )
+    """Return the optimizer of a network. Its groups are those of weight decay, each divided where a part has a rate or
+    steps of its own; `scale` is a group's share of the scheduled rate, `keeps` the names of its moments.
+    """
+    named, kinds = dict(model.named_parameters()), parameter_kinds(model)
+    groups: list[Group] = []
+    for decay, names in decay_groups(model, config.decay).items():
+        places: dict[str, list[str]] = {}
+        for name in names:
+            at = place(name, kinds[name])
+            apart = _rate(config, at) is not None or (config.kind == "muon" and at == "matrix")
+            places.setdefault(at if apart else "", []).append(name)
+        for at, those in places.items():
+            rate = _rate(config, at)
+            group = {
+                "params": [named[name] for name in those],
+                "weight_decay": config.weight_decay if decay == "decayed" else 0.0,
+                "name": f"{decay} {at}".strip(),
+                "scale": 1.0 if rate is None else rate / config.lr,
+                "keeps": _state_names(config, at),
+            }
+            if config.kind == "muon" and at == "matrix":
+                assert isinstance(model.config, ModelConfig)
+                group["rows"] = [joined(model.config, name, named[name].shape[0]) for name in those]
+            groups.append(group)
+    fused = next(model.parameters()).device.type in ("cpu", "cuda")
+    return OPTIMIZER[config.kind](groups, config, fused)
+
+
+def _rate(config: OptimizerConfig, at: str) -> float | None:
+    return getattr(config, f"{at}_lr") if at else None
+
+
+def _state_names(config: OptimizerConfig, at: str) -> tuple[str, ...]:
+    """The names in the optimizer's state of each weight at a place."""
+    if config.kind == "lion":
+        return ("exp_avg",)
+    if config.kind == "sgd" or (config.kind == "muon" and at == "matrix"):
+        return ("momentum_buffer",) if config.kind == "muon" or config.momentum else ()
+    return ADAM_STATE
+
+
+def state_names(optimizer: torch.optim.Optimizer) -> dict[Tensor, tuple[str, ...]]:
+    """Return the names in an optimizer's state of each parameter after a step."""
+    return {weight: group.get("keeps", ADAM_STATE) for group in optimizer.param_groups for weight in group["params"]}
 
 
 def learning_rate(config: OptimizerConfig, step: int, steps: int) -> float:
     """Return the rate of optimizer step `step` (from 1) of `steps`: linear warm-up, then the schedule."""
     warmup = whole_steps(config.warmup)
     return config.lr * step / warmup if step <= warmup else SCHEDULES[config.schedule].rate(config, step, steps)
+
+
+# The optimizers
+
+
+class WrittenOut(torch.optim.Optimizer, ABC):
+    """An optimizer that torch does not have, or not like this."""
+
+    found_inf: Tensor | None = None  # 1 where a gradient is not finite: nothing changes then
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            self.update(group)
+
+    @abstractmethod
+    def update(self, group: Group) -> None:
+        """Take the step of a group's parameters."""
+
+    def moment(self, weight: Tensor, name: str) -> Tensor:
+        """Return a weight's moment, 0 at first."""
+        if name not in self.state[weight]:
+            self.state[weight][name] = torch.zeros_like(weight)
+        moment: Tensor = self.state[weight][name]
+        return moment
+
+    def put(self, tensor: Tensor, value: Tensor) -> None:
+        tensor.copy_(value if self.found_inf is None else torch.where(self.found_inf > 0, tensor, value))
+
+
+class Lion(WrittenOut):
+    """The sign of a moment: every weight moves by the learning rate (Chen et al. 2023, alg. 2)."""
+
+    def __init__(self, groups: list[Group], lr: float, betas: tuple[float, float]) -> None:
+        super().__init__(groups, {"lr": lr, "betas": betas, "weight_decay": 0.0})
+
+    def update(self, group: Group) -> None:
+        (one, two), rate = group["betas"], group["lr"]
+        for weight in group["params"]:
+            if weight.grad is None:
+                continue
+            moment = self.moment(weight, "exp_avg")
+            direction = moment.lerp(weight.grad, 1.0 - one).sign_()
+            self.put(weight, weight * (1.0 - rate * group["weight_decay"]) - rate * direction)
+            self.put(moment, moment.lerp(weight.grad, 1.0 - two))
+
+
+# Newton–Schulz: the coefficients of a·x + b·x³ + c·x⁵, applied five times (Jordan et al. 2024)
+QUINTIC = (3.4445, -4.7750, 2.0315)
+TIMES = 5
+LEAST_NORM = 1e-7
+ADAM_SIZE = 0.2  # root mean square of an update, about that of AdamW (Liu et al. 2025, §2.2)
+
+
+def orthogonalised(x: Tensor) -> Tensor:
+    """Return matrices (…, M, N) with their singular values moved to about 1: between 0.7 and 1.2."""
+    a, b, c = QUINTIC
+    wide: Tensor = x.mT if x.shape[-2] > x.shape[-1] else x
+    wide = wide / torch.linalg.matrix_norm(wide, keepdim=True).clamp(min=LEAST_NORM)
+    for _ in range(TIMES):
+        square = wide @ wide.mT
+        wide = a * wide + (b * square + c * (square @ square)) @ wide
+    return wide.mT if x.shape[-2] > x.shape[-1] else wide
+
+
+class Muon(WrittenOut):
+    """Muon for the layers' matrices (groups with `rows`), AdamW for everything else (Jordan et al. 2024).
+
+    The momentum of each map is orthogonalised: maps that one matrix joins (queries, keys and values; a gate and its
+    values) apart, maps of one shape together. Its size is then that of AdamW's updates (Liu et al. 2025), so that both
+    can share a learning rate. A GPU that has bf16 orthogonalises in it, as published; others in fp32.
+    """
+
+    def __init__(
+        self,
+        groups: list[Group],
+        lr: float,
+        betas: tuple[float, float],
+        eps: float,
+        momentum: float,
+        nesterov: bool,
+        fused: bool,
+    ) -> None:
+        matrices = [group for group in groups if "rows" in group]
+        rest = [group for group in groups if "rows" not in group]
+        super().__init__(matrices, {"lr": lr, "momentum": momentum, "nesterov": nesterov, "weight_decay": 0.0})
+        self.rest = torch.optim.AdamW(rest, lr=lr, betas=betas, eps=eps, fused=fused)
+        self.param_groups += self.rest.param_groups
+        self.bf16 = has_bf16(matrices[0]["params"][0].device)
+
+    def update(self, group: Group) -> None:
+        if "rows" not in group:
+            self.rest.param_groups, self.rest.state = [group], self.state
+            self.rest.found_inf = self.found_inf  # type: ignore[attr-defined]
+            self.rest.step()
+            return
+        momentum, updates = group["momentum"], []
+        by_shape: dict[torch.Size, list[Tensor]] = {}
+        for weight, rows in zip(group["params"], group["rows"], strict=True):
+            if weight.grad is None:
+                continue
+            moment = self.moment(weight, "momentum_buffer")
+            now = moment.lerp(weight.grad, 1.0 - momentum)
+            update = weight.grad.lerp(now, momentum) if group["nesterov"] else now.clone()
+            self.put(moment, now)
+            updates.append((weight, update))
+            for part in update.split(rows):
+                by_shape.setdefault(part.shape, []).append(part)
+        for shape, parts in by_shape.items():
+            together = torch.stack(parts)
+            found = orthogonalised(together.bfloat16() if self.bf16 and together.dtype == torch.float32 else together)
+            for part, one in zip(parts, found * (ADAM_SIZE * max(shape) ** 0.5), strict=True):
+                part.copy_(one)  # into its update
+        for weight, update in updates:
+            self.put(weight, weight * (1.0 - group["lr"] * group["weight_decay"]) - group["lr"] * update)
+
+
+# How each of `engine.schemes.OPTIMIZERS` is made. Adam's and SGD's decay is coupled into the gradient.
+OPTIMIZER: dict[str, Callable[[list[Group], OptimizerConfig, bool], torch.optim.Optimizer]] = {
+    "adamw": lambda groups, o, fused: torch.optim.AdamW(groups, lr=o.lr, betas=o.betas, eps=o.eps, fused=fused),
+    "adam": lambda groups, o, fused: torch.optim.Adam(groups, lr=o.lr, betas=o.betas, eps=o.eps, fused=fused),
+    "muon": lambda groups, o, fused: Muon(groups, o.lr, o.betas, o.eps, o.momentum, o.nesterov, fused),
+    "lion": lambda groups, o, fused: Lion(groups, o.lr, o.betas),
+    "sgd": lambda groups, o, fused: torch.optim.SGD(
+        groups, lr=o.lr, momentum=o.momentum, nesterov=o.nesterov and o.momentum > 0.0, fused=fused
+    ),
+}

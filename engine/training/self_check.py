@@ -41,7 +41,10 @@ TOKENS = 1024  # the longest text tried
 WORDS = 64  # the largest vocabulary, unless the run's own batches are read
 ROWS = 2
 CACHED_BACKENDS = ("auto", "reference", "sdpa", "chunked")  # the others only handle whole texts
-DROPOUTS = ("dropout", "attention_dropout", "attention_output_dropout", "embedding_dropout", "ff_dropout")
+DROPOUTS = (
+    *("dropout", "attention_dropout", "attention_output_dropout", "embedding_dropout", "ff_dropout"),
+    "layer_drop",
+)
 NO_DROPOUT = dict.fromkeys(DROPOUTS, 0.0)
 
 # Checks of the network.
@@ -58,11 +61,13 @@ GROWTH = (60, 140)  # tokens between which the smallest cache grows twice
 # Checks of training
 BATCH_TOKENS = 64  # of a batch that a copy is trained on
 PIECES = 3  # most micro-batches tried
+Z_LOSS = 0.1  # least that is tried
 GRADIENT_LIMIT = 1e-3  # of the largest entry: logits are rounded to fp32
 UPDATE_LIMIT = 1e-6  # of the learning rate, and of the schedule's
 NORM_LIMIT = 1e-3
 SCORE_LIMIT = 1e-4  # nats
 DROPPED = 0.5  # the dropout rate used in tests: a small one may drop nothing from a small batch
+DROPPED_SEEDS = range(1, 21)  # a whole layer of a single row may be dropped twice in a row
 OTHER_SEEDS = 4
 FIRST_STEPS = 3
 
@@ -393,21 +398,27 @@ def _stepper(config: RunConfig, copy: SmallCopy, few: FewRows, clip: float) -> S
 
 
 def check_gradient(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
-    """Is the gradient of a step that of the mean loss over all its targets, with label smoothing as set?"""
+    """Is the gradient of a step that of the mean loss over all its targets, with label smoothing and z-loss as set?"""
+    share, z_loss = config.objective.label_smoothing, config.objective.z_loss
+    if z_loss:  # a usual one is too small to be seen
+        larger = config.objective.model_copy(update={"z_loss": max(z_loss, Z_LOSS)})
+        config = config.model_copy(update={"objective": larger})
     copy, stepped = small.another(), small.another()
     _stepper(config, stepped, few, 0.0).step(1)
     found = _gradient_of(stepped)
-    share = config.objective.label_smoothing
-    worst = relative_error(found, _mean_gradient(config, copy, few, share))
+    worst = relative_error(found, _mean_gradient(config, copy, few))
     wrong = ""
     if not worst <= GRADIENT_LIMIT:
         because = "the loss, its mean or the sum over micro-batches does not match the config"
-        if relative_error(found, _mean_gradient(config, copy, few, 0.0)) <= GRADIENT_LIMIT:
-            because = "objective.label_smoothing has no effect"
-        elif relative_error(found, _mean_gradient(config, copy, few, share, apart=True)) <= GRADIENT_LIMIT:
+        if relative_error(found, _mean_gradient(config, copy, few, apart=True)) <= GRADIENT_LIMIT:
             because = "each micro-batch is divided by its own number of targets instead of the whole step's"
+        for name in ("label_smoothing", "z_loss"):
+            without = config.model_copy(update={"objective": config.objective.model_copy(update={name: 0.0})})
+            if relative_error(found, _mean_gradient(without, copy, few)) <= GRADIENT_LIMIT:
+                because = f"objective.{name} has no effect"
         wrong = f"a step's gradient has a relative error of {worst:.1g}: {because}"
     smoothed = f", including label smoothing {share:g}" if share else ""
+    smoothed += f", including {z_loss:g} of log² Z" if z_loss else ""
     over = f" in {len(few.first)} micro-batches" if len(few.first) > 1 else ""
     right = f"a step's gradient is that of the mean loss over all its targets{over}{smoothed}{copy.said}"
     return _verdict("gradient", wrong, right, worst)
@@ -417,17 +428,22 @@ def _gradient_of(copy: SmallCopy) -> Tensor:
     return torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in copy.network.parameters()])
 
 
-def _mean_gradient(config: RunConfig, copy: SmallCopy, few: FewRows, share: float, *, apart: bool = False) -> Tensor:
-    """∇ of the mean over targets of (1 − share) · nll + share · mean of −log p over the tokens that may follow."""
+def _mean_gradient(config: RunConfig, copy: SmallCopy, few: FewRows, *, apart: bool = False) -> Tensor:
+    """∇ of the mean over targets of (1 − share) · nll + share · mean of −log p over the tokens that may follow, and
+    z · log² Z.
+    """
+    share, z_loss = config.objective.label_smoothing, config.objective.z_loss
     words, special = few.objective.vocab_size, config.special_tokens
     may_follow = [*range(words), *([words + special.index(END)] if END in special else [])]
     losses, n_targets = [], [batch.n_targets for batch in few.first]
     for batch in few.first:
         asked = batch.targets != IGNORED
-        log_p = copy.network(*batch.inputs)[asked].log_softmax(-1)
+        logits = copy.network(*batch.inputs)[asked]
+        log_p = logits.log_softmax(-1)
         nll = -log_p[torch.arange(len(log_p)), batch.targets[asked]]
         spread = -log_p[:, may_follow].mean(-1) if share else 0.0
-        losses.append(((1.0 - share) * nll + share * spread).sum())
+        normaliser = logits.exp().sum(-1).log() ** 2 if z_loss else 0.0
+        losses.append(((1.0 - share) * nll + share * spread + z_loss * normaliser).sum())
     divided = [loss / n for loss, n in zip(losses, n_targets, strict=True) if n]
     total = torch.stack(divided).mean() if apart else torch.stack(losses).sum() / sum(n_targets)
     torch.autograd.backward(total, inputs=list(copy.network.parameters()))
@@ -440,7 +456,7 @@ def check_update(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
     """Do learning rate, clipping, weight decay and update follow the config at the start, half-way and at the end?"""
     copy, optimizer, clip = small.another(), config.optimizer, config.train.clip or 0.0
     if clip:  # or a smaller one, that the first gradient is sure to reach
-        norm = float(_mean_gradient(config, copy, few, config.objective.label_smoothing).norm())
+        norm = float(_mean_gradient(config, copy, few).norm())
         clip = min(clip, norm / 2) if norm > 0.0 else clip
     stepper = _stepper(config, copy, few, clip)
     named = dict(copy.network.named_parameters())
@@ -461,7 +477,7 @@ def check_update(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
         elif clip and norm > clip * (1.0 + NORM_LIMIT):
             wrong = f"the gradient's norm is {norm:.3g} after clipping at {clip:.3g}: train.clip has no effect"
         else:
-            wrong = _wrong_update(optimizer, before, named, gradients, moments, decayed, expected, count)
+            wrong = _wrong_update(optimizer, copy.model, before, named, gradients, moments, decayed, expected, count)
         if wrong:
             break
     clipped = f", clipping at {config.train.clip:g}" if clip else ""
@@ -500,6 +516,7 @@ def scheduled(optimizer: OptimizerConfig, step: int, steps: int) -> float:
 
 def _wrong_update(
     optimizer: OptimizerConfig,
+    model: ModelConfig,
     before: Mapping[str, Tensor],
     after: Mapping[str, Tensor],
     gradients: Mapping[str, Tensor],
@@ -508,27 +525,78 @@ def _wrong_update(
     rate: float,
     count: int,
 ) -> str:
-    """What is wrong with an update; "" if it matches Adam's formulas (Kingma and Ba 2015, alg. 1). `moments` are those
-    of the previous update, replaced here; `count` is the number of updates so far.
+    """What is wrong with an update; "" if it matches the papers' formulas. `moments` are those of the previous update,
+    replaced here; `count` is the number of updates so far.
     """
-    (one, two), coupled = optimizer.betas, optimizer.kind == "adam"
+    coupled = optimizer.kind in ("adam", "sgd")
     for name, g in gradients.items():
         weight = before[name]
+        matrix = weight.dim() == 2 and "layers." in name and ".scheme." not in name
+        own = rate
+        for setting, here in (
+            ("matrix_lr", matrix),
+            ("embedding_lr", name.endswith("embedding.weight")),
+            ("head_lr", name.startswith("head.")),
+        ):
+            if here and getattr(optimizer, setting) is not None:
+                own = rate / optimizer.lr * getattr(optimizer, setting)
         decay = optimizer.weight_decay if name in decayed else 0.0
         g = g + decay * weight if coupled else g
-        first, second = moments[name]
-        first, second = one * first + (1.0 - one) * g, two * second + (1.0 - two) * g * g
-        moments[name] = first, second
-        root = (second / (1.0 - two**count)).sqrt() + optimizer.eps
-        plain = rate * (first / (1.0 - one**count)) / root
-        shrunk = 0.0 if coupled else rate * decay * weight
-        moved, room = weight - after[name].detach(), UPDATE_LIMIT * rate + 1e-12 * weight.abs()
+        parts = _maps(model, name, len(weight)) if matrix else []
+        direction, moments[name] = _direction(optimizer, g, moments[name], count, parts)
+        plain, shrunk = own * direction, 0.0 if coupled else own * decay * weight
+        moved, room = weight - after[name].detach(), UPDATE_LIMIT * own + 1e-12 * weight.abs()
         if bool(((moved - plain - shrunk).abs() > room).any()):
             if decay and not coupled and bool(((moved - plain).abs() <= room).all()):
                 return f"optimizer.weight_decay = {decay:g} has no effect on {name}"
-            settings = f"learning rate {rate:.3g} and weight decay {decay:g}"
+            settings = f"learning rate {own:.3g} and weight decay {decay:g}"
             return f"the update of {name} is not that of {optimizer.kind} with {settings}"
     return ""
+
+
+def _direction(
+    optimizer: OptimizerConfig, g: Tensor, kept: tuple[Tensor, Tensor], count: int, maps: list[int]
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """An update but for its rate and decoupled decay, and the new moments: Adam (Kingma and Ba 2015, alg. 1), Lion
+    (Chen et al. 2023, alg. 2), momentum (Sutskever et al. 2013), Muon (Jordan et al. 2024) as large as in Liu et al.
+    2025. `maps` are the rows of a layer's matrix, by the maps that it joins.
+    """
+    (first, second), (one, two), mu = kept, optimizer.betas, optimizer.momentum
+    if optimizer.kind == "lion":
+        return torch.sign(one * first + (1.0 - one) * g), (two * first + (1.0 - two) * g, second)
+    if optimizer.kind == "sgd":
+        first = mu * first + g
+        return (g + mu * first if optimizer.nesterov else first), (first, second)
+    if optimizer.kind == "muon" and maps:
+        first = mu * first + (1.0 - mu) * g
+        aim = mu * first + (1.0 - mu) * g if optimizer.nesterov else first
+        return torch.cat([_orthogonalised(part) for part in torch.split(aim, maps)]), (first, second)
+    first, second = one * first + (1.0 - one) * g, two * second + (1.0 - two) * g * g
+    root = (second / (1.0 - two**count)).sqrt() + optimizer.eps
+    return first / (1.0 - one**count) / root, (first, second)
+
+
+def _maps(model: ModelConfig, name: str, rows: int) -> list[int]:
+    """The rows of each map in a layer's matrix."""
+    queries, shared = model.d_model, model.kv_width
+    for joining, maps in (
+        ("query_key_value", [queries, shared, shared]),
+        ("key_value", [shared, shared]),
+        ("feed_forward.expand", [model.d_ff] * (model.ff_expansion // model.d_ff)),
+    ):
+        if joining in name and sum(maps) == rows:
+            return maps
+    return [rows]
+
+
+def _orthogonalised(matrix: Tensor) -> Tensor:
+    """Muon's direction by a singular value decomposition: Newton–Schulz steps change nothing but singular values."""
+    left, values, right = torch.linalg.svd(matrix, full_matrices=False)
+    values = values / max(float(values.square().sum().sqrt()), 1e-7)
+    for _ in range(5):
+        values = 3.4445 * values - 4.7750 * values**3 + 2.0315 * values**5
+    found: Tensor = (left * values) @ right
+    return 0.2 * math.sqrt(max(matrix.shape)) * found
 
 
 def check_dropout(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
@@ -544,10 +612,12 @@ def check_dropout(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
         for name in rates:
             network = reading_copy(config, words, **{name: DROPPED}).network.train()
             passes = []
-            for seed in (1, 2):
+            for seed in DROPPED_SEEDS:
                 torch.default_generator.manual_seed(seed)
                 passes.append(network(*batch.inputs))
-            if torch.equal(*passes):
+                if not torch.equal(passes[0], passes[-1]):
+                    break
+            else:
                 wrong = f"model.{name} = {rates[name]:g} has no effect: two training passes give the same predictions"
         scored = reading_copy(config, words, **dict.fromkeys(rates, DROPPED)) if rates else small.another()
         wrong = wrong or _wrong_scores(config, scored.network.train(), kept, batch)

@@ -19,7 +19,7 @@ from engine.seeds import seed_for
 from engine.training.control import Diverged
 from engine.training.devices import seed_generators
 from engine.training.numerics import autocast, chosen_precision, compiles
-from engine.training.optimizer import learning_rate, make_optimizer
+from engine.training.optimizer import EMA, learning_rate, make_optimizer
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,10 @@ class Stepper:
         self.device = next(model.parameters()).device
         self.precision = chosen_precision(config.train, self.device)
         self.optimizer = make_optimizer(model, config.optimizer)
+        self._ema = config.train.ema
+        if self._ema:
+            for group in self.optimizer.param_groups:
+                group["keeps"] = (*group["keeps"], EMA)
         for stack in model.stacks:
             stack.checkpointing = config.train.activation_checkpointing
         self.compiles = compiles(config, self.device)
@@ -71,7 +75,7 @@ class Stepper:
         mode = "reduce-overhead" if self.device.type == "cuda" and config.train.compile == "always" else None
         self._forward: Callable[..., Tensor] = torch.compile(model, mode=mode) if self.compiles else model
         self._parameters = list(model.parameters())
-        self._smoothing = config.objective.label_smoothing
+        self._smoothing, self._z_loss = config.objective.label_smoothing, config.objective.z_loss
         self.deferred = self.device.type == "cuda" if deferred is None else deferred
         self._lost = torch.zeros((), device=self.device)  # 1 after a step that was not finite
         self._ahead: tuple[int, list[Batch]] = (0, [])  # the batches of an upcoming step
@@ -97,12 +101,27 @@ class Stepper:
         else:
             result.read()
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["scale"]
         self.optimizer.step()
+        if self._ema:
+            self._average()
         if self.deferred and step < self.config.train.steps:
             with suppress(torch.OutOfMemoryError):  # this step is done; the next one tries again
                 self._ahead = (step + 1, self._micro_batches(step + 1))
         return result
+
+    @torch.no_grad()
+    def _average(self) -> None:
+        """Move the average of each weight, which begins as the weight after the first step. It is kept among the
+        optimizer's moments, so that checkpoints have it.
+        """
+        share = (1.0 - self._ema) * (1.0 - self._lost) if self.deferred else 1.0 - self._ema
+        for weight in self._parameters:
+            kept = self.optimizer.state[weight]
+            if EMA in kept:
+                kept[EMA].lerp_(weight, share)
+            else:
+                kept[EMA] = weight.detach().clone()
 
     def go_on_uncompiled(self) -> None:
         self.compiles, self._forward = False, self.model
@@ -139,7 +158,11 @@ class Stepper:
         # cross_entropy in its two parts: smoothing also needs the first
         log_p, targets = logits.flatten(0, 1).log_softmax(-1), piece.targets.flatten()
         total = F.nll_loss(log_p, targets, ignore_index=IGNORED, reduction="sum")
-        return total, total if not self._smoothing else self._smoothed(total, log_p, targets)
+        aim = total if not self._smoothing else self._smoothed(total, log_p, targets)
+        if self._z_loss:  # over targets only
+            log_z = logits.flatten(0, 1).logsumexp(-1)
+            aim = aim + self._z_loss * log_z.square().dot((targets != IGNORED).to(log_z.dtype))
+        return total, aim
 
     def _smoothed(self, total: Tensor, log_p: Tensor, targets: Tensor) -> Tensor:
         """Σ over targets of −Σ q log p; q moves `label_smoothing` to all tokens that may follow, so none to padding."""

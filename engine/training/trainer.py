@@ -47,6 +47,7 @@ class Trainer:
         self.scorer = self.task.scorer(self.config, self.device)
         self.stepper = Stepper(self.config, self.model, self.batches)
         self.state = TrainerState()
+        self._ema: Scores | None = None  # of the weights' moving average, at the end
         self._saved = -1
         self._compiled = False
         self._unread: list[StepResult] = []  # steps whose results are not read yet
@@ -97,6 +98,7 @@ class Trainer:
         self.control.attach(self.writer.path, after=self.writer.heard)
         weights = sum(4 * parameter.numel() for parameter in self.model.parameters())
         self.writer.waiting, self.writer.checkpoint_bytes = self._wait_for_room, 3 * weights  # with the moments
+        self.writer.checkpoint_bytes += weights if self.config.train.ema else 0
         resumed = self._saved >= 0
         if not resumed:
             leak = self.inspector.before(self.control.heed)
@@ -351,25 +353,31 @@ class Trainer:
         if not _any_due(self.state.step, self.config.evaluation.sample_every):
             self._sample()
         self.inspector.probe("after", self.state.step)
-        self._average()
+        self._averages()
         self._summarise(fingerprint(self.writer.path), scores_hash(self.writer.path))
         self.inspector.finished(self.state.step)
 
-    def _average(self) -> None:
-        """Save and score the mean of the last checkpoints' weights; the model itself stays as it is."""
-        wanted = self.config.checkpoint.average_last
-        if wanted < 2:
+    def _averages(self) -> None:
+        """Save and score the mean of the last checkpoints' weights, and their moving average; the model itself stays as
+        it is.
+        """
+        wanted, moving = self.config.checkpoint.average_last, bool(self.config.train.ema)
+        if wanted < 2 and not moving:
             return
-        own = {name: value.clone() for name, value in checkpoint.weights_of(self.model).items()}
+        run, model, step, tokenizer = self.writer.path, self.model, self.state.step, self.task.tokenizer
+        own = {name: value.clone() for name, value in checkpoint.weights_of(model).items()}
         try:
-            steps = self.writer.patiently(
-                lambda: checkpoint.save_average(self.writer.path, self.model, self.task.tokenizer, wanted)
-            )
-            self.state.average = AverageScores.made(
-                steps=tuple(steps), **self.scorer.record(self.model, self._between).dump()
-            )
+            if wanted >= 2:
+                steps = self.writer.patiently(lambda: checkpoint.save_average(run, model, tokenizer, wanted))
+                scores = self.scorer.record(model, self._between).dump()
+                self.state.average = AverageScores.made(steps=tuple(steps), **scores)
+                checkpoint.put_weights(model, own)
+            if moving:
+                optimizer = self.stepper.optimizer
+                self.writer.patiently(lambda: checkpoint.save_moving_average(run, model, optimizer, step, tokenizer))
+                self._ema = self.scorer.record(model, self._between)
         finally:
-            checkpoint.put_weights(self.model, own)
+            checkpoint.put_weights(model, own)
 
     def _summarise(self, metrics: str | None = None, scores: str | None = None) -> None:
         state = self.state
@@ -383,6 +391,7 @@ class Trainer:
                 last=state.last,
                 gap=None if best is None or last is None else last - best,
                 average=state.average,
+                **({} if self._ema is None else {"ema": self._ema}),
                 fingerprint=metrics,
                 scores_sha256=scores,
             )

@@ -27,7 +27,7 @@ CLAIMS: dict[str, Callable[[Evidence], Outcome]] = {
     "sample records": records.samples_kept,
     "best score": partial(repeats.score, which="best"),
     "last score": partial(repeats.score, which="last"),
-    "averaged score": repeats.average,
+    "averaged score": repeats.averages,
     "samples": repeats.samples,
     "steps": repeats.steps,
     "verdicts": repeats.verdicts,

@@ -93,8 +93,8 @@ def data(evidence: Evidence) -> Outcome:
 def checkpoints(evidence: Evidence) -> Outcome:
     """Every checkpoint's files have the SHA-256 they were written with, and its tensors can be read."""
     folders = checkpoint.steps_saved(evidence.reader.path)
-    average = evidence.reader.path / "checkpoints" / checkpoint.AVERAGE
-    folders += [average] if average.is_dir() else []
+    averages = [evidence.reader.path / "checkpoints" / name for name in checkpoint.AVERAGES]
+    folders += [folder for folder in averages if folder.is_dir()]
     if not folders:
         raise Unknown("the run has no checkpoint")
     wrong = []

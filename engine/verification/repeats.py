@@ -44,15 +44,22 @@ def score(evidence: Evidence, which: str) -> Outcome:
     return f"step {step:,} scored again: {said}", [*wrong, *_translations(evidence, found)]
 
 
-def average(evidence: Evidence) -> Outcome:
-    """The mean of the last checkpoints' weights has the score that summary.json gives it."""
-    recorded = evidence.summary.get("average")
-    asked = evidence.config.checkpoint.average_last >= 2 and evidence.finished
-    if recorded is None:
-        return "none was asked for", (Difference("averaged score", None, "a score"),) if asked else ()
-    with evidence.process():
-        found = _scored(evidence, checkpoint.find(evidence.reader, checkpoint.AVERAGE), checkpoint.AVERAGE)
-        return _same_scores(evidence, recorded, found, "of the average", frozenset(("steps",)))
+def averages(evidence: Evidence) -> Outcome:
+    """The mean of the last checkpoints' weights, and their moving average, have the scores that summary.json gives."""
+    config = evidence.config
+    asked = {checkpoint.AVERAGE: config.checkpoint.average_last >= 2, checkpoint.MOVING: config.train.ema > 0.0}
+    said, wrong = [], []
+    for name, wanted in asked.items():
+        recorded = evidence.summary.get(name)
+        if recorded is None:
+            wrong += [Difference("averaged score", None, "a score")] if wanted and evidence.finished else []
+            continue
+        with evidence.process():
+            found = _scored(evidence, checkpoint.find(evidence.reader, name), name)
+            text, differ = _same_scores(evidence, recorded, found, f"of the {name}", frozenset(("steps",)))
+        said.append(text if name == checkpoint.AVERAGE else f"{name}: {text}")
+        wrong += differ
+    return "; ".join(said) or "none was asked for", wrong
 
 
 def samples(evidence: Evidence) -> Outcome:

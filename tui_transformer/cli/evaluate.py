@@ -36,7 +36,7 @@ SHOWN = 3  # questions with their answers
 def evaluate(
     run: RunArgument = "last",
     split: Annotated[str, typer.Option("--split", help="validation, test or train.")] = "validation",
-    checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, or a step.")] = "best",
+    checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, average, ema, or a step.")] = "best",
     stride: Annotated[
         int | None, typer.Option("--stride", help="Tokens between windows; the run's own if left out.")
     ] = None,

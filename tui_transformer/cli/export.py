@@ -26,7 +26,9 @@ def export(
     runs: Annotated[list[str], typer.Argument(help="Runs' names, paths, or `last`.", autocompletion=run_names)],
     to: Annotated[str, typer.Option("--to", help=f"{one_of(FORMATS)}.", autocompletion=lambda: list(FORMATS))],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="A folder; for csv and json, a file too.")] = None,
-    checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, or a step: whose weights.")] = "best",
+    checkpoint: Annotated[
+        str, typer.Option("--checkpoint", help="Whose weights: best, last, average, ema, or a step.")
+    ] = "best",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:

@@ -120,7 +120,7 @@ def translate(
     beam: Annotated[int | None, typer.Option("--beam", help="Hypotheses that are followed; 1 is greedy.")] = None,
     nbest: Annotated[int | None, typer.Option("--nbest", help="Translations of each sentence.")] = None,
     alpha: Annotated[float | None, typer.Option("--alpha", help="Of the length penalty.")] = None,
-    checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, average, or a step.")] = "best",
+    checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, average, ema, or a step.")] = "best",
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,

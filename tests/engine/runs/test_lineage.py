@@ -23,6 +23,7 @@ NAMES = {
     "pretrain@last": ("pretrain", "last"),
     "pretrain@1500": ("pretrain", "1500"),
     "pretrain@average": ("pretrain", "average"),
+    "pretrain@ema": ("pretrain", "ema"),
     "/runs@home/pretrain": ("/runs@home/pretrain", "best"),
     "/runs@home/pretrain@last": ("/runs@home/pretrain", "last"),
 }
@@ -35,7 +36,11 @@ def test_a_run_is_named_with_or_without_a_checkpoint_and_the_best_is_meant_witho
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("pretrain@bset", "did you mean 'best'?"), ("pretrain@−3", "best, last, average or a step"), ("@best", "no run")],
+    [
+        ("pretrain@bset", "did you mean 'best'?"),
+        ("pretrain@−3", "average, ema or a step"),
+        ("@best", "no run"),
+    ],
 )
 def test_what_names_no_checkpoint_is_refused_with_what_would(text: str, said: str) -> None:
     with pytest.raises(InputError, match=r"train\.init_from") as error:

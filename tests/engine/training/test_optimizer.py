@@ -7,7 +7,7 @@ from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.config.sections import OptimizerConfig
 from engine.model.transformer import build_model
-from engine.training.optimizer import decay_groups, learning_rate, make_optimizer
+from engine.training.optimizer import decay_groups, learning_rate, make_optimizer, orthogonalised
 from tests.engine.model.cells import VOCAB, cells, name
 
 
@@ -144,3 +144,121 @@ def test_nanogpts_decay_takes_all_of_two_dimensions_or_more_and_nothing_else() -
     dimensions = {name: parameter.dim() for name, parameter in model.named_parameters()}
     assert "positions.table.weight" in found["decayed"]
     assert {name for name, n in dimensions.items() if n >= 2} == set(found["decayed"])
+
+
+def stepped(tiny, optimizer: OptimizerConfig, *changes: str, steps: int = 2, dtype=torch.float64):
+    """A network before and after steps of an optimizer over fixed gradients, and the optimizer."""
+    model = build_model(tiny(*changes).model, 11, 1).to(dtype)
+    made, before = make_optimizer(model, optimizer), {n: p.detach().clone() for n, p in model.named_parameters()}
+    draw = torch.Generator().manual_seed(1)
+    for parameter in model.parameters():
+        parameter.grad = torch.randn(parameter.shape, generator=draw, dtype=dtype)
+    for group in made.param_groups:
+        group["lr"] = optimizer.lr * group["scale"]
+    for _ in range(steps):
+        made.step()
+    return model, before, made
+
+
+def newton_schulz(x: torch.Tensor) -> torch.Tensor:
+    """Through singular values, to which alone the iteration applies its polynomial."""
+    u, s, v = torch.linalg.svd(x, full_matrices=False)
+    s = s / s.norm()
+    for _ in range(5):
+        s = 3.4445 * s - 4.7750 * s**3 + 2.0315 * s**5
+    return u @ torch.diag(s) @ v
+
+
+@pytest.mark.parametrize("shape", [(16, 16), (8, 40), (40, 8), (1, 7)], ids=str)
+def test_an_orthogonalised_matrix_has_singular_values_near_one_and_the_same_singular_vectors(shape) -> None:
+    x = torch.randn(3, *shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    found = orthogonalised(x)
+    assert (found - torch.stack([newton_schulz(one) for one in x])).abs().max() < 1e-10
+    values = torch.linalg.svdvals(found)
+    assert values.min() > 0.6 and values.max() < 1.3
+    assert not orthogonalised(torch.zeros(4, 4)).any()
+
+
+@pytest.mark.parametrize("nesterov", [True, False])
+@pytest.mark.parametrize("changes", [(), ("model.n_kv_heads=1", "model.activation=swiglu")], ids=["", "joined"])
+def test_muon_equals_a_written_out_step(tiny, nesterov: bool, changes) -> None:
+    """To 1e-6; queries, keys and values, and a gate and its values, are matrices of their own."""
+    config = OptimizerConfig(kind="muon", lr=0.01, weight_decay=0.1, nesterov=nesterov)
+    model, before, _ = stepped(tiny, config, *changes)
+    width, shared, ff = model.config.d_model, model.config.kv_width, model.config.d_ff
+    maps = {"query_key_value": [width, shared, shared], "expand": [ff] * (1 + bool(changes))}
+    for of, weight in model.named_parameters():
+        if "layers." not in of or weight.dim() != 2:
+            continue
+        expected, moment, g = before[of], torch.zeros_like(weight), weight.grad
+        for _ in range(2):
+            moment = 0.95 * moment + 0.05 * g
+            aim = 0.95 * moment + 0.05 * g if nesterov else moment
+            parts = aim.split(maps.get(of.split(".")[-2], [len(aim)]))
+            update = torch.cat([0.2 * max(part.shape) ** 0.5 * newton_schulz(part) for part in parts])
+            expected = expected - 0.01 * (update + 0.1 * expected)
+        assert (weight - expected).abs().max() < 1e-6 * 0.01, of
+
+
+def test_muon_is_torchs_own_but_for_bf16_and_adamw_on_the_rest(tiny) -> None:
+    config = OptimizerConfig(kind="muon", lr=0.01, weight_decay=0.1)
+    model, before, _ = stepped(tiny, config, dtype=torch.float32, steps=3)
+    for of, weight in model.named_parameters():
+        mine = weight.detach()
+        theirs = torch.nn.Parameter(before[of].clone())
+        theirs.grad = weight.grad.clone()
+        matrix = "layers." in of and weight.dim() == 2
+        decay = 0.1 if weight.dim() == 2 else 0.0
+        if not matrix:
+            other = torch.optim.AdamW([theirs], lr=0.01, betas=config.betas, eps=config.eps, weight_decay=decay)
+        elif "query_key_value" in of:
+            continue  # torch's would take all three as one
+        else:
+            other = torch.optim.Muon([theirs], lr=0.01, weight_decay=0.1, adjust_lr_fn="match_rms_adamw")
+        for _ in range(3):
+            other.step()
+        moved = (mine - before[of]).norm()
+        assert (mine - theirs.detach()).norm() < (0.03 if matrix else 1e-5) * moved, of
+
+
+@pytest.mark.parametrize("kind", ["adamw", "adam", "muon", "lion", "sgd"])
+def test_where_a_step_is_not_finite_nothing_changes_on_the_device(tiny, kind: str) -> None:
+    model, _, optimizer = stepped(tiny, OptimizerConfig(kind=kind, lr=0.01), dtype=torch.float32)
+    weights = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    state = {(p, key): value.clone() for p, kept in optimizer.state.items() for key, value in kept.items()}
+    for found in (1.0, 0.0):
+        for parameter in model.parameters():
+            parameter.grad.fill_(float("nan") if found else 1.0)
+        optimizer.found_inf = torch.tensor(found)
+        optimizer.step()
+        unchanged = [torch.equal(parameter, weights[name]) for name, parameter in model.named_parameters()]
+        unchanged += [
+            torch.equal(value, state[p, key]) for p, kept in optimizer.state.items() for key, value in kept.items()
+        ]
+        assert all(unchanged) if found else not any(unchanged)
+
+
+@pytest.mark.parametrize("kind", ["adamw", "muon", "sgd"])
+def test_a_part_of_the_network_may_have_a_rate_of_its_own(tiny, kind: str) -> None:
+    rates = {"matrix_lr": 0.02, "embedding_lr": 0.03, "head_lr": 0.0}
+    config = OptimizerConfig(kind=kind, lr=0.01, weight_decay=0.0)
+    usual, before, _ = stepped(tiny, config, steps=1)
+    found, _, _ = stepped(tiny, config.model_copy(update=rates), steps=1)
+    theirs = dict(usual.named_parameters())
+    for of, weight in found.named_parameters():
+        matrix = "layers." in of and weight.dim() == 2
+        times = 2 if matrix else 3 if "embedding" in of else 0 if of.startswith("head.") else 1
+        assert torch.allclose(weight - before[of], times * (theirs[of] - before[of]), rtol=1e-9, atol=1e-15), of
+
+
+def test_groups_are_divided_only_where_something_is_set(tiny) -> None:
+    model = build_model(tiny().model, 11, 1)
+    assert [group["name"] for group in make_optimizer(model, OptimizerConfig()).param_groups] == ["decayed", "plain"]
+    divided = make_optimizer(model, OptimizerConfig(head_lr=1e-4)).param_groups
+    assert [group["name"] for group in divided] == ["decayed", "decayed head", "plain"]
+    assert sum(len(group["params"]) for group in divided) == len(list(model.parameters()))
+
+
+def test_a_rate_of_its_own_needs_one_to_be_in_proportion_to() -> None:
+    with pytest.raises(ValueError, match="matrix_lr follows the schedule of lr in proportion"):
+        OptimizerConfig(lr=0.0, matrix_lr=0.01)

@@ -22,7 +22,7 @@ from engine.model import attention, decoding, dropout, heads, initialisation, la
 from engine.model.cache import KeyValueCache
 from engine.model.visibility import Visibility
 from engine.runs.reader import RunReader
-from engine.training import assemble, inspector, self_check, step
+from engine.training import assemble, inspector, optimizer, self_check, step
 from engine.training.control import Leaking
 from tests.engine.training.test_resume import StopAt, miniature, outcome
 from tui_transformer.__main__ import main
@@ -109,6 +109,25 @@ def _sink_keeps_its_share(patch: pytest.MonkeyPatch) -> None:
 def _cap_after_the_mask(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(attention, "capped", lambda scores, cap: scores)
     patch.setattr(attention, "shares", lambda scores, sinks: (2.0 * torch.tanh(scores / 2.0)).softmax(-1))
+
+
+def _gate_always_open(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(heads.SelfAttention, "gated", lambda self, mixed, x: mixed)
+
+
+def _first_values_ignored(patch: pytest.MonkeyPatch) -> None:
+    real = heads.SelfAttention.with_first
+    patch.setattr(heads.SelfAttention, "with_first", lambda self, v, first: real(self, v, [v] if first else first))
+
+
+def _key_norm_ignored(patch: pytest.MonkeyPatch) -> None:
+    real = heads.SelfAttention.__init__
+
+    def init(self, model, *rest, **more):
+        real(self, model, *rest, **more)
+        self.key_norm = nn.Identity()
+
+    patch.setattr(heads.SelfAttention, "__init__", init)
 
 
 def _finite_mask(patch: pytest.MonkeyPatch) -> None:
@@ -235,8 +254,8 @@ def _cache_forgets_as_it_grows(patch: pytest.MonkeyPatch) -> None:
 def _heads_ignored(patch: pytest.MonkeyPatch) -> None:
     real = heads.SelfAttention.__init__
 
-    def init(self, model, see, scheme):
-        real(self, model, see, scheme)
+    def init(self, model, see, scheme, **more):
+        real(self, model, see, scheme, **more)
         if model.position != "rope":  # which would turn heads of another width
             self.n_heads, self.head_width = 1, model.d_model
 
@@ -291,6 +310,27 @@ def _smoothing_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(step.Stepper, "_smoothed", lambda self, total, log_p, targets: total)
 
 
+def _z_loss_ignored(patch: pytest.MonkeyPatch) -> None:
+    real = step.Stepper._losses
+
+    def losses(self, piece):
+        total, _ = real(self, piece)
+        return total, total
+
+    patch.setattr(step.Stepper, "_losses", losses)
+
+
+def _z_loss_of_padding(patch: pytest.MonkeyPatch) -> None:
+    real = step.Stepper._losses
+
+    def losses(self, piece):
+        total, _ = real(self, piece)
+        log_z = self._forward(*piece.inputs).logsumexp(-1)
+        return total, total + self._z_loss * log_z.square().sum()
+
+    patch.setattr(step.Stepper, "_losses", losses)
+
+
 def _micro_batches_apart(patch: pytest.MonkeyPatch) -> None:
     def gradients(self, number, pieces, between):
         self.optimizer.zero_grad(set_to_none=True)
@@ -314,6 +354,14 @@ def _decay_ignored(patch: pytest.MonkeyPatch) -> None:
     real = step.make_optimizer
     without = {"weight_decay": 0.0}
     patch.setattr(step, "make_optimizer", lambda model, config: real(model, config.model_copy(update=without)))
+
+
+def _own_rate_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(optimizer, "_rate", lambda config, at: None)
+
+
+def _orthogonalised_together(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(optimizer, "joined", lambda model, name, rows: [rows])
 
 
 def _schedule_ignored(patch: pytest.MonkeyPatch) -> None:
@@ -357,6 +405,9 @@ BUGS = {
     "a sink of the whole text": Bug(_sink_of_the_whole_text, LEAK, ("model.sinks=true",)),
     "a sink without its share": Bug(_sink_keeps_its_share, {"reference"}, ("model.sinks=true",)),
     "a cap after the mask": Bug(_cap_after_the_mask, LEAK, ("model.score_cap=2.0",)),
+    "a gate that is always open": Bug(_gate_always_open, {"reference", "parameters"}, ("model.gate=head",)),
+    "values mixed with themselves": Bug(_first_values_ignored, {"reference"}, ("model.value_mix=true",)),
+    "keys without their norm": Bug(_key_norm_ignored, {"parameters", "reference"}, ("model.qk_norm=before",)),
     "finite mask": Bug(_finite_mask, LEAK, WRITTEN_OUT),
     "rotary positions on queries only, in the layer": Bug(
         _rope_on_queries_in_the_layer, {"reference", "cache parity", "sampling"}
@@ -385,9 +436,15 @@ BUGS = {
         _source_ignored_by_the_last_layer, {"source", "reference", "parameters"}, preset="phrasebook"
     ),
     "label smoothing ignored": Bug(_smoothing_ignored, {"gradient"}, preset="phrasebook"),
+    "z-loss ignored": Bug(_z_loss_ignored, {"gradient"}, ("objective.z_loss=1e-4",)),
+    "z-loss over padding too": Bug(_z_loss_of_padding, {"gradient"}, ("objective.z_loss=1e-4",), "phrasebook"),
     "micro-batches divided by their own targets": Bug(_micro_batches_apart, {"gradient"}, ("train.accumulation=2",)),
     "clipping ignored": Bug(_clipping_ignored, {"update"}),
     "weight decay ignored": Bug(_decay_ignored, {"update"}),
+    "a group's rate ignored": Bug(_own_rate_ignored, {"update"}, ("optimizer.head_lr=1e-4",)),
+    "Muon takes queries, keys and values for one matrix": Bug(
+        _orthogonalised_together, {"update"}, ("optimizer.kind=muon",)
+    ),
     "schedule ignored": Bug(_schedule_ignored, {"update"}),
     "seed ignored": Bug(_seed_ignored_by(initialisation, loader), {"seed"}),
     "seed ignored by the batches": Bug(_seed_ignored_by(loader), {"seed"}),

@@ -3,6 +3,7 @@
 import json
 import shutil
 import threading
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,16 @@ class StopAt(Control):
         return super().stop_is_queued()
 
 
+class StopAfter(StopAt):
+    """Asks to stop after a step."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__(step + 1)  # it is asked once before the first
+
+    def stop_is_queued(self) -> bool:
+        return Control.stop_is_queued(self)
+
+
 def miniature(name: str, *changes: str) -> RunConfig:
     config = presets.resolve(presets.find(name)).miniature()
     tables = config.dump()
@@ -92,9 +103,11 @@ def whole(config: RunConfig, root: Path) -> tuple[dict[str, Any], int]:
     return outcome(ready.path), 10**9 - control.left
 
 
-def broken(config: RunConfig, root: Path, n: int, *, in_thread: bool = False) -> dict[str, Any]:
-    """The same run, stopped at the n-th listening and resumed."""
-    ready = assemble(config, runs_dir=root, name=f"broken-{n}", device="cpu", control=StopAt(n))
+def broken(
+    config: RunConfig, root: Path, n: int, *, in_thread: bool = False, stop: type[StopAt] = StopAt
+) -> dict[str, Any]:
+    """The same run, stopped at the n-th listening (or after step n) and resumed."""
+    ready = assemble(config, runs_dir=root, name=f"broken-{n}", device="cpu", control=stop(n))
     if ready.trainer.run().state == "finished":
         return outcome(ready.path)
     again = resume(ready.path, device="cpu")
@@ -119,6 +132,12 @@ def test_every_preset_resumes_bit_for_bit_at_four_points(name: str, tmp_path) ->
         assert broken(config, tmp_path, n) == expected, n
 
 
+def test_parts_of_layers_that_are_dropped_are_the_same_after_a_resumption(tmp_path) -> None:
+    config = miniature("demo", *HARD, "model.layer_drop=0.5", "model.layer_scale=0.1", "model.embedding_mix=true")
+    expected, listened = whole(config, tmp_path)
+    assert broken(config, tmp_path, listened // 2) == expected
+
+
 @pytest.mark.parametrize(
     ("kind", "reads"),
     [
@@ -139,17 +158,63 @@ def test_runs_on_documents_and_questions_resume_bit_for_bit(kind: str, reads: bo
 
 
 @pytest.mark.parametrize(
-    "change",
+    "changes",
     [
-        *("schedule=linear", "schedule=wsd"),
+        ("optimizer.schedule=linear",),
+        ("optimizer.schedule=wsd",),
+        ("optimizer.kind=muon",),
+        ("optimizer.kind=muon", "optimizer.matrix_lr=0.002", "optimizer.nesterov=false"),
+        ("optimizer.kind=lion",),
+        ("optimizer.kind=sgd",),
+        ("optimizer.kind=sgd", "optimizer.momentum=0.0"),
+        ("optimizer.embedding_lr=0.01", "optimizer.head_lr=0.0005"),
+        ("objective.z_loss=0.001",),
+        ("train.ema=0.9",),
+        ("train.ema=0.5", "optimizer.kind=muon"),
     ],
 )
-def test_every_way_of_taking_steps_resumes_bit_for_bit(change: str, tmp_path) -> None:
+def test_every_way_of_taking_steps_resumes_bit_for_bit(changes: tuple[str, ...], tmp_path) -> None:
     """Six steps at once are three, and three more after a resume."""
-    changes = [f"optimizer.{change}" for change in change.split()]
     config = miniature("demo", "train.steps=6", "optimizer.warmup=1", *changes)
-    expected, listened = whole(config, tmp_path)
-    assert broken(config, tmp_path, listened // 2) == expected
+    expected, _ = whole(config, tmp_path)
+    assert broken(config, tmp_path, 3, stop=StopAfter) == expected
+    assert [e["step"] for e in RunReader(tmp_path / "broken-3").raw_lines("events") if e["event"] == "resumed"] == [3]
+    assert ("ema" in expected["summary"]) == bool(config.train.ema)
+    averages = [(run / "checkpoints/ema/model.safetensors") for run in tmp_path.iterdir()]
+    assert len({path.read_bytes() for path in averages if path.exists()}) == bool(config.train.ema)
+
+
+@pytest.mark.parametrize("bug", ["not written", "not read", "begun anew"])
+def test_a_moving_average_that_is_not_resumed_is_noticed(bug: str, tmp_path, monkeypatch) -> None:
+    """One that is lost on the way to or from a file is refused; one that begins anew is not the same to the bit."""
+    from engine.training import checkpoint, trainer
+
+    config = miniature("demo", "train.steps=6", "train.ema=0.9")
+    expected, _ = whole(config, tmp_path)
+    save, load = checkpoint.moments_of, checkpoint.load_state
+
+    def saved(model, optimizer):
+        return {name: value for name, value in save(model, optimizer).items() if not name.endswith("/ema")}
+
+    def loaded(folder, model, optimizer):
+        state = load(folder, model, optimizer)
+        for kept in optimizer.state.values():
+            del kept["ema"]
+        return state
+
+    if bug == "not written":
+        monkeypatch.setattr(checkpoint, "moments_of", saved)
+    if bug == "not read":
+        adam = ("step", "exp_avg", "exp_avg_sq")
+        monkeypatch.setattr(checkpoint, "state_names", lambda optimizer: defaultdict(lambda: adam))
+    if bug == "begun anew":
+        monkeypatch.setattr(trainer.checkpoint, "load_state", loaded)
+        found = broken(config, tmp_path, 3, stop=StopAfter)
+        assert found["weights"] == expected["weights"] and found["metrics"] == expected["metrics"]
+        assert found["moments"] != expected["moments"] and found["summary"]["ema"] != expected["summary"]["ema"]
+    else:
+        with pytest.raises(InputError, match="/ema' is missing or does not belong here"):
+            broken(config, tmp_path, 3, stop=StopAfter)
 
 
 FIFTH = pytest.param("fp32", 5, id="fp32-each-fifth")

@@ -6,10 +6,11 @@ import pytest
 import torch
 
 from engine.errors import InputError
+from engine.model.size import kept_numbers
 from engine.runs.commands import Command
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble
-from engine.training.checkpoint import load_network, weights_of
+from engine.training.checkpoint import load_network, moments_of, weights_of
 from engine.training.control import Control
 from engine.training.step import Stepper
 from engine.training.trainer import Trainer
@@ -278,6 +279,41 @@ def test_the_mean_of_the_last_checkpoints_is_saved_and_scored(tiny, tmp_path) ->
     assert trainer.scorer.token_scores(average).loss == pytest.approx(run.raw("summary")["average"]["loss"], abs=1e-7)
 
 
+def test_z_loss_is_minimised_and_not_reported(tiny, tmp_path) -> None:
+    """At the first step, the loss is the same without it; it moves the logits' normaliser towards 1."""
+    found = {}
+    for z_loss in (0.0, 1.0):
+        trainer, run = train(tiny(f"objective.z_loss={z_loss}", "train.steps=30"), tmp_path, f"z{z_loss:g}")
+        batch = trainer.batches.batch(1, 0)
+        log_z = trainer.model.eval()(*batch.inputs).logsumexp(-1)
+        found[z_loss] = metrics(run)[0]["loss"], log_z.square().mean().item()
+    assert found[0.0][0] == found[1.0][0] and found[1.0][1] < 0.1 * found[0.0][1]
+
+
+def test_a_moving_average_of_the_weights_is_saved_and_scored(tiny, tmp_path) -> None:
+    trainer, run = train(
+        tiny("train.steps=5", "train.ema=0.75", "checkpoint.every=1", "checkpoint.keep_last=9"), tmp_path
+    )
+    average, _, step = load_network(run, "ema")
+    assert step == 5
+    each = [weights_of(load_network(run, str(s))[0]) for s in (1, 2, 3, 4, 5)]
+    for name, value in weights_of(average).items():
+        expected = each[0][name]
+        for weights in each[1:]:
+            expected = 0.75 * expected + 0.25 * weights[name]
+        assert torch.allclose(value, expected, atol=1e-7) and not torch.equal(value, each[-1][name])
+        assert torch.equal(dict(trainer.model.named_parameters())[name], each[-1][name])
+    assert trainer.scorer.token_scores(average).loss == pytest.approx(run.raw("summary")["ema"]["loss"], abs=1e-7)
+    kept = sum(value.numel() for state in trainer.stepper.optimizer.state.values() for value in state.values())
+    assert kept_numbers(run.config, trainer.model.vocab_size) == kept - len(each[0])  # without Adam's step
+
+
+def test_a_run_without_steps_has_its_first_weights_for_a_moving_average(tiny, tmp_path) -> None:
+    _, run = train(tiny("train.steps=0", "train.ema=0.9"), tmp_path)
+    first = weights_of(load_network(run, "last")[0])
+    assert all(torch.equal(value, first[name]) for name, value in weights_of(load_network(run, "ema")[0]).items())
+
+
 def read_later(config, root: Path, name: str) -> tuple[Trainer, RunReader]:
     """A run whose results are read at its log points, as on CUDA."""
     ready = assemble(config, runs_dir=root, name=name, device="cpu")
@@ -286,16 +322,24 @@ def read_later(config, root: Path, name: str) -> tuple[Trainer, RunReader]:
     return ready.trainer, RunReader(ready.path)
 
 
-def test_results_that_are_read_later_are_the_same(tiny, tmp_path) -> None:
-    config = tiny("train.steps=11", "train.accumulation=2", "log.every=4", "checkpoint.every=5", "evaluation.every=7")
-    (_, now), (_, later) = train(config, tmp_path, "now"), read_later(config, tmp_path, "later")
+@pytest.mark.parametrize("kind", ["adamw", "muon", "lion", "sgd"])
+def test_results_that_are_read_later_are_the_same(tiny, tmp_path, kind: str) -> None:
+    config = tiny(
+        *("train.steps=11", "train.accumulation=2", "log.every=4", "checkpoint.every=5", "evaluation.every=7"),
+        *(f"optimizer.kind={kind}", "train.ema=0.9"),
+    )
+    (first, now), (second, later) = train(config, tmp_path, "now"), read_later(config, tmp_path, "later")
+    mine, others = (moments_of(trainer.model, trainer.stepper.optimizer) for trainer in (first, second))
+    assert mine.keys() == others.keys() and all(torch.equal(value, others[name]) for name, value in mine.items())
     clocks = ("seconds", "tokens_per_second", "device_load", "memory_bytes")
     found = [[{k: v for k, v in m.items() if k not in clocks} for m in metrics(run)] for run in (now, later)]
     assert found[0] == found[1] and [m["step"] for m in found[0] if m["kind"] == "train"] == [4, 8, 11]
 
 
-def test_a_step_that_is_no_number_changes_nothing_even_if_it_is_read_later(tiny, tmp_path) -> None:
+@pytest.mark.parametrize("changes", [(), ("optimizer.kind=muon", "train.ema=0.9")], ids=["adamw", "muon"])
+def test_a_step_that_is_no_number_changes_nothing_even_if_it_is_read_later(tiny, tmp_path, changes) -> None:
     config = tiny(
+        *changes,
         *("train.steps=200", "train.clip=0", "optimizer.lr=1000", "optimizer.warmup=0", "optimizer.schedule=constant"),
         *("model.init_std=10", "log.every=50", "checkpoint.every=0", "evaluation.every=0", "evaluation.sample_every=0"),
     )
@@ -303,7 +347,9 @@ def test_a_step_that_is_no_number_changes_nothing_even_if_it_is_read_later(tiny,
     assert now.status.state == later.status.state == "failed"
     assert now.status.reason == later.status.reason and "is not a number at step" in now.status.reason
     assert first.state.step == second.state.step and first.state.tokens == second.state.tokens
-    mine, others = weights_of(first.model), weights_of(second.model)
+    mine, others = (
+        weights_of(trainer.model) | moments_of(trainer.model, trainer.stepper.optimizer) for trainer in (first, second)
+    )
     assert all(torch.isfinite(w).all() and torch.equal(w, others[name]) for name, w in mine.items())
     assert now.status.checkpoint == later.status.checkpoint
 

@@ -34,7 +34,7 @@ KINDS = {
         "checkpoint.every=0",
         "evaluation.sample_every=0",
     ),
-    "averaged": ("checkpoint.average_last=2",),
+    "averaged": ("checkpoint.average_last=2", "train.ema=0.9"),
 }
 TRANSLATION = (
     *("model.architecture=encoder-decoder", "objective.kind=translation", "data.corpus=phrasebook"),

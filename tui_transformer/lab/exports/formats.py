@@ -62,7 +62,7 @@ FORMATS = (*TEXTS, *TOOLS)
 
 
 def write(tool: str, run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
-    """Write a run into a folder, with a checkpoint's weights (best, last, average or a step) if the tool takes any.
+    """Write a run into a folder, with a checkpoint's weights if the tool takes any.
 
     Returns where it is now and what to do with it; raises InputError if a package is missing.
     """

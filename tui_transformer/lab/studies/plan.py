@@ -74,9 +74,11 @@ class Plan(Record):
 def disk_bytes(config: RunConfig, parameters: int) -> int:
     """Bytes a finished run leaves: its newest, best and final checkpoints, and its records."""
     saved = config.checkpoint
-    kept = max(saved.keep_last, saved.average_last) + 1 + (1 / (1 + MOMENTS) if saved.average_last else 0)
+    numbers = 1 + MOMENTS + (1 if config.train.ema else 0)  # of a parameter in a checkpoint
+    averages = (1 if saved.average_last else 0) + (1 if config.train.ema else 0)
+    kept = (max(saved.keep_last, saved.average_last) + 1) * numbers + averages
     lines = config.train.steps / config.log.every
-    return int(kept * (1 + MOMENTS) * BYTES * parameters + lines * RECORD + BESIDES)
+    return int(kept * BYTES * parameters + lines * RECORD + BESIDES)
 
 
 def evaluation_steps(config: RunConfig, step_tokens: float, validation_tokens: int) -> float:
