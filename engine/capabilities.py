@@ -14,10 +14,16 @@ from engine.errors import InputError
 from engine.model.visibility import self_attention
 from engine.schemes import ATTENTIONS, NORMS, POSITIONS, SCHEDULES, Scheme
 
+OF_A_LAYER = "model.attention"  # a rule about it holds in each layer
 
-def _broken(scheme: Scheme, section: Section) -> Iterator[Refusal]:
-    """Yield a refusal for each rule of a scheme that its section of a config breaks."""
+
+def _broken(scheme: Scheme, section: Section, *, of_a_layer: bool | None = None) -> Iterator[Refusal]:
+    """Yield a refusal for each rule of a scheme that its section of a config breaks; `of_a_layer`: only those that are
+    about a layer's attention, or only the others.
+    """
     for rule in scheme.rules:
+        if of_a_layer not in (None, OF_A_LAYER in rule.keys):
+            continue
         if rule.broken(section):
             yield Refusal(rule.keys, rule.reason(section))
 
@@ -74,6 +80,8 @@ def _of_a_layer(m: ModelConfig) -> Iterator[Refusal]:
         )
     for scheme in (attention, position):
         yield from _broken(scheme, m)
+    for row in parts_of(m).values():
+        yield from _broken(row, m, of_a_layer=True)
 
 
 def _refusals(c: RunConfig) -> Iterator[Refusal]:
@@ -119,8 +127,9 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
             f"{c.model.context_length:,}; --set model.context_length={c.window_targets}",
         )
     yield from _of_layers(c.model)
-    for scheme in (NORMS[c.model.norm], *parts_of(c.model).values()):
-        yield from _broken(scheme, c.model)
+    yield from _broken(NORMS[c.model.norm], c.model)
+    for row in parts_of(c.model).values():
+        yield from _broken(row, c.model, of_a_layer=False)
     if c.model.position_init == "zero" and not POSITIONS[c.model.position].bounded:
         yield Refusal(
             ("model.position_init", "model.position"),

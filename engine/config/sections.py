@@ -289,13 +289,18 @@ class ModelConfig(Section):
                 ),
                 Rule(
                     ("model.rope_scaling", "model.attention"),
-                    lambda m: (
-                        m.rope_scaling == "yarn"
-                        and any((layer.attention, layer.position) == ("linear", "rope") for layer, _ in m.kinds())
-                    ),
+                    lambda m: m.rope_scaling == "yarn" and (m.attention, m.position) == ("linear", "rope"),
                     lambda m: (
                         "yarn sharpens the scores before a softmax, and linear attention has neither; those that go "
                         "with it: linear, ntk, llama3"
+                    ),
+                ),
+                Rule(
+                    ("model.rope_scaling", "model.qk_norm"),
+                    lambda m: m.qk_norm == "after" and m.rope_gain != 1.0,
+                    lambda m: (
+                        f"yarn sharpens the scores by making queries and keys {m.rope_gain:.3g} times as long, and a "
+                        "norm after the rotation undoes that; --set model.qk_norm=before or model.yarn_gain=1"
                     ),
                 ),
                 Rule(

@@ -7,14 +7,13 @@ batch, T time, S source time, H heads, D model width, Dh head width, V vocabular
 
 import math
 from collections.abc import Callable, Mapping
-from copy import copy
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from engine.config.sections import ModelConfig
-from engine.schemes import ATTENTIONS, POSITIONS
+from engine.schemes import POSITIONS
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": lambda x: x * 0.5 * (1.0 + torch.erf(x / math.sqrt(2.0))),
@@ -57,24 +56,15 @@ class Reference:
             x = x + _sinusoids(time, self.model.d_model)
         if self.model.position == "learned":
             x = x + self.weights[f"{name}positions.table.weight"][: x.shape[1]]
-        embedded = x
+        embedded, whole = x, self.model
         for i in range(n_layers):
+            self.model = _of_layer(whole, i)
             if self.model.embedding_mix:
                 keep, back = self.weights[f"{name}layers.{i}.mix.weight"]
                 x = keep * x + back * embedded
-            x = self._of_layer(i)._layer(f"{name}layers.{i}.", x, time, causal=causal, memory=memory)
+            x = self._layer(f"{name}layers.{i}.", x, time, causal=causal, memory=memory)
+        self.model = whole
         return self._norm(f"{name}final_norm", x) if self.model.final_norm else x
-
-    def _of_layer(self, i: int) -> "Reference":
-        """The network with one layer's own attention and position, where there is a pattern of layers."""
-        if not self.model.layers:
-            return self
-        words = set(self.model.layers[i % len(self.model.layers)].split())
-        own = {"attention": words & set(ATTENTIONS), "position": words & set(POSITIONS)}
-        chosen = {key: word for key, (word, *_) in ((key, [*found, ""]) for key, found in own.items()) if word}
-        layer = copy(self)
-        layer.model = self.model.model_copy(update=chosen)
-        return layer
 
     def _layer(self, name: str, x: Tensor, time: Tensor, *, causal: bool, memory: Tensor | None) -> Tensor:
         parts: list[tuple[str, Callable[[Tensor], Tensor]]] = [
@@ -244,6 +234,15 @@ class Reference:
             return torch.cat((z.real, z.imag), dim=-1)
         z = torch.complex(x[..., 0::2], x[..., 1::2]) * turn
         return torch.view_as_real(z).flatten(-2)
+
+
+def _of_layer(model: ModelConfig, i: int) -> ModelConfig:
+    """The network with one layer's own attention and position, where there is a pattern of layers."""
+    if not model.layers:
+        return model
+    words = model.layers[i % len(model.layers)].split()
+    own = {"position" if word in POSITIONS else "attention": word for word in words}
+    return model.model_copy(update=own)
 
 
 def _sinusoids(place: Tensor, width: int) -> Tensor:

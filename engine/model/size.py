@@ -154,12 +154,12 @@ def flops_per_token(model: ModelConfig, vocab_size: int, rows: int = 1) -> int:
     for stack in stacks(model):
         length = stack.longest
         linear = d * (2 * d + 2 * kv) + d * model.ff_expansion + model.d_ff * d
-        linear += sum(row.products(model) for row in parts_of(model).values())
         mixing = 0
         for layer, places in model.kinds(stack.layers):
             position, kernel = POSITIONS[layer.position], training_kernel(layer, stack.causal, length)
             queries = kernel.filled * _products_a_query(layer, stack.causal, kernel)
-            mixing += len(places) * (queries + position.products(layer, kernel))
+            parts = length * sum(row.products(layer) for row in parts_of(layer).values())
+            mixing += len(places) * (queries + position.products(layer, kernel) + parts)
             once += len(places) * position.products_once(layer, kernel)
         across = 0
         if stack.over_source:

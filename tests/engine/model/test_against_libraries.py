@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.config.sections import ModelConfig
+from engine.model.decoding import Predictor
 from engine.model.heads import SoftmaxSelfAttention
 from engine.model.linear_attention import linear_attention
 from engine.model.positions import T5, Alibi, Positions, PositionScheme, Rope, Sinusoidal, alibi_slopes
@@ -314,6 +315,44 @@ def test_our_decoder_is_llama_with_slowed_rotations(kind: str) -> None:
         without_casts(theirs)
         theirs.model.rotary_emb = Exact()
         assert difference(ours(tokens(length=length)), theirs(tokens(length=length)).logits) <= EXACT
+
+
+# --- SmolLM3: LLaMA's layers, every fourth without positions; others see a window here
+
+
+@pytest.mark.parametrize("step_by_step", [False, True])
+def test_our_pattern_of_layers_is_smollm3s(step_by_step: bool) -> None:
+    transformers = pytest.importorskip("transformers")
+    depth, length = 6, 20
+    sizes = {"hidden_size": WIDTH, "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS}
+    sizes |= {"intermediate_size": HIDDEN, "num_hidden_layers": depth, "max_position_embeddings": length}
+    settings = {"rope_parameters": {"rope_type": "default", "rope_theta": ROPE_BASE}, "rms_norm_eps": RMS_EPS}
+    settings |= {"no_rope_layer_interval": 4, "use_sliding_window": True, "sliding_window": 5}
+    kinds = [["sliding", "full"][i % 4 == 3] + "_attention" for i in range(depth)]
+    settings |= {"layer_types": kinds, "tie_word_embeddings": False, "attn_implementation": "sdpa"}
+    tokens_of = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    library = transformers.SmolLM3ForCausalLM(
+        transformers.SmolLM3Config(vocab_size=VOCAB, **sizes, **settings, **tokens_of)
+    )
+    theirs = randomised(library)
+    assert theirs.config.no_rope_layers == [1, 1, 1, 0, 1, 1]
+    pattern = ["window", "window", "window", "global none"]
+    ours = as_our_decoder(theirs, n_layers=depth, context_length=length, layers=pattern, window=5)
+    body = theirs.model
+    body.norm, body.rotary_emb = ExactRMSNorm(body.norm), ExactAngles()
+    for layer in body.layers:
+        layer.input_layernorm = ExactRMSNorm(layer.input_layernorm)
+        layer.post_attention_layernorm = ExactRMSNorm(layer.post_attention_layernorm)
+    text = tokens(length=length)
+    with torch.inference_mode():
+        expected = theirs(text).logits
+        if step_by_step:
+            writer = Predictor(ours)
+            writer.begin(8)
+            made = [writer.feed(text[:, :3]), *(writer.feed(text[:, t : t + 1]) for t in range(3, length))]
+            assert difference(torch.stack(made, dim=1), expected[:, 2:]) <= EXACT
+        else:
+            assert difference(ours(text), expected) <= EXACT
 
 
 # --- GPT-NeoX

@@ -248,6 +248,10 @@ def test_a_wrong_pattern_is_one_clear_line(layers: object, said: str) -> None:
             {"position": "none", "layers": ["linear rope", "global"], "rope_scaling": "yarn"},
             "linear attention has neither",
         ),
+        (
+            {"position": "rope", "layers": ["window", "linear"], "sinks": True},
+            "layer 2: linear attention has no scores",
+        ),
     ],
 )
 def test_what_a_layer_cannot_be_is_refused_with_the_reason(change: Change, said: str) -> None:

@@ -34,6 +34,7 @@ BASES: tuple[dict[str, object], ...] = (
     {"norm": "rms", "norm_placement": "sandwich"},
     {"architecture": "encoder", "position": "learned"},
     {"architecture": "encoder-decoder", "position": "relative", "n_encoder_layers": 1},
+    {"position": "rope", "layers": ["window", "global none"]},
 )
 Change = dict[str, object]
 ON: list[Change] = [{name: value} for name, row in PARTS.items() for value in row.on]

@@ -9,6 +9,7 @@ import torch
 
 from engine.errors import InputError
 from engine.runs.reader import RunReader
+from engine.training.assemble import assemble
 from tests.tui_transformer.trained import KINDS, train_all
 from tui_transformer.lab.play.prompt import Settings
 from tui_transformer.lab.play.writers import TextWriter, TranslationWriter, Writers, load_writer
@@ -128,3 +129,17 @@ def test_notices_say_what_will_happen(runs) -> None:
     assert writer(runs, "decoder").notice("the", HOW) == ""
     assert "newest 8 tokens" in writer(runs, "decoder").notice("the", HOW | {"length": 40})
     assert "sources of 8 characters" in writer(runs, "copy").notice("the", HOW)
+
+
+def test_each_layer_shows_what_it_sees_where_layers_differ(tmp_path, tiny) -> None:
+    pattern = 'model.layers=["window none", "linear", "global"]'
+    config = tiny(pattern, "model.position=rope", "model.window=3", "model.n_layers=3", "model.attention_dropout=0.0")
+    ready = assemble(config, runs_dir=tmp_path, name="mixed", device="cpu")
+    assert ready.trainer.run().state == "finished"
+    found = writer(tmp_path, "mixed")
+    near, far = found.attention("the gate", "", 1, 1), found.attention("the gate", "", 3, 1)
+    assert near.visible.sum(1).max() == 3 and far.visible.sum(1).max() == 8
+    assert "of layer 1, window: each query sees the newest 3 keys" in near.rule
+    assert "of layer 3, global" in far.rule
+    with pytest.raises(InputError, match="no table of who looks at whom"):
+        found.attention("the gate", "", 2, 1)

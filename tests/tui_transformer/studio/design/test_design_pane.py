@@ -227,6 +227,22 @@ async def test_another_base_and_any_key(app: App) -> None:
         assert app.pane.draft.changes == {"model.rope_base": 50000.0}
 
 
+@pytest.mark.parametrize("size", SIZES)
+async def test_layers_that_differ_are_drawn_each_for_its_layers(app, size: tuple[int, int]) -> None:
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("e")
+        await fill_in(pilot, "model.position=rope")
+        await pilot.press("e")
+        await fill_in(pilot, 'model.layers=["window", "global none", "sparse"]')
+        await pilot.pause()
+        assert app.pane.draft.config.model.layers == ("window", "global none", "sparse")
+        assert "self-attention of layer" in app.text
+        await pilot.press("e")
+        await fill_in(pilot, 'model.layers=["windw"]')
+        await pilot.pause()
+        assert "did you mean 'window'?" in app.text
+
+
 ALREADY = {  # typed so far → what is said of it; nothing where typing on may make it right
     "model.n_h": "",
     "model.n_heads": "",
