@@ -21,6 +21,7 @@ TRAINED, USUAL = 3, 0.1  # a training token costs three scored ones; the share o
 QUICKLY = 1_000_000  # tokens; scoring fewer is quick
 
 
+YARN, LLAMA = ("fast", "slow", "gain"), ("low", "high")
 Acts = tuple[str, Callable[[RunConfig], bool], str]
 
 
@@ -46,6 +47,9 @@ ACTS: tuple[Acts, ...] = (
     *_of_schemes("model.attention"),
     *_of_schemes("model.position"),
     *_of_parts(),
+    ("model.rope_original", lambda c: c.model.rope_scaling in ("yarn", "llama3"), "rope_scaling = 'yarn' or 'llama3'"),
+    *((f"model.yarn_{key}", lambda c: c.model.rope_scaling == "yarn", "rope_scaling = 'yarn'") for key in YARN),
+    *((f"model.llama3_{key}", lambda c: c.model.rope_scaling == "llama3", "rope_scaling = 'llama3'") for key in LLAMA),
     ("model.n_encoder_layers", lambda c: c.model.architecture == "encoder-decoder", "an encoder-decoder"),
     ("model.source_length", lambda c: c.model.architecture == "encoder-decoder", "an encoder-decoder"),
     ("model.norm_eps", lambda c: c.model.norm != "none", "a norm"),

@@ -104,6 +104,33 @@ def _paired(what: str) -> Rule:
     )
 
 
+def _rotated(m: "ModelConfig") -> str:
+    """The features of a head that rope rotates."""
+    return "d_h" if m.rope_part == 1.0 else "d_r"
+
+
+def slowed_rotations(m: "ModelConfig") -> str:
+    """The formula of `model.rope_scaling`: what becomes of each rate θ_i."""
+    s, length, width = f"{m.rope_factor:g}", f"{m.rope_trained:g}", m.rope_width
+    if m.rope_scaling == "linear":
+        return rf"\theta_i \leftarrow \theta_i \, / \, {s}"
+    if m.rope_scaling == "ntk":
+        power = rf"{width}/{max(1, width - 2)}"
+        return rf"\theta_i \leftarrow \left({m.rope_base:.10g} \cdot {s}^{{{power}}}\right)^{{-2i/{width}}}"
+    mixed = rf"\theta_i \leftarrow \left(1 - \gamma_i\right) \frac{{\theta_i}}{{{s}}} + \gamma_i \theta_i, \qquad "
+    if m.rope_scaling == "yarn":
+        return (
+            mixed + r"\gamma_i = 1 - \operatorname{clip}\left(\frac{i - a}{b - a},\, 0,\, 1\right), \quad "
+            rf"a = \lfloor c({m.yarn_fast:g}) \rfloor, \; b = \lceil c({m.yarn_slow:g}) \rceil, \quad "
+            rf"c(n) = \frac{{{width} \ln\left({length} / (2 \pi n)\right)}}{{2 \ln {m.rope_base:.10g}}}, \qquad "
+            rf"R_t \leftarrow {m.rope_gain:.5g} \, R_t"
+        )
+    return mixed + (
+        rf"\gamma_i = \operatorname{{clip}}\left(\frac{{{length} \theta_i / (2 \pi) - {m.llama3_low:g}}}"
+        rf"{{{m.llama3_high:g} - {m.llama3_low:g}}},\, 0,\, 1\right)"
+    )
+
+
 def _distances(kernel: "Kernel") -> int:
     return kernel.queries + kernel.keys - 1
 
@@ -145,9 +172,10 @@ POSITIONS: dict[str, Position] = {
         citation="Su et al. 2021",
         title={"en": "Positions: queries and keys are rotated (RoPE)", "zh": "位置编码：对查询与键作旋转（RoPE）"},
         formula=lambda m: (
-            r"R_t = \operatorname{diag}\left( \rho(t\theta_0), \ldots, \rho(t\theta_{d_h/2-1}) \right), \quad "
+            r"R_t = \operatorname{diag}\left( \rho(t\theta_0), \ldots, "
+            rf"\rho(t\theta_{{{_rotated(m)}/2-1}}) \right), \quad "
             r"\rho(\alpha) = \begin{pmatrix} \cos\alpha & -\sin\alpha \\ \sin\alpha & \cos\alpha \end{pmatrix}, \quad "
-            rf"\theta_i = {m.rope_base:.10g}^{{-2i/d_h}}"
+            rf"\theta_i = {m.rope_base:.10g}^{{-2i/{_rotated(m)}}}"
         ),
         score=r"(R_i q_i)^\top (R_j k_j)",
         label={"en": "RoPE", "zh": "RoPE"},
@@ -368,7 +396,7 @@ NORMS: dict[str, Norm] = {
         rules=(
             Rule(
                 ("model.norm_placement", "model.norm"),
-                lambda m: m.norm_placement == "post",
+                lambda m: m.norm_placement != "pre",
                 lambda m: "norm = 'none' leaves no norm to place; leave norm_placement at 'pre'",
             ),
             Rule(
@@ -401,6 +429,11 @@ def _between(function: str) -> Callable[["ModelConfig"], str]:
     return formula
 
 
+def _gated(function: str) -> Callable[["ModelConfig"], str]:
+    """Return the formula of a map gated by another through a function; like the paper's, it leaves biases out."""
+    return lambda m: rf"\left( {function}(x W_g) \odot x W_v \right) W_2"
+
+
 ACTIVATIONS: dict[str, Activation] = {
     "gelu": Activation(
         sentence="a smooth ReLU: x times the probability that a normal number is below x",
@@ -419,10 +452,34 @@ ACTIVATIONS: dict[str, Activation] = {
         kept=0,
         keeps_output=True,
     ),
+    "relu2": Activation(
+        sentence="negative features become 0, positive ones are squared",
+        citation="So et al. 2021",
+        formula=_between(r"\operatorname{ReLU}^2"),
+    ),
+    "silu": Activation(
+        sentence="x times its sigmoid, also known as swish",
+        citation="Elfwing et al. 2018; Ramachandran et al. 2017",
+        formula=_between(r"\operatorname{silu}"),
+    ),
     "swiglu": Activation(
         sentence="half of the features gate the other half through silu",
         citation="Shazeer 2020",
-        formula=lambda m: r"\left( \operatorname{silu}(x W_g) \odot x W_v \right) W_2",
+        formula=_gated(r"\operatorname{silu}"),
+        maps=2,
+        kept=3,
+    ),
+    "geglu": Activation(
+        sentence="half of the features gate the other half through GELU",
+        citation="Shazeer 2020",
+        formula=_gated(r"\operatorname{GELU}"),
+        maps=2,
+        kept=3,
+    ),
+    "geglu-tanh": Activation(
+        sentence="GEGLU by GPT-2's approximation of GELU with a tanh, as in Gemma",
+        citation="Shazeer 2020",
+        formula=_gated(r"\operatorname{GELU}"),
         maps=2,
         kept=3,
     ),

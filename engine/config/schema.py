@@ -144,6 +144,8 @@ class RunConfig(Section):
         heads = min(model["n_heads"], 4)
         model |= {"n_layers": min(model["n_layers"], 2), "n_heads": heads, "d_model": 8 * heads}
         model |= {"d_ff": 32, "context_length": self.task.small_context}
+        if model["rope_part"] < 1.0:  # an even share of 8 features
+            model["rope_part"] = max(1, round(4 * model["rope_part"])) / 4
         if "n_encoder_layers" in model:
             model["n_encoder_layers"] = min(model["n_encoder_layers"], 2)
         if "n_kv_heads" in model:

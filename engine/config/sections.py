@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
-from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, SCHEDULES, SCHEMES, Part
+from engine.schemes import (
+    ACTIVATIONS,
+    ATTENTIONS,
+    NORMS,
+    OPTIMIZERS,
+    POSITIONS,
+    SCHEDULES,
+    SCHEMES,
+    Part,
+    Rule,
+    slowed_rotations,
+)
 
 if TYPE_CHECKING:  # a name of the table; the names are known only at run time
     PositionName: TypeAlias = str
@@ -87,9 +98,37 @@ def part(off: Any, row: Part, **bounds: Any) -> Any:
     return Field(off, json_schema_extra={"later": True, "part": cast(Any, row)}, **bounds)
 
 
+def _of_scores(name: str) -> Rule:
+    """The rule of a part that acts on the scores of attention."""
+    return Rule(
+        (f"model.{name}", "model.attention"),
+        lambda m: not ATTENTIONS[m.attention].scores,
+        lambda m: f"{m.attention} attention has no scores for {name} to act on; choose another attention",
+    )
+
+
+def _not_fused(name: str) -> Rule:
+    return Rule(
+        (f"model.{name}", "model.backend"),
+        lambda m: m.backend == "sdpa",
+        lambda m: f"the fused kernel has no place for {name}; leave backend at 'auto'",
+    )
+
+
 def as_dropout() -> Any:
     """Declare a rate that defaults to `dropout`."""
     return Field(default_factory=lambda earlier: earlier.get("dropout", 0.1))
+
+
+def _side_by_side(m: "ModelConfig") -> str:
+    """Return the formula of a parallel layer."""
+    norm = NORMS[m.norm].symbol
+    parts = [rf"\operatorname{{Attn}}({norm}_1(x))", rf"\operatorname{{FFN}}({norm}_2(x))"]
+    if not norm:
+        parts = [r"\operatorname{Attn}(x)", r"\operatorname{FFN}(x)"]
+    elif m.norm_placement == "sandwich":
+        parts = [rf"{norm}_{i}({part})" for i, part in enumerate(parts, 3)]
+    return r"x \leftarrow " + " + ".join(["x"] * m.residual + parts)
 
 
 class Section(BaseModel):
@@ -102,8 +141,8 @@ class ModelConfig(Section):
     """The network. Widths in features, lengths in tokens.
 
     `causal` follows the architecture: only encoders may see the future. When causal, `window` counts keys, the query's
-    own included; else |q − k| ≤ window // 2. Positions and attention are those of self-attention; the cross-attention
-    of an encoder-decoder sees all of the source.
+    own included; else |q − k| ≤ window // 2. Positions, attention and its parts are those of self-attention; the
+    cross-attention of an encoder-decoder sees all of the source.
     """
 
     architecture: Literal["decoder", "encoder", "encoder-decoder"] = "decoder"
@@ -123,6 +162,106 @@ class ModelConfig(Section):
     position_init: Literal["normal", "zero"] = "normal"
     rope_base: Annotated[float, Field(gt=1.0, le=1e12)] = 10_000.0
     rope_pairing: Literal["half", "adjacent"] = "half"
+    rope_part: float = part(
+        1.0,
+        Part(
+            sentence="only the first share of each head's features is rotated; the others carry no position",
+            citation="Black et al. 2022",
+            title={"en": "Rotation of a part of each head", "zh": "部分旋转位置编码"},
+            formula=lambda m: (
+                rf"q \leftarrow \left[\, R_t \, q_{{1:d_r}} ;\; q_{{d_r+1:d_h}} \,\right], \qquad "
+                rf"d_r = {m.rope_part:g} \cdot {m.head_width} = {m.rope_width}"
+            ),
+            label={"en": "{rope_part:g} of a head", "zh": "每头的 {rope_part:g}"},
+            where="positions",
+            on=(0.5, 0.25),
+            rules=(
+                Rule(
+                    ("model.rope_part", "model.position"),
+                    lambda m: m.position != "rope",
+                    lambda m: (
+                        f"rope_part is the share of a head that rope rotates, and position = '{m.position}'; "
+                        "leave rope_part at 1.0 or choose position = 'rope'"
+                    ),
+                ),
+                Rule(
+                    ("model.rope_part", "model.n_heads"),
+                    lambda m: int(m.rope_part * m.head_width) % 2 != 0 or int(m.rope_part * m.head_width) < 2,
+                    lambda m: (
+                        f"rope turns features in pairs, and {m.rope_part:g} of a head's {m.head_width} features are "
+                        f"{int(m.rope_part * m.head_width)}, which leaves one without a partner or none at all; "
+                        f"a share that does: {2 * max(1, round(m.rope_part * m.head_width / 2)) / m.head_width:g}"
+                    ),
+                ),
+            ),
+        ),
+        gt=0.0,
+        le=1.0,
+    )
+    rope_scaling: Literal["none", "linear", "ntk", "yarn", "llama3"] = part(
+        "none",
+        Part(
+            sentence="rotations are slowed down, so that a text longer than those trained on is read by known angles",
+            citation="Chen et al. 2023; bloc97 2023; Peng et al. 2023; Llama Team 2024",
+            options={
+                "linear": "all rotations are slowed by the factor, as if positions were that much closer together",
+                "ntk": "a larger base: the fastest rotation stays as it was, the slowest slows by the factor",
+                "yarn": "fast rotations stay, slow ones slow by the factor, and scores are sharpened a little",
+                "llama3": "waves that fit into the trained length often stay, those that hardly fit slow by the factor",
+            },
+            title={"en": "Rotations slowed down for longer texts", "zh": "旋转位置编码的长度外推"},
+            formula=slowed_rotations,
+            label={"en": "{rope_scaling} × {rope_factor:g}", "zh": "{rope_scaling} × {rope_factor:g}"},
+            where="positions",
+            on=("linear", "ntk", "yarn", "llama3"),
+            settings=("rope_factor",),
+            rules=(
+                Rule(
+                    ("model.rope_scaling", "model.position"),
+                    lambda m: m.position != "rope",
+                    lambda m: (
+                        f"rope_scaling slows rope's rotations, and position = '{m.position}'; "
+                        "leave rope_scaling at 'none' or choose position = 'rope'"
+                    ),
+                ),
+                Rule(
+                    ("model.rope_scaling", "model.rope_part"),
+                    lambda m: m.rope_scaling == "ntk" and m.rope_width == 2,
+                    lambda m: (
+                        "ntk leaves the fastest rotation of a head as it is, and with 2 rotated features there is no "
+                        "other; rotate more features or choose 'linear'"
+                    ),
+                ),
+                Rule(
+                    ("model.rope_scaling", "model.attention"),
+                    lambda m: m.rope_scaling == "yarn" and m.attention == "linear",
+                    lambda m: (
+                        "yarn sharpens the scores before a softmax, and linear attention has neither; those that go "
+                        "with it: linear, ntk, llama3"
+                    ),
+                ),
+                Rule(
+                    ("model.yarn_slow", "model.yarn_fast"),
+                    lambda m: m.rope_scaling == "yarn" and m.yarn_slow >= m.yarn_fast,
+                    lambda m: f"yarn_slow must be below yarn_fast (is {m.yarn_slow:g}, and {m.yarn_fast:g})",
+                ),
+                Rule(
+                    ("model.llama3_low", "model.llama3_high"),
+                    lambda m: m.rope_scaling == "llama3" and m.llama3_low >= m.llama3_high,
+                    lambda m: f"llama3_low must be below llama3_high (is {m.llama3_low:g}, and {m.llama3_high:g})",
+                ),
+            ),
+        ),
+    )
+    rope_factor: float = later(4.0, gt=1.0, le=1e6)  # how many times longer texts are
+    rope_original: Positive | None = later(None)  # the length trained at; as context_length / rope_factor
+    # YaRN: turns within that length from which a rotation stays, up to which it slows; gain of both q and k
+    yarn_fast: float = later(32.0, gt=0.0, le=1e6)
+    yarn_slow: float = later(1.0, gt=0.0, le=1e6)
+    yarn_gain: Annotated[float, Field(gt=0.0, le=100.0)] | None = later(None)  # as 0.1 ln(rope_factor) + 1
+    # Llama 3: the same two limits, in waves within that length
+    llama3_low: float = later(1.0, gt=0.0, le=1e6)
+    llama3_high: float = later(4.0, gt=0.0, le=1e6)
     relative_max_distance: Positive = 64
     t5_buckets: Annotated[int, Field(strict=True, ge=4, le=10_000)] = 32
     t5_max_distance: Positive = 128
@@ -134,12 +273,40 @@ class ModelConfig(Section):
     backend: Literal["auto", "reference", "sdpa", "dense", "banded", "chunked"] = bookkeeping("auto")
 
     norm: NormName = "layer"
-    norm_placement: Literal["pre", "post"] = "pre"
+    norm_placement: Literal["pre", "post", "sandwich"] = "pre"
     final_norm: StrictBool = Field(
-        default_factory=lambda earlier: earlier.get("norm_placement") == "pre" and earlier.get("norm") != "none"
+        default_factory=lambda earlier: earlier.get("norm_placement") != "post" and earlier.get("norm") != "none"
     )
     norm_eps: Annotated[float, Field(gt=0.0, le=1.0)] = 1e-5
     residual: StrictBool = True
+    parallel: StrictBool = part(
+        False,
+        Part(
+            sentence="attention and feed-forward read the same stream, and both are added to it",
+            citation="Wang and Komatsuzaki 2021; Black et al. 2022",
+            title={"en": "A layer: attention and feed-forward in parallel", "zh": "层：注意力与前馈并行"},
+            formula=_side_by_side,
+            label={"en": "in parallel", "zh": "并行"},
+            where="layer",
+            on=(True,),
+            rules=(
+                Rule(
+                    ("model.parallel", "model.architecture"),
+                    lambda m: m.architecture == "encoder-decoder",
+                    lambda m: (
+                        "a decoder over a source reads it between attention and feed-forward; parallel layers "
+                        "are for architecture = 'decoder' or 'encoder'"
+                    ),
+                ),
+                Rule(
+                    ("model.parallel", "model.norm_placement"),
+                    lambda m: m.norm_placement == "post",
+                    lambda m: "a norm after each part would be between the two; --set model.norm_placement=pre",
+                ),
+            ),
+            kept=lambda m: -m.d_model,  # they share their input
+        ),
+    )
     activation: ActivationName = "gelu"
     bias: StrictBool = True
     head_bias: StrictBool = False
@@ -159,6 +326,74 @@ class ModelConfig(Section):
         le=1e6,
     )
 
+    qk_norm: Literal["none", "before", "after"] = part(
+        "none",
+        Part(
+            sentence="queries and keys are divided by their root mean square in each head, so that scores stay bounded",
+            options={
+                "before": "queries and keys are divided by their root mean square in each head and scaled by a learned "
+                "gain, before positions rotate them",
+                "after": "queries and keys are divided by their root mean square in each head after positions rotate "
+                "them, without a gain",
+            },
+            citation="Henry et al. 2020; Qwen Team 2025",
+            title={"en": "Queries and keys with a norm", "zh": "查询与键的归一化"},
+            formula=lambda m: (
+                r"q \leftarrow \gamma_q \odot q / \operatorname{rms}(q), \qquad "
+                r"k \leftarrow \gamma_k \odot k / \operatorname{rms}(k)"
+                if m.qk_norm == "before"
+                else r"q \leftarrow R q / \operatorname{rms}(R q), \qquad k \leftarrow R k / \operatorname{rms}(R k)"
+                if POSITIONS[m.position].rotates
+                else r"q \leftarrow q / \operatorname{rms}(q), \qquad k \leftarrow k / \operatorname{rms}(k)"
+            ),
+            label={"en": "QK norm", "zh": "QK 归一化"},
+            where="attention",
+            on=("before", "after"),
+            parameters=lambda m, stack: 2 * m.head_width * stack.layers if m.qk_norm == "before" else 0,
+            kept=lambda m: (m.d_model + m.kv_width) * (2 if m.qk_norm == "before" else 1),
+            rules=(
+                Rule(
+                    ("model.qk_norm", "model.attention"),
+                    lambda m: m.qk_norm == "after" and not ATTENTIONS[m.attention].scores,
+                    lambda m: (
+                        f"{m.attention} attention rotates features of queries and keys, not themselves, so "
+                        "nothing comes after; --set model.qk_norm=before"
+                    ),
+                ),
+            ),
+        ),
+    )
+
+    score_cap: float = part(
+        0.0,
+        Part(
+            sentence="scores are bent by a tanh before biases and masks, so that none is larger than the cap",
+            citation="Gemma Team 2024",
+            title={"en": "Scores with a soft cap", "zh": "注意力分数软截断"},
+            formula=lambda m: rf"s_{{ij}} \leftarrow {m.score_cap:g} \tanh\left(s_{{ij}} / {m.score_cap:g}\right)",
+            label={"en": "score cap {score_cap:g}", "zh": "分数上限 {score_cap:g}"},
+            where="attention",
+            on=(50.0, 2.0),
+            rules=(_of_scores("score_cap"), _not_fused("score_cap")),
+        ),
+        ge=0.0,
+        le=1e6,
+    )
+    sinks: StrictBool = part(
+        False,
+        Part(
+            sentence="each head may also attend to nothing: a learned logit joins the softmax and has no value",
+            citation="Xiao et al. 2024; Agarwal et al. 2025",
+            title={"en": "Attention sinks", "zh": "注意力汇聚点"},
+            formula=lambda m: r"a_{ij} = \frac{\exp(s_{ij})}{\exp(b_h) + \sum_{j'} \exp(s_{ij'})}",
+            label={"en": "sinks", "zh": "汇聚点"},
+            where="attention",
+            on=(True,),
+            parameters=lambda m, stack: m.n_heads * stack.layers,
+            rules=(_of_scores("sinks"), _not_fused("sinks")),
+        ),
+    )
+
     dropout: Fraction = 0.1
     attention_dropout: Fraction = Field(
         default_factory=lambda earlier: (
@@ -172,10 +407,72 @@ class ModelConfig(Section):
     init: Literal["scaled-normal", "normal", "xavier", "torch"] = "scaled-normal"
     init_std: Annotated[float, Field(gt=0.0, le=10.0)] = 0.02
     embedding_std: Annotated[float, Field(gt=0.0, le=10.0)] | None = None  # as `init` says
+    zero_init: Literal["none", "outputs", "outputs-and-head"] = part(
+        "none",
+        Part(
+            sentence="maps back into the stream begin at zero, so that each layer begins as the identity",
+            citation="Goyal et al. 2017; Zhang et al. 2019",
+            title={"en": "Output maps at step 0", "zh": "输出投影的零初始化"},
+            formula=lambda m: (
+                r"W_O = 0, \qquad W_2 = 0" + (r", \qquad W_{\text{head}} = 0" if m.zero_init != "outputs" else "")
+            ),
+            label={"en": "{zero_init} zero at step 0", "zh": "输出投影零初始化"},
+            where="layer",
+            on=("outputs", "outputs-and-head"),
+            options={
+                "none": "all weights begin as `init` says",
+                "outputs": "maps back into the stream begin at zero, so that each layer begins as the identity",
+                "outputs-and-head": "each layer begins as the identity, and all tokens as equally likely",
+            },
+            rules=(
+                Rule(
+                    ("model.zero_init", "model.tie_embeddings"),
+                    lambda m: m.zero_init == "outputs-and-head" and m.tie_embeddings,
+                    lambda m: (
+                        "a head that is the embedding cannot begin at zero; zero_init = 'outputs' leaves the head as "
+                        "it is, or --set model.tie_embeddings=false"
+                    ),
+                ),
+                Rule(
+                    ("model.zero_init", "model.norm_placement"),
+                    lambda m: m.norm_placement == "sandwich",
+                    lambda m: (
+                        "the norm after each part would scale whatever leaves zero to its full size at the first "
+                        "step; --set model.norm_placement=pre"
+                    ),
+                ),
+                Rule(
+                    ("model.zero_init", "model.residual"),
+                    lambda m: not m.residual,
+                    lambda m: (
+                        "without residual connections, nothing passes a layer whose outputs are zero; --set "
+                        "model.residual=true"
+                    ),
+                ),
+            ),
+        ),
+    )
 
     @property
     def head_width(self) -> int:
         return self.d_model // self.n_heads
+
+    @property
+    def rope_width(self) -> int:
+        """Features of a head that rope rotates, in pairs."""
+        return max(2, int(self.rope_part * self.head_width) // 2 * 2) if self.rope_part < 1.0 else self.head_width
+
+    @property
+    def rope_trained(self) -> float:
+        """The length in tokens that rope's rotations were trained at, before they are slowed."""
+        return self.rope_original or self.context_length / self.rope_factor
+
+    @property
+    def rope_gain(self) -> float:
+        """YaRN's factor of queries and of keys (Peng et al. 2023, §3.4); 1 without it."""
+        if self.rope_scaling != "yarn":
+            return 1.0
+        return self.yarn_gain or 0.1 * math.log(self.rope_factor) + 1.0
 
     @property
     def kv_heads(self) -> int:
@@ -192,7 +489,7 @@ class ModelConfig(Section):
 
     @property
     def ff_expansion(self) -> int:
-        """Features of the feed-forward's first map: SwiGLU needs a gate for each of `d_ff`."""
+        """Features of the feed-forward's first map: SwiGLU and GEGLU need a gate for each of `d_ff`."""
         return ACTIVATIONS[self.activation].maps * self.d_ff
 
     @property

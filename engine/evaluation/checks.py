@@ -220,8 +220,12 @@ def leak_probe(
     """Run both probes in every mode the model is used in: training, evaluation, and the way the scorer runs it.
 
     The first two rows of `windows` (B, L), real text, are used; other steps try other places. `rows` are in the run's
-    largest batch: as many are tried at once if affordable. The model is restored.
+    largest batch: as many are tried at once if affordable. The model is restored. Before the first step, a copy with
+    other weights stands for a network whose layers begin as the identity: they would pass on nothing.
     """
+    if when == "before" and isinstance(model, Network) and model.config.zero_init != "none":
+        model = deepcopy(model)
+        redraw(model)
     gradient = change = 0.0
     kind, share = windows.device.type, SHARE[when]
     wanted = min(rows, MOST_ROWS)

@@ -18,8 +18,10 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": lambda x: x * 0.5 * (1.0 + torch.erf(x / math.sqrt(2.0))),
     "gelu-tanh": lambda x: 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3))),
     "relu": lambda x: x.clamp(min=0.0),
-    "swiglu": lambda x: F.silu(x[..., : x.shape[-1] // 2]) * x[..., x.shape[-1] // 2 :],
+    "relu2": lambda x: x * x * (x > 0),
+    "silu": lambda x: x / (1.0 + torch.exp(-x)),
 }
+GATES = {"swiglu": "silu", "geglu": "gelu", "geglu-tanh": "gelu-tanh"}  # the first half through it, times the second
 
 
 class Reference:
@@ -64,31 +66,41 @@ class Reference:
         if memory is not None:
             given = memory
             parts.insert(1, ("cross_attention_norm", lambda y: self._cross(f"{name}cross_attention.", y, given)))
+        start = x
         for norm, part in parts:
-            if self.model.norm_placement == "pre":
-                y = part(self._norm(name + norm, x))
-                x = x + y if self.model.residual else y
-            else:
-                y = part(x)
-                x = self._norm(name + norm, x + y if self.model.residual else y)
+            placement = self.model.norm_placement
+            read = start if self.model.parallel else x
+            y = part(read if placement == "post" else self._norm(name + norm, read))
+            if placement == "sandwich":
+                y = self._norm(name + norm.replace("_norm", "_after.norm"), y)
+            alone = not self.model.residual and not (self.model.parallel and norm == "feed_forward_norm")
+            x = y if alone else x + y
+            x = self._norm(name + norm, x) if placement == "post" else x
         return x
 
     def _norm(self, name: str, x: Tensor) -> Tensor:
         if self.model.norm == "none":
             return x
         if self.model.norm == "rms":
-            return x / (x.square().mean(-1, keepdim=True) + self.model.norm_eps).sqrt() * self.weights[f"{name}.weight"]
+            return self._rms(x) * self.weights[f"{name}.weight"]
         centred = x - x.mean(-1, keepdim=True)
         scaled = centred / (centred.square().mean(-1, keepdim=True) + self.model.norm_eps).sqrt()
         bias = self.weights.get(f"{name}.bias")
         return scaled * self.weights[f"{name}.weight"] + (0.0 if bias is None else bias)
+
+    def _rms(self, x: Tensor) -> Tensor:
+        return x / (x.square().mean(-1, keepdim=True) + self.model.norm_eps).sqrt()
 
     def _linear(self, name: str, x: Tensor) -> Tensor:
         bias = self.weights.get(f"{name}.bias")
         return x @ self.weights[f"{name}.weight"].T + (0.0 if bias is None else bias)
 
     def _feed_forward(self, name: str, x: Tensor) -> Tensor:
-        return self._linear(f"{name}output", ACTIVATIONS[self.model.activation](self._linear(f"{name}expand", x)))
+        hidden, activation = self._linear(f"{name}expand", x), self.model.activation
+        if activation in GATES:
+            gate, value = hidden.tensor_split(2, dim=-1)
+            return self._linear(f"{name}output", ACTIVATIONS[GATES[activation]](gate) * value)
+        return self._linear(f"{name}output", ACTIVATIONS[activation](hidden))
 
     def _heads(self, x: Tensor) -> Tensor:
         """(B, T, heads · Dh) → (B, H, T, Dh); shared key and value heads serve H / Hkv queries in a row."""
@@ -108,12 +120,20 @@ class Reference:
         all_three = self._linear(f"{name}query_key_value", x)
         widths = [model.d_model, model.kv_width, model.kv_width]
         q, k, v = (self._heads(part) for part in torch.split(all_three, widths, dim=-1))
+        if model.qk_norm == "before":
+            q = self._rms(q) * self.weights[f"{name}query_norm.weight"]
+            k = self._rms(k) * self.weights[f"{name}key_norm.weight"]
         apart = time[:, None] - time[None]  # q − k
         if model.attention == "linear":
             mixed = self._linear_attention(q, k, v, time, (apart >= 0) | (not causal))
         else:
             scores = self._scores(name, q, k, time, apart, causal=causal)
-            mixed = scores.masked_fill(~self._visible(time, apart, causal=causal), -math.inf).softmax(-1) @ v
+            scores = scores.masked_fill(~self._visible(time, apart, causal=causal), -math.inf)
+            if model.sinks:  # one more in the denominator: e^sink
+                total = torch.logsumexp(scores, -1, keepdim=True)
+                mixed = torch.exp(scores - torch.logaddexp(total, self.weights[f"{name}sinks"][:, None, None])) @ v
+            else:
+                mixed = scores.softmax(-1) @ v
         return self._linear(f"{name}output", mixed.transpose(1, 2).flatten(2))
 
     def _visible(self, time: Tensor, apart: Tensor, *, causal: bool) -> Tensor:
@@ -128,6 +148,8 @@ class Reference:
         model, root = self.model, math.sqrt(self.model.head_width)
         if model.position == "rope":
             q, k = (self._turned(part, time) for part in (q, k))
+        if model.qk_norm == "after":
+            q, k = self._rms(q), self._rms(k)
         scores = q @ k.transpose(2, 3)  # (B, H, T, T)
         if model.position == "xl":
             # Each distance once: (T, T, D) would not fit in memory for long texts.
@@ -137,12 +159,13 @@ class Reference:
             u, v = (self.weights[f"{name}scheme.{part}"][None, :, None] for part in "uv")
             placed = torch.einsum("bhqd,rhd->bhqr", q + v, r)
             placed = placed.gather(-1, (apart - distance[0]).expand(*placed.shape[:2], -1, -1))
-            return (scores + placed + u @ k.transpose(2, 3)) / root
+            return self._capped((scores + placed + u @ k.transpose(2, 3)) / root)
         stack = name.partition("layers.")[0]
         if model.position == "t5":
             table = self.weights[f"{stack}positions.table.weight"]
-            return scores + table[_t5_bucket(-apart, model.t5_buckets, model.t5_max_distance, causal)].permute(2, 0, 1)
-        scores = scores / root
+            bucket = _t5_bucket(-apart, model.t5_buckets, model.t5_max_distance, causal)
+            return self._capped(scores) + table[bucket].permute(2, 0, 1)
+        scores = self._capped(scores / root)
         if model.position == "relative":
             far = model.relative_max_distance
             table = self.weights[f"{stack}positions.table.weight"]
@@ -151,6 +174,10 @@ class Reference:
             slopes = torch.tensor(_alibi(model.n_heads), dtype=torch.float64, device=q.device)
             scores = scores - slopes[:, None, None] * apart.abs()
         return scores
+
+    def _capped(self, scores: Tensor) -> Tensor:
+        cap = self.model.score_cap
+        return torch.tanh(scores / cap) * cap if cap else scores
 
     def _linear_attention(self, q: Tensor, k: Tensor, v: Tensor, time: Tensor, seen: Tensor) -> Tensor:
         # Katharopoulos et al. 2020; rotary positions rotate only the numerator (Su et al. 2021, eq. 19).
@@ -162,10 +189,23 @@ class Reference:
         return top @ v / bottom.sum(-1, keepdim=True)
 
     def _turned(self, x: Tensor, time: Tensor) -> Tensor:
+        """RoPE, of the first `rope_width` features of a head."""
+        width = self.model.rope_width
+        if width < x.shape[-1]:
+            still, x = x[..., width:], x[..., :width]
+            return torch.cat((self._all_turned(x, time), still), dim=-1)
+        return self._all_turned(x, time)
+
+    def _all_turned(self, x: Tensor, time: Tensor) -> Tensor:
         """RoPE as complex numbers: feature pair i times e^(i · t · base^(−2i / Dh))."""
-        width = self.model.head_width
+        width = x.shape[-1]
         rates = self.model.rope_base ** (-2.0 * torch.arange(width // 2, dtype=torch.float64, device=x.device) / width)
-        turn = torch.exp(1j * time[:, None] * rates)  # (T, Dh/2)
+        gain = 1.0
+        if self.model.rope_scaling != "none":
+            rates = torch.tensor([_slowed(self.model, i, width) for i in range(width // 2)], dtype=torch.float64)
+            gain = self.model.yarn_gain or 1.0 + math.log(self.model.rope_factor) / 10.0
+            gain = gain if self.model.rope_scaling == "yarn" else 1.0
+        turn = gain * torch.exp(1j * time[:, None] * rates.to(x.device))  # (T, Dh/2)
         if self.model.rope_pairing == "half":
             z = torch.complex(x[..., : width // 2], x[..., width // 2 :]) * turn
             return torch.cat((z.real, z.imag), dim=-1)
@@ -178,6 +218,33 @@ def _sinusoids(place: Tensor, width: int) -> Tensor:
     feature = torch.arange(width, device=place.device)
     angle = place[..., None] / 10_000.0 ** ((feature - feature % 2).double() / width)
     return torch.where(feature % 2 == 0, angle.sin(), angle.cos())
+
+
+def _slowed(model: ModelConfig, i: int, width: int) -> float:
+    """Rope's rate of pair i in radians per token, slowed down (bloc97 2023; Peng et al. 2023; Llama Team 2024)."""
+    base, factor = model.rope_base, model.rope_factor
+    trained = model.context_length / factor if model.rope_original is None else float(model.rope_original)
+    wave = 2.0 * math.pi * base ** (2.0 * i / width)  # tokens a turn
+    slow = 1.0 / factor  # of the rate, where the text is as much longer than those trained on
+    if model.rope_scaling == "ntk":
+        larger = base * factor ** (width / max(width - 2, 1))
+        return float(larger ** (-2.0 * i / width))
+    if model.rope_scaling == "yarn":
+        first, last = (
+            width / 2.0 * (math.log(trained) - math.log(2.0 * math.pi * turns)) / math.log(base)
+            for turns in (model.yarn_fast, model.yarn_slow)
+        )
+        start = max(0, math.floor(first))
+        stop = max(start, min(width - 1, math.ceil(last)))
+        done = (i - start) / (stop - start or 0.001)
+        slow = 1.0 + (slow - 1.0) * min(1.0, max(0.0, done))
+    if model.rope_scaling == "llama3":
+        if wave <= trained / model.llama3_high:
+            slow = 1.0
+        elif wave < trained / model.llama3_low:
+            smooth = (trained / wave - model.llama3_low) / (model.llama3_high - model.llama3_low)
+            slow = smooth + (1.0 - smooth) * slow
+    return float(slow * 2.0 * math.pi / wave)
 
 
 def _alibi(heads: int) -> list[float]:

@@ -1,8 +1,8 @@
 """Softmax attention: the written-out reference, and the fast kernels behind one table.
 
 All of them take the same `AttentionCall`, so masks, kernels, caches and pictures cannot disagree.
-score = (q·k + content) · scale + bias; a row that sees nothing gives zeros. Notation: B batch, T time, Tq/Tk query/key
-time, H heads, D model width, Dh head width; in bands n blocks of L queries, R = before + L + after keys each.
+score = cap((q·k + content) · scale) + bias; a row that sees nothing gives zeros. Notation: B batch, T time, Tq/Tk
+query/key time, H heads, D model width, Dh head width; in bands n blocks of L queries, R = before + L + after keys each.
 """
 
 import math
@@ -33,6 +33,13 @@ class AttentionCall:
     see: Visibility
     scheme: PositionScheme  # for its bias and content terms
     dropout: float = 0.0  # share of the weights
+    cap: float = 0.0  # most that a score may be before its bias; 0: any
+    sinks: Tensor | None = None  # (H,) a logit in each row's softmax for no key at all
+
+    @property
+    def written_out(self) -> bool:
+        """Whether the scores themselves are needed, which the fused kernel never has."""
+        return self.cap > 0.0 or self.sinks is not None or type(self.scheme).content is not PositionScheme.content
 
     @property
     def scale(self) -> float:
@@ -44,16 +51,31 @@ class AttentionCall:
         return seen[:, None]
 
 
+def capped(scores: Tensor, cap: float) -> Tensor:
+    """cap · tanh(scores / cap) (Gemma Team 2024, §2); like FlashAttention's, before any bias."""
+    return cap * torch.tanh(scores / cap) if cap else scores
+
+
+def shares(scores: Tensor, sinks: Tensor | None) -> Tensor:
+    """The softmax (B, H, Tq, Tk) of scores. Sinks (H,), if any, take a share that no key gets (Xiao et al. 2024;
+    Agarwal et al. 2025).
+    """
+    if sinks is None:
+        return scores.softmax(-1)
+    nowhere = sinks.to(scores.dtype)[:, None, None].expand(*scores.shape[:-1], 1)
+    return torch.cat((scores, nowhere), dim=-1).softmax(-1)[..., :-1]
+
+
 def attention_weights(call: AttentionCall) -> Tensor:
     """The attention distribution (B, H, Tq, Tk) written out (Vaswani et al. 2017, eq. 1): the readable reference. Each
-    row sums to 1, or to 0 where it sees nothing; dropout is not applied.
+    row sums to 1, less with a sink, or to 0 where it sees nothing; dropout is not applied.
     """
     q, k, q_pos, k_pos = call.q, call.k, call.q_at.index, call.k_at.index
     scores = q @ k.transpose(-2, -1)  # (B, H, Tq, Tk)
     content = call.scheme.content(q, k, q_pos, k_pos)
     if content is not None:
         scores = scores + content
-    scores = scores.to(torch.promote_types(scores.dtype, torch.float32)) * call.scale
+    scores = capped(scores.to(torch.promote_types(scores.dtype, torch.float32)) * call.scale, call.cap)
     bias = call.scheme.bias(q_pos, k_pos)
     if bias is not None:
         scores = scores + bias
@@ -61,7 +83,7 @@ def attention_weights(call: AttentionCall) -> Tensor:
     scores = scores.masked_fill(~visible, -math.inf)
     # A row that sees nothing would be 0/0: give it finite scores, then take its weights away again.
     lost = ~visible.any(-1, keepdim=True)
-    weights = scores.masked_fill(lost, 0.0).softmax(-1)
+    weights = shares(scores.masked_fill(lost, 0.0), call.sinks)
     return weights.masked_fill(lost, 0.0).to(q.dtype)
 
 
@@ -96,6 +118,8 @@ def _sdpa(call: AttentionCall, v: Tensor) -> Tensor:
 def _sdpa_why_not(call: AttentionCall) -> str | None:
     if type(call.scheme).content is not PositionScheme.content:
         return "the scheme adds terms of queries and keys, which the fused kernel has no place for"
+    if call.written_out:
+        return "the fused kernel has no place for a cap on scores or for sinks"
     return None
 
 
@@ -107,24 +131,27 @@ def _dense(call: AttentionCall, v: Tensor) -> Tensor:
     if mask is not None and mask.dtype == torch.bool:  # to add: 0 where visible, −∞ elsewhere
         mask = torch.zeros_like(mask, dtype=call.q.dtype).masked_fill(~mask, -math.inf)
     q, k, values = (x.flatten(0, 1) for x in (call.q, call.k, v))
-    if mask is not None and mask.shape[:2] == (1, 1):
+    if mask is not None and mask.shape[:2] == (1, 1) and not call.written_out:
         scores = torch.baddbmm(mask[0], q, k.transpose(1, 2), alpha=call.scale)
     else:
-        scores = torch.bmm(q * call.scale, k.transpose(1, 2))
+        scores = capped(torch.bmm(q * call.scale, k.transpose(1, 2)), call.cap)
         if mask is not None:
             scores = (scores.view(batch, heads, time, -1) + mask).flatten(0, 1)
-    return torch.bmm(dropout(scores.softmax(-1), call.dropout), values).view(batch, heads, time, -1)
+    weights = shares(scores.view(batch, heads, time, -1), call.sinks).flatten(0, 1)
+    return torch.bmm(dropout(weights, call.dropout), values).view(batch, heads, time, -1)
 
 
 def _dense_why_not(call: AttentionCall) -> str | None:
     if call.q_at.start is None or call.q_at.start != call.k_at.start or call.q_at.length != call.k_at.length:
         return "a row may see nothing, which only the reference and the fused kernel know to handle"
-    return _sdpa_why_not(call)
+    if type(call.scheme).content is not PositionScheme.content:
+        return "the scheme adds terms of queries and keys, which this kernel has no place for"
+    return None
 
 
 def _dense_is_faster(call: AttentionCall) -> bool:
     short_bf16 = call.q.dtype == torch.bfloat16 and call.q.shape[2] <= SHORT
-    return call.q.device.type == "cpu" and (call.dropout > 0.0 or short_bf16)
+    return call.q.device.type == "cpu" and (call.dropout > 0.0 or short_bf16 or call.written_out)
 
 
 @dataclass(frozen=True)
@@ -195,8 +222,8 @@ def _banded(call: AttentionCall, v: Tensor) -> Tensor:
     Each block of queries sees the keys its window can reach: its own block, the end of the previous one and, without a
     causal mask, the start of the next.
     """
-    if type(call.scheme).content is not PositionScheme.content:
-        return _banded_content(call, v)
+    if call.written_out:
+        return _banded_texts(call, v)
     q, at = call.q, call.q_at
     bands = Bands.of(q.shape[2], call.see)
     # all blocks but the first, whose band begins past the end
@@ -270,8 +297,8 @@ class _Banded(torch.autograd.Function):
         return d_queries, d_keys, d_values, d_added, None, None, None, None
 
 
-def _banded_content(call: AttentionCall, v: Tensor) -> Tensor:
-    """Treat each block and its band as a separate text, for schemes whose scores are more than q·k."""
+def _banded_texts(call: AttentionCall, v: Tensor) -> Tensor:
+    """Treat each block and its band as a separate text, for weights that are more than a softmax of q·k + bias."""
     batch, heads, time, _ = call.q.shape
     bands = Bands.of(time, call.see)
 
@@ -285,7 +312,7 @@ def _banded_content(call: AttentionCall, v: Tensor) -> Tensor:
 
 
 def _banded_why_not(call: AttentionCall) -> str | None:
-    if call.see.window is None or call.see.link_every is not None:
+    if call.see.window is None or call.see.has_gaps:
         return "only a window without links is a band"
     same = call.q_at is call.k_at or (call.q_at.start is not None and call.q_at.start == call.k_at.start)
     side_by_side = call.q_at.start is not None or call.q_at.one_side

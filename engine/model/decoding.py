@@ -16,8 +16,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from engine.model.attention import capped, shares
 from engine.model.cache import Cache, KeyValueCache
-from engine.model.heads import SoftmaxSelfAttention, for_each_query
+from engine.model.heads import HeadNorm, SoftmaxSelfAttention, for_each_query
 from engine.model.layers import Layer, around
 from engine.model.positions import Positions, PositionScheme
 from engine.model.transformer import Network
@@ -54,7 +55,7 @@ def has_simple_steps(model: Network) -> bool:
     alone = model.has_cache and not model.reads_source and not model.training
     return alone and all(
         isinstance(part, SoftmaxSelfAttention)
-        and part.see.link_every is None
+        and not part.see.has_gaps
         and part.backend in ("auto", "sdpa")
         and type(part.scheme).content is PositionScheme.content
         and part.scheme.by_distance
@@ -116,11 +117,15 @@ class _Steps:
         activation = feed_forward.activation
         if activation is F.gelu and feed_forward.output.weight.device.type == "cpu":
             activation = _gelu
-        pre_norm, residual = layer.pre_norm, layer.residual
+        attend = _then(attend, layer.attention_after)
+        feed = _then(lambda y: output(activation(expand(y))), layer.feed_forward_after)
+        pre_norm, residual, parallel = layer.pre_norm, layer.residual, layer.parallel
 
         def step(x: Tensor) -> Tensor:  # (B, D) → (B, D)
-            x = around(x, first, attend, pre_norm=pre_norm, residual=residual)
-            return around(x, second, lambda y: output(activation(expand(y))), pre_norm=pre_norm, residual=residual)
+            start, x = x, around(x, first, attend, pre_norm=pre_norm, residual=residual)
+            if parallel:
+                return x + feed(second(start))
+            return around(x, second, feed, pre_norm=pre_norm, residual=residual)
 
         return step
 
@@ -129,17 +134,26 @@ class _Steps:
         n_heads, width, scheme = part.n_heads, part.head_width, part.scheme
         turned = n_heads + part.widths[1] // width  # queries and keys
         rotates = type(scheme).rotate is not PositionScheme.rotate
-        shared_keys = part.widths[1] != part.widths[0]
+        written_out = part.cap > 0.0 or part.sinks is not None
+        scale = width**-0.5 if scheme.scale is None else scheme.scale
+        shared_keys, normed = part.widths[1] != part.widths[0], isinstance(part.query_norm, HeadNorm)
 
         def attend(x: Tensor) -> Tensor:  # (B, D) → (B, D)
             heads = project(x).view(x.shape[0], -1, 1, width)  # (B, H + 2 Hkv, 1, Dh)
+            if normed:
+                q, k, v = torch.split(heads, [n_heads, turned - n_heads, turned - n_heads], dim=1)
+                heads = torch.cat((part.query_norm(q), part.key_norm(k), v), dim=1)
             if rotates:
                 heads = torch.cat((scheme.rotate(heads[:, :turned], self.at), heads[:, turned:]), dim=1)
             k, v = state.append(heads[:, n_heads:])
             bias = None if self.bias is None else self.bias[..., -k.shape[2] :]
             if shared_keys:
                 k, v = for_each_query(k, n_heads), for_each_query(v, n_heads)
-            mixed = F.scaled_dot_product_attention(heads[:, :n_heads], k, v, attn_mask=bias, scale=scheme.scale)
+            if written_out:
+                scores = capped(heads[:, :n_heads] @ k.transpose(2, 3) * scale, part.cap)
+                mixed = shares(scores if bias is None else scores + bias, part.sinks) @ v
+            else:
+                mixed = F.scaled_dot_product_attention(heads[:, :n_heads], k, v, attn_mask=bias, scale=scheme.scale)
             return output(mixed.reshape(x.shape))
 
         return attend
@@ -156,6 +170,10 @@ def _gelu(x: Tensor) -> Tensor:
         return F.gelu(x)
     halves = x.view(x.shape[0], 2, -1).transpose(1, 2)  # not contiguous
     return F.gelu(halves).transpose(1, 2).reshape(x.shape)
+
+
+def _then(f: Map, after: nn.Sequential) -> Map:
+    return (lambda x: after(f(x))) if len(after) else f
 
 
 def _norm(part: nn.Module) -> Map:

@@ -7,6 +7,7 @@ multi-query (Shazeer 2019). Notation: B batch, T time, H heads, D model width, D
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
+import torch
 from torch import Tensor, nn
 
 from engine.config.sections import ModelConfig
@@ -31,6 +32,22 @@ def for_each_query(shared: Tensor, n_heads: int) -> Tensor:
     return shared if times == 1 else shared.repeat_interleave(times, dim=1)
 
 
+class HeadNorm(nn.RMSNorm):
+    """Each head's queries or keys over their root mean square (Henry et al. 2020; Qwen Team 2025). Rotation changes no
+    length: without a gain, the norm before it is the norm after it.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(…, Dh) → (…, Dh), in fp32 or wider."""
+        return super().forward(x.to(torch.promote_types(x.dtype, torch.float32))).to(x.dtype)
+
+
+def _head_norm(model: ModelConfig) -> nn.Module:
+    if model.qk_norm == "none":
+        return nn.Identity()
+    return HeadNorm(model.head_width, eps=model.norm_eps, elementwise_affine=model.qk_norm == "before")
+
+
 class SelfAttention(nn.Module, ABC):
     """The base of all self-attention: one projection in, one out."""
 
@@ -43,11 +60,13 @@ class SelfAttention(nn.Module, ABC):
         self.query_key_value = nn.Linear(model.d_model, sum(self.widths), bias=model.bias)
         self.output = nn.Linear(model.d_model, model.d_model, bias=model.bias)
         self.output_dropout = Dropout(model.attention_output_dropout)
+        self.query_norm, self.key_norm = _head_norm(model), _head_norm(model)
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(B, T, D) → queries (B, H, T, Dh), keys and values (B, Hkv, T, Dh)."""
         q, k, v = self.query_key_value(x).split(self.widths, dim=-1)
-        return into_heads(q, self.head_width), into_heads(k, self.head_width), into_heads(v, self.head_width)
+        q, k, v = into_heads(q, self.head_width), into_heads(k, self.head_width), into_heads(v, self.head_width)
+        return self.query_norm(q), self.key_norm(k), v
 
     @abstractmethod
     def attend(self, q: Tensor, k: Tensor, v: Tensor, at: Positions, state: LayerState | None) -> Tensor:
@@ -71,24 +90,31 @@ class SelfAttention(nn.Module, ABC):
 class SoftmaxSelfAttention(SelfAttention):
     observe: Observe | None = None
 
+    def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme) -> None:
+        super().__init__(model, see, scheme)
+        self.cap = model.score_cap
+        self.sinks = nn.Parameter(torch.empty(model.n_heads)) if model.sinks else None
+
     def attend(self, q: Tensor, k: Tensor, v: Tensor, at: Positions, state: LayerState | None) -> Tensor:
         q, k, k_at = self.scheme.rotate(q, at.index), self.scheme.rotate(k, at.index), at
         if state is not None:
             assert isinstance(state, KeyValueCache)
             k, v, k_at = state.extend(k, v, at)
         k, v = for_each_query(k, self.n_heads), for_each_query(v, self.n_heads)
-        call = AttentionCall(q, k, at, k_at, self.see, self.scheme, self.dropout if self.training else 0.0)
+        call = self._call(q, k, at, k_at, self.dropout if self.training else 0.0)
         if self.observe is not None:
             self.observe(call)
         return softmax_attention(call, v, self.backend)
 
+    def _call(self, q: Tensor, k: Tensor, at: Positions, k_at: Positions, rate: float) -> AttentionCall:
+        return AttentionCall(q, k, at, k_at, self.see, self.scheme, rate, self.cap, self.sinks)
+
     def new_state(self, capacity: int) -> LayerState:
-        window = self.see.window if self.see.link_every is None else None
+        window = None if self.see.has_gaps else self.see.window
         return KeyValueCache(capacity if window is None else 0, window)
 
     def kernel(self, heads: Tensor, at: Positions) -> str:
-        call = AttentionCall(heads, heads, at, at, self.see, self.scheme, self.dropout)
-        return choose(call, self.backend).name
+        return choose(self._call(heads, heads, at, at, self.dropout), self.backend).name
 
 
 class LinearSelfAttention(SelfAttention):

@@ -14,8 +14,13 @@ from engine.config.sections import ModelConfig
 from engine.model.positions import PositionScheme
 from engine.seeds import seed_for
 
-RESIDUAL_OUTPUTS = ("attention.output.weight", "feed_forward.output.weight")
-
+RESIDUAL_OUTPUTS = ("attention.output.weight", "feed_forward.output.weight")  # cross-attention's too
+# What begins at zero, by `zero_init` (Goyal et al. 2017; Zhang et al. 2019).
+ZERO: dict[str, tuple[str, ...]] = {
+    "none": (),
+    "outputs": ("attention.output", "feed_forward.output"),
+    "outputs-and-head": ("attention.output", "feed_forward.output", "head"),
+}
 
 # Joined maps are several stacked matrices, each initialised separately.
 JOINED: dict[str, Callable[[ModelConfig], list[int]]] = {
@@ -50,6 +55,7 @@ def _fill_matrix(weight: Tensor, name: str, model: ModelConfig, generator: Gener
 @torch.no_grad()
 def initialise(network: nn.Module, model: ModelConfig, seed: int) -> None:
     """Fill every parameter: matrices as `model.init` says, norm gains 1, biases 0 (`torch`: its own small ones)."""
+    zero = ZERO[model.zero_init]
     linears = {name: module for name, module in network.named_modules() if isinstance(module, nn.Linear)}
     for name, parameter in network.named_parameters():
         generator = torch.Generator().manual_seed(seed_for(seed, "init", name))
@@ -59,7 +65,7 @@ def initialise(network: nn.Module, model: ModelConfig, seed: int) -> None:
             values.fill_(1.0)
         elif name in ("token_embedding.weight", "source_embedding.weight") and model.embedding_std is not None:
             values.normal_(0.0, model.embedding_std, generator=generator)
-        elif name.endswith("positions.table.weight") and model.position_init == "zero":
+        elif owner.endswith(zero) or (name.endswith("positions.table.weight") and model.position_init == "zero"):
             pass
         elif parameter.dim() >= 2:
             joined = next((rows(model) for suffix, rows in JOINED.items() if name.endswith("." + suffix)), None)

@@ -1,5 +1,6 @@
 """Feed-forward, norms, and the layer that both stacks are built from. Notation: B batch, T time, D model width."""
 
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 
@@ -14,17 +15,22 @@ from engine.model.positions import Positions, PositionScheme
 from engine.model.visibility import Visibility
 
 
-def _swiglu(x: Tensor) -> Tensor:
+def _gated(x: Tensor, by: Callable[[Tensor], Tensor]) -> Tensor:
     gate, value = x.chunk(2, dim=-1)
-    return F.silu(gate) * value
+    return by(gate) * value
 
 
+GELU_TANH = partial(F.gelu, approximate="tanh")
 # How each of the activations and norms of `engine.schemes` is computed.
 ACTIVATION: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
-    "gelu-tanh": partial(F.gelu, approximate="tanh"),
+    "gelu-tanh": GELU_TANH,
     "relu": F.relu,
-    "swiglu": _swiglu,
+    "relu2": lambda x: F.relu(x).square(),
+    "silu": F.silu,
+    "swiglu": partial(_gated, by=F.silu),
+    "geglu": partial(_gated, by=F.gelu),
+    "geglu-tanh": partial(_gated, by=GELU_TANH),
 }
 NORM: dict[str, Callable[[ModelConfig], nn.Module]] = {
     "layer": lambda model: nn.LayerNorm(model.d_model, eps=model.norm_eps, bias=model.bias),
@@ -35,6 +41,14 @@ NORM: dict[str, Callable[[ModelConfig], nn.Module]] = {
 
 def make_norm(model: ModelConfig) -> nn.Module:
     return NORM[model.norm](model)
+
+
+def after(model: ModelConfig) -> nn.Sequential:
+    """Return what the output of a part of a layer passes before it is added to the stream; often nothing."""
+    steps: dict[str, nn.Module] = {}
+    if model.norm_placement == "sandwich":
+        steps["norm"] = make_norm(model)
+    return nn.Sequential(OrderedDict(steps))
 
 
 class FeedForward(nn.Module):
@@ -58,19 +72,23 @@ class FeedForward(nn.Module):
 class Layer(nn.Module):
     """Self-attention, in a decoder over a source also cross-attention, then feed-forward, each around a residual.
 
-    Pre-norm (GPT-2; Xiong et al. 2020): x + f(norm(x)). Post-norm (Vaswani et al. 2017): norm(x + f(x)). Without
-    `residual`, no x + term.
+    Pre-norm (GPT-2; Xiong et al. 2020): x + f(norm(x)). Post-norm (Vaswani et al. 2017): norm(x + f(x)). Sandwich (Ding
+    et al. 2021): x + norm(f(norm(x))). Without `residual`, no x + term. In parallel (Wang and Komatsuzaki 2021):
+    x + f(norm(x)) + g(norm(x)).
     """
 
     def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme, *, over_source: bool) -> None:
         super().__init__()
-        self.pre_norm, self.residual = model.norm_placement == "pre", model.residual
+        self.pre_norm, self.residual, self.parallel = model.norm_placement != "post", model.residual, model.parallel
         self.attention_norm = make_norm(model)
         self.attention = SELF_ATTENTION[model.attention](model, see, scheme)
+        self.attention_after = after(model)
         self.cross_attention = CrossAttention(model) if over_source else None
         self.cross_attention_norm = make_norm(model) if over_source else nn.Identity()
+        self.cross_attention_after = after(model) if over_source else nn.Identity()
         self.feed_forward_norm = make_norm(model)
         self.feed_forward = FeedForward(model)
+        self.feed_forward_after = after(model)
 
     def forward(
         self,
@@ -81,12 +99,19 @@ class Layer(nn.Module):
         source_at: Positions | None = None,
     ) -> Tensor:
         """(B, T, D) → (B, T, D); `source` are this layer's keys and values of the source, at `source_at`."""
+
+        def feed(y: Tensor) -> Tensor:
+            output: Tensor = self.feed_forward_after(self.feed_forward(y))
+            return output
+
         wrap = partial(around, pre_norm=self.pre_norm, residual=self.residual)
-        x = wrap(x, self.attention_norm, lambda y: self.attention(y, at, state))
+        start, x = x, wrap(x, self.attention_norm, lambda y: self.attention_after(self.attention(y, at, state)))
+        if self.parallel:
+            return x + feed(self.feed_forward_norm(start))
         if self.cross_attention is not None:
-            cross = self.cross_attention
-            x = wrap(x, self.cross_attention_norm, lambda y: cross(y, at, source, source_at))
-        return wrap(x, self.feed_forward_norm, self.feed_forward)
+            cross, end = self.cross_attention, self.cross_attention_after
+            x = wrap(x, self.cross_attention_norm, lambda y: end(cross(y, at, source, source_at)))
+        return wrap(x, self.feed_forward_norm, feed)
 
 
 def around(

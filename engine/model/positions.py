@@ -7,6 +7,7 @@ correct by construction. Notation: B batch, N ∈ {1, B}, T time, H heads, D mod
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -118,12 +119,16 @@ class Rope(PositionScheme):
     """Rotary embedding: feature pairs of q and k turn by pos · θ_i (Su et al. 2021, RoFormer, eq. 15).
 
     θ_i = base^(−2i / Dh). The pairing is a convention that weights depend on: `half` pairs feature i with i + Dh/2
-    (GPT-NeoX, LLaMA in transformers), `adjacent` pairs 2i with 2i + 1 (the paper).
+    (GPT-NeoX, LLaMA in transformers), `adjacent` pairs 2i with 2i + 1 (the paper). Of a wider head only the first
+    `width` features turn (Black et al. 2022, GPT-NeoX, §2.1.1). `slowed` changes the rates θ (width / 2) in radians
+    per token, and `gain` scales what is turned, for texts longer than those trained on.
     """
 
-    def __init__(self, head_width: int, base: float, pairing: str) -> None:
+    def __init__(
+        self, width: int, base: float, pairing: str, slowed: Callable[[Tensor], Tensor] | None = None, gain: float = 1.0
+    ) -> None:
         super().__init__()
-        self.head_width, self.base, self.pairing = head_width, base, pairing
+        self.width, self.base, self.pairing, self.slowed, self.gain = width, base, pairing, slowed, gain
         self._turn: tuple[Tensor, torch.dtype, Tensor, Tensor] | None = None
 
     def rotate(self, x: Tensor, pos: Tensor) -> Tensor:
@@ -132,10 +137,20 @@ class Rope(PositionScheme):
         # inference mode may not enter a training step, but each step has its own positions.
         if self._turn is None or self._turn[0] is not pos or self._turn[1] != dtype:
             exact = widest_float(pos.device)
-            even = torch.arange(0, self.head_width, 2, device=pos.device, dtype=exact)
-            angle = pos[:, None, :, None].to(exact) * self.base ** (-even / self.head_width)
-            self._turn = (pos, dtype, angle.cos().to(dtype), angle.sin().to(dtype))
-        _, _, cos, sin = self._turn  # (N, 1, T, Dh/2)
+            even = torch.arange(0, self.width, 2, device=pos.device, dtype=exact)
+            rates = self.base ** (-even / self.width)
+            angle = pos[:, None, :, None].to(exact) * (rates if self.slowed is None else self.slowed(rates))
+            cos, sin = angle.cos(), angle.sin()
+            if self.gain != 1.0:
+                cos, sin = cos * self.gain, sin * self.gain
+            self._turn = (pos, dtype, cos.to(dtype), sin.to(dtype))
+        if self.width < x.shape[-1]:
+            return torch.cat((self._turned(x[..., : self.width]), x[..., self.width :]), dim=-1)
+        return self._turned(x)
+
+    def _turned(self, x: Tensor) -> Tensor:
+        assert self._turn is not None
+        _, _, cos, sin = self._turn  # (N, 1, T, width / 2)
         if self.pairing == "half":
             a, b = x.chunk(2, dim=-1)
             turned = torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)
@@ -143,6 +158,32 @@ class Rope(PositionScheme):
             a, b = x[..., 0::2], x[..., 1::2]
             turned = torch.stack((a * cos - b * sin, b * cos + a * sin), dim=-1).flatten(-2)
         return turned.to(x.dtype)
+
+
+def slowed_rates(model: ModelConfig, rates: Tensor) -> Tensor:
+    """Return rope's rates θ (width / 2) as `model.rope_scaling` slows them by a factor s, for texts s times longer.
+
+    Linear: Chen et al. 2023, §2.3. NTK: base · s^(d / (d − 2)) (bloc97 2023). YaRN: Peng et al. 2023, §3.2, with the
+    authors' ramp over features. Llama 3: Llama Team 2024, their code. Between the limits of the last two, a mixture.
+    """
+    width, factor, length = 2 * rates.numel(), model.rope_factor, model.rope_trained
+    if model.rope_scaling == "linear":
+        return rates / factor
+    feature = torch.arange(rates.numel(), device=rates.device, dtype=rates.dtype)
+    if model.rope_scaling == "ntk":
+        return rates * factor ** (-2.0 * feature / max(1, width - 2))
+    if model.rope_scaling == "yarn":
+
+        def turning(turns: float) -> float:  # the feature pair that turns so often within the length trained at
+            return width * math.log(length / (turns * 2.0 * math.pi)) / (2.0 * math.log(model.rope_base))
+
+        low = max(math.floor(turning(model.yarn_fast)), 0)
+        high = max(min(math.ceil(turning(model.yarn_slow)), width - 1), low)
+        stays = 1.0 - ((feature - low) / (high - low if high != low else 0.001)).clamp(0.0, 1.0)
+    else:
+        waves = length * rates / (2.0 * math.pi)
+        stays = ((waves - model.llama3_low) / (model.llama3_high - model.llama3_low)).clamp(0.0, 1.0)
+    return (1.0 - stays) * rates / factor + stays * rates
 
 
 class Relative(PositionScheme):
@@ -265,7 +306,13 @@ BUILDERS: dict[str, Callable[[ModelConfig, int, bool], PositionScheme]] = {
     "none": lambda model, longest, causal: PositionScheme(),
     "sinusoidal": lambda model, longest, causal: Sinusoidal(model.d_model),
     "learned": lambda model, longest, causal: Learned(longest, model.d_model),
-    "rope": lambda model, longest, causal: Rope(model.head_width, model.rope_base, model.rope_pairing),
+    "rope": lambda model, longest, causal: Rope(
+        model.rope_width,
+        model.rope_base,
+        model.rope_pairing,
+        None if model.rope_scaling == "none" else partial(slowed_rates, model),
+        model.rope_gain,
+    ),
     "relative": lambda model, longest, causal: Relative(model.n_heads, model.relative_max_distance),
     "alibi": lambda model, longest, causal: Alibi(model.n_heads),
     "t5": lambda model, longest, causal: T5(model.n_heads, model.t5_buckets, model.t5_max_distance, causal=causal),

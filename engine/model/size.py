@@ -52,11 +52,13 @@ def training_kernel(
         block = min(max(SMALLEST_BLOCK, before), length)
         return Kernel("banded", -(-length // block), block, before + block + (0 if causal else before))
     dropped, position = model.attention_dropout > 0.0, POSITIONS[model.position]
-    fused = "sdpa" in ATTENTIONS[model.attention].backends and position.acts_on != "content"
-    if wanted == "reference" or not fused:
+    plain = not (model.score_cap or model.sinks)
+    if wanted == "reference" or position.acts_on == "content":
         name = "reference"
-    elif wanted == "dense" or (wanted == "auto" and dropped and not padded and not gpu):
+    elif wanted == "dense" or (wanted == "auto" and (dropped or not plain) and not padded and not gpu):
         name = "dense"
+    elif not plain:
+        name = "reference"
     elif gpu:  # its fused kernels also handle dropout and learned masks
         name = "sdpa"
     else:
@@ -97,7 +99,8 @@ def parameters(model: ModelConfig, vocab_size: int) -> dict[str, int]:
         "attention": layers * attention,
         "cross-attention": cross_layers * attention,
         "feed-forward": layers * (d * wide + ff * d + bias * (wide + d)),
-        "norms": (2 * layers + cross_layers) * norm + (len(built) * norm if model.final_norm else 0),
+        "norms": (2 * layers + cross_layers) * norm * (2 if model.norm_placement == "sandwich" else 1)
+        + (len(built) * norm if model.final_norm else 0),
         "parts": sum(row.parameters(model, stack) for row in parts_of(model).values() for stack in built),
         "head": (0 if model.tie_embeddings else vocab * d) + (vocab if model.head_bias else 0),
     }
@@ -218,11 +221,11 @@ def kept(config: RunConfig, shape: BatchShape, *, gpu: bool = False) -> float:
         tokens = shape.rows * length
         padded = stack.encodes and config.on_rows
         kernel = training_kernel(model, stack.causal, length, padded=padded, gpu=gpu)
-        layer = _norm(model) + _attention(model, kernel, stack.causal, length, MASK[gpu])
-        layer += _norm(model) + _feed_forward(model, MASK[gpu])
+        layer = _norms(model) + _attention(model, kernel, stack.causal, length, MASK[gpu])
+        layer += _norms(model) + _feed_forward(model, MASK[gpu])
         across = 0.0
         if stack.over_source:
-            layer += _norm(model)
+            layer += _norms(model)
             across = _cross_attention(config, shape, gpu)
         layer += sum(row.kept(model) for row in parts_of(model).values())
         per_layer = tokens * layer + across + _mask(model, kernel, length, padded=padded) * length
@@ -240,6 +243,11 @@ def _norm(model: ModelConfig) -> float:
     return model.d_model * NORMS[model.norm].kept
 
 
+def _norms(model: ModelConfig) -> float:
+    """Of a part of a layer. The output of a norm after it is only added to the stream."""
+    return _norm(model) + (_norm(model) - model.d_model if model.norm_placement == "sandwich" else 0.0)
+
+
 def _feed_forward(model: ModelConfig, mask: float) -> float:
     """The features before the activation, after it, and after dropout."""
     ff, dropped, activation = model.d_ff, model.ff_dropout > 0.0, ACTIVATIONS[model.activation]
@@ -252,6 +260,7 @@ def _attention(model: ModelConfig, kernel: Kernel, causal: bool, length: int, ma
     d = model.d_model
     filled, position, dropped = kernel.filled / length, POSITIONS[model.position], model.attention_dropout > 0.0
     rotated, content = position.rotates, position.acts_on == "content"
+    plain = not (model.score_cap or model.sinks)
     scores = filled * model.n_heads * kernel.keys
     out = d + mask * d * (model.attention_output_dropout > 0.0)
     if kernel.name == "sdpa":
@@ -263,16 +272,16 @@ def _attention(model: ModelConfig, kernel: Kernel, causal: bool, length: int, ma
         cut = kernel.filled > length
         features = (10 if cut else 8.5) if rotated else (7.5 if cut else 6.5)
         return out + (scores if causal else 0) + features * d
-    if kernel.name == "banded" and not content:
+    if kernel.name == "banded" and plain and not content:
         bands = d + 2 * d * kernel.keys / kernel.queries
         return out + filled * bands + scores * (1 + mask * dropped)
     if kernel.name == "math":
         return out + 3 * d + scores * (2.25 if dropped else 1)  # the dropout mask has one byte per number
     if kernel.name == "dense":
-        return out + 3 * d + scores * (3 if dropped else 1)
+        return out + 3 * d + scores * ((3 if dropped else 1) + (model.score_cap > 0.0))
     copies = (7 if content else 3) * d * max(1.0, kernel.keys / kernel.queries)
-    # As large as the scores: the softmax, its masked version, and the result of dropout.
-    weights = (3 if dropped else 2) + (CONTENT if content else 0)
+    # As large as the scores: the softmax, its masked version, the result of dropout, and the tanh of a cap.
+    weights = (3 if dropped else 2) + (CONTENT if content else 0) + (model.score_cap > 0.0)
     return out + copies + scores * weights
 
 

@@ -37,9 +37,14 @@ class Visibility:
             seen = seen & near
         return seen
 
+    @property
+    def has_gaps(self) -> bool:
+        """Whether a query may see a key and not one between the two."""
+        return self.link_every is not None
+
     def reach(self, n_layers: int) -> int | None:
         """Return how many tokens back information can travel through `n_layers` layers; None if unlimited."""
-        if self.window is None or self.link_every is not None:
+        if self.window is None or self.has_gaps:
             return None
         return n_layers * (self.window - 1 if self.causal else self.window // 2)
 

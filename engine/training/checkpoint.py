@@ -317,15 +317,19 @@ def _manifest_text(manifest: Mapping[str, object]) -> str:
 
 
 def load_network(
-    reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
+    reader: RunReader, which: str = "best", device: torch.device | str = "cpu", read_as: ModelConfig | None = None
 ) -> tuple[Network, AnyTokenizer, int]:
-    """Load a run's model, in evaluation mode, its tokenizer and step; `InputError`: no intact checkpoint."""
+    """Load a run's model, in evaluation mode, its tokenizer and step; `InputError`: no intact checkpoint. `read_as`:
+    another network that takes the same weights, for a longer context say.
+    """
     folder = intact(reader, which)
     tokenizer = read_tokenizer(folder / TOKENIZER)
     config, said = reader.config, reader.path / "config.toml"
     capabilities.require(config, str(said))
     if tokenizer.is_pair != (config.task.corpus == "pairs"):
         raise InputError(f"{folder / TOKENIZER}: is not of a run that {config.task.does}")
+    if read_as is not None:
+        config = config.model_copy(update={"model": read_as})
     size = config.model.vocab_size or config.needed_tokens(tokenizer.vocab_size)
     model = network_with_weights(config, size, folder / WEIGHTS, device, said)
     return model, tokenizer, int(read_json(folder / MANIFEST)["step"])

@@ -204,8 +204,8 @@ def check_parameters(config: RunConfig, model: Network, copy: SmallCopy) -> Verd
         mixture = torch.randn(logits.shape, generator=torch.Generator().manual_seed(3), dtype=logits.dtype)
         torch.autograd.backward((logits * mixture).sum())
         for name, weight in network.named_parameters():
-            of_places = alone and ("positions." in name or "scheme." in name)
-            if (weight.grad is None or not weight.grad.any()) and not of_places:
+            of_scores = alone and any(part in name for part in ("positions.", "scheme.", "query_norm.", "key_norm."))
+            if (weight.grad is None or not weight.grad.any()) and not of_scores:
                 silent.append(name)
         network.zero_grad()
     wrong = ""

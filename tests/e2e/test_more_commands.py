@@ -6,8 +6,14 @@ import threading
 from pathlib import Path
 
 import pytest
+import torch
 
+from engine.data.catalogue import load_corpus
+from engine.data.corpora import TextCorpus
+from engine.evaluation.metrics import score_tokens
+from engine.model.transformer import build_model
 from engine.runs.reader import RunReader
+from engine.training.checkpoint import load_network
 from tui_transformer.__main__ import main
 
 SETTINGS = [
@@ -48,6 +54,49 @@ def test_evaluate_names_split_context_stride_and_step(runs, capsys) -> None:
 def test_more_history_a_token_gives_another_score(runs, capsys) -> None:
     a, b = (evaluated(capsys, runs, "--stride", s)["loss"] for s in ("32", "4"))
     assert a != b
+
+
+def test_a_run_is_read_at_a_longer_context_by_slowed_rotations(runs, capsys) -> None:
+    """The score is that of the network with these settings and the run's weights, and says so."""
+    own = evaluated(capsys, runs)
+    assert evaluated(capsys, runs, "--context", "32") == own and "read_as" not in own
+    losses = {}
+    for kind in ("none", "linear", "ntk", "yarn", "llama3"):
+        found = evaluated(capsys, runs, "--context", "128", "--set", f"model.rope_scaling={kind}", "--stride", "128")
+        assert (found["context"], found["stride"]) == (128, 128)
+        expected = {"model.context_length": 128, "model.rope_scaling": kind}
+        if kind != "none":
+            expected |= {"model.rope_original": 32, "model.rope_factor": 4.0}
+        assert found["read_as"] == expected
+        losses[kind] = found["loss"]
+    assert len(set(losses.values())) == 5
+    reader = RunReader(runs / "demo")
+    changes = {"context_length": 128, "rope_scaling": "yarn", "rope_original": 32, "rope_factor": 4.0}
+    weights, tokenizer, _ = load_network(reader)
+    model = reader.config.model.model_copy(update=changes)
+    by_hand = build_model(model, tokenizer.vocab_size, 1)
+    by_hand.load_state_dict(weights.state_dict())
+    text = load_corpus(TextCorpus, reader.config.data).splits["validation"].text
+    tokens = torch.tensor(tokenizer.encode(text))
+    scores = score_tokens(by_hand, tokens, context=128, stride=128, batch_size=8)
+    assert losses["yarn"] == pytest.approx(scores.loss, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--set", "model.rope_scaling=yarn", "--context", "64", "--set", "model.position=none"], "choose position"),
+        (["--context", "64", "--set", "model.position=learned"], "other parameters"),
+        (["--set", "model.d_ff=8"], "other parameters"),
+        (["--set", "optimizer.lr=1.0"], "only the network"),
+        (["--set", "model.rope_scaling=yarn"], "--context 128"),
+        (["--set", "model.rope_scalin=yarn"], "model.rope_scaling"),
+    ],
+)
+def test_what_the_weights_depend_on_cannot_be_read_otherwise(runs, capsys, given: list[str], said: str) -> None:
+    assert main(["evaluate", "demo", *given, "--runs-dir", str(runs), "--device", "cpu"]) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") <= 3
 
 
 @pytest.mark.parametrize("size", ["1", "7", "1000"])

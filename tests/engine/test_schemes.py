@@ -123,7 +123,7 @@ def test_an_attention_without_scores_has_no_bias_and_drops_no_weights(name: str)
 
 @pytest.mark.parametrize("change", [*({"activation": n} for n in ACTIVATIONS), *({"norm": n} for n in NORMS)], ids=str)
 def test_every_activation_and_norm_equals_its_second_implementation(change: dict) -> None:
-    for placement in ("pre", "post"):
+    for placement in ("pre", "post", "sandwich"):
         data = BASE.dump()
         data["model"] |= {"norm_placement": placement, **change}
         del data["model"]["final_norm"]

@@ -1,6 +1,6 @@
-"""`evaluate`: score any checkpoint of any run, on any split, at any stride; the score records all three."""
+"""`evaluate`: score any checkpoint of any run, on any split, at any stride or context; the score records them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +10,9 @@ import typer
 from engine import capabilities
 from engine.clean import clean, clean_line
 from engine.command_line import RUNS
+from engine.config.keys import parse_overrides
+from engine.config.schema import RunConfig
+from engine.config.toml import validate
 from engine.errors import InputError, one_of, refused
 from engine.measures import MEASURES
 from engine.runs.files import write_named
@@ -37,6 +40,13 @@ def evaluate(
     stride: Annotated[
         int | None, typer.Option("--stride", help="Tokens between windows; the run's own if left out.")
     ] = None,
+    context: Annotated[
+        int | None, typer.Option("--context", min=1, help="Tokens read at once; as many as in training if left out.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", "-s", help="Read it otherwise than trained: model.rope_scaling=yarn"),
+    ] = None,
     batch_size: Annotated[int | None, typer.Option("--batch-size", min=1, help="Windows at once; only speed.")] = None,
     beam: Annotated[
         int | None, typer.Option("--beam", min=1, max=1000, help="Beam of a translation; the run's own if left out.")
@@ -59,6 +69,7 @@ def evaluate(
         raise InputError(f"--split {split[:40]!r}: must be {one_of(SPLITS)}")
     beside = (
         ("--stride", stride, config.on_rows, "is scored row by row and has no windows"),
+        ("--context", context, config.on_rows, "is scored row by row and has no windows"),
         ("--beam", beam, not config.task.uses("evaluation.beam", config), "does not translate"),
         ("--predictions", predictions, config.task.rows != "questions", "answers no questions"),
     )
@@ -66,8 +77,15 @@ def evaluate(
         if value is not None and is_wrong:
             raise InputError(f"{option} {str(value)[:80]}: run '{reader.name}' {why}; leave it out")
     stamp(reader)
+    changed = {} if context is None and not settings else _otherwise(config, context, settings or [])
+    if changed:
+        data = config.dump()
+        data["model"] |= changed
+        data["evaluation"].pop("stride", None)  # it was derived from the context
+        config = validate(data, "as it is to be read")
+        capabilities.require(config, "as it is to be read")
     if stride is not None and not 1 <= stride <= config.window_targets:
-        raise InputError(f"--stride {stride}: must be from 1 to the context of this run, {config.window_targets}")
+        raise InputError(f"--stride {stride}: must be from 1 to the context, {config.window_targets}")
     translates = config.task.rows == "sentences"
     given = {"batch_size": batch_size, "stride": stride, "beam": beam, "translations": 0 if translates else None}
     for name, value in given.items():
@@ -77,14 +95,19 @@ def evaluate(
         from engine.data.catalogue import load_corpus
         from engine.data.documents.corpus import DocumentCorpus
         from engine.evaluation.scorers import AnswerScorer, TranslationScorer
-        from engine.training.checkpoint import load_network
+        from engine.training.checkpoint import load_network, parameter_shapes
         from engine.training.devices import resolve_device
         from engine.training.numerics import set_fp32_matmul
         from engine.training.task import task_class
 
         where, kind = resolve_device(device), task_class(config)
         set_fp32_matmul("exact")
-        model, tokenizer, step = load_network(reader, checkpoint, where)
+        if parameter_shapes(config.model, 1) != parameter_shapes(reader.config.model, 1):
+            raise InputError(
+                f"{' and '.join(f'model.{name}' for name in changed)}: the network would have other parameters than "
+                f"'{reader.name}' has; only what its weights do not depend on can be read otherwise"
+            )
+        model, tokenizer, step = load_network(reader, checkpoint, where, config.model)
         corpus = load_corpus(kind.reads, config.data, data_dir)
         _require_same(reader, corpus.name, corpus.sha256, split, kind.part)
         own = translates and config.train.init_from is None  # pairs get their tokenizer from the corpus
@@ -96,10 +119,47 @@ def evaluate(
         record, words = _answered(scorer, model, corpus.majority(split), predictions)
     else:
         record, words = _scored(scorer, model)
-    named = {"run": reader.name, "split": split, "checkpoint": checkpoint, "badges": list(reader.badges), "step": step}
+    named: dict[str, Any] = {
+        "run": reader.name,
+        "split": split,
+        "checkpoint": checkpoint,
+        "badges": list(reader.badges),
+        "step": step,
+    }
     of = reader.raw("data").get("corpus")
     title = clean_line(f"{reader.name}, checkpoint {checkpoint} (step {step:,}), {split} split of {of}")
+    if changed:
+        named["read_as"] = {f"model.{name}": value for name, value in changed.items()}
+        title += ", read with " + ", ".join(f"{name} = {value}" for name, value in changed.items())
     tell({"kind": "evaluation", **named, **record}, "\n".join([title, *map(clean, words)]), as_json=json)
+
+
+def _otherwise(config: RunConfig, context: int | None, settings: Sequence[str]) -> dict[str, Any]:
+    """Return the settings of the network that are asked for; {} if it was trained with all of them.
+
+    Rope that is slowed here and was not in training slows for the context: by how many times longer it is than the one
+    trained at.
+    """
+    asked: dict[str, Any] = {} if context is None else {"context_length": context}
+    for table in parse_overrides(settings):
+        for section, values in table.items():
+            if section != "model":
+                raise InputError(
+                    f"--set {section}…: of a trained run only the network can be read otherwise (model.…), where its "
+                    "weights do not depend on it"
+                )
+            asked |= values
+    trained, now = config.model.context_length, asked.get("context_length", config.model.context_length)
+    if asked.get("rope_scaling", "none") != "none" and config.model.rope_scaling == "none" and isinstance(now, int):
+        asked.setdefault("rope_original", trained)
+        if "rope_factor" not in asked:
+            if now <= trained:
+                raise InputError(
+                    f"--set model.rope_scaling={asked['rope_scaling']}: for a context longer than the {trained:,} "
+                    f"tokens trained at; add --context {4 * trained}"
+                )
+            asked["rope_factor"] = now / trained
+    return asked if any(getattr(config.model, name) != value for name, value in asked.items()) else {}
 
 
 def _require_same(reader: RunReader, corpus: str, splits: Mapping[str, str], split: str, part: str = "") -> None:
@@ -128,7 +188,8 @@ def _scored(scorer: "Scorer", model: "Network") -> Scored:
     if "bits_per_character" in record:
         words.append(f"  bits per character  {record['bits_per_character']:.4f}")
     words.append(f"  accuracy            {record['accuracy']:.2%}")
-    more = [measure for measure in MEASURES if measure.key in scorer.config.task.scores and not measure.of_loss]
+    more = [measure for measure in MEASURES if measure.key in record and measure.charted and not measure.of_loss]
+    more = [measure for measure in more if not any(measure.name in line for line in words)]
     words += [f"  {measure.name:18}  {measure.exact.format(record[measure.key])}" for measure in more]
     if record.get("honest_loss") is not None:
         words.append(

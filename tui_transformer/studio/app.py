@@ -1,4 +1,4 @@
-"""The studio: four panes over the runs folder. It keeps no run state of its own, and loads torch after startup.
+"""The studio: panes over the runs folder. It keeps no run state of its own, and loads torch after startup.
 
 `launches` acts on runs; the panes show them. The app ties the two together: it launches the Design pane's runs in a
 worker thread, asks on exit what to do with a running one, and keeps it intact on a hang-up. Panes do not know the app:
@@ -112,10 +112,11 @@ class Welcome(ModalScreen[bool]):
         words = Text()
         words.append("A studio for Transformers\n\n", "bold")
         words.append("Build one from its parts, train it, watch it learn, and trust what the comparison says.\n\n")
-        words.append("  1  Design      ", "bold").append("a preset, its switches, what they cost and mean\n")
-        words.append("  2  Train       ", "bold").append("curves as they grow; pause, stop, resume\n")
-        words.append("  3  Compare     ", "bold").append("runs side by side\n")
-        words.append("  4  Playground  ", "bold").append("write with what a run has learned\n\n")
+        for key in PANES["everywhere"]:
+            if key.action.startswith("show_pane"):
+                sign = key.key.split(",")[0]
+                words.append(f"  {sign}  {key.description.capitalize():<12}", "bold").append(f"{key.tooltip}\n")
+        words.append("\n")
         words.append("enter", "bold reverse").append("  chooses a demo that a laptop trains in two to three minutes;  ")
         words.append("f5", "bold reverse").append("  then trains it.\n\n")
         words.append("escape looks around first.   ?  shows the keys, wherever you are.", "dim")

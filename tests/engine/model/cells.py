@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import torch
 
 from engine.config.schema import RunConfig
+from engine.evaluation.checks import redraw
 from engine.model.positions import Positions
 from engine.model.transformer import Network, build_model
 from tests.legal_cells import AXES as ALL_AXES
@@ -62,8 +63,11 @@ def draw(seed: int, length: int, rows: int = 2) -> torch.Tensor:
 
 
 def network(cell: RunConfig) -> Network:
-    """In float64, dropout off."""
-    return build_model(cell.model, VOCAB, 1).double().eval()
+    """In float64, dropout off; with other weights where initial ones make layers the identity."""
+    built = build_model(cell.model, VOCAB, 1).double().eval()
+    if cell.model.zero_init != "none":
+        redraw(built)
+    return built
 
 
 def padded(tokens: torch.Tensor, lengths: list[int], padding: str) -> tuple[torch.Tensor, Positions]:

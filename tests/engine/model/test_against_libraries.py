@@ -111,18 +111,18 @@ def test_our_decoder_is_gpt2() -> None:
 ROPE_BASE, RMS_EPS, KV_HEADS = 500.0, 1e-6, 2
 
 
-def llama() -> nn.Module:
+def llama(width: int = WIDTH, length: int = LENGTH, **rope) -> nn.Module:
     transformers = pytest.importorskip("transformers")
-    sizes = {"hidden_size": WIDTH, "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS}
-    sizes |= {"intermediate_size": HIDDEN, "num_hidden_layers": LAYERS, "max_position_embeddings": LENGTH}
-    rope = {"rope_type": "default", "rope_theta": ROPE_BASE}
+    sizes = {"hidden_size": width, "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS}
+    sizes |= {"intermediate_size": HIDDEN, "num_hidden_layers": LAYERS, "max_position_embeddings": length}
+    rope = {"rope_type": "default", "rope_theta": ROPE_BASE} | rope
     settings = {"rope_parameters": rope, "rms_norm_eps": RMS_EPS, "tie_word_embeddings": False}
     # sdpa: the written-out attention of transformers takes its softmax in fp32.
     settings = transformers.LlamaConfig(vocab_size=VOCAB, **sizes, **settings, attn_implementation="sdpa")
     return randomised(transformers.LlamaForCausalLM(settings))
 
 
-def as_our_decoder(theirs: nn.Module) -> DecoderLM:
+def as_our_decoder(theirs: nn.Module, **settings) -> DecoderLM:
     body = theirs.model
     outside = {"token_embedding": body.embed_tokens, "final_norm": body.norm, "head": theirs.lm_head}
     weights = under("", {name: joined(part) for name, part in outside.items()})
@@ -145,6 +145,7 @@ def as_our_decoder(theirs: nn.Module) -> DecoderLM:
         activation="swiglu",
         bias=False,
         n_kv_heads=KV_HEADS,
+        **settings,
     )
     ours = with_weights(build_model(model, VOCAB, 1), weights)
     assert isinstance(ours, DecoderLM)
@@ -190,6 +191,84 @@ def test_our_decoder_is_llama_to_the_last_digit_without_its_casts_to_fp32() -> N
         layer.post_attention_layernorm = ExactRMSNorm(layer.post_attention_layernorm)
     with torch.no_grad():
         assert difference(ours(tokens()), theirs(tokens()).logits) <= EXACT
+
+
+# Their names for what slows rope down, and ours.
+SLOWED = {
+    "linear": ({"factor": 4.0}, {}),
+    "yarn": ({"factor": 4.0, "original_max_position_embeddings": 40}, {"rope_original": 40}),
+    "yarn-set": (
+        {"factor": 3.0, "original_max_position_embeddings": 40, "beta_fast": 4.0, "beta_slow": 0.5}
+        | {"attention_factor": 1.3},
+        {"rope_original": 40, "rope_factor": 3.0, "yarn_fast": 4.0, "yarn_slow": 0.5, "yarn_gain": 1.3},
+    ),
+    "llama3": (
+        {"factor": 8.0, "original_max_position_embeddings": 80, "low_freq_factor": 1.0, "high_freq_factor": 4.0},
+        {"rope_original": 80, "rope_factor": 8.0},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SLOWED)
+def test_our_decoder_is_llama_with_slowed_rotations(kind: str) -> None:
+    given, settings = SLOWED[kind]
+    name, width, length = kind.partition("-")[0], 16 * HEADS, 160
+    theirs = llama(width, length, rope_type=name, **given)
+    ours = as_our_decoder(theirs, d_model=width, context_length=length, rope_scaling=name, **settings)
+    scheme = ours.layers[0].get_submodule("attention").scheme
+    assert isinstance(scheme, Rope) and scheme.slowed is not None
+    plain = ROPE_BASE ** (-torch.arange(0, 16, 2, dtype=torch.float64) / 16)
+    rates, rotary = scheme.slowed(plain), theirs.model.rotary_emb
+    assert (rates / plain).min() < 0.4 and (name == "linear" or (rates / plain).max() == 1.0)
+    assert (rates / rotary.inv_freq - 1).abs().max() <= 1e-6  # theirs are fp32
+    assert scheme.gain == pytest.approx(rotary.attention_scaling, abs=1e-12)
+
+    class Exact(nn.Module):
+        """Their rotary angles from these rates, without their cast to fp32."""
+
+        def forward(self, x: Tensor, position_ids: Tensor) -> tuple[Tensor, Tensor]:
+            angle = (position_ids[..., None] * rates).repeat(1, 1, 2)
+            return angle.cos() * rotary.attention_scaling, angle.sin() * rotary.attention_scaling
+
+    with torch.no_grad():
+        assert difference(ours(tokens(length=length)), theirs(tokens(length=length)).logits) <= 1e-3  # of fp32 angles
+        body = theirs.model
+        body.norm, body.rotary_emb = ExactRMSNorm(body.norm), Exact()
+        for layer in body.layers:
+            layer.input_layernorm = ExactRMSNorm(layer.input_layernorm)
+            layer.post_attention_layernorm = ExactRMSNorm(layer.post_attention_layernorm)
+        assert difference(ours(tokens(length=length)), theirs(tokens(length=length)).logits) <= EXACT
+
+
+# --- GPT-NeoX
+
+
+@pytest.mark.parametrize("share", [0.25, 0.5, 1.0])
+def test_our_self_attention_is_gpt_neoxs_with_a_part_rotated(share: float) -> None:
+    transformers = pytest.importorskip("transformers")
+    module = pytest.importorskip("transformers.models.gpt_neox.modeling_gpt_neox")
+    width, head = 16 * HEADS, 16
+    sizes = {"hidden_size": width, "num_attention_heads": HEADS, "intermediate_size": HIDDEN, "num_hidden_layers": 1}
+    rope = {"rope_type": "default", "rope_theta": ROPE_BASE, "partial_rotary_factor": share}
+    settings = transformers.GPTNeoXConfig(**sizes, rope_parameters=rope, attn_implementation="sdpa")
+    theirs = randomised(module.GPTNeoXAttention(settings, layer_idx=0))
+    model = config(position="rope", rope_part=share, rope_base=ROPE_BASE, d_model=width)
+    ours = build_model(model, VOCAB, 1).layers[0].get_submodule("attention")
+
+    def in_our_order(of: Tensor) -> Tensor:  # theirs: each head's query, key and value
+        return of.view(HEADS, 3, head, -1).transpose(0, 1).reshape(of.shape)
+
+    joint = theirs.query_key_value
+    parts = {"query_key_value": {"weight": in_our_order(joint.weight), "bias": in_our_order(joint.bias)}}
+    ours, x = with_weights(ours, under("", parts | {"output": joined(theirs.dense)})), draw(2, LENGTH, width)
+    at = Positions.consecutive(LENGTH)
+    rates = ROPE_BASE ** (-torch.arange(0, model.rope_width, 2, dtype=torch.float64) / model.rope_width)
+    angle = (at.index[..., None] * rates).repeat(1, 1, 2)
+    with torch.no_grad():
+        expected = theirs(x, attention_mask=None, position_embeddings=(angle.cos(), angle.sin()))[0]
+        assert difference(ours(x, at), expected) <= EXACT
+        rotary = module.GPTNeoXRotaryEmbedding(settings)
+        assert (rates / rotary.inv_freq - 1).abs().max() <= 1e-6
 
 
 # --- T5

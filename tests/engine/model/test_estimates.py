@@ -8,11 +8,11 @@ from engine.benchmark.memory import training_peak
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.model import size
-from engine.model.attention import AttentionCall, choose
 from engine.model.heads import SelfAttention
 from engine.model.positions import Positions
 from engine.model.size import training_kernel
 from engine.model.transformer import build_model
+from engine.schemes import ACTIVATIONS
 
 VOCABULARY, ROWS = 50, 3
 ALIKE = ("rope", "xl", "relative", "t5", "alibi", "learned-pe", "linear", "win16", "sparse", "kv1", "swiglu")
@@ -90,20 +90,35 @@ def test_the_account_of_what_is_kept_is_what_autograd_keeps(name: str, length: i
     assert size.kept(config, shape) == pytest.approx(autograd_keeps(config), rel=0.08)
 
 
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_the_account_of_what_each_activation_keeps_is_what_autograd_keeps(activation: str, dropout: float) -> None:
+    config = config_of("rope", length=32, activation=activation, d_ff=512, ff_dropout=dropout)
+    assert size.kept(config, size.BatchShape.of(config)) == pytest.approx(autograd_keeps(config), rel=0.03)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("part", [{"qk_norm": "before"}, {"score_cap": 5.0}, {"sinks": True}], ids=str)
+@pytest.mark.parametrize("name", ["rope", "learned-pe", "xl", "win16", "kv1"])
+def test_the_account_of_a_part_of_attention_is_what_autograd_keeps(name: str, part, dropout: float) -> None:
+    config = config_of(name, length=128, attention_dropout=dropout, **part)
+    assert size.kept(config, size.BatchShape.of(config)) == pytest.approx(autograd_keeps(config), rel=0.1)
+
+
+@pytest.mark.parametrize("part", [{}, {"score_cap": 5.0}, {"sinks": True}], ids=str)
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 @pytest.mark.parametrize("length", [20, 128, 1500])
 @pytest.mark.parametrize("name", [*(name for name in ALIKE if name != "linear")])
-def test_the_kernel_that_is_counted_is_the_one_that_is_chosen(name, length, dropout, padded) -> None:
-    config = config_of(name, length=length, attention_dropout=dropout)
+def test_the_kernel_that_is_counted_is_the_one_that_is_chosen(name, length, dropout, padded, part) -> None:
+    config = config_of(name, length=length, attention_dropout=dropout, **part)
     attention = build_model(config.model, VOCABULARY, 1).layers[0].get_submodule("attention")
     assert isinstance(attention, SelfAttention)
     real = torch.arange(length)[None] < torch.tensor([[length], [length - 3]])
     at = Positions.of_tokens(real, one_side=True) if padded else Positions.consecutive(length)
     heads = torch.empty(2, config.model.n_heads, length, config.model.head_width)
-    case = AttentionCall(heads, heads, at, at, attention.see, attention.scheme, dropout)
     found = training_kernel(config.model, True, length, padded=padded).name
-    assert {"math": "sdpa"}.get(found, found) == choose(case).name
+    assert {"math": "sdpa"}.get(found, found) == attention.kernel(heads, at)
 
 
 def test_the_largest_batch_of_rows_is_what_memory_is_estimated_for() -> None:

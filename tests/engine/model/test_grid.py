@@ -57,12 +57,12 @@ def cell(request) -> RunConfig:
 
 
 def test_the_grid_is_as_large_as_it_should_be() -> None:
-    norms = sum(1 if name == "none" else 2 for name in NORMS)  # a norm and its place
+    norms = sum(1 if name == "none" else 3 for name in NORMS)  # a norm and its place
     stacks = 4  # decoder, encoder causal or not, encoder-decoder
     print(f"{len(CELLS)} networks, {len(CELLS) * len(PADDINGS)} with padding")
     assert len(CELLS) == stacks * len(MIXED) * norms
     assert len(some_of(CELLS)) == stacks * len(MIXED)
-    assert len(CELLS) >= 560 and len(MIXED) >= 3 * 8 + 4  # three attentions with all positions, linear with four
+    assert len(CELLS) >= 784 and len(MIXED) >= 3 * 8 + 4  # three attentions with all positions, linear with four
     assert len({(cell.model.norm, cell.model.norm_placement) for cell in some_of(CELLS)}) == norms
 
 
@@ -157,7 +157,9 @@ def test_steps_of_one_token_are_the_full_pass(cell, change: dict) -> None:
         predictor.feed(TOKENS[:, 5:6])
         predictor.cache.select(rows)
         assert (predictor.feed(TOKENS[rows, 6:7]) - whole[6][rows]).abs().max() <= 1e-10
-    bound = cell.model.attention in ("global", "window") and cell.model.position != "xl"
+    scheme = model.stacks[-1].layers[0].attention.scheme
+    bound = cell.model.attention in ("global", "window") and POSITIONS[cell.model.position].acts_on != "content"
+    bound = bound and scheme.by_distance
     assert has_simple_steps(model) == (bound and cell.model.architecture == "decoder")
 
 

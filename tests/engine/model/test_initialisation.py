@@ -5,7 +5,11 @@ import sys
 import pytest
 import torch
 
+from engine.capabilities import check
+from engine.data.objectives import make_objective
+from engine.evaluation.checks import leak_probe
 from engine.model.transformer import build_model
+from engine.training.trial import switch_effect
 
 VOCAB = 50
 
@@ -52,6 +56,37 @@ def test_gains_are_one_and_biases_zero(tiny) -> None:
 def test_learned_positions_can_start_at_zero(tiny) -> None:
     found = weights(tiny, "model.position=learned", "model.position_init=zero")
     assert (found["positions.table.weight"] == 0).all()
+
+
+@pytest.mark.parametrize("init", ["scaled-normal", "torch"])
+def test_outputs_and_head_can_start_at_zero_and_all_others_keep_their_numbers(tiny, init: str) -> None:
+    plain, outputs, head = (
+        weights(tiny, "model.architecture=encoder-decoder", "objective.kind=copy", f"model.init={init}", *changes)
+        for changes in ((), ("model.zero_init=outputs",), ("model.zero_init=outputs-and-head",))
+    )
+    zero = {name for name in plain if ".output." in name}
+    assert len(zero) == 2 * 2 * (2 + 3)  # weight and bias of each part of two layers, in each of two stacks
+    for found, expected in ((outputs, zero), (head, zero | {"head.weight"})):
+        for name, values in found.items():
+            assert not values.any() if name in expected else torch.equal(values, plain[name]), name
+
+
+def test_a_tied_head_cannot_start_at_zero(tiny) -> None:
+    for zero, wrong in (("outputs", False), ("outputs-and-head", True)):
+        refusal = check(tiny(f"model.zero_init={zero}", "model.tie_embeddings=true"))
+        assert (refusal is not None) == wrong
+    assert check(tiny("model.zero_init=outputs", "model.residual=false")) is not None
+
+
+@pytest.mark.parametrize("zero", ["none", "outputs", "outputs-and-head"])
+def test_layers_that_start_as_the_identity_hide_no_leak_and_no_switch(tiny, zero: str) -> None:
+    config = tiny("model.architecture=encoder", "model.position=learned", f"model.zero_init={zero}")
+    objective = make_objective(config, VOCAB)
+    windows = torch.randint(VOCAB, (2, objective.window), generator=torch.Generator().manual_seed(1))
+    found = leak_probe(build_model(config.model, VOCAB, 1), objective, windows, VOCAB, when="before", step=0)
+    assert found.verdict == "LEAK"
+    changed = tiny("model.architecture=encoder", "model.position=learned", f"model.zero_init={zero}", "model.n_heads=1")
+    assert [verdict.verdict for verdict in switch_effect(changed, config, VOCAB)] == ["ok"]
 
 
 def test_tied_embeddings_are_one_parameter(tiny) -> None:

@@ -29,6 +29,7 @@ BASES: tuple[dict[str, object], ...] = (
     {"attention": "sparse", "position": "t5"},
     {"attention": "linear", "position": "rope"},
     {"position": "xl", "norm_placement": "post"},
+    {"norm": "rms", "norm_placement": "sandwich"},
     {"architecture": "encoder", "position": "learned"},
     {"architecture": "encoder-decoder", "position": "relative", "n_encoder_layers": 1},
 )

@@ -5,7 +5,7 @@ Each is planted alone, by replacing a function. A leak refuses to start; what el
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -83,6 +83,32 @@ def _mask_also(extra: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> P
         patch.setattr(attention.AttentionCall, "visible", visible)
 
     return plant
+
+
+def _sink_of_the_whole_text(patch: pytest.MonkeyPatch) -> None:
+    real = heads.SoftmaxSelfAttention._call
+
+    def call(self, q, k, *rest):
+        made = real(self, q, k, *rest)
+        return replace(made, sinks=made.sinks + k.mean((0, 2, 3)))
+
+    patch.setattr(heads.SoftmaxSelfAttention, "_call", call)
+
+
+def _sink_keeps_its_share(patch: pytest.MonkeyPatch) -> None:
+    real = attention.shares
+
+    def given_back(scores, sinks):
+        found = real(scores, sinks)
+        return found / found.sum(-1, keepdim=True)
+
+    for module in (attention, decoding):
+        patch.setattr(module, "shares", given_back)
+
+
+def _cap_after_the_mask(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(attention, "capped", lambda scores, cap: scores)
+    patch.setattr(attention, "shares", lambda scores, sinks: (2.0 * torch.tanh(scores / 2.0)).softmax(-1))
 
 
 def _finite_mask(patch: pytest.MonkeyPatch) -> None:
@@ -357,6 +383,9 @@ BUGS = {
     "target is the current token": Bug(_shifted_target, LEAK),
     "layer norm over time": Bug(_norm_over(1), LEAK),
     "layer norm over the batch": Bug(_norm_over(0), LEAK),
+    "a sink of the whole text": Bug(_sink_of_the_whole_text, LEAK, ("model.sinks=true",)),
+    "a sink without its share": Bug(_sink_keeps_its_share, {"reference"}, ("model.sinks=true",)),
+    "a cap after the mask": Bug(_cap_after_the_mask, LEAK, ("model.score_cap=2.0",)),
     "finite mask": Bug(_finite_mask, LEAK, WRITTEN_OUT),
     "rotary positions on queries only, in the layer": Bug(
         _rope_on_queries_in_the_layer, {"reference", "cache parity", "sampling"}

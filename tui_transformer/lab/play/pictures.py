@@ -308,7 +308,8 @@ def turned_values(scheme: "PositionScheme", model: ModelConfig, n: int) -> list[
     """The cosines of the angles by which rope turns the feature pairs of the first N positions: N × Dh / 2."""
     import torch
 
-    firsts = slice(model.head_width // 2) if model.rope_pairing == "half" else slice(0, None, 2)
+    width = model.rope_width
+    firsts = slice(width // 2) if model.rope_pairing == "half" else slice(0, width, 2)
     x = torch.zeros(1, 1, n, model.head_width, dtype=torch.float64)
     x[..., firsts] = 1.0  # the first feature of each pair: rotating it leaves the angle's cosine
     rows: list[list[float]] = scheme.rotate(x, torch.arange(n)[None])[0, 0, :, firsts].tolist()

@@ -71,9 +71,14 @@ def _of_model(m: ModelConfig, language: Language) -> Iterator[tuple[str, Formula
     # What a sublayer f does to the stream.
     wrap = (lambda x: f"{norm.symbol}({x})") if norm.symbol else (lambda x: x)
     past = "x + " if m.residual else ""
-    sum_ = rf"{past}f({wrap('x')})" if m.norm_placement == "pre" else wrap(past + "f(x)")
+    sum_ = {
+        "pre": rf"{past}f({wrap('x')})",
+        "post": wrap(past + "f(x)"),
+        "sandwich": past + wrap(rf"f({wrap('x')})"),
+    }[m.norm_placement]
     placed = m.norm_placement if norm.symbol else "none"
-    yield "layer", Formula(language.say(f"formula.layer.{placed}"), rf"x \leftarrow {sum_}")
+    if not m.parallel:  # whose own formula is the layer's
+        yield "layer", Formula(language.say(f"formula.layer.{placed}"), rf"x \leftarrow {sum_}")
     inside = ACTIVATIONS[m.activation].formula(m)
     yield "feed-forward", Formula(language.say("formula.feed-forward"), rf"\operatorname{{FFN}}(x) = {inside}", VASWANI)
     for row in parts_of(m).values():

@@ -122,6 +122,7 @@ def test_a_process_trains_one_run_at_a_time(tmp_path) -> None:
     first.start()
     with pytest.raises(InputError, match="trains a run already"):
         second.start()
+    wait_for(tmp_path / "a" / "run" / "checkpoints" / "last")  # stopped earlier, it would not have begun
     first.stop("enough")
     first.join(30)
     assert first.outcome is not None and first.outcome.state == "stopped"

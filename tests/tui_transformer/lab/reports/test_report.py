@@ -92,6 +92,10 @@ def test_probes_are_drawn_by_distance_where_they_were_counted(tmp_path) -> None:
         (["model.position=relative"], r"\operatorname{clip}"),
         (["model.norm=rms"], r"\operatorname{RMS}"),
         (["model.norm_placement=post"], r"x \leftarrow \operatorname{LN}(x + f(x))"),
+        (
+            ["model.norm_placement=sandwich"],
+            r"x \leftarrow x + \operatorname{LN}(f(\operatorname{LN}(x)))",
+        ),
         (["model.residual=false"], r"x \leftarrow f(\operatorname{LN}(x))"),
         (["model.activation=swiglu"], r"\operatorname{silu}"),
         (["model.architecture=encoder", "objective.kind=masked"], r"0 \le j < T"),

@@ -72,7 +72,8 @@ def diagram(model: ModelConfig, language: Language) -> "Figure":
     columns = [_stack(model, language, norm, kind) for kind in kinds]
     rows = 0.0
     for below, layer, above in columns:
-        boxes = len(below) + len(above) + len(layer) * (1 if norm is None else 2)
+        norms = 0 if norm is None else 2 if model.norm_placement == "sandwich" else 1
+        boxes = len(below) + len(above) + len(layer) * (1 + norms)
         rows = max(rows, boxes * STEP + (len(layer) * (2 * PLUS + 0.2) if model.residual else 0.0) + 0.85)
     wide = 5.6 if len(columns) == 1 else 10.4
     made = figure(rows * 0.52 + 0.3, wide * 0.66)
@@ -119,12 +120,11 @@ def _box(axes: "Axes", x: float, y: float, box: Box, *, arrow: bool = True) -> f
 def _sublayer(
     axes: "Axes", x: float, y: float, part: Box, norm: Box | None, model: ModelConfig, memory: Point | None
 ) -> float:
-    """Draw norm, sublayer, ⊕, or ⊕ before the norm; return where the next begins."""
+    """Draw norm, sublayer, another norm in a sandwich, ⊕, or ⊕ before the norm; return where the next begins."""
     from matplotlib.patches import Circle
 
-    pre = model.norm_placement == "pre"
     branch = y - GAP * 0.55
-    if norm is not None and pre:
+    if norm is not None and model.norm_placement != "post":
         y = _box(axes, x, y, norm)
     at = y
     y = _box(axes, x, y, part)
@@ -134,6 +134,8 @@ def _sublayer(
         way = [memory[0], memory[0], between, between], [memory[1], top, top, end[1]]
         axes.plot(*way, color=MEMORY, linewidth=1.1, zorder=2)
         _arrow(axes, (between, end[1]), end, MEMORY)
+    if norm is not None and model.norm_placement == "sandwich":
+        y = _box(axes, x, y, norm)
     if model.residual:  # the sum of the output and the residual
         centre = y - GAP + 0.2 + PLUS
         _arrow(axes, (x, y - GAP), (x, centre - PLUS))
@@ -143,7 +145,7 @@ def _sublayer(
         axes.add_patch(Circle((x, centre), PLUS, fc="white", ec=INK, lw=0.9, zorder=3))
         axes.text(x, centre, "+", ha="center", va="center", fontsize=8.5, zorder=4)
         y = centre + PLUS + GAP
-    if norm is not None and not pre:
+    if norm is not None and model.norm_placement == "post":
         y = _box(axes, x, y, norm)
     return y
 
