@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from engine.config.schema import RunConfig
-from engine.config.sections import Section, parts_of
+from engine.config.sections import ModelConfig, Section, parts_of
 from engine.config.tasks import Refusal
 from engine.data.catalogue import CORPORA, KINDS, kind_by_name, names_of
 from engine.errors import InputError
@@ -22,6 +22,60 @@ def _broken(scheme: Scheme, section: Section) -> Iterator[Refusal]:
             yield Refusal(rule.keys, rule.reason(section))
 
 
+def _of_layers(model: ModelConfig) -> Iterator[Refusal]:
+    """Yield a refusal for each combination of attention and position that a layer cannot have."""
+    if not model.layers:
+        yield from _of_a_layer(model)
+        return
+    found = {model.position, *model.positions}
+    added = [name for name in POSITIONS if name in found and POSITIONS[name].acts_on == "embeddings"]
+    if added and len(found) > 1:
+        others = [name for name, row in POSITIONS.items() if row.acts_on != "embeddings"]
+        yield Refusal(
+            ("model.layers", "model.position"),
+            f"{added[0]} positions are added to the embeddings, before all layers, so no layer can have its own "
+            f"beside them; --set model.position=none, and layers may differ in {', '.join(others)}",
+        )
+    for layer, (first, *_) in model.kinds():
+        for refusal in _of_a_layer(layer):
+            yield Refusal(("model.layers", *refusal.keys), f"layer {first + 1}: {refusal.reason}")
+
+
+def _of_a_layer(m: ModelConfig) -> Iterator[Refusal]:
+    """Yield a refusal for each combination of attention and position that is none."""
+    attention, position = ATTENTIONS[m.attention], POSITIONS[m.position]
+    if not attention.scores and position.adds:
+        fitting = [name for name, other in POSITIONS.items() if not other.adds]
+        yield Refusal(
+            ("model.position", "model.attention"),
+            f"{m.attention} attention has no score matrix to add {position.adds} to; positions that go with it: "
+            f"{', '.join(fitting)}",
+        )
+    if not attention.scores and m.attention_dropout > 0.0:
+        yield Refusal(
+            ("model.attention_dropout", "model.attention"),
+            f"{m.attention} attention has no weights to drop; --set model.attention_dropout=0.0",
+        )
+    if m.backend not in attention.backends:
+        yield Refusal(
+            ("model.backend", "model.attention"),
+            f"backend '{m.backend}' does not compute {m.attention} attention; those that do: "
+            f"{', '.join(attention.backends)}",
+        )
+    if m.backend == "banded" and self_attention(m).reach(1) is None:
+        yield Refusal(
+            ("model.backend", "model.attention"),
+            f"backend 'banded' computes attention = 'window', and this is '{m.attention}'",
+        )
+    if m.backend == "sdpa" and position.acts_on == "content":
+        yield Refusal(
+            ("model.backend", "model.position"),
+            f"the fused kernel has no place for {position.adds}; leave backend at 'auto'",
+        )
+    for scheme in (attention, position):
+        yield from _broken(scheme, m)
+
+
 def _refusals(c: RunConfig) -> Iterator[Refusal]:
     """Yield each invalid combination and the reason, for students; later rules rely on earlier ones."""
     if c.model.d_model % c.model.n_heads != 0:
@@ -31,11 +85,11 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
             f"{c.model.n_heads} heads cannot share d_model {c.model.d_model} equally; heads that can: "
             f"{', '.join(fitting[:8])}",
         )
-    attention, position = ATTENTIONS[c.model.attention], POSITIONS[c.model.position]
-    if position.rotates and c.model.head_width % 2 != 0:
+    turning = [name for name in c.model.positions if POSITIONS[name].rotates]
+    if turning and c.model.head_width % 2 != 0:
         yield Refusal(
             ("model.position", "model.n_heads"),
-            f"{c.model.position} turns features in pairs, and a head of {c.model.head_width} features has an odd one "
+            f"{turning[0]} turns features in pairs, and a head of {c.model.head_width} features has an odd one "
             f"left; d_model / n_heads must be even (is {c.model.d_model} / {c.model.n_heads})",
         )
     if c.model.n_heads % c.model.kv_heads != 0:
@@ -64,37 +118,10 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
             f"a target of '{kind}' is {c.window_targets:,} tokens long and the decoder's context only "
             f"{c.model.context_length:,}; --set model.context_length={c.window_targets}",
         )
-    if not attention.scores and position.adds:
-        fitting = [name for name, other in POSITIONS.items() if not other.adds]
-        yield Refusal(
-            ("model.position", "model.attention"),
-            f"{c.model.attention} attention has no score matrix to add {position.adds} to; positions that go with it: "
-            f"{', '.join(fitting)}",
-        )
-    if not attention.scores and c.model.attention_dropout > 0.0:
-        yield Refusal(
-            ("model.attention_dropout", "model.attention"),
-            f"{c.model.attention} attention has no weights to drop; --set model.attention_dropout=0.0",
-        )
-    if c.model.backend not in attention.backends:
-        yield Refusal(
-            ("model.backend", "model.attention"),
-            f"backend '{c.model.backend}' does not compute {c.model.attention} attention; those that do: "
-            f"{', '.join(attention.backends)}",
-        )
-    if c.model.backend == "banded" and self_attention(c.model).reach(1) is None:
-        yield Refusal(
-            ("model.backend", "model.attention"),
-            f"backend 'banded' computes attention = 'window', and this is '{c.model.attention}'",
-        )
-    if c.model.backend == "sdpa" and position.acts_on == "content":
-        yield Refusal(
-            ("model.backend", "model.position"),
-            f"the fused kernel has no place for {position.adds}; leave backend at 'auto'",
-        )
-    for scheme in (attention, NORMS[c.model.norm], position, *parts_of(c.model).values()):
+    yield from _of_layers(c.model)
+    for scheme in (NORMS[c.model.norm], *parts_of(c.model).values()):
         yield from _broken(scheme, c.model)
-    if c.model.position_init == "zero" and not position.bounded:
+    if c.model.position_init == "zero" and not POSITIONS[c.model.position].bounded:
         yield Refusal(
             ("model.position_init", "model.position"),
             f"position_init = 'zero' is about a learned table, and position = '{c.model.position}' learns none; "

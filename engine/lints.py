@@ -30,8 +30,14 @@ def _of_schemes(key: str) -> Iterator[Acts]:
     (section, _, choice), schemes = key.partition("."), SCHEMES[key]
     for setting in dict.fromkeys(setting for scheme in schemes.values() for setting in scheme.settings):
         names = [name for name, scheme in schemes.items() if setting in scheme.settings]
-        acts = partial(lambda c, names: getattr(getattr(c, section), choice) in names, names=names)
+        acts = partial(lambda c, names: not names.isdisjoint(_chosen(c, section, choice)), names=set(names))
         yield f"{section}.{setting}", acts, f"{choice} = {' or '.join(map(repr, names))}"
+
+
+def _chosen(config: RunConfig, section: str, choice: str) -> set[str]:
+    """Return the schemes that a setting selects: one, or those of all kinds of layers."""
+    chosen = {"attention": config.model.attentions, "position": config.model.positions}
+    return set(chosen[choice]) if choice in chosen else {getattr(getattr(config, section), choice)}
 
 
 def _of_parts() -> Iterator[Acts]:
@@ -120,14 +126,20 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
     if idle:
         others = "".join(f"; nor has {other} ({there})" for other, there in idle[1:])
         yield Lint(idle[0][0], f"is set and has no effect here: it acts with {idle[0][1]}{others}")
-    saves_from = ATTENTIONS[model.attention].saves_from(model)
-    if saves_from is None:
-        yield Lint(
-            "model.attention", f"'{model.attention}' is computed with a dense mask: it costs as much as 'global'"
+    for attention in model.attentions:
+        saves_from = ATTENTIONS[attention].saves_from(model)
+        if saves_from is None:
+            yield Lint("model.attention", f"'{attention}' is computed with a dense mask: it costs as much as 'global'")
+        elif context < saves_from:
+            text = f"'{attention}' saves no time at a context of {context}"
+            yield Lint("model.attention", f"{text}, only from about {saves_from:,} on (`check` measures it here)")
+    if len(model.layers) > model.depth:
+        unused = (
+            f"the last {count} of them are" if (count := len(model.layers) - model.depth) > 1 else "the last one is"
         )
-    elif context < saves_from:
-        text = f"'{model.attention}' saves no time at a context of {context}"
-        yield Lint("model.attention", f"{text}, only from about {saves_from:,} on (`check` measures it here)")
+        yield Lint(
+            "model.layers", f"has {len(model.layers)} layers, and the network {model.depth}: {unused} never built"
+        )
     layers = model.n_layers + (model.encoder_layers if model.architecture == "encoder-decoder" else 0)
     post_norm = model.norm != "none" and model.norm_placement == "post"
     if post_norm and not optimizer.warmup and layers >= DEEP_POST_NORM:

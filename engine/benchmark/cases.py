@@ -67,7 +67,7 @@ class BenchmarkSpec:
     @property
     def peers(self) -> Sequence[str]:
         """Return the peers; none for a network with limited attention, as peers attend to all tokens."""
-        return self.against if self.config.model.attention == "global" else ()
+        return self.against if self.config.model.attentions == ["global"] else ()
 
     def resolved(self, config: RunConfig, precision: str) -> RunConfig:
         data = config.dump()

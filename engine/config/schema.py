@@ -142,17 +142,18 @@ class RunConfig(Section):
         data = self.dump()
         model = data["model"]
         heads = min(model["n_heads"], 4)
-        model |= {"n_layers": min(model["n_layers"], 2), "n_heads": heads, "d_model": 8 * heads}
+        most = max(2, len(model["layers"]))  # every kind of layer
+        model |= {"n_layers": min(model["n_layers"], most), "n_heads": heads, "d_model": 8 * heads}
         model |= {"d_ff": 32, "context_length": self.task.small_context}
         if model["rope_part"] < 1.0:  # an even share of 8 features
             model["rope_part"] = max(1, round(4 * model["rope_part"])) / 4
         if "n_encoder_layers" in model:
-            model["n_encoder_layers"] = min(model["n_encoder_layers"], 2)
+            model["n_encoder_layers"] = min(model["n_encoder_layers"], most)
         if "n_kv_heads" in model:
             model["n_kv_heads"] = 1 if self.model.kv_heads < self.model.n_heads else heads
-        for key, most in (("window", 5), ("link_every", 4)):
-            if key in ATTENTIONS[model["attention"]].settings:
-                model[key] = min(model[key], most)
+        for key, limit in (("window", 5), ("link_every", 4)):
+            if any(key in ATTENTIONS[name].settings for name in self.model.attentions):
+                model[key] = min(model[key], limit)
         for key in ("source_length", "vocab_size", "source_vocab_size"):
             model.pop(key, None)
         corpus, size = self.task.small_corpus

@@ -7,10 +7,12 @@ print, how often to save), so comparisons and the inert-switch alarm ignore it. 
 
 import math
 import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
+from engine.errors import nearest, one_of
 from engine.schemes import (
     ACTIVATIONS,
     ATTENTIONS,
@@ -36,6 +38,7 @@ else:
     ActivationName, OptimizerName, ScheduleName = Literal[*ACTIVATIONS], Literal[*OPTIMIZERS], Literal[*SCHEDULES]
 
 MAX_STEPS = 10**12
+MOST_KINDS = 1_000  # of layers in a pattern
 _DURATION = re.compile(r"\s*(\d{1,13}(?:\.\d{1,9})?)\s*(steps?|epochs?|tokens?)\s*\Z")
 
 
@@ -65,6 +68,51 @@ def in_steps(duration: int | str, *, steps_per_epoch: int, tokens_per_step: int)
     factor = {"steps": 1.0, "epochs": float(steps_per_epoch), "tokens": 1.0 / tokens_per_step}[unit]
     steps = math.ceil(float(number) * factor - 1e-9)
     return max(1, steps) if float(number) > 0 else 0
+
+
+def _checked_layers(value: object) -> tuple[str, ...]:
+    """Check the kinds of layers; each is returned as an attention, a position, or both with a space between."""
+    if not isinstance(value, list | tuple) or not all(isinstance(entry, str) for entry in value):
+        raise ValueError('must be a list of layers, e.g. ["window", "global none"]')
+    if len(value) > MOST_KINDS:
+        raise ValueError(f"is a pattern of {len(value):,} layers; the most is {MOST_KINDS:,}")
+    found = []
+    for entry in value:
+        words = entry.split()
+        for word in words:
+            if word not in ATTENTIONS and word not in POSITIONS:
+                hint = nearest(word[:80], [*ATTENTIONS, *POSITIONS])
+                raise ValueError(
+                    f"'{word[:80]}' is neither an attention ({one_of(ATTENTIONS)}) nor a position "
+                    f"({one_of(POSITIONS)}){hint}"
+                )
+        chosen = [[word for word in words if word in table] for table in (ATTENTIONS, POSITIONS)]
+        if not words or max(map(len, chosen)) > 1:
+            raise ValueError(f"'{entry[:80]}': a layer has an attention, a position, or one of each")
+        found.append(" ".join(word for kind in chosen for word in kind))
+    return tuple(found)
+
+
+def _chosen(entry: str, table: Mapping[str, object], otherwise: str) -> str:
+    """Return what an entry of `model.layers` takes from a table."""
+    return next((word for word in entry.split() if word in table), otherwise)
+
+
+def _attentions_of(earlier: Mapping[str, Any]) -> list[str]:
+    """Return the attentions of a network of which only some settings are known."""
+    usual = earlier.get("attention", "global")
+    return [_chosen(entry, ATTENTIONS, usual) for entry in earlier.get("layers") or ("",)]
+
+
+def numbered(places: Sequence[int]) -> str:
+    """Return layers, counted from 0, as people count them: `1-3, 5`."""
+    runs: list[list[int]] = []
+    for place in places:
+        if runs and place == runs[-1][1] + 1:
+            runs[-1][1] = place
+        else:
+            runs.append([place, place])
+    return ", ".join(f"{first + 1}" if first == last else f"{first + 1}-{last + 1}" for first, last in runs)
 
 
 # Alternative keys for one setting, by section: setting one over a preset removes the other.
@@ -115,6 +163,10 @@ def _not_fused(name: str) -> Rule:
     )
 
 
+def _gates(m: "ModelConfig") -> int:
+    return m.n_heads if m.gate == "head" else m.d_model
+
+
 def as_dropout() -> Any:
     """Declare a rate that defaults to `dropout`."""
     return Field(default_factory=lambda earlier: earlier.get("dropout", 0.1))
@@ -129,6 +181,17 @@ def _side_by_side(m: "ModelConfig") -> str:
     elif m.norm_placement == "sandwich":
         parts = [rf"{norm}_{i}({part})" for i, part in enumerate(parts, 3)]
     return r"x \leftarrow " + " + ".join(["x"] * m.residual + parts)
+
+
+def _needs_residual(name: str) -> Rule:
+    return Rule(
+        (f"model.{name}", "model.residual"),
+        lambda m: not m.residual,
+        lambda m: (
+            f"{name} acts on what is added to the stream, and without residual connections nothing is; --set "
+            "model.residual=true"
+        ),
+    )
 
 
 class Section(BaseModel):
@@ -178,7 +241,7 @@ class ModelConfig(Section):
             rules=(
                 Rule(
                     ("model.rope_part", "model.position"),
-                    lambda m: m.position != "rope",
+                    lambda m: "rope" not in m.positions,
                     lambda m: (
                         f"rope_part is the share of a head that rope rotates, and position = '{m.position}'; "
                         "leave rope_part at 1.0 or choose position = 'rope'"
@@ -218,7 +281,7 @@ class ModelConfig(Section):
             rules=(
                 Rule(
                     ("model.rope_scaling", "model.position"),
-                    lambda m: m.position != "rope",
+                    lambda m: "rope" not in m.positions,
                     lambda m: (
                         f"rope_scaling slows rope's rotations, and position = '{m.position}'; "
                         "leave rope_scaling at 'none' or choose position = 'rope'"
@@ -234,7 +297,10 @@ class ModelConfig(Section):
                 ),
                 Rule(
                     ("model.rope_scaling", "model.attention"),
-                    lambda m: m.rope_scaling == "yarn" and m.attention == "linear",
+                    lambda m: (
+                        m.rope_scaling == "yarn"
+                        and any((layer.attention, layer.position) == ("linear", "rope") for layer, _ in m.kinds())
+                    ),
                     lambda m: (
                         "yarn sharpens the scores before a softmax, and linear attention has neither; those that go "
                         "with it: linear, ntk, llama3"
@@ -270,6 +336,8 @@ class ModelConfig(Section):
     attention: AttentionName = "global"
     window: Positive = 16
     link_every: Annotated[int, Field(strict=True, ge=2, le=10**9)] = 16
+    # Layer i is of kind i modulo their number: an attention, a position or both; (): all as `attention`, `position`
+    layers: Annotated[tuple[str, ...], BeforeValidator(_checked_layers)] = later(())
     backend: Literal["auto", "reference", "sdpa", "dense", "banded", "chunked"] = bookkeeping("auto")
 
     norm: NormName = "layer"
@@ -305,6 +373,54 @@ class ModelConfig(Section):
                 ),
             ),
             kept=lambda m: -m.d_model,  # they share their input
+        ),
+    )
+    layer_scale: float = part(
+        0.0,
+        Part(
+            sentence="what a part of a layer adds is multiplied by a learned gain for each feature, small at first",
+            citation="Touvron et al. 2021",
+            title={
+                "en": "LayerScale: a learned gain on what each part adds, Δ",
+                "zh": "LayerScale：每个部件的增量 Δ 乘以可学习增益",
+            },
+            formula=lambda m: (
+                r"\Delta \leftarrow \gamma \odot \Delta, \qquad \gamma_i = "
+                rf"{m.layer_scale:.10g} \text{{ at step }} 0"
+            ),
+            label={"en": "layer scale {layer_scale:g}", "zh": "层缩放 {layer_scale:g}"},
+            where="layer",
+            on=(1e-5, 0.1),  # as published: 0.1 up to 18 layers, 1e-5 for 24
+            rules=(
+                _needs_residual("layer_scale"),
+                Rule(
+                    ("model.layer_scale", "model.norm_placement"),
+                    lambda m: m.norm_placement == "sandwich",
+                    lambda m: "the norm after each part has a learned gain of its own; --set model.norm_placement=pre",
+                ),
+            ),
+            parameters=lambda m, stack: stack.layers * (3 if stack.over_source else 2) * m.d_model,
+            kept=lambda m: (3 if m.architecture == "encoder-decoder" else 2) * m.d_model,
+        ),
+        ge=0.0,
+        le=1e3,
+    )
+    embedding_mix: StrictBool = part(
+        False,
+        Part(
+            sentence="each layer reads a learned mixture of the stream and the embedding that it began with",
+            citation="Jordan et al. 2024",
+            title={"en": "Layer ℓ reads the stream mixed with the embedding", "zh": "第 ℓ 层读取残差流与嵌入的混合"},
+            formula=lambda m: (
+                r"x_\ell \leftarrow \lambda_\ell \, x_\ell + \mu_\ell \, x_0, \qquad "
+                r"\lambda_\ell = 1, \; \mu_\ell = 0 \text{ at step } 0"
+            ),
+            label={"en": "reads the embedding too", "zh": "混入嵌入"},
+            where="layer",
+            on=(True,),
+            rules=(_needs_residual("embedding_mix"),),
+            parameters=lambda m, stack: 2 * stack.layers,
+            kept=lambda m: m.d_model,
         ),
     )
     activation: ActivationName = "gelu"
@@ -394,15 +510,75 @@ class ModelConfig(Section):
         ),
     )
 
+    gate: Literal["none", "head", "output"] = part(
+        "none",
+        Part(
+            sentence="a sigmoid gate of the layer's input scales what attention found",
+            options={
+                "head": "a sigmoid gate of the layer's input scales what each head found",
+                "output": "a sigmoid gate of the layer's input scales each feature that attention found",
+            },
+            citation="Qiu et al. 2025",
+            title={"en": "Gated attention", "zh": "门控注意力"},
+            formula=lambda m: (
+                r"o_i \leftarrow \sigma(W_g x_i) \odot o_i"
+                if m.gate == "output"
+                else r"o_i^{(h)} \leftarrow \sigma\left(w_h^\top x_i\right) o_i^{(h)}"
+            ),
+            label={"en": "gated by {gate}", "zh": "门控（{gate}）"},
+            where="attention",
+            on=("head", "output"),
+            parameters=lambda m, stack: stack.layers * _gates(m) * (m.d_model + int(m.bias)),
+            products=lambda m: m.d_model * _gates(m),
+            kept=lambda m: m.d_model + _gates(m),
+        ),
+    )
+
+    value_mix: StrictBool = part(
+        False,
+        Part(
+            sentence="each later layer's values are mixed with those of the first, by two learned numbers",
+            citation="Zhou et al. 2024",
+            title={"en": "Value residual: values mixed with the first layer's", "zh": "值残差：与第一层的值混合"},
+            formula=lambda m: r"v^{(l)} \leftarrow \lambda_1^{(l)} v^{(1)} + \lambda_2^{(l)} v^{(l)}, \qquad l > 1",
+            label={"en": "value residual", "zh": "值残差"},
+            where="attention",
+            on=(True,),
+            parameters=lambda m, stack: 2 * (stack.layers - 1),
+            kept=lambda m: 2 * m.kv_width,
+        ),
+    )
+
     dropout: Fraction = 0.1
     attention_dropout: Fraction = Field(
         default_factory=lambda earlier: (
-            earlier.get("dropout", 0.1) if ATTENTIONS[earlier.get("attention", "global")].scores else 0.0
+            earlier.get("dropout", 0.1) if all(ATTENTIONS[name].scores for name in _attentions_of(earlier)) else 0.0
         )
     )
     attention_output_dropout: Fraction = as_dropout()
     embedding_dropout: Fraction = as_dropout()
     ff_dropout: Fraction = as_dropout()
+    layer_drop: float = part(
+        0.0,
+        Part(
+            sentence="in training, each row of a batch leaves out parts of layers at random, later layers more often",
+            citation="Huang et al. 2016",
+            title={
+                "en": "Stochastic depth: what a part of layer ℓ of L adds, Δ, in training",
+                "zh": "随机深度：训练时第 ℓ 层（共 L 层）部件的增量 Δ",
+            },
+            formula=lambda m: (
+                r"\Delta \leftarrow \frac{b}{1 - p_\ell} \, \Delta, \qquad "
+                rf"\Pr(b = 0) = p_\ell = {m.layer_drop:g} \, \ell / L, \quad b \in \{{0, 1\}}"
+            ),
+            label={"en": "layer drop {layer_drop:g}", "zh": "随机深度 {layer_drop:g}"},
+            where="layer",
+            on=(0.2,),
+            rules=(_needs_residual("layer_drop"),),
+        ),
+        ge=0.0,
+        lt=1.0,
+    )
 
     init: Literal["scaled-normal", "normal", "xavier", "torch"] = "scaled-normal"
     init_std: Annotated[float, Field(gt=0.0, le=10.0)] = 0.02
@@ -452,6 +628,43 @@ class ModelConfig(Section):
             ),
         ),
     )
+
+    def of_layer(self, i: int) -> "ModelConfig":
+        """Return the network as layer `i` of a stack, from 0, sees it: with that layer's attention and position."""
+        if not self.layers:
+            return self
+        entry = self.layers[i % len(self.layers)]
+        kind = {
+            "attention": _chosen(entry, ATTENTIONS, self.attention),
+            "position": _chosen(entry, POSITIONS, self.position),
+        }
+        return self.model_copy(update={"layers": (), **kind})
+
+    def kinds(self, n_layers: int | None = None) -> list[tuple["ModelConfig", tuple[int, ...]]]:
+        """Return each kind of layer of a stack, by default of the deepest, with the layers of that kind, from 0."""
+        depth = self.depth if n_layers is None else n_layers
+        if not self.layers:
+            return [(self, tuple(range(depth)))]
+        found: dict[tuple[str, str], tuple[ModelConfig, list[int]]] = {}
+        for i in range(depth):
+            layer = self.of_layer(i)
+            found.setdefault((layer.attention, layer.position), (layer, []))[1].append(i)
+        return [(layer, tuple(places)) for layer, places in found.values()]
+
+    @property
+    def depth(self) -> int:
+        """Layers of the deepest stack."""
+        return max(self.n_layers, self.encoder_layers if self.architecture == "encoder-decoder" else 0)
+
+    @property
+    def attentions(self) -> list[str]:
+        """The kinds of attention in its layers, each once."""
+        return list(dict.fromkeys(layer.attention for layer, _ in self.kinds()))
+
+    @property
+    def positions(self) -> list[str]:
+        """The position schemes in its layers, each once."""
+        return list(dict.fromkeys(layer.position for layer, _ in self.kinds()))
 
     @property
     def head_width(self) -> int:

@@ -295,7 +295,9 @@ def order_check(model: Network, vocab_size: int) -> Verdict | None:
     rounding counts.
     """
     length = min(ORDERED, model.config.context_length, model.config.source_tokens)
-    if model.config.position == "none" or length < 3 or vocab_size < 2:
+    # A stack whose layers all have none need not tell order.
+    placed = [stack for stack in model.stacks if _positions(stack) != ["none"]]
+    if not placed or length < 3 or vocab_size < 2:
         return None
     copy = deepcopy(model).cpu().double().eval()  # on the CPU: MPS has no float64
     for part in copy.modules():
@@ -307,16 +309,21 @@ def order_check(model: Network, vocab_size: int) -> Verdict | None:
     swapped[:2] = torch.tensor([1, 0])
     with torch.no_grad():
         moved = []
-        for stack in copy.stacks:
+        for stack in (stack for stack in copy.stacks if _positions(stack) != ["none"]):
             before, after = (_hidden(copy, stack, text) for text in (tokens, tokens[:, swapped]))
             moved.append(relative_change(before[:, swapped], after))
+    schemes = " and ".join(name for name in model.config.positions if name != "none")
     if not min(moved) <= ORDER_LIMIT:
-        return Verdict("order", "before", 0, OK, 0.0, f"the model tells order ({model.config.position} positions)")
+        return Verdict("order", "before", 0, OK, 0.0, f"the model tells order ({schemes} positions)")
     why = (
-        f"permuting a text only permutes the predictions: {model.config.position} positions never reach the model "
+        f"permuting a text only permutes the predictions: {schemes} positions never reach the model "
         "(a table indexed by batch instead of time is the usual cause)"
     )
     return Verdict("order", "before", 0, NO_ORDER, min(moved), why)
+
+
+def _positions(stack: Stack) -> list[str]:
+    return list(dict.fromkeys(kind.position for kind, _ in stack.config.kinds(len(stack.layers))))
 
 
 @torch.no_grad()

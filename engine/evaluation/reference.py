@@ -7,12 +7,14 @@ batch, T time, S source time, H heads, D model width, Dh head width, V vocabular
 
 import math
 from collections.abc import Callable, Mapping
+from copy import copy
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from engine.config.sections import ModelConfig
+from engine.schemes import ATTENTIONS, POSITIONS
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": lambda x: x * 0.5 * (1.0 + torch.erf(x / math.sqrt(2.0))),
@@ -30,6 +32,7 @@ class Reference:
     def __init__(self, model: ModelConfig, weights: Mapping[str, Tensor]) -> None:
         self.model = model
         self.weights = {name: weight.detach().double() for name, weight in weights.items()}
+        self.first_values = torch.zeros(0)  # (B, H, T, Dh) of the stack's first layer
 
     def logits(self, tokens: Tensor, source: Tensor | None = None) -> Tensor:
         """(B, T), and (B, S) where there is a source → (B, T, V)."""
@@ -54,9 +57,24 @@ class Reference:
             x = x + _sinusoids(time, self.model.d_model)
         if self.model.position == "learned":
             x = x + self.weights[f"{name}positions.table.weight"][: x.shape[1]]
+        embedded = x
         for i in range(n_layers):
-            x = self._layer(f"{name}layers.{i}.", x, time, causal=causal, memory=memory)
+            if self.model.embedding_mix:
+                keep, back = self.weights[f"{name}layers.{i}.mix.weight"]
+                x = keep * x + back * embedded
+            x = self._of_layer(i)._layer(f"{name}layers.{i}.", x, time, causal=causal, memory=memory)
         return self._norm(f"{name}final_norm", x) if self.model.final_norm else x
+
+    def _of_layer(self, i: int) -> "Reference":
+        """The network with one layer's own attention and position, where there is a pattern of layers."""
+        if not self.model.layers:
+            return self
+        words = set(self.model.layers[i % len(self.model.layers)].split())
+        own = {"attention": words & set(ATTENTIONS), "position": words & set(POSITIONS)}
+        chosen = {key: word for key, (word, *_) in ((key, [*found, ""]) for key, found in own.items()) if word}
+        layer = copy(self)
+        layer.model = self.model.model_copy(update=chosen)
+        return layer
 
     def _layer(self, name: str, x: Tensor, time: Tensor, *, causal: bool, memory: Tensor | None) -> Tensor:
         parts: list[tuple[str, Callable[[Tensor], Tensor]]] = [
@@ -73,6 +91,8 @@ class Reference:
             y = part(read if placement == "post" else self._norm(name + norm, read))
             if placement == "sandwich":
                 y = self._norm(name + norm.replace("_norm", "_after.norm"), y)
+            if self.model.layer_scale:
+                y = y @ torch.diag(self.weights[name + norm.replace("_norm", "_after.scale.weight")])
             alone = not self.model.residual and not (self.model.parallel and norm == "feed_forward_norm")
             x = y if alone else x + y
             x = self._norm(name + norm, x) if placement == "post" else x
@@ -123,6 +143,11 @@ class Reference:
         if model.qk_norm == "before":
             q = self._rms(q) * self.weights[f"{name}query_norm.weight"]
             k = self._rms(k) * self.weights[f"{name}key_norm.weight"]
+        if "layers.0." in name:
+            self.first_values = v
+        elif model.value_mix:
+            of_first, own = self.weights[f"{name}value_mix"]
+            v = of_first * self.first_values + own * v
         apart = time[:, None] - time[None]  # q − k
         if model.attention == "linear":
             mixed = self._linear_attention(q, k, v, time, (apart >= 0) | (not causal))
@@ -134,6 +159,10 @@ class Reference:
                 mixed = torch.exp(scores - torch.logaddexp(total, self.weights[f"{name}sinks"][:, None, None])) @ v
             else:
                 mixed = scores.softmax(-1) @ v
+        if model.gate != "none":
+            gates = 1.0 / (1.0 + torch.exp(-self._linear(f"{name}gate", x)))
+            each = model.head_width if model.gate == "head" else 1
+            mixed = mixed * gates.repeat_interleave(each, -1).view(*x.shape[:2], model.n_heads, -1).transpose(1, 2)
         return self._linear(f"{name}output", mixed.transpose(1, 2).flatten(2))
 
     def _visible(self, time: Tensor, apart: Tensor, *, causal: bool) -> Tensor:
@@ -160,15 +189,13 @@ class Reference:
             placed = torch.einsum("bhqd,rhd->bhqr", q + v, r)
             placed = placed.gather(-1, (apart - distance[0]).expand(*placed.shape[:2], -1, -1))
             return self._capped((scores + placed + u @ k.transpose(2, 3)) / root)
-        stack = name.partition("layers.")[0]
         if model.position == "t5":
-            table = self.weights[f"{stack}positions.table.weight"]
             bucket = _t5_bucket(-apart, model.t5_buckets, model.t5_max_distance, causal)
-            return self._capped(scores) + table[bucket].permute(2, 0, 1)
+            return self._capped(scores) + self._table(name)[bucket].permute(2, 0, 1)
         scores = self._capped(scores / root)
         if model.position == "relative":
             far = model.relative_max_distance
-            table = self.weights[f"{stack}positions.table.weight"]
+            table = self._table(name)
             scores = scores + table[(-apart).clamp(-far, far) + far].permute(2, 0, 1)
         if model.position == "alibi":
             slopes = torch.tensor(_alibi(model.n_heads), dtype=torch.float64, device=q.device)
@@ -178,6 +205,12 @@ class Reference:
     def _capped(self, scores: Tensor) -> Tensor:
         cap = self.model.score_cap
         return torch.tanh(scores / cap) * cap if cap else scores
+
+    def _table(self, name: str) -> Tensor:
+        """The table of a learned bias, one for all layers that have it."""
+        stack = name.partition("layers.")[0]
+        own = self.weights.get(f"{stack}layer_positions.{self.model.position}.table.weight")
+        return self.weights[f"{stack}positions.table.weight"] if own is None else own
 
     def _linear_attention(self, q: Tensor, k: Tensor, v: Tensor, time: Tensor, seen: Tensor) -> Tensor:
         # Katharopoulos et al. 2020; rotary positions rotate only the numerator (Su et al. 2021, eq. 19).

@@ -52,8 +52,8 @@ def copied_places(config: RunConfig, objective: Objective) -> NDArray[np.bool_] 
     if found_at is None or config.task.leak(config) is None:
         return None
     at = torch.arange(found_at.answers.numel())
-    see = self_attention(config.model)
-    shown = (found_at.answers[:, None] == found_at.tokens[None]) & torch.as_tensor(see(at[:, None], at[None]))
+    sees = [self_attention(kind)(at[:, None], at[None]) for kind, _ in config.model.kinds()]
+    shown = (found_at.answers[:, None] == found_at.tokens[None]) & torch.stack(sees).any(0)
     found = shown.any(1)
     if found_at.source is not None:
         found = found | (found_at.answers[:, None] == found_at.source[None]).any(1)

@@ -47,13 +47,13 @@ def head_attention(
     layer, head or kind of attention, or it has no weights.
     """
     parts = attentions(model, which)
-    if any(isinstance(part, LinearSelfAttention) for part in parts):
+    if not 0 <= layer < len(parts):
+        raise InputError(f"layer {layer + 1}: this network's layers are 1 to {len(parts)}")
+    if isinstance(parts[layer], LinearSelfAttention):
         raise InputError(
             "attention: linear attention has no weights to show: it sums keys and values up before any query looks at "
             "them, so there is no table of who looks at whom"
         )
-    if not 0 <= layer < len(parts):
-        raise InputError(f"layer {layer + 1}: this network's layers are 1 to {len(parts)}")
     part = parts[layer]
     assert isinstance(part, SoftmaxSelfAttention | CrossAttention)
     if not 0 <= head < part.n_heads:

@@ -65,11 +65,15 @@ def has_simple_steps(model: Network) -> bool:
 
 class _Steps:
     at: Tensor  # (1, 1) the token's position
-    bias: Tensor | None  # (1, H, 1, capacity) added to the scores; the last entry is the token's own
+    embedded: Tensor  # (B, D) the input of the first layer
+    # by scheme: (1, H, 1, capacity) added to the scores; the last entry is the token's own
+    bias: dict[PositionScheme, Tensor | None]
 
     def __init__(self, model: Network, cache: Cache, capacity: int) -> None:
         (self._stack,), self._cache = model.stacks, cache
-        self._first = next(part for part in model.modules() if isinstance(part, SoftmaxSelfAttention))
+        self._values: list[Tensor] = []  # of the token in the first layer
+        parts = [part for part in model.modules() if isinstance(part, SoftmaxSelfAttention)]
+        self._schemes = list(dict.fromkeys(part.scheme for part in parts))
         self._layers = [
             self._layer(layer, state)
             for layer, state in zip(self._stack.layers, cache.layers, strict=True)
@@ -87,8 +91,10 @@ class _Steps:
         self._numbers = torch.arange(capacity, device=weight.device)[None]
         table = self._stack.positions.embed(self._numbers[:, :longest])
         self._rows = None if table is None else table[0].to(weight.dtype)
-        bias = self._first.scheme.bias(self._numbers[:, -1:], self._numbers)
-        self.bias = None if bias is None else bias.to(weight.dtype)
+        self.bias = {}
+        for scheme in self._schemes:
+            bias = scheme.bias(self._numbers[:, -1:], self._numbers)
+            self.bias[scheme] = None if bias is None else bias.to(weight.dtype)
 
     def take(self, tokens: Tensor) -> Tensor:
         """(B, 1) → (B, V)."""
@@ -102,6 +108,7 @@ class _Steps:
             x = x * self._scale
         if self._rows is not None:
             x = x + self._rows[at]
+        self.embedded = x
         for layer in self._layers:
             x = layer(x)
         logits = self._to_logits(self._final_norm(x))
@@ -119,9 +126,11 @@ class _Steps:
             activation = _gelu
         attend = _then(attend, layer.attention_after)
         feed = _then(lambda y: output(activation(expand(y))), layer.feed_forward_after)
-        pre_norm, residual, parallel = layer.pre_norm, layer.residual, layer.parallel
+        pre_norm, residual, parallel, mix = layer.pre_norm, layer.residual, layer.parallel, layer.mix
 
         def step(x: Tensor) -> Tensor:  # (B, D) → (B, D)
+            if mix is not None:
+                x = mix(x, self.embedded)
             start, x = x, around(x, first, attend, pre_norm=pre_norm, residual=residual)
             if parallel:
                 return x + feed(second(start))
@@ -134,19 +143,25 @@ class _Steps:
         n_heads, width, scheme = part.n_heads, part.head_width, part.scheme
         turned = n_heads + part.widths[1] // width  # queries and keys
         rotates = type(scheme).rotate is not PositionScheme.rotate
+        mixes = self._stack.config.value_mix
         written_out = part.cap > 0.0 or part.sinks is not None
         scale = width**-0.5 if scheme.scale is None else scheme.scale
-        shared_keys, normed = part.widths[1] != part.widths[0], isinstance(part.query_norm, HeadNorm)
+        shared_keys = part.widths[1] != part.widths[0]
+        normed, normed_after = (isinstance(norm, HeadNorm) for norm in (part.query_norm, part.rotated_norm))
 
         def attend(x: Tensor) -> Tensor:  # (B, D) → (B, D)
             heads = project(x).view(x.shape[0], -1, 1, width)  # (B, H + 2 Hkv, 1, Dh)
-            if normed:
+            if normed or mixes:
                 q, k, v = torch.split(heads, [n_heads, turned - n_heads, turned - n_heads], dim=1)
+                v = part.with_first(v, self._values) if mixes else v
                 heads = torch.cat((part.query_norm(q), part.key_norm(k), v), dim=1)
             if rotates:
                 heads = torch.cat((scheme.rotate(heads[:, :turned], self.at), heads[:, turned:]), dim=1)
+            if normed_after:
+                heads = torch.cat((part.rotated_norm(heads[:, :turned]), heads[:, turned:]), dim=1)
             k, v = state.append(heads[:, n_heads:])
-            bias = None if self.bias is None else self.bias[..., -k.shape[2] :]
+            bias = self.bias[scheme]
+            bias = None if bias is None else bias[..., -k.shape[2] :]
             if shared_keys:
                 k, v = for_each_query(k, n_heads), for_each_query(v, n_heads)
             if written_out:
@@ -154,7 +169,7 @@ class _Steps:
                 mixed = shares(scores if bias is None else scores + bias, part.sinks) @ v
             else:
                 mixed = F.scaled_dot_product_attention(heads[:, :n_heads], k, v, attn_mask=bias, scale=scheme.scale)
-            return output(mixed.reshape(x.shape))
+            return output(part.gated(mixed.reshape(x.shape), x))
 
         return attend
 

@@ -44,3 +44,13 @@ def dropout(x: Tensor, p: float) -> Tensor:
 class Dropout(nn.Dropout):
     def forward(self, x: Tensor) -> Tensor:
         return dropout(x, self.p) if self.training else x
+
+
+class RowDropout(Dropout):
+    """Drop all of a share p of the rows of (B, T, D), and scale the others to preserve the mean: stochastic depth.
+
+    Huang et al. 2016 draw once a batch, and scale at evaluation instead; a draw for each row varies less.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * dropout(x.new_ones(x.shape[0], 1, 1), self.p) if self.training else x

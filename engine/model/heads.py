@@ -33,25 +33,17 @@ def for_each_query(shared: Tensor, n_heads: int) -> Tensor:
 
 
 class HeadNorm(nn.RMSNorm):
-    """Each head's queries or keys over their root mean square (Henry et al. 2020; Qwen Team 2025). Rotation changes no
-    length: without a gain, the norm before it is the norm after it.
-    """
+    """Each head's queries or keys over their root mean square (Henry et al. 2020; Qwen Team 2025)."""
 
     def forward(self, x: Tensor) -> Tensor:
         """(…, Dh) → (…, Dh), in fp32 or wider."""
         return super().forward(x.to(torch.promote_types(x.dtype, torch.float32))).to(x.dtype)
 
 
-def _head_norm(model: ModelConfig) -> nn.Module:
-    if model.qk_norm == "none":
-        return nn.Identity()
-    return HeadNorm(model.head_width, eps=model.norm_eps, elementwise_affine=model.qk_norm == "before")
-
-
 class SelfAttention(nn.Module, ABC):
     """The base of all self-attention: one projection in, one out."""
 
-    def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme) -> None:
+    def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme, *, is_first: bool = False) -> None:
         super().__init__()
         self.n_heads, self.head_width = model.n_heads, model.head_width
         self.widths = [model.d_model, model.kv_width, model.kv_width]
@@ -60,7 +52,14 @@ class SelfAttention(nn.Module, ABC):
         self.query_key_value = nn.Linear(model.d_model, sum(self.widths), bias=model.bias)
         self.output = nn.Linear(model.d_model, model.d_model, bias=model.bias)
         self.output_dropout = Dropout(model.attention_output_dropout)
-        self.query_norm, self.key_norm = _head_norm(model), _head_norm(model)
+        before, after = (model.qk_norm == place for place in ("before", "after"))
+        self.query_norm = HeadNorm(self.head_width, model.norm_eps) if before else nn.Identity()
+        self.key_norm = HeadNorm(self.head_width, model.norm_eps) if before else nn.Identity()
+        self.rotated_norm = HeadNorm(self.head_width, model.norm_eps, False) if after else nn.Identity()
+        self.value_mix = nn.Parameter(torch.empty(2)) if model.value_mix and not is_first else None
+        self.gate = None
+        if model.gate != "none":
+            self.gate = nn.Linear(model.d_model, model.n_heads if model.gate == "head" else model.d_model, model.bias)
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(B, T, D) → queries (B, H, T, Dh), keys and values (B, Hkv, T, Dh)."""
@@ -80,23 +79,47 @@ class SelfAttention(nn.Module, ABC):
     def kernel(self, heads: Tensor, at: Positions) -> str:
         """Name the backend that computes a training step over queries and keys such as `heads` (B, H, T, Dh)."""
 
-    def forward(self, x: Tensor, at: Positions, state: LayerState | None = None) -> Tensor:
-        """(B, T, D) → (B, T, D); with a state, also over everything in it."""
-        mixed = self.attend(*self.project(x), at, state)
-        output: Tensor = self.output_dropout(self.output(mixed.transpose(1, 2).reshape(x.shape)))
+    def forward(
+        self, x: Tensor, at: Positions, state: LayerState | None = None, first: list[Tensor] | None = None
+    ) -> Tensor:
+        """(B, T, D) → (B, T, D); with a state, also over everything in it. `first` is where the first layer leaves its
+        values for the others, if they mix.
+        """
+        q, k, v = self.project(x)
+        if first is not None:
+            v = self.with_first(v, first)
+        mixed = self.attend(q, k, v, at, state).transpose(1, 2).reshape(x.shape)
+        output: Tensor = self.output_dropout(self.output(self.gated(mixed, x)))
         return output
+
+    def with_first(self, v: Tensor, first: list[Tensor]) -> Tensor:
+        """Mix values (B, Hkv, T, Dh) with those of the first layer (Zhou et al. 2024), which leaves its own there."""
+        if self.value_mix is None:
+            first[:] = [v]  # again where a backward pass recomputes it
+            return v
+        return self.value_mix[0] * first[0] + self.value_mix[1] * v
+
+    def gated(self, mixed: Tensor, x: Tensor) -> Tensor:
+        """Scale the joined heads (…, D) by the gates of the input (…, D): one for each head or feature (Qiu et al.
+        2025).
+        """
+        if self.gate is None:
+            return mixed
+        gates = torch.sigmoid(self.gate(x))
+        return (mixed.view(*gates.shape, -1) * gates[..., None]).flatten(-2)
 
 
 class SoftmaxSelfAttention(SelfAttention):
     observe: Observe | None = None
 
-    def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme) -> None:
-        super().__init__(model, see, scheme)
+    def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme, *, is_first: bool = False) -> None:
+        super().__init__(model, see, scheme, is_first=is_first)
         self.cap = model.score_cap
         self.sinks = nn.Parameter(torch.empty(model.n_heads)) if model.sinks else None
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, at: Positions, state: LayerState | None) -> Tensor:
-        q, k, k_at = self.scheme.rotate(q, at.index), self.scheme.rotate(k, at.index), at
+        q, k = (self.rotated_norm(self.scheme.rotate(part, at.index)) for part in (q, k))
+        k_at = at
         if state is not None:
             assert isinstance(state, KeyValueCache)
             k, v, k_at = state.extend(k, v, at)

@@ -54,7 +54,9 @@ def _fill_matrix(weight: Tensor, name: str, model: ModelConfig, generator: Gener
 
 @torch.no_grad()
 def initialise(network: nn.Module, model: ModelConfig, seed: int) -> None:
-    """Fill every parameter: matrices as `model.init` says, norm gains 1, biases 0 (`torch`: its own small ones)."""
+    """Fill every parameter: matrices as `model.init` says, norm gains 1, other gains as published, biases 0
+    (`torch`: its own small ones).
+    """
     zero = ZERO[model.zero_init]
     linears = {name: module for name, module in network.named_modules() if isinstance(module, nn.Linear)}
     for name, parameter in network.named_parameters():
@@ -63,6 +65,12 @@ def initialise(network: nn.Module, model: ModelConfig, seed: int) -> None:
         owner, _, leaf = name.rpartition(".")
         if name.endswith("norm.weight"):
             values.fill_(1.0)
+        elif name.endswith("_after.scale.weight"):
+            values.fill_(model.layer_scale)
+        elif name.endswith(".mix.weight"):
+            values[0] = 1.0
+        elif leaf == "value_mix":
+            values.fill_(0.5)
         elif name in ("token_embedding.weight", "source_embedding.weight") and model.embedding_std is not None:
             values.normal_(0.0, model.embedding_std, generator=generator)
         elif owner.endswith(zero) or (name.endswith("positions.table.weight") and model.position_init == "zero"):

@@ -321,6 +321,15 @@ BUILDERS: dict[str, Callable[[ModelConfig, int, bool], PositionScheme]] = {
 
 
 def make_schemes(model: ModelConfig, n_layers: int, longest: int, *, causal: bool) -> list[PositionScheme]:
-    """One scheme per layer, shared if the paper shares it; `longest` is the size of a learned table."""
-    first, *others = (BUILDERS[model.position](model, longest, causal) for _ in range(n_layers))
-    return [first] * n_layers if first.shared else [first, *others]
+    """One scheme per layer; if the paper shares it, one for all layers of that position. `longest` is the size of a
+    learned table.
+    """
+    shared: dict[str, PositionScheme] = {}
+    found = []
+    for i in range(n_layers):
+        layer = model.of_layer(i)
+        scheme = shared.get(layer.position) or BUILDERS[layer.position](layer, longest, causal)
+        if scheme.shared:
+            shared[layer.position] = scheme
+        found.append(scheme)
+    return found

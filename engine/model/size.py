@@ -13,7 +13,7 @@ Numbers are fp32, an upper bound where a GPU computes in bf16. A process on a CP
 anything is built; tests check that the two agree. Notation: D model width, H heads, T keys; numbers per token.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.config.schema import RunConfig
@@ -95,7 +95,7 @@ def parameters(model: ModelConfig, vocab_size: int) -> dict[str, int]:
     found = {
         "source embedding": (model.source_vocab_size or 0) * d,
         "token embedding": vocab * d,
-        "positions": sum(POSITIONS[model.position].parameters(model, stack) for stack in built),
+        "positions": sum(_position_parameters(model, stack) for stack in built),
         "attention": layers * attention,
         "cross-attention": cross_layers * attention,
         "feed-forward": layers * (d * wide + ff * d + bias * (wide + d)),
@@ -109,6 +109,14 @@ def parameters(model: ModelConfig, vocab_size: int) -> dict[str, int]:
         for name, count in found.items()
         if count or name not in ("cross-attention", "source embedding", "parts")
     }
+
+
+def _position_parameters(model: ModelConfig, stack: StackShape) -> int:
+    """Count those of a stack's position schemes: of each one in its layers, with the number of these layers."""
+    layers: dict[str, int] = {}
+    for layer, places in model.kinds(stack.layers):
+        layers[layer.position] = layers.get(layer.position, 0) + len(places)
+    return sum(POSITIONS[name].parameters(model, replace(stack, layers=n)) for name, n in layers.items())
 
 
 def parameter_count(model: ModelConfig, vocab_size: int) -> int:
@@ -141,19 +149,22 @@ def flops_per_token(model: ModelConfig, vocab_size: int, rows: int = 1) -> int:
     also pays for its share of the source. Rows are as long as the context; all `rows` of a batch share
     what positions need once (Transformer-XL projects its distances).
     """
-    d, kv, target, position = model.d_model, model.kv_width, model.context_length, POSITIONS[model.position]
+    d, kv, target = model.d_model, model.kv_width, model.context_length
     once, products = 0.0, float((model.vocab_size or vocab_size) * d * target)
     for stack in stacks(model):
         length = stack.longest
         linear = d * (2 * d + 2 * kv) + d * model.ff_expansion + model.d_ff * d
         linear += sum(row.products(model) for row in parts_of(model).values())
-        kernel = training_kernel(model, stack.causal, length)
-        mixing = kernel.filled * _products_a_query(model, stack.causal, kernel) + position.products(model, kernel)
-        once += stack.layers * position.products_once(model, kernel)
+        mixing = 0
+        for layer, places in model.kinds(stack.layers):
+            position, kernel = POSITIONS[layer.position], training_kernel(layer, stack.causal, length)
+            queries = kernel.filled * _products_a_query(layer, stack.causal, kernel)
+            mixing += len(places) * (queries + position.products(layer, kernel))
+            once += len(places) * position.products_once(layer, kernel)
         across = 0
         if stack.over_source:
             across = length * (2 * d * d + 2 * model.source_tokens * d) + model.source_tokens * d * 2 * kv
-        products += stack.layers * (length * linear + mixing + across)
+        products += stack.layers * (length * linear + across) + mixing
     # The inputs of what is computed once need no gradient (they are sinusoids, say): one forward pass is saved.
     return round((3 * 2 * products + 2 * 2 * once / rows) / target)
 
@@ -220,19 +231,22 @@ def kept(config: RunConfig, shape: BatchShape, *, gpu: bool = False) -> float:
         length = shape.target if stack.causal or not shape.source else shape.source
         tokens = shape.rows * length
         padded = stack.encodes and config.on_rows
-        kernel = training_kernel(model, stack.causal, length, padded=padded, gpu=gpu)
-        layer = _norms(model) + _attention(model, kernel, stack.causal, length, MASK[gpu])
-        layer += _norms(model) + _feed_forward(model, MASK[gpu])
-        across = 0.0
-        if stack.over_source:
-            layer += _norms(model)
-            across = _cross_attention(config, shape, gpu)
-        layer += sum(row.kept(model) for row in parts_of(model).values())
-        per_layer = tokens * layer + across + _mask(model, kernel, length, padded=padded) * length
+        per_layer: list[tuple[int, float]] = []  # how many layers keep so much each
+        for kind, places in model.kinds(stack.layers):
+            kernel = training_kernel(kind, stack.causal, length, padded=padded, gpu=gpu)
+            layer = _norms(model) + _attention(kind, kernel, stack.causal, length, MASK[gpu])
+            layer += _norms(model) + _feed_forward(model, MASK[gpu])
+            across = 0.0
+            if stack.over_source:
+                layer += _norms(model)
+                across = _cross_attention(config, shape, gpu)
+            layer += sum(row.kept(kind) for row in parts_of(kind).values())
+            mask = _mask(kind, kernel, length, padded=padded) * length
+            per_layer.append((len(places), tokens * layer + across + mask))
         if config.train.activation_checkpointing:  # the input of each layer, and all of one layer
-            total += stack.layers * tokens * d + per_layer
+            total += stack.layers * tokens * d + max(numbers for _, numbers in per_layer)
         else:
-            total += stack.layers * per_layer
+            total += sum(n * numbers for n, numbers in per_layer)
         total += tokens * (_norm(model) if model.final_norm else d)
         total += tokens * d * MASK[gpu] * (model.embedding_dropout > 0.0)
     return total
@@ -316,8 +330,9 @@ def _widest(config: RunConfig, shape: BatchShape, gpu: bool) -> float:
     model, widest = config.model, 0.0
     for stack in stacks(model):
         length = shape.target if stack.causal or not shape.source else shape.source
-        kernel = training_kernel(model, stack.causal, length, padded=stack.encodes and config.on_rows, gpu=gpu)
-        scores = model.n_heads * kernel.keys * (kernel.name in ("reference", "dense", "math", "banded"))
-        scores *= CONTENT if POSITIONS[model.position].acts_on == "content" else 1
-        widest = max(widest, shape.rows * length * max(model.ff_expansion, 3 * model.d_model, scores))
+        for layer, _ in model.kinds(stack.layers):
+            kernel = training_kernel(layer, stack.causal, length, padded=stack.encodes and config.on_rows, gpu=gpu)
+            scores = model.n_heads * kernel.keys * (kernel.name in ("reference", "dense", "math", "banded"))
+            scores *= CONTENT if POSITIONS[layer.position].acts_on == "content" else 1
+            widest = max(widest, shape.rows * length * max(model.ff_expansion, 3 * model.d_model, scores))
     return widest

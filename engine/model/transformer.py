@@ -31,10 +31,25 @@ class Stack(nn.Module):
         super().__init__()
         self.config = model
         schemes = make_schemes(model, n_layers, longest, causal=causal)
-        see = self_attention(model, causal=causal)
-        self.positions = schemes[0] if schemes[0].shared else PositionScheme()
+        kinds = [model.of_layer(i) for i in range(n_layers)]
+        shared = {kind.position: scheme for kind, scheme in zip(kinds, schemes, strict=True) if scheme.shared}
+        self.positions = shared.pop(model.position) if model.position in shared else PositionScheme()
+        if shared:  # of layers with another position than the model's
+            self.layer_positions = nn.ModuleDict(shared)
         self.embedding_dropout = Dropout(model.embedding_dropout)
-        self.layers = nn.ModuleList(Layer(model, see, scheme, over_source=over_source) for scheme in schemes)
+        # Huang et al. 2016, eq. 4: a share that grows with depth.
+        dropped = [model.layer_drop * (i + 1) / n_layers for i in range(n_layers)]
+        self.layers = nn.ModuleList(
+            Layer(
+                kind,
+                self_attention(kind, causal=causal),
+                schemes[i],
+                over_source=over_source,
+                is_first=i == 0,
+                dropped=dropped[i],
+            )
+            for i, kind in enumerate(kinds)
+        )
         self.checkpointing = False
         """Keep only each layer's input, and recompute the rest in the backward pass (Chen et al. 2016)."""
         self.final_norm = make_norm(model) if model.final_norm else nn.Identity()
@@ -58,8 +73,11 @@ class Stack(nn.Module):
         if table is not None:
             x = x + table.to(x.dtype)
         x = self.embedding_dropout(x)
+        embedded = x
+        first: list[Tensor] | None = [] if self.config.value_mix else None  # the first layer puts its values there
         for i, layer in enumerate(self.layers):
-            given = (x, at, cache.layers[i] if cache else None, source[i] if source else None, source_at)
+            state, own = cache.layers[i] if cache else None, source[i] if source else None
+            given = (x, at, state, own, source_at, embedded, first)
             again = self.checkpointing and self.training and cache is None and torch.is_grad_enabled()
             x = checkpoint(layer, *given, use_reentrant=False) if again else layer(*given)
         if cache is not None:

@@ -57,12 +57,20 @@ class Visibility:
 
 
 def sees_ahead(model: ModelConfig) -> bool:
-    """Return whether any position's self-attention may look at a later one."""
-    see = self_attention(model)
-    length = model.context_length
+    """Return whether any position's self-attention may look at a later one, in any layer."""
+    return any(_ahead(self_attention(layer), model.context_length) for layer, _ in model.kinds())
+
+
+def _ahead(see: Visibility, length: int) -> bool:
     if see.causal or length < 2:
         return False
     return see.window is None or see.window // 2 > 0 or (see.link_every is not None and see.link_every <= length)
+
+
+def reach_of(model: ModelConfig) -> int | None:
+    """Return how many tokens back information can travel through all layers; None if unlimited."""
+    steps = [self_attention(layer).reach(len(places)) for layer, places in model.kinds(model.n_layers)]
+    return None if None in steps else sum(step for step in steps if step is not None)
 
 
 def self_attention(model: ModelConfig, *, causal: bool | None = None) -> Visibility:

@@ -1,5 +1,6 @@
 """Compare the values and gradients of every attention backend with a float64 reference on the CPU."""
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -7,7 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from engine.config.sections import ModelConfig
+from engine.config.sections import ModelConfig, parts_of
 from engine.model.attention import BACKENDS, AttentionCall, softmax_attention
 from engine.model.linear_attention import linear_attention
 from engine.model.positions import Positions, PositionScheme, make_schemes
@@ -34,7 +35,8 @@ class _Case:
 
     @property
     def name(self) -> str:
-        return f"{self.model.attention}{', causal' if self.causal else ''}{', padded' if self.padded else ''}"
+        parts = [name.replace("_", " ") for name in parts_of(self.model)]
+        return ", ".join([self.model.attention, *["causal"] * self.causal, *["padded"] * self.padded, *parts])
 
     @property
     def see(self) -> Visibility:
@@ -55,6 +57,13 @@ class _Case:
                 parameter.copy_(torch.randn(parameter.shape, generator=draw) * 0.3)
         wide = torch.promote_types(dtype, torch.float32)  # parameters are never bf16
         return scheme.to(device=device, dtype=wide)
+
+    def sinks(self, dtype: torch.dtype, device: torch.device) -> Tensor | None:
+        wide = torch.promote_types(dtype, torch.float32)
+        return torch.linspace(-1.0, 2.0, HEADS, device=device, dtype=wide) if self.model.sinks else None
+
+    def call(self, q: Tensor, k: Tensor, at: Positions, scheme: PositionScheme, sinks: Tensor | None) -> AttentionCall:
+        return AttentionCall(q, k, at, at, self.see, scheme, cap=self.model.score_cap, sinks=sinks)
 
 
 def attention(position: str, context: Context) -> Result:
@@ -86,8 +95,11 @@ def _cases(position: str) -> Iterator[_Case]:
             continue
         tables = {"n_heads": HEADS, "d_model": HEADS * WIDTH, "context_length": TOKENS, "position": position}
         tables |= {"attention": name, "window": 9, "link_every": 8, "relative_max_distance": 16}
-        for causal in (True, False):
-            model = ModelConfig.model_validate({**tables, "architecture": "encoder", "causal": causal})
+        parts: list[dict[str, float | bool]] = [{}]
+        if ATTENTIONS[name].scores:
+            parts.append({"score_cap": 2.0, "sinks": True})
+        for causal, part in itertools.product((True, False), parts):
+            model = ModelConfig.model_validate({**tables, **part, "architecture": "encoder", "causal": causal})
             yield from (_Case(model, causal, padded) for padded in (False, True))
 
 
@@ -96,24 +108,28 @@ def _backends(case: _Case, inputs: list[Tensor], device: torch.device) -> list[s
         return ["chunked", "reference"]
     q, k = (part.to(device) for part in inputs[:2])
     at = case.span(device)
-    situation = AttentionCall(q, k, at, at, case.see, case.scheme(q.dtype, device))
+    situation = case.call(q, k, at, case.scheme(q.dtype, device), case.sinks(q.dtype, device))
     return [backend.name for backend in BACKENDS if backend.why_not(situation) is None]
 
 
 def _outcome(case: _Case, inputs: list[Tensor], dtype: torch.dtype, device: torch.device, backend: str) -> list[Tensor]:
-    """Return the output and the gradients of queries, keys, values and the scheme's parameters, float64 on the CPU."""
+    """Return the output and the gradients of queries, keys, values, sinks and the scheme's parameters, float64 on the
+    CPU.
+    """
     *texts, weight = (part.to(device=device, dtype=dtype) for part in inputs)
     q, k, v = (text.detach().clone().requires_grad_() for text in texts)
-    at, scheme = case.span(device), case.scheme(dtype, device)
+    at, scheme, sinks = case.span(device), case.scheme(dtype, device), case.sinks(dtype, device)
+    leaves = [q, k, v, *scheme.parameters()]
+    if sinks is not None:
+        leaves.append(sinks.requires_grad_())
     if not ATTENTIONS[case.model.attention].scores:
         out = linear_attention(q, k, v, at, scheme, causal=case.causal, backend=backend)
     else:
         turned_q, turned_k = (scheme.rotate(part, at.index) for part in (q, k))
-        out = softmax_attention(AttentionCall(turned_q, turned_k, at, at, case.see, scheme), v, backend)
+        out = softmax_attention(case.call(turned_q, turned_k, at, scheme, sinks), v, backend)
     if case.padded:  # outputs at padding are never used
         weight = weight * (at.index >= 0)[:, None, :, None]
         out = out * (at.index >= 0)[:, None, :, None]
-    leaves = [q, k, v, *scheme.parameters()]
     gradients = torch.autograd.grad((out * weight).sum(), leaves, allow_unused=True)
     kept = [out, *(torch.zeros_like(x) if g is None else g for x, g in zip(leaves, gradients, strict=True))]
     return [part.detach().cpu().double() for part in kept]

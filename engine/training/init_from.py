@@ -35,7 +35,10 @@ MUCH_SEEN = 0.01  # share of the held-out text that the other run was trained on
 # Parameters whose rows are tokens; those of a source that has a vocabulary of its own.
 TOKEN_ROWS, SOURCE_ROWS = ("token_embedding.weight", "head.weight", "head.bias"), "source_embedding.weight"
 # Model settings that may differ silently: they affect only training, or the initial weights.
-HARMLESS = (*DROPOUTS, "init", "init_std", "embedding_std", "position_init", "vocab_size", "source_vocab_size")
+HARMLESS = (
+    *(*DROPOUTS, "init", "init_std", "embedding_std", "position_init", "zero_init"),
+    *("vocab_size", "source_vocab_size"),
+)
 POSITION = "model.position"
 OF_A_SCHEME = tuple(
     f"model.{name}" for name in ("rope_base", "rope_pairing", "relative_max_distance", "t5_buckets", "t5_max_distance")

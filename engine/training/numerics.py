@@ -45,7 +45,7 @@ def compiles(config: RunConfig, device: torch.device) -> bool:
     """
     if config.train.compile != "auto":
         return config.train.compile == "always"
-    alike = not config.on_rows and config.model.attention == "global"
+    alike = not config.on_rows and config.model.attentions == ["global"]
     if device.type != "cuda" or not alike or config.train.steps < COMPILED_STEPS:
         return False
     return size.parameter_count(config.model, config.model.vocab_size or 0) >= COMPILED_PARAMETERS

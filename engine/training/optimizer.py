@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from engine.config.sections import ModelConfig, OptimizerConfig
 from engine.model.heads import HeadNorm
+from engine.model.layers import Gain, Mix
 from engine.model.positions import PositionScheme
 from engine.schemes import SCHEDULES, whole_steps
 from engine.training.numerics import has_bf16
@@ -32,6 +33,8 @@ KINDS: dict[type[nn.Module], str] = {
     nn.LayerNorm: "norm",
     nn.RMSNorm: "norm",
     HeadNorm: "norm",
+    Gain: "norm",
+    Mix: "norm",
 }
 
 Group = dict[str, Any]  # as torch takes it
@@ -46,7 +49,7 @@ def parameter_kinds(model: nn.Module) -> dict[str, str]:
     kinds: dict[str, str] = {}
     for name, _ in model.named_parameters():
         owner, _, leaf = name.rpartition(".")
-        kind = "bias" if leaf in ("bias", "sinks") else KINDS.get(type(modules[owner]))
+        kind = "bias" if leaf in ("bias", "sinks", "value_mix") else KINDS.get(type(modules[owner]))
         if name.startswith(of_positions):
             kind = "position"
         if kind is None:  # decay must be decided, not guessed

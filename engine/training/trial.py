@@ -11,6 +11,7 @@ from torch import Tensor
 from engine import capabilities
 from engine.config.keys import diff
 from engine.config.schema import RunConfig
+from engine.config.sections import ModelConfig
 from engine.data.loader import Examples
 from engine.evaluation.checks import redraw
 from engine.evaluation.verdict import OK, Verdict
@@ -66,7 +67,7 @@ def _difference(a: RunConfig, b: RunConfig, vocab_size: int) -> str:
     # Random texts and sources (2, T), long enough for what acts at a distance to show.
     model = min((a, b), key=lambda c: (c.model.context_length, c.model.source_tokens)).model
     far = max(max(c.model.window, c.model.link_every, c.model.t5_max_distance) for c in (a, b))
-    beyond = 3 * model.window if self_attention(model).reach(1) is not None else 0
+    beyond = 3 * model.window if any(self_attention(kind).reach(1) is not None for kind, _ in model.kinds()) else 0
     wanted = max(FEWEST_TOKENS, beyond, 2 * far + 2)
     draw = torch.Generator().manual_seed(0)
     lengths = [min(wanted, longest, MOST_TOKENS) for longest in (model.context_length, model.source_tokens)]
@@ -118,12 +119,18 @@ def saves_from(ratios: Sequence[tuple[int, float]]) -> int | None:
     return min((length for length, _ in faster), default=None)
 
 
+def saving(model: ModelConfig) -> ModelConfig | None:
+    """Return the first kind of layer whose attention may be faster than full attention."""
+    return next((kind for kind, _ in model.kinds() if ATTENTIONS[kind.attention].saves_from(kind)), None)
+
+
 def crossover(config: RunConfig, device: torch.device) -> list[tuple[int, float]]:
     """Time one layer's attention against full attention, without positions, forward and backward. Return (length,
-    its time / that of full attention), shortest length first; empty for kinds that never save time.
+    its time / that of full attention), shortest length first; empty for kinds that never save time. If layers differ,
+    it is the first kind that may.
     """
-    model = config.model
-    if not ATTENTIONS[model.attention].saves_from(model):
+    model = saving(config.model)
+    if model is None:
         return []
     dtype = torch.bfloat16 if chosen_precision(config.train, device) == "bf16" else torch.float32
     nothing = PositionScheme()

@@ -44,7 +44,7 @@ def check(
         from engine.training.inspector import probed
         from engine.training.self_check import self_check
         from engine.training.task import make_task
-        from engine.training.trial import crossover, saves_from, step_cost, switch_effect
+        from engine.training.trial import crossover, saves_from, saving, step_cost, switch_effect
 
         where = resolve_device(device)
         source_run = InitFrom.find(asked, runs_dir)
@@ -101,10 +101,11 @@ def check(
         f"  one step takes {cost.seconds * 1000:.0f} ms on {device_name(where)} ({short(rate)} tok/s): "
         f"{count(runnable.train.steps, 'step')} ≈ {duration(total)}, evaluations aside"
     )
-    if crossed:
-        least, kind = saves_from(crossed), asked.model.attention
+    kind = saving(asked.model)
+    if crossed and kind is not None:
+        least = saves_from(crossed)
         saves = "saves no time at any length tried" if least is None else f"saves time from about {least:,} tokens on"
-        text.append(f"\n  here, '{kind}' attention {saves} (forward and backward of one layer, measured)")
+        text.append(f"\n  here, '{kind.attention}' attention {saves} (forward and backward of one layer, measured)")
     if total > LONG_RUN and on is None and source.extends is not None:
         text.append(f"\n  shorter: the same change on the small base, --preset {source.name} --on demo")
     stdout().print(text)

@@ -54,7 +54,7 @@ def show(
     """One preset: what it changes, its complete settings, parameters, cost."""
     from engine import capabilities
     from engine.config.keys import diff, flatten, parse_overrides
-    from engine.config.sections import parts_of
+    from engine.config.sections import numbered, parts_of
     from engine.config.toml import write
     from engine.schemes import SCHEMES, in_words
     from tui_transformer.lab.design.draft import cost
@@ -94,7 +94,11 @@ def show(
     lines = [f"{config.preset}: {config.description}"]
     lines += [f"changes {key}: {setting_text(a)} → {setting_text(b)}" for key, (a, b) in changes.items()]
     settings = flatten(config.dump())
-    lines += [in_words(key, settings[key]) for key in SCHEMES]
+    kinds: dict[str, list[str]] = {"model.attention": config.model.attentions, "model.position": config.model.positions}
+    lines += [in_words(key, name) for key in SCHEMES for name in kinds.get(key, [settings[key]])]
+    for kind, places in config.model.kinds() if config.model.layers else ():
+        which = f"layer{'s' if len(places) > 1 else ''} {numbered(places)}"
+        lines.append(f"{which}: {kind.attention} attention, position {kind.position}")
     lines += [
         f"{name} {settings[f'model.{name}']}: {row.sentence} ({row.citation})"
         for name, row in parts_of(config.model).items()
@@ -114,16 +118,19 @@ def show(
 
 
 def _pictured(config: "RunConfig") -> Iterator[tuple[str, object]]:
-    """`mask`, a 0/1 row per query, and the first head's `bias`, null where unseen; an encoder's separately."""
-    from tui_transformer.lab.play.pictures import Canvas, bias_values, drawn, stacks, starting_scheme, visible
+    """`mask`, a 0/1 row per query, and the first head's `bias`, null where unseen; an encoder's separately, and each
+    kind of layer's.
+    """
+    from tui_transformer.lab.play.pictures import KIND, Canvas, bias_values, drawn, stacks, starting_scheme, visible
 
-    for stack in stacks(config.model):
+    for stack in stacks(config.model, KIND):
         n = drawn(stack.length, Canvas())
         scheme = starting_scheme(config.model, stack, config.seed)
         bias = None if scheme is None else bias_values(scheme, stack.see, n)
         prefix = "encoder_" if stack.name == "encoder" else ""
-        yield f"{prefix}mask", ["".join("01"[cell] for cell in row) for row in visible(stack.see, n)]
-        yield f"{prefix}bias", bias and [[None if v is None else round(v, 4) for v in row] for row in bias]
+        of = f" of {stack.layers}" if stack.layers else ""
+        yield f"{prefix}mask{of}", ["".join("01"[cell] for cell in row) for row in visible(stack.see, n)]
+        yield f"{prefix}bias{of}", bias and [[None if v is None else round(v, 4) for v in row] for row in bias]
 
 
 @app.command("diff")

@@ -111,15 +111,17 @@ def test_our_decoder_is_gpt2() -> None:
 ROPE_BASE, RMS_EPS, KV_HEADS = 500.0, 1e-6, 2
 
 
-def llama(width: int = WIDTH, length: int = LENGTH, **rope) -> nn.Module:
+def llama(width: int = WIDTH, length: int = LENGTH, *, name: str = "Llama", **rope) -> nn.Module:
+    """A model of LLaMA's family."""
     transformers = pytest.importorskip("transformers")
     sizes = {"hidden_size": width, "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS}
     sizes |= {"intermediate_size": HIDDEN, "num_hidden_layers": LAYERS, "max_position_embeddings": length}
     rope = {"rope_type": "default", "rope_theta": ROPE_BASE} | rope
     settings = {"rope_parameters": rope, "rms_norm_eps": RMS_EPS, "tie_word_embeddings": False}
     # sdpa: the written-out attention of transformers takes its softmax in fp32.
-    settings = transformers.LlamaConfig(vocab_size=VOCAB, **sizes, **settings, attn_implementation="sdpa")
-    return randomised(transformers.LlamaForCausalLM(settings))
+    settings |= {"vocab_size": VOCAB, "attn_implementation": "sdpa", "head_dim": width // HEADS}
+    made = getattr(transformers, f"{name}Config")(**sizes, **settings)
+    return randomised(getattr(transformers, f"{name}ForCausalLM")(made))
 
 
 def as_our_decoder(theirs: nn.Module, **settings) -> DecoderLM:
@@ -136,6 +138,8 @@ def as_our_decoder(theirs: nn.Module, **settings) -> DecoderLM:
             "feed_forward.expand": joined(mlp.gate_proj, mlp.up_proj),  # the first half of ours is the gate
             "feed_forward.output": joined(mlp.down_proj),
         }
+        if hasattr(attention, "q_norm"):
+            parts |= {"attention.query_norm": joined(attention.q_norm), "attention.key_norm": joined(attention.k_norm)}
         weights |= under(f"layers.{i}.", parts)
     model = config(
         position="rope",
@@ -173,6 +177,14 @@ class ExactAngles(nn.Module):
         return angle.cos(), angle.sin()
 
 
+def without_casts(theirs: nn.Module) -> None:
+    theirs.model.rotary_emb = ExactAngles()
+    for parent in list(theirs.modules()):
+        for name, part in list(parent.named_children()):
+            if type(part).__name__.endswith("RMSNorm") and not isinstance(part, ExactRMSNorm):
+                setattr(parent, name, ExactRMSNorm(part))
+
+
 def test_our_decoder_is_llama_with_grouped_keys() -> None:
     theirs = llama()
     ours = as_our_decoder(theirs)
@@ -184,11 +196,110 @@ def test_our_decoder_is_llama_with_grouped_keys() -> None:
 def test_our_decoder_is_llama_to_the_last_digit_without_its_casts_to_fp32() -> None:
     theirs = llama()
     ours = as_our_decoder(theirs)
+    without_casts(theirs)
+    with torch.no_grad():
+        assert difference(ours(tokens()), theirs(tokens()).logits) <= EXACT
+
+
+# --- GPT-NeoX
+
+
+def by_head(joined_map: nn.Module) -> Weights:
+    """GPT-NeoX's rows, (heads, query key value, width), as ours: (query key value, heads, width)."""
+    shape = HEADS, 3, WIDTH // HEADS
+    return {
+        leaf: value.unflatten(0, shape).transpose(0, 1).flatten(0, 2) for leaf, value in joined_map.named_parameters()
+    }
+
+
+def test_our_parallel_decoder_is_gpt_neox() -> None:
+    transformers = pytest.importorskip("transformers")
+    sizes = {"hidden_size": WIDTH, "num_attention_heads": HEADS, "intermediate_size": HIDDEN}
+    sizes |= {"num_hidden_layers": LAYERS, "max_position_embeddings": LENGTH}
+    rope = {"rope_type": "default", "rope_theta": ROPE_BASE, "partial_rotary_factor": 1.0}
+    settings = {"rope_parameters": rope, "use_parallel_residual": True, "attn_implementation": "sdpa"}
+    theirs = randomised(
+        transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(vocab_size=VOCAB, **sizes, **settings))
+    )
+    body = theirs.gpt_neox
+    body.rotary_emb = ExactAngles()
+    outside = {"token_embedding": body.embed_in, "final_norm": body.final_layer_norm, "head": theirs.lm_head}
+    weights = under("", {name: joined(part) for name, part in outside.items()})
+    for i, layer in enumerate(body.layers):
+        parts = {
+            "attention_norm": joined(layer.input_layernorm),
+            "attention.query_key_value": by_head(layer.attention.query_key_value),
+            "attention.output": joined(layer.attention.dense),
+            "feed_forward_norm": joined(layer.post_attention_layernorm),
+            "feed_forward.expand": joined(layer.mlp.dense_h_to_4h),
+            "feed_forward.output": joined(layer.mlp.dense_4h_to_h),
+        }
+        weights |= under(f"layers.{i}.", parts)
+    model = config(position="rope", rope_base=ROPE_BASE, parallel=True)
+    ours = with_weights(build_model(model, VOCAB, 1), weights)
+    with torch.no_grad():
+        assert difference(ours(tokens()), theirs(tokens()).logits) <= EXACT
+
+
+# --- Gemma 2
+
+
+def test_our_decoder_with_sandwiched_norms_is_gemma_2() -> None:
+    """Without its cap on scores and its windows; its norms, which compute in fp32, are made exact."""
+    transformers = pytest.importorskip("transformers")
+    sizes = {"hidden_size": WIDTH, "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS}
+    sizes |= {"intermediate_size": HIDDEN, "num_hidden_layers": LAYERS, "max_position_embeddings": LENGTH}
+    sizes |= {"head_dim": WIDTH // HEADS, "query_pre_attn_scalar": WIDTH // HEADS}
+    caps = {"final_logit_softcapping": 3.0, "attn_logit_softcapping": None}
+    settings = {
+        "rope_parameters": {"rope_type": "default", "rope_theta": ROPE_BASE},
+        "rms_norm_eps": RMS_EPS,
+        "layer_types": ["full_attention"] * LAYERS,
+    }
+    theirs = randomised(
+        transformers.Gemma2ForCausalLM(transformers.Gemma2Config(vocab_size=VOCAB, **sizes, **caps, **settings))
+    )
     body = theirs.model
-    body.norm, body.rotary_emb = ExactRMSNorm(body.norm), ExactAngles()
-    for layer in body.layers:
-        layer.input_layernorm = ExactRMSNorm(layer.input_layernorm)
-        layer.post_attention_layernorm = ExactRMSNorm(layer.post_attention_layernorm)
+    assert theirs.lm_head.weight is body.embed_tokens.weight
+    # It refuses sdpa for its cap on scores, off here; its written-out attention takes the softmax in fp32.
+    theirs.config._attn_implementation = "sdpa"
+
+    def exact(norm: nn.Module) -> nn.Module:  # its gain is 1 + w
+        norm.weight.data += 1.0
+        return ExactRMSNorm(norm)
+
+    body.rotary_emb, body.norm = ExactAngles(), exact(body.norm)
+    body.embed_tokens.embed_scale = torch.tensor(math.sqrt(WIDTH))
+    weights = under("", {"token_embedding": joined(body.embed_tokens), "final_norm": joined(body.norm)})
+    for i, layer in enumerate(body.layers):
+        for name, norm in [(name, norm) for name, norm in layer.named_children() if name.endswith("layernorm")]:
+            setattr(layer, name, exact(norm))
+        attention, mlp = layer.self_attn, layer.mlp
+        parts = {
+            "attention_norm": joined(layer.input_layernorm),
+            "attention.query_key_value": joined(attention.q_proj, attention.k_proj, attention.v_proj),
+            "attention.output": joined(attention.o_proj),
+            "attention_after.norm": joined(layer.post_attention_layernorm),
+            "feed_forward_norm": joined(layer.pre_feedforward_layernorm),
+            "feed_forward.expand": joined(mlp.gate_proj, mlp.up_proj),
+            "feed_forward.output": joined(mlp.down_proj),
+            "feed_forward_after.norm": joined(layer.post_feedforward_layernorm),
+        }
+        weights |= under(f"layers.{i}.", parts)
+    model = config(
+        position="rope",
+        rope_base=ROPE_BASE,
+        norm="rms",
+        norm_eps=RMS_EPS,
+        norm_placement="sandwich",
+        activation="geglu-tanh",
+        bias=False,
+        n_kv_heads=KV_HEADS,
+        embedding_scale=True,
+        tie_embeddings=True,
+        logit_softcap=3.0,
+    )
+    ours = with_weights(build_model(model, VOCAB, 1), weights)
     with torch.no_grad():
         assert difference(ours(tokens()), theirs(tokens()).logits) <= EXACT
 
@@ -232,11 +343,8 @@ def test_our_decoder_is_llama_with_slowed_rotations(kind: str) -> None:
 
     with torch.no_grad():
         assert difference(ours(tokens(length=length)), theirs(tokens(length=length)).logits) <= 1e-3  # of fp32 angles
-        body = theirs.model
-        body.norm, body.rotary_emb = ExactRMSNorm(body.norm), Exact()
-        for layer in body.layers:
-            layer.input_layernorm = ExactRMSNorm(layer.input_layernorm)
-            layer.post_attention_layernorm = ExactRMSNorm(layer.post_attention_layernorm)
+        without_casts(theirs)
+        theirs.model.rotary_emb = Exact()
         assert difference(ours(tokens(length=length)), theirs(tokens(length=length)).logits) <= EXACT
 
 
@@ -269,6 +377,76 @@ def test_our_self_attention_is_gpt_neoxs_with_a_part_rotated(share: float) -> No
         assert difference(ours(x, at), expected) <= EXACT
         rotary = module.GPTNeoXRotaryEmbedding(settings)
         assert (rates / rotary.inv_freq - 1).abs().max() <= 1e-6
+
+
+# --- Qwen 3
+
+
+def test_our_decoder_is_qwen3_with_norms_of_queries_and_keys() -> None:
+    theirs = llama(name="Qwen3")
+    ours = as_our_decoder(theirs, qk_norm="before")
+    with torch.no_grad():
+        assert difference(ours(tokens()), theirs(tokens()).logits) <= 1e-5  # fp32 in it, as in LLaMA
+        without_casts(theirs)
+        assert difference(ours(tokens()), theirs(tokens()).logits) <= EXACT
+
+
+# --- the attention of GPT-OSS and of Gemma 2
+
+
+def one_layer(name: str, module: str, **settings) -> nn.Module:
+    """The attention of a library's first layer."""
+    transformers = pytest.importorskip("transformers")
+    source = pytest.importorskip(f"transformers.models.{module}.modeling_{module}")
+    sizes = {"hidden_size": WIDTH, "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS}
+    sizes |= {"head_dim": WIDTH // HEADS, "num_hidden_layers": 1, "attn_implementation": "eager"}
+    made = getattr(transformers, f"{name}Config")(**sizes, **settings)
+    return randomised(getattr(source, f"{name}Attention")(made, 0))
+
+
+def as_our_attention(theirs: nn.Module, **settings) -> SoftmaxSelfAttention:
+    parts = {
+        "query_key_value": joined(theirs.q_proj, theirs.k_proj, theirs.v_proj),
+        "output": joined(theirs.o_proj),
+    }
+    weights = under("", parts) | ({"sinks": theirs.sinks} if hasattr(theirs, "sinks") else {})
+    model = config(position="rope", rope_base=ROPE_BASE, n_kv_heads=KV_HEADS, **settings)
+    ours = with_weights(build_model(model, VOCAB, 1).layers[0].get_submodule("attention"), weights)
+    assert isinstance(ours, SoftmaxSelfAttention)
+    return ours
+
+
+def hidden(length: int, window: int | None) -> Tensor:
+    """The term that hides the future, and what is out of the window."""
+    apart = torch.arange(length)[:, None] - torch.arange(length)
+    seen = (apart >= 0) & (apart < (window or length))
+    return torch.zeros(length, length, dtype=torch.float64).masked_fill(~seen, -math.inf)
+
+
+@pytest.mark.parametrize("backend", ["auto", "reference", "banded"])
+@pytest.mark.parametrize("window", [None, 4])
+def test_our_sinks_are_gpt_oss(window: int | None, backend: str) -> None:
+    if window is None and backend == "banded":
+        return
+    theirs = one_layer("GptOss", "gpt_oss")
+    seeing = {"attention": "window", "window": window} if window else {}
+    ours, x = as_our_attention(theirs, sinks=True, backend=backend, **seeing), draw(2, LENGTH, WIDTH)
+    cos, sin = (part.chunk(2, dim=-1)[0] for part in ExactAngles()(x, torch.arange(LENGTH)[None]))
+    with torch.no_grad():
+        expected = theirs(x, position_embeddings=(cos, sin), attention_mask=hidden(LENGTH, window))[0]
+        assert difference(ours(x, Positions.consecutive(LENGTH)), expected) <= EXACT
+
+
+@pytest.mark.parametrize("backend", ["auto", "reference"])
+def test_our_cap_on_scores_is_gemma2s(backend: str) -> None:
+    cap = 1.5  # scores are around 1
+    theirs = one_layer("Gemma2", "gemma2", attn_logit_softcapping=cap, query_pre_attn_scalar=WIDTH // HEADS)
+    ours, x = as_our_attention(theirs, score_cap=cap, bias=False, backend=backend), draw(2, LENGTH, WIDTH)
+    angles = ExactAngles()(x, torch.arange(LENGTH)[None])
+    with torch.no_grad():
+        expected = theirs(x, position_embeddings=angles, attention_mask=hidden(LENGTH, None))[0]
+        # Gemma takes its softmax in fp32.
+        assert difference(ours(x, Positions.consecutive(LENGTH)), expected) <= 1e-5
 
 
 # --- T5

@@ -17,6 +17,7 @@ from engine.schemes import ACTIVATIONS
 VOCABULARY, ROWS = 50, 3
 ALIKE = ("rope", "xl", "relative", "t5", "alibi", "learned-pe", "linear", "win16", "sparse", "kv1", "swiglu")
 LENGTHS = (128, 200)
+PARTS_KEPT = ({"qk_norm": "before"}, {"score_cap": 5.0}, {"sinks": True}, {"gate": "output"}, {"value_mix": True})
 
 
 def config_of(name: str, *, length: int, **model) -> RunConfig:
@@ -98,7 +99,7 @@ def test_the_account_of_what_each_activation_keeps_is_what_autograd_keeps(activa
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
-@pytest.mark.parametrize("part", [{"qk_norm": "before"}, {"score_cap": 5.0}, {"sinks": True}], ids=str)
+@pytest.mark.parametrize("part", PARTS_KEPT, ids=str)
 @pytest.mark.parametrize("name", ["rope", "learned-pe", "xl", "win16", "kv1"])
 def test_the_account_of_a_part_of_attention_is_what_autograd_keeps(name: str, part, dropout: float) -> None:
     config = config_of(name, length=128, attention_dropout=dropout, **part)

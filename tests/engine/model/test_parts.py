@@ -14,12 +14,13 @@ from engine.evaluation.checks import leak_probe
 from engine.model import size
 from engine.model.decoding import Predictor
 from engine.model.transformer import build_model
-from engine.training.self_check import check_cache, check_reference, small_copy
+from engine.training.self_check import DROPOUTS, check_cache, check_reference, small_copy
 from engine.training.trial import switch_effect
 from tests.engine.model.cells import BASE, LENGTH, SOURCE, VOCAB, draw, logits, network, padded, rows_alone
 from tests.engine.model.test_estimates import counted
 from tui_transformer.lab.reports.languages import LANGUAGES
 
+NONE = {name: 0.0 for name in DROPOUTS if name not in PARTS}
 TOKENS, SOURCES = draw(5, LENGTH), draw(6, SOURCE)
 # What the parts are put into. Each pair meets one of them; alone, each part meets all.
 BASES: tuple[dict[str, object], ...] = (
@@ -183,6 +184,12 @@ def test_what_is_counted_is_what_is_built(cell) -> None:
 def test_every_part_has_an_effect(change: Change) -> None:
     for base in BASES:
         before, after = config_of(base), config_of(base | change)
-        if before is not None and after is not None:
+        if before is None or after is None:
+            continue
+        if change.keys() <= set(DROPOUTS):  # it has none but in training
+            text = (SOURCES, TOKENS) if after.has_source else (TOKENS,)
+            passes = [build_model(c.model.model_copy(update=NONE), VOCAB, 1)(*text) for c in (before, before, after)]
+            assert torch.equal(*passes[:2]) and not torch.equal(*passes[1:])
+        else:
             verdicts = switch_effect(after, before, VOCAB)
             assert verdicts and all(v.verdict == "ok" for v in verdicts), (base, verdicts)

@@ -111,6 +111,25 @@ def _cap_after_the_mask(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(attention, "shares", lambda scores, sinks: (2.0 * torch.tanh(scores / 2.0)).softmax(-1))
 
 
+def _gate_always_open(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(heads.SelfAttention, "gated", lambda self, mixed, x: mixed)
+
+
+def _first_values_ignored(patch: pytest.MonkeyPatch) -> None:
+    real = heads.SelfAttention.with_first
+    patch.setattr(heads.SelfAttention, "with_first", lambda self, v, first: real(self, v, [v] if first else first))
+
+
+def _key_norm_ignored(patch: pytest.MonkeyPatch) -> None:
+    real = heads.SelfAttention.__init__
+
+    def init(self, model, *rest, **more):
+        real(self, model, *rest, **more)
+        self.key_norm = nn.Identity()
+
+    patch.setattr(heads.SelfAttention, "__init__", init)
+
+
 def _finite_mask(patch: pytest.MonkeyPatch) -> None:
     def soft(call):
         return (call.q @ call.k.transpose(-2, -1) * call.scale).masked_fill(~call.visible(), -10.0).softmax(-1)
@@ -235,8 +254,8 @@ def _cache_forgets_as_it_grows(patch: pytest.MonkeyPatch) -> None:
 def _heads_ignored(patch: pytest.MonkeyPatch) -> None:
     real = heads.SelfAttention.__init__
 
-    def init(self, model, see, scheme):
-        real(self, model, see, scheme)
+    def init(self, model, see, scheme, **more):
+        real(self, model, see, scheme, **more)
         if model.position != "rope":  # which would turn heads of another width
             self.n_heads, self.head_width = 1, model.d_model
 
@@ -386,6 +405,9 @@ BUGS = {
     "a sink of the whole text": Bug(_sink_of_the_whole_text, LEAK, ("model.sinks=true",)),
     "a sink without its share": Bug(_sink_keeps_its_share, {"reference"}, ("model.sinks=true",)),
     "a cap after the mask": Bug(_cap_after_the_mask, LEAK, ("model.score_cap=2.0",)),
+    "a gate that is always open": Bug(_gate_always_open, {"reference", "parameters"}, ("model.gate=head",)),
+    "values mixed with themselves": Bug(_first_values_ignored, {"reference"}, ("model.value_mix=true",)),
+    "keys without their norm": Bug(_key_norm_ignored, {"parameters", "reference"}, ("model.qk_norm=before",)),
     "finite mask": Bug(_finite_mask, LEAK, WRITTEN_OUT),
     "rotary positions on queries only, in the layer": Bug(
         _rope_on_queries_in_the_layer, {"reference", "cache parity", "sampling"}

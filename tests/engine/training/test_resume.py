@@ -132,6 +132,12 @@ def test_every_preset_resumes_bit_for_bit_at_four_points(name: str, tmp_path) ->
         assert broken(config, tmp_path, n) == expected, n
 
 
+def test_parts_of_layers_that_are_dropped_are_the_same_after_a_resumption(tmp_path) -> None:
+    config = miniature("demo", *HARD, "model.layer_drop=0.5", "model.layer_scale=0.1", "model.embedding_mix=true")
+    expected, listened = whole(config, tmp_path)
+    assert broken(config, tmp_path, listened // 2) == expected
+
+
 @pytest.mark.parametrize(
     ("kind", "reads"),
     [

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.config.sections import MOST_KINDS
 from engine.model.visibility import Visibility
 from engine.runs.records import LARGEST, ValidationRecord
 from engine.runs.tail import History, Metrics
@@ -204,7 +205,7 @@ class Reach:
 
 def reach(config: Mapping[str, Any]) -> Reach | None:
     """Return how far a model's layers carry with windowed attention, else its context; None if unknown."""
-    kind = config.get("model.attention")
+    kind, pattern = config.get("model.attention"), config.get("model.layers")
     sizes = (config.get(f"model.{key}") for key in ("window", "n_layers", "context_length", "link_every"))
     window, layers, context, link = (
         size if isinstance(size, int) and not isinstance(size, bool) and size > 0 else None for size in sizes
@@ -212,7 +213,13 @@ def reach(config: Mapping[str, Any]) -> Reach | None:
     causal = config.get("model.causal") is not False
     carried = None
     given = ATTENTIONS[kind].settings if isinstance(kind, str) and kind in ATTENTIONS else ()
-    if "window" in given and window and layers:
+    if isinstance(pattern, list | tuple) and pattern and layers and isinstance(kind, str):
+        entries = [str(pattern[i % len(pattern)]).split() for i in range(min(layers, MOST_KINDS))]
+        own = [next((word for word in entry if word in ATTENTIONS), kind) for entry in entries]
+        windowed = [name for name in own if name in ATTENTIONS and ATTENTIONS[name].settings == ("window",)]
+        if window and len(windowed) == len(own) == layers:
+            carried = Visibility(causal, window).reach(layers)
+    elif "window" in given and window and layers:
         see = Visibility(causal, window, link if "link_every" in given else None)
         carried = see.reach(layers)
     if carried is not None and layers and (context is None or carried < context):

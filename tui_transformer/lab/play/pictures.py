@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from engine.config.sections import ModelConfig
+from engine.config.sections import ModelConfig, numbered
 from engine.model.visibility import Visibility, self_attention
 from engine.schemes import ATTENTIONS, POSITIONS
 
@@ -50,17 +50,44 @@ class StackPlan:
     attention: str
     see: Visibility
     length: int  # most tokens it gets at once
+    position: str = ""  # "": the model's
+    places: tuple[int, ...] = ()  # the layers that are of this kind, from 0; (): all
+
+    @property
+    def layers(self) -> str:
+        """Which layers it is about, in words; "" if all."""
+        return f"layer{'s' if len(self.places) > 1 else ''} {numbered(self.places)}" if self.places else ""
 
 
-def stacks(model: ModelConfig) -> list[StackPlan]:
-    """A network's stacks: one, or encoder and decoder."""
-    kind = model.attention
-    if model.architecture != "encoder-decoder":
-        return [StackPlan("", kind, self_attention(model), model.context_length)]
-    return [
-        StackPlan("encoder", kind, self_attention(model, causal=False), model.source_tokens),
-        StackPlan("decoder", kind, self_attention(model, causal=True), model.context_length),
-    ]
+KIND = ("attention", "position")
+
+
+def stacks(model: ModelConfig, by: Sequence[str] = KIND[:1]) -> list[StackPlan]:
+    """A network's stacks, one or encoder and decoder; if their layers differ in what is drawn, one for each kind."""
+    if model.architecture == "encoder-decoder":
+        shapes = [
+            ("encoder", False, model.source_tokens, model.encoder_layers),
+            ("decoder", True, model.context_length, model.n_layers),
+        ]
+    else:
+        shapes = [("", model.causal, model.context_length, model.n_layers)]
+    found = []
+    for name, causal, length, depth in shapes:
+        alike: dict[tuple[str, ...], tuple[ModelConfig, list[int]]] = {}
+        for layer, places in model.kinds(depth):
+            alike.setdefault(tuple(getattr(layer, key) for key in by), (layer, []))[1].extend(places)
+        for layer, of_kind in alike.values():
+            own = tuple(sorted(of_kind)) if len(alike) > 1 else ()
+            see = self_attention(layer, causal=causal)
+            found.append(StackPlan(name, layer.attention, see, length, layer.position, own))
+    return found
+
+
+def layer_plan(model: ModelConfig, layer: int, *, encoder: bool) -> StackPlan:
+    """A layer of a network, from 0, among those of its kind."""
+    plans = stacks(model, KIND)
+    plans = [plan for plan in plans if plan.name == plans[0 if encoder else -1].name]
+    return next(plan for plan in plans if not plan.places or layer in plan.places)
 
 
 def pictures(model: ModelConfig, seed: int, canvas: Canvas) -> Iterator[Text]:
@@ -71,12 +98,13 @@ def pictures(model: ModelConfig, seed: int, canvas: Canvas) -> Iterator[Text]:
     plans = stacks(model)
     for plan in plans:
         yield mask_picture(plan, canvas)
-    if len(plans) > 1:
+    if plans[0].name != plans[-1].name:
         yield Text("cross-attention: each query of the decoder sees all of the source; no mask but padding")
-    position = POSITIONS[model.position]
-    own = position.acts_on == "scores" or (position.learned and position.acts_on == "embeddings")
-    for plan in plans if own else plans[-1:]:
-        yield position_picture(model, plan, seed, canvas)
+    for plan in stacks(model, KIND[1:]):
+        position = POSITIONS[plan.position]
+        own = position.acts_on == "scores" or (position.learned and position.acts_on == "embeddings")
+        if own or plan.name == plans[-1].name:
+            yield position_picture(model, plan, seed, canvas)
 
 
 def visible(see: Visibility, n: int) -> list[list[bool]]:
@@ -121,7 +149,8 @@ def who_sees_whom(stack: StackPlan, n: int) -> str:
     if not ATTENTIONS[stack.attention].scores:
         what += "; without scores, the same mask applies through sums"
     owner = f"{stack.name}'s " if stack.name else ""
-    return f"{owner}self-attention, {stack.attention}: each query sees {what}"
+    where = f" of {stack.layers}" if stack.layers else ""
+    return f"{owner}self-attention{where}, {stack.attention}: each query sees {what}"
 
 
 def _share(n: int, length: int) -> str:
@@ -229,7 +258,9 @@ def table_picture(values: Values, *, length: int, title: str, rows: str, columns
 
 def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Canvas) -> Text:
     """What a stack's position scheme adds, and where: a head's bias, a table, turned pairs, or one line."""
-    kind, position, n = model.position, POSITIONS[model.position], canvas.rows(stack.length)
+    name = stack.position or model.position
+    position, n = POSITIONS[name], canvas.rows(stack.length)
+    kind = f"{name} in {stack.layers}" if stack.layers else name
     if position.acts_on == "nothing":
         return Text(f"position {kind}: nothing is added, neither to embeddings nor to scores")
     from engine.model.positions import TransformerXL
@@ -247,7 +278,7 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Ca
         note = Text(f"position {kind}: its term depends on the query's content; a factor of it is drawn\n")
         return note + picture(waves, title="sinusoids of the distance", rows="distances q − k", columns="features")
     owner = f", {stack.name}" if stack.name else ""
-    learned = f" ({'' if kind == 'learned' else 'learned; '}shown as initialised)" if position.learned else ""
+    learned = f" ({'' if name == 'learned' else 'learned; '}shown as initialised)" if position.learned else ""
     table = embedded_values(scheme, n)
     if table is not None:
         title = f"position {kind}{learned}{owner if learned else ''}, added to the embeddings"
@@ -270,14 +301,18 @@ def starting_scheme(model: ModelConfig, stack: StackPlan, seed: int) -> "Positio
     from engine.model.initialisation import initialise
     from engine.model.positions import make_schemes
 
+    position = stack.position or model.position
+    kind = model.model_copy(update={"position": position, "layers": ()})
     with torch.device("meta"):
-        scheme = make_schemes(model, 1, stack.length, causal=stack.see.causal)[0]
-    if POSITIONS[model.position].acts_on == "content":  # learned per layer, and not drawn
+        scheme = make_schemes(kind, 1, stack.length, causal=stack.see.causal)[0]
+    if POSITIONS[position].acts_on == "content":  # learned per layer, and not drawn
         return scheme
     if sum(parameter.numel() for parameter in scheme.parameters()) > LARGEST_TABLE:
         return None
     scheme.to_empty(device="cpu")
     holder = nn.ModuleDict({"positions": scheme})
+    if position != model.position:
+        holder = nn.ModuleDict({"layer_positions": nn.ModuleDict({position: scheme})})
     initialise(nn.ModuleDict({stack.name: holder}) if stack.name else holder, model, seed)
     return scheme
 

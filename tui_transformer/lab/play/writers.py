@@ -16,7 +16,7 @@ from engine.errors import InputError
 from engine.runs.reader import RunReader
 from engine.runs.records import WrittenRow
 from engine.runs.tail import stamp
-from tui_transformer.lab.play.pictures import stacks, who_sees_whom
+from tui_transformer.lab.play.pictures import layer_plan, who_sees_whom
 from tui_transformer.lab.play.prompt import SETTINGS, Settings
 from tui_transformer.lab.play.written import Alternative, Answer, AnswerToken, AttentionView, TokenScores
 
@@ -110,7 +110,7 @@ class Writer(ABC):
         layers, heads = self.shape(which)
         wrote = self._labels(tokens, is_source=False)
         read = () if source is None else self._labels(source, is_source=True)
-        plan = stacks(self.config.model)[0 if which == "encoder" else -1]
+        plan = layer_plan(self.config.model, layer - 1, encoder=which == "encoder")
         return AttentionView(
             read if which == "encoder" else wrote,
             wrote if which == "self" else read,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from engine.config.schema import RunConfig
-from engine.config.sections import ModelConfig, parts_of
-from engine.model.visibility import self_attention
+from engine.config.sections import ModelConfig, numbered, parts_of
+from engine.model.visibility import reach_of, self_attention
 from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, POSITIONS, VASWANI
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.reports.document import Formula
@@ -33,10 +33,10 @@ LOSS = (
 
 def formulas(variants: list[tuple[str, ModelConfig]], config: RunConfig, language: Language) -> Iterator[Formula]:
     """All variants' formulas, each once, naming the variants unless all share it; the objective is `config`'s."""
-    found: dict[str, dict[str, tuple[Formula, list[str]]]] = {kind: {} for kind in KINDS}
+    found: dict[str, dict[tuple[str, str], tuple[Formula, list[str]]]] = {kind: {} for kind in KINDS}
     for name, model in variants:
         for kind, formula in _of_model(model, language):
-            found[kind].setdefault(formula.latex, (formula, []))[1].append(name)
+            found[kind].setdefault((formula.latex, formula.what), (formula, []))[1].append(name)
     for formula, names in (having for same_kind in found.values() for having in same_kind.values()):
         if len(names) < len(variants):
             what = language.say("formula.of", what=formula.what, names=language.joined(names))
@@ -49,24 +49,27 @@ def formulas(variants: list[tuple[str, ModelConfig]], config: RunConfig, languag
 def _of_model(m: ModelConfig, language: Language) -> Iterator[tuple[str, Formula]]:
     """Yield one model's formulas, each after its kind."""
     code = language.code
-    attention, position, norm = ATTENTIONS[m.attention], POSITIONS[m.position], NORMS[m.norm]
-    # A head's output, with the pre-softmax score of query i with key j if there is one.
-    paper = VASWANI if attention.scores else attention.citation
-    kind = "attention" if attention.scores else "linear"
-    yield kind, Formula(attention.title[code], attention.formula(m), paper)
-    if attention.scores:
-        paper = "" if attention.citation == VASWANI else attention.citation
-        yield "visible", Formula(attention.seen_title[code], _seen(m, m.causal), paper)
-        if m.architecture == "encoder-decoder":  # the encoder of two stacks is never causal
-            title = language.say("formula.visible-source")
-            yield "visible-source", Formula(title, _seen(m, False).replace("T", "T_s"))
-    step = self_attention(m).reach(1)
-    if step is not None:
-        reach = rf"\text{{reach}} = L \cdot {step} = {m.n_layers} \cdot {step} = {m.n_layers * step}"
+    norm = NORMS[m.norm]
+    alike: dict[tuple[str, Formula], list[int]] = {}
+    for layer, places in m.kinds(m.n_layers):
+        for found in _of_layer(layer, language):
+            alike.setdefault(found, []).extend(places)
+    for (kind, formula), layers in alike.items():
+        what = formula.what
+        if len(layers) < m.n_layers:
+            which = language.say(
+                "formula.layers" if len(layers) > 1 else "formula.layer", which=numbered(sorted(layers))
+            )
+            what = language.say("formula.of", what=what, names=which)
+        yield kind, replace(formula, what=what)
+    steps = [(len(places), self_attention(layer).reach(1)) for layer, places in m.kinds(m.n_layers)]
+    if (reached := reach_of(m)) is not None:
+        sum_ = " + ".join(rf"{n} \cdot {step}" for n, step in steps)
+        general = rf"L \cdot {steps[0][1]} = " if len(steps) == 1 else ""
+        reach = rf"\text{{reach}} = {general}{sum_} = {reached}"
         yield "reach", Formula(language.say("formula.reach"), reach)
-    for name, scheme in (("position", position), ("norm", norm)):
-        if latex := scheme.formula(m):
-            yield name, Formula(scheme.title[code], latex, scheme.citation)
+    if latex := norm.formula(m):
+        yield "norm", Formula(norm.title[code], latex, norm.citation)
 
     # What a sublayer f does to the stream.
     wrap = (lambda x: f"{norm.symbol}({x})") if norm.symbol else (lambda x: x)
@@ -83,6 +86,24 @@ def _of_model(m: ModelConfig, language: Language) -> Iterator[tuple[str, Formula
     yield "feed-forward", Formula(language.say("formula.feed-forward"), rf"\operatorname{{FFN}}(x) = {inside}", VASWANI)
     for row in parts_of(m).values():
         yield "part", Formula(row.title[code], row.formula(m), row.citation)
+
+
+def _of_layer(m: ModelConfig, language: Language) -> Iterator[tuple[str, Formula]]:
+    """Yield the formulas of one layer's attention and positions."""
+    code = language.code
+    attention, position = ATTENTIONS[m.attention], POSITIONS[m.position]
+    # A head's output, with the pre-softmax score of query i with key j if there is one.
+    paper = VASWANI if attention.scores else attention.citation
+    kind = "attention" if attention.scores else "linear"
+    yield kind, Formula(attention.title[code], attention.formula(m), paper)
+    if attention.scores:
+        paper = "" if attention.citation == VASWANI else attention.citation
+        yield "visible", Formula(attention.seen_title[code], _seen(m, m.causal), paper)
+        if m.architecture == "encoder-decoder":  # the encoder of two stacks is never causal
+            title = language.say("formula.visible-source")
+            yield "visible-source", Formula(title, _seen(m, False).replace("T", "T_s"))
+    if latex := position.formula(m):
+        yield "position", Formula(position.title[code], latex, position.citation)
 
 
 def _seen(m: ModelConfig, causal: bool) -> str:

@@ -21,7 +21,7 @@ from engine.config.schema import RunConfig
 from engine.data.corpus import Characters, CorpusPreview
 from tui_transformer.lab.design.draft import Benchmark, Differences, Draft, shown
 from tui_transformer.lab.formatting import bar, duration, memory, short
-from tui_transformer.lab.play.pictures import Canvas, mask_picture, position_picture, stacks
+from tui_transformer.lab.play.pictures import KIND, Canvas, mask_picture, position_picture, stacks
 from tui_transformer.studio.shared.engine_thread import in_engine_thread
 from tui_transformer.studio.shared.palette import Palette
 
@@ -114,6 +114,8 @@ class Preview(VerticalScroll, can_focus=True):
     def _pictures(self, config: RunConfig, width: int, palette: Palette) -> list[Table]:
         """Masks and positions, laid out: what comes before the words, and perhaps after."""
         plans = stacks(config.model)
+        if len(plans) > 2:  # kinds of layers: there is room for one of each stack
+            plans = list({plan.name: plan for plan in reversed(plans)}.values())[::-1]
         brief, several = width < COLUMNS_FROM, len(plans) > 1
         share = 1.0 if width < BESIDE_FROM else SHARES[several, brief]
         room = int(width * share) - (GAP if share < 1 else 0)
@@ -150,7 +152,7 @@ class Preview(VerticalScroll, can_focus=True):
 
     async def _draw(self, config: RunConfig, wanted: PICTURED) -> None:
         await asyncio.sleep(REST)
-        plan = stacks(config.model)[-1]
+        plan = stacks(config.model, KIND[1:])[-1]
         try:
             work = partial(position_picture, config.model, plan, config.seed, wanted[2])
             picture = await in_engine_thread(work)

@@ -102,3 +102,11 @@ def test_the_picture_is_the_same_each_time_and_names_are_harmless(tmp_path) -> N
     assert one == two and "chance 8%" in one and "can look 30 back" in one
     words = "".join(ElementTree.fromstring(one).itertext())
     assert "<b>&x" in words
+
+
+def test_reach_is_that_of_every_layer_of_a_pattern() -> None:
+    pattern = WIN16 | {"model.attention": "global", "model.n_layers": 4}
+    assert reach(pattern | {"model.layers": ["window", "global none"]}) == Reach(256, "context")
+    assert reach(pattern | {"model.layers": ["window", "window none"]}) == Reach(60, "4 × 15")
+    assert reach(WIN16 | {"model.layers": ["none", "rope"]}) == Reach(30, "2 × 15")
+    assert reach(WIN16 | {"model.layers": ["global"]}) == Reach(256, "context")

@@ -33,6 +33,7 @@ from tui_transformer.lab.play.pictures import (
     bias_values,
     drawn,
     half_blocks,
+    layer_plan,
     mask_picture,
     pictures,
     position_picture,
@@ -109,6 +110,36 @@ def test_what_is_drawn_is_what_the_network_asks(tiny, architecture: list[str], a
     network = build_model(config.model, 30, 1)
     parts = network.stacks
     assert [stack.see for stack in stacks(config.model)] == [part.layers[0].attention.see for part in parts]
+
+
+PATTERN = 'model.layers=["window t5", "window", "global", "linear none"]'
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES, ids=["decoder", "encoder", "encoder-decoder"])
+def test_each_kind_of_layer_is_drawn_as_its_layers_are(tiny, architecture: list[str]) -> None:
+    model = tiny(*architecture, PATTERN, "model.position=relative", "model.n_layers=6", "model.window=4").model
+    network = build_model(model, 30, 7)
+    stacked = list(zip(network.stacks, ("encoder", "decoder") if len(network.stacks) > 1 else ("",), strict=True))
+    masks = iter(stacks(model))
+    for part, name in stacked:
+        plans = [next(masks) for _ in range(3)]
+        assert [(plan.name, plan.attention, plan.layers) for plan in plans] == [
+            (name, "window", "layers 1-2, 5-6"),
+            (name, "global", "layer 3"),
+            (name, "linear", "layer 4"),
+        ]
+        for plan in plans:
+            assert all(part.layers[i].attention.see == plan.see for i in plan.places)
+        for i, layer in enumerate(part.layers):
+            plan = layer_plan(model, i, encoder=name == "encoder")
+            assert plan.see == layer.attention.see and i in plan.places and plan.position == model.of_layer(i).position
+            table = getattr(layer.attention.scheme, "table", None)
+            assert table is None or torch.equal(starting_scheme(model, plan, 7).table.weight, table.weight)
+    drawn = [picture.plain for picture in pictures(model, 7, Canvas())]
+    owner = "decoder's self-attention" if len(stacked) > 1 else "self-attention"
+    assert any(text.startswith(f"{owner} of layers 1-2, 5-6, window: each query sees") for text in drawn)
+    assert any(text.startswith("position t5 in layers 1, 5 (learned") for text in drawn)
+    assert any(text.startswith("position none in layer 4: nothing is added") for text in drawn)
 
 
 @pytest.mark.parametrize("init", ["scaled-normal", "normal", "xavier", "torch"])

@@ -279,7 +279,7 @@ def test_latex_compiles(root, tmp_path, language, engine) -> None:
 
 def test_every_formula_becomes_mathml_without_a_stray_sign() -> None:
     from engine.config.schema import RunConfig
-    from engine.config.sections import ModelConfig
+    from engine.config.sections import PARTS, ModelConfig
     from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, SCHEDULES
     from tui_transformer.lab.reports.formulas import formulas
     from tui_transformer.lab.reports.languages import language
@@ -291,6 +291,8 @@ def test_every_formula_becomes_mathml_without_a_stray_sign() -> None:
         ModelConfig(norm="rms", activation="swiglu", norm_placement="post"),
         ModelConfig(n_heads=2, position="alibi"),
     ]
+    models += [ModelConfig(position="rope", **{name: value}) for name, row in PARTS.items() for value in row.on]
+    models.append(ModelConfig(position="rope", layers=("window", "window none", "global alibi")))
     found = [shown.latex for m in models for shown in formulas([("m", m)], RunConfig(model=m), language("en"))]
     found += [scheme.formula(RunConfig().optimizer) for scheme in (*SCHEDULES.values(), *OPTIMIZERS.values())]
     for formula in found:

@@ -6,6 +6,7 @@ import string
 
 import pytest
 
+from engine.runs.reader import RunReader
 from tests.tui_transformer.lab.analysis.seeds import attention as by_distance
 from tests.tui_transformer.lab.analysis.studies import attention
 from tests.tui_transformer.lab.analysis.variants import change, variant
@@ -18,6 +19,7 @@ from tui_transformer.lab.analysis.sentences import verdict_sentence
 from tui_transformer.lab.records.badges import BADGES
 from tui_transformer.lab.reports.context import gather
 from tui_transformer.lab.reports.document import Figure, Formula, Listing
+from tui_transformer.lab.reports.figures.diagram import diagram
 from tui_transformer.lab.reports.languages import LANGUAGES, language
 
 SECTIONS = [
@@ -106,6 +108,28 @@ def test_the_formulas_are_those_of_the_model(tmp_path, settings, formula) -> Non
     variant(tmp_path, "one", *settings)
     shown = [block.latex for block in document(tmp_path, "one").blocks if isinstance(block, Formula)]
     assert any(formula in latex for latex in shown), shown
+
+
+def test_formulas_of_layers_that_differ_say_which_layers(tmp_path) -> None:
+    pattern = 'model.layers=["window","window","global none"]'
+    variant(tmp_path, "one", "model.position=rope", "model.n_layers=4", "model.window=8", pattern)
+    made = document(tmp_path, "one")
+    shown = {block.what: block.latex for block in made.blocks if isinstance(block, Formula)}
+    assert shown["Which keys a query sees: a window (layers 1-2, 4)"].endswith(r"0 \le i - j < 8 \right\}")
+    assert shown["Which keys a query sees (layer 3)"].endswith(r"0 \le j \le i \right\}")
+    assert "R_j k_j" in shown["Attention (layers 1-2, 4)"] and "R_j" not in shown["Attention (layer 3)"]
+    config = RunReader(tmp_path / "one").config.model
+    told = [text.get_text() for text in diagram(config, language("en")).axes[0].texts]
+    assert "self-attention, 2 heads\ncausal\n2 × window 8, RoPE\n1 × global, no positions" in told
+    zh = [text.get_text() for text in diagram(config, language("zh")).axes[0].texts]
+    assert any("1 × 全局, 无位置编码" in text for text in zh)
+
+
+def test_reach_adds_up_the_layers(tmp_path) -> None:
+    pattern = 'model.layers=["window","window none","window"]'
+    variant(tmp_path, "one", "model.position=rope", "model.n_layers=3", "model.window=8", pattern)
+    shown = [block.latex for block in document(tmp_path, "one").blocks if isinstance(block, Formula)]
+    assert r"\text{reach} = 2 \cdot 7 + 1 \cdot 7 = 21" in shown
 
 
 def test_formulas_that_differ_say_whose_they_are(tmp_path) -> None:

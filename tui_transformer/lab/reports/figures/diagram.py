@@ -1,6 +1,7 @@
 """A model diagram from its config alone: how blocks stack, where the norms are, how often layers repeat."""
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from engine.config.sections import ModelConfig, parts_of
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 EMBED, NORM, ATTEND, FEED, LINEAR, TEXT = "#fbe3e4", "#f8f3cf", "#fde2c4", "#d6e9f8", "#e2dcf1", "#ffffff"
 MEMORY = "#B15C00"  # path from the encoder to the decoder
 BOX, HIGH, GAP, PLUS = 3.3, 0.62, 0.3, 0.13  # width and height of a box, gap between two, radius of a ⊕
+MOST_TURNS = 8  # lines about layers that differ
 STEP, SIDE = HIGH + GAP, 0.42  # from box to box; from a box to the skip line around it
 Point = tuple[float, float]
 
@@ -25,6 +27,11 @@ class Box:
     colour: str
     memory: bool = False  # whether it reads the encoder's output
 
+    @property
+    def high(self) -> float:
+        """Its height: that of two lines, or of more."""
+        return HIGH * max(1.0, (self.text.count("\n") + 1) / 2)
+
 
 def _stack(
     model: ModelConfig, language: Language, norm: Box | None, reads: str
@@ -33,9 +40,9 @@ def _stack(
     say = language.say
     heads_key = "diagram.heads" if model.kv_heads == model.n_heads else "diagram.kv-heads"
     heads = say(heads_key, n=model.n_heads, kv=model.kv_heads)
-    position, added = POSITIONS[model.position].label[language.code], ""
+    added = ""
     if POSITIONS[model.position].acts_on == "embeddings":
-        position, added = "", f"\n+ {position}"
+        added = f"\n+ {POSITIONS[model.position].label[language.code]}"
 
     def with_parts(where: str, *first: str) -> str:
         labels = (
@@ -43,12 +50,25 @@ def _stack(
         )
         return ", ".join(filter(None, (*first, *labels)))
 
-    what = with_parts(
-        "attention",
-        say("diagram.causal" if model.causal and reads != "source" else "diagram.bidirectional"),
-        ATTENTIONS[model.attention].label[language.code].format(window=model.window, link_every=model.link_every),
-        with_parts("positions", position),
-    )
+    def attention(kind: ModelConfig, *, otherwise: bool = False) -> list[str]:
+        """An attention and its positions; `otherwise` names what a plain network has without saying so."""
+        seen = ATTENTIONS[kind.attention].label[language.code].format(window=kind.window, link_every=kind.link_every)
+        row = POSITIONS[kind.position]
+        position = "" if row.acts_on == "embeddings" else row.label[language.code]
+        if not otherwise:
+            return [seen, with_parts("positions", position)]
+        if row.acts_on == "nothing":
+            return [seen or say("diagram.global"), say("diagram.no-positions")]
+        return [seen or say("diagram.global"), with_parts("positions", position) if row.rotates else position]
+
+    sides = say("diagram.causal" if model.causal and reads != "source" else "diagram.bidirectional")
+    if model.layers:
+        runs = groupby(attention(model.of_layer(i), otherwise=True) for i in range(len(model.layers)))
+        turns = [f"{len(list(run))} × {', '.join(filter(None, kind))}" for kind, run in runs]
+        turns = turns if len(turns) <= MOST_TURNS else [*turns[: MOST_TURNS - 1], "…"]
+        what = "\n".join([with_parts("attention", sides), *turns])
+    else:
+        what = with_parts("attention", sides, *attention(model))
     layer = [Box(say("diagram.attention", what=what, heads=heads), ATTEND)]
     if reads == "target":
         layer.append(Box(say("diagram.cross", heads=heads), ATTEND, memory=True))
@@ -74,7 +94,8 @@ def diagram(model: ModelConfig, language: Language) -> "Figure":
     for below, layer, above in columns:
         norms = 0 if norm is None else 2 if model.norm_placement == "sandwich" else 1
         boxes = len(below) + len(above) + len(layer) * (1 + norms)
-        rows = max(rows, boxes * STEP + (len(layer) * (2 * PLUS + 0.2) if model.residual else 0.0) + 0.85)
+        taller = sum(box.high - HIGH for box in layer)
+        rows = max(rows, boxes * STEP + taller + (len(layer) * (2 * PLUS + 0.2) if model.residual else 0.0) + 0.85)
     wide = 5.6 if len(columns) == 1 else 10.4
     made = figure(rows * 0.52 + 0.3, wide * 0.66)
     axes = made.add_axes((0.0, 0.0, 1.0, 1.0))
@@ -112,9 +133,9 @@ def _box(axes: "Axes", x: float, y: float, box: Box, *, arrow: bool = True) -> f
         _arrow(axes, (x, y - GAP), (x, y))
     shape = "round,pad=0,rounding_size=0.09"
     edge = FAINT if box.colour == TEXT else INK
-    axes.add_patch(FancyBboxPatch((x - BOX / 2, y), BOX, HIGH, boxstyle=shape, fc=box.colour, ec=edge, lw=0.8))
-    axes.text(x, y + HIGH / 2, box.text, ha="center", va="center", fontsize=8, linespacing=1.15)
-    return y + STEP
+    axes.add_patch(FancyBboxPatch((x - BOX / 2, y), BOX, box.high, boxstyle=shape, fc=box.colour, ec=edge, lw=0.8))
+    axes.text(x, y + box.high / 2, box.text, ha="center", va="center", fontsize=8, linespacing=1.15)
+    return y + box.high + GAP
 
 
 def _sublayer(
