@@ -100,7 +100,7 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
     if train.ema and steps and averaged > steps:
         yield Lint(
             "train.ema",
-            f"averages over about {averaged:,.0f} steps but the run has {steps:,}: it will be nearly the weights of the "
+            f"averages over about {averaged:,.0f} steps but the run has {steps:,}: it is nearly the weights of the "
             f"first step; a tenth of the run is usual (--set train.ema={1.0 - 10.0 / max(20, steps):.6g})",
         )
     if not config.on_rows and train_tokens is not None and train_tokens < 20 * context:
