@@ -294,6 +294,16 @@ def _near(m: "ModelConfig", causal: bool) -> str:
     return rf"0 \le i - j < {m.window}" if causal else rf"|i - j| \le {m.window // 2}"
 
 
+def _sees_near(m: "ModelConfig", causal: bool) -> str:
+    if causal:
+        return f"the newest {m.window:,} keys, its own included"
+    return f"the keys at most {m.window // 2:,} places away"
+
+
+def _sees_all(m: "ModelConfig", causal: bool) -> str:
+    return "its own key and all before it" if causal else "all keys"
+
+
 class Attention(Scheme):
     """A kind of self-attention: how keys are weighted, and which keys a query sees. Its `formula` is a head's output;
     `{window}` and `{link_every}` in its `label` are filled in.
@@ -304,6 +314,7 @@ class Attention(Scheme):
     seen_title: Words = NO_WORDS  # over the formula of the keys that a query sees
     # LaTeX of that condition, by whether it is causal; "" if it is in `formula`
     seen: Callable[["ModelConfig", bool], str] = staticmethod(lambda model, causal: "")
+    sees: Callable[["ModelConfig", bool], str]  # the same in words: "each query sees …"
     scores: bool = True  # whether each pair of query and key has a score, to which a bias can be added
     backends: tuple[str, ...] = ("auto", "reference", "sdpa", "banded")
     # tokens from which a layer is faster than full attention, 0 for full attention itself; None: never
@@ -316,6 +327,7 @@ ATTENTIONS: dict[str, Attention] = {
         citation=VASWANI,
         seen_title={"en": "Which keys a query sees", "zh": "查询可见的键"},
         seen=lambda m, causal: r"0 \le j \le i" if causal else r"0 \le j < T",
+        sees=_sees_all,
         saves_from=lambda m: 0,
     ),
     "window": Attention(
@@ -325,6 +337,7 @@ ATTENTIONS: dict[str, Attention] = {
         seen=_near,
         label={"en": "window {window}", "zh": "窗口 {window}"},
         settings=("window",),
+        sees=_sees_near,
         saves_from=lambda m: max(1, QUICKER * (m.window - 1)),
     ),
     "sparse": Attention(
@@ -340,6 +353,10 @@ ATTENTIONS: dict[str, Attention] = {
         ),
         label={"en": "window {window} + every {link_every}th", "zh": "窗口 {window} + 每 {link_every} 个一键"},
         settings=("window", "link_every"),
+        sees=lambda m, causal: (
+            f"{_sees_near(m, causal)}, and keys {m.link_every - 1:,}, {2 * m.link_every - 1:,} …"
+            + (" before" if causal else "")
+        ),
         saves_from=lambda m: None,
     ),
     "linear": Attention(
@@ -350,6 +367,7 @@ ATTENTIONS: dict[str, Attention] = {
         label={"en": "linear", "zh": "线性"},
         scores=False,
         backends=("auto", "reference", "chunked"),
+        sees=lambda m, causal: f"{_sees_all(m, causal)}; without scores, the same mask applies through sums",
         saves_from=lambda m: 512,  # measured on a CPU
     ),
 }

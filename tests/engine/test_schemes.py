@@ -80,6 +80,7 @@ def test_every_scheme_has_a_sentence_a_paper_a_formula_a_drawing_and_a_cost(key:
         assert all(label.values()) == (not nothing and name != "global")
     if isinstance(scheme, type(ATTENTIONS["global"])):
         assert all(scheme.seen_title[code] and scheme.seen(model, True) for code in LANGUAGES) == scheme.scores
+        assert scheme.sees(model, True) != scheme.sees(model, False)
         least = scheme.saves_from(model)
         assert (least == 0) == (name == "global") and (least is None or least >= 0)
         assert {"auto", "reference"} < set(scheme.backends) | {"chunked"} and training_kernel(model, True, 20)

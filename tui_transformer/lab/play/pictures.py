@@ -51,6 +51,7 @@ class StackPlan:
     see: Visibility
     length: int  # most tokens it gets at once
     position: str = ""  # "": the model's
+    sees: str = ""  # which keys a query sees, in words
     places: tuple[int, ...] = ()  # the layers that are of this kind, from 0; (): all
 
     @property
@@ -79,7 +80,8 @@ def stacks(model: ModelConfig, by: Sequence[str] = KIND[:1]) -> list[StackPlan]:
         for layer, of_kind in alike.values():
             own = tuple(sorted(of_kind)) if len(alike) > 1 else ()
             see = self_attention(layer, causal=causal)
-            found.append(StackPlan(name, layer.attention, see, length, layer.position, own))
+            words = ATTENTIONS[layer.attention].sees(layer, causal)
+            found.append(StackPlan(name, layer.attention, see, length, layer.position, words, own))
     return found
 
 
@@ -135,19 +137,8 @@ def mask_picture(stack: StackPlan, canvas: Canvas) -> Text:
 def who_sees_whom(stack: StackPlan, n: int) -> str:
     """A stack's mask in a sentence; its first N positions are drawn."""
     see = stack.see
-    if see.window is None:
-        what, far = "its own key and all before it" if see.causal else "all keys", 0
-    elif see.causal:
-        what, far = f"the newest {see.window:,} keys, its own included", see.window
-    else:
-        what, far = f"the keys at most {see.window // 2:,} places away", see.window // 2 + 1
-    if see.link_every is not None:
-        first = see.link_every - 1
-        what += f", and keys {first:,}, {first + see.link_every:,} …" + (" before" if see.causal else "")
-    if n < stack.length and far >= n:
-        what += " (farther than is drawn)"
-    if not ATTENTIONS[stack.attention].scores:
-        what += "; without scores, the same mask applies through sums"
+    far = 0 if see.window is None else see.window if see.causal else see.window // 2 + 1
+    what = stack.sees + (" (farther than is drawn)" if n < stack.length and far >= n else "")
     owner = f"{stack.name}'s " if stack.name else ""
     where = f" of {stack.layers}" if stack.layers else ""
     return f"{owner}self-attention{where}, {stack.attention}: each query sees {what}"
