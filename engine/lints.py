@@ -96,6 +96,13 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
             f"{steps / optimizer.warmup:.0%} of {optimizer.lr:g} and never decays; a tenth of the run is usual "
             f"({max(1, steps // 10)})",
         )
+    averaged = 1.0 / (1.0 - train.ema)  # steps
+    if train.ema and steps and averaged > steps:
+        yield Lint(
+            "train.ema",
+            f"averages over about {averaged:,.0f} steps but the run has {steps:,}: it is nearly the weights of the "
+            f"first step; a tenth of the run is usual (--set train.ema={1.0 - 10.0 / max(20, steps):.6g})",
+        )
     if not config.on_rows and train_tokens is not None and train_tokens < 20 * context:
         yield Lint(
             "model.context_length",

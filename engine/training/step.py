@@ -120,7 +120,7 @@ class Stepper:
             kept = self.optimizer.state[weight]
             if EMA in kept:
                 kept[EMA].lerp_(weight, share)
-            else:
+            elif weight.grad is not None:
                 kept[EMA] = weight.detach().clone()
 
     def go_on_uncompiled(self) -> None:

@@ -35,6 +35,7 @@ _SVG = re.compile(r"<svg.*?</svg>", re.DOTALL)
 _LATER = "|".join(rf'"{key.split(".")[1]}": {re.escape(json.dumps(off))}' for key, off in later_keys().items())
 _VARIES = (
     (re.compile(rf"^ *(?:{_LATER}),?\n", re.MULTILINE), ""),
+    (re.compile(r",(?=\n *\})"), ""),  # what was before the last of them
     (re.compile(r"tui-transformer \d+\.\d+\.\d+\w*"), "tui-transformer VERSION"),
     (re.compile(r'"(tui_transformer_version|version)": "\d+\.\d+\.\d+\w*"'), r'"\1": "VERSION"'),
     (re.compile(r"[\w.]+\.load_pretrained"), "MODULE.load_pretrained"),

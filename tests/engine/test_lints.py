@@ -36,6 +36,29 @@ def test_what_saves_no_time_says_so(attention: str, context: int, warned: int) -
     assert len([lint for lint in lints.lint(config) if lint.key == "model.attention"]) == warned
 
 
+@pytest.mark.parametrize(("ema", "steps", "warned"), [(0.0, 100, 0), (0.98, 100, 0), (0.995, 100, 1), (0.995, 1000, 0)])
+def test_a_moving_average_over_more_steps_than_there_are_is_warned_of(ema: float, steps: int, warned: int) -> None:
+    config = RunConfig.model_validate({"train": {"ema": ema, "steps": steps}})
+    found = [lint for lint in lints.lint(config) if lint.key == "train.ema"]
+    assert len(found) == warned and all("--set train.ema=0.9)" in lint.text for lint in found)
+
+
+@pytest.mark.parametrize(
+    ("tables", "key"),
+    [
+        ({"optimizer": {"momentum": 0.9}}, "optimizer.momentum"),
+        ({"optimizer": {"kind": "sgd", "momentum": 0.9, "eps": 1e-6}}, "optimizer.eps"),
+        ({"optimizer": {"decay_from": 0.5}}, "optimizer.decay_from"),
+        ({"optimizer": {"head_lr": 1e-4}, "model": {"tie_embeddings": True}}, "optimizer.head_lr"),
+        ({"optimizer": {"head_lr": 1e-4, "matrix_lr": 1e-3, "kind": "muon", "momentum": 0.9}}, None),
+    ],
+    ids=str,
+)
+def test_what_an_optimizer_does_not_read_is_named(tables: dict, key: str | None) -> None:
+    found = [lint.key for lint in lints.lint(RunConfig.model_validate(tables)) if "no effect" in lint.text]
+    assert found == ([] if key is None else [key])
+
+
 def warmups(tables: dict) -> list[lints.Lint]:
     return [lint for lint in lints.lint(RunConfig.model_validate(tables)) if lint.key == "optimizer.warmup"]
 

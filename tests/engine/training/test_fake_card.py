@@ -206,9 +206,22 @@ def test_a_card_computes_what_the_cpu_does(tmp_path) -> None:
     assert losses[0] == pytest.approx(losses[1], rel=1e-5) and len(losses[0]) == 10
 
 
-def test_a_run_on_a_card_resumes_bit_for_bit(tmp_path) -> None:
+STEPPING = pytest.mark.parametrize(
+    "changes",
+    [
+        (),
+        ("optimizer.kind=muon", "train.ema=0.9"),
+        ("optimizer.kind=lion",),
+        ("optimizer.kind=sgd", "objective.z_loss=0.01"),
+    ],
+    ids=["adamw", "muon", "lion", "sgd"],
+)
+
+
+@STEPPING
+def test_a_run_on_a_card_resumes_bit_for_bit(tmp_path, changes) -> None:
     """Wherever it is stopped: with results that are not read yet, and batches made for a step that was never taken."""
-    config = miniature("baseline", "train.accumulation=2", "log.every=3", "evaluation.sample_length=0")
+    config = miniature("baseline", "train.accumulation=2", "log.every=3", "evaluation.sample_length=0", *changes)
     with fake_card() as card, found(card):
         control = StopAt(10**9)
         whole = assemble.assemble(config, runs_dir=tmp_path, name="whole", device="cuda", control=control)
@@ -222,8 +235,9 @@ def test_a_run_on_a_card_resumes_bit_for_bit(tmp_path) -> None:
     assert outcome(broken.path) == outcome(whole.path)
 
 
-def test_the_host_waits_once_at_each_log_point_and_never_between(tmp_path) -> None:
-    config = miniature("baseline", "train.steps=11", "log.every=4", "checkpoint.every=0")
+@STEPPING
+def test_the_host_waits_once_at_each_log_point_and_never_between(tmp_path, changes) -> None:
+    config = miniature("baseline", "train.steps=11", "log.every=4", "checkpoint.every=0", *changes)
     config = RunConfig.model_validate(presets.merge(config.dump(), {"evaluation": {"every": 0, "sample_every": 0}}))
     waited: dict[int, int] = {}
     with fake_card() as card:

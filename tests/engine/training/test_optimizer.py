@@ -7,6 +7,8 @@ from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.config.sections import OptimizerConfig
 from engine.model.transformer import build_model
+from engine.runs.reader import RunReader
+from engine.training.assemble import assemble
 from engine.training.optimizer import decay_groups, learning_rate, make_optimizer, orthogonalised
 from tests.engine.model.cells import VOCAB, cells, name
 
@@ -262,3 +264,24 @@ def test_groups_are_divided_only_where_something_is_set(tiny) -> None:
 def test_a_rate_of_its_own_needs_one_to_be_in_proportion_to() -> None:
     with pytest.raises(ValueError, match="matrix_lr follows the schedule of lr in proportion"):
         OptimizerConfig(lr=0.0, matrix_lr=0.01)
+
+
+COPYING = ("model.architecture=encoder-decoder", "objective.kind=copy", "model.source_length=8")
+RATES = ("optimizer.matrix_lr=0.02", "optimizer.embedding_lr=0.005", "optimizer.head_lr=0.0")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ("model.activation=swiglu", "model.n_kv_heads=1", "model.position=xl", *RATES),
+        (*COPYING, "model.position=learned", "optimizer.decay=all", *RATES),
+        ("model.tie_embeddings=true", "model.head_bias=true", "model.gate=head", "model.qk_norm=before", *RATES),
+    ],
+    ids=["joined", "copying", "tied"],
+)
+@pytest.mark.parametrize("kind", ["muon", "lion"])
+def test_the_self_check_knows_the_groups_of_any_network(tiny, tmp_path, kind: str, changes: tuple[str, ...]) -> None:
+    config = tiny(f"optimizer.kind={kind}", "optimizer.weight_decay=0.1", "train.steps=1", *changes)
+    ready = assemble(config, runs_dir=tmp_path, name="run", device="cpu")
+    assert ready.trainer.run().state == "finished"
+    assert not [verdict for verdict in RunReader(ready.path).verdicts if verdict.verdict != "ok"]
