@@ -54,7 +54,7 @@ def show(
     """One preset: what it changes, its complete settings, parameters, cost."""
     from engine import capabilities
     from engine.config.keys import diff, flatten, parse_overrides
-    from engine.config.sections import numbered, parts_of
+    from engine.config.sections import numbered, parts_of, sentence_of
     from engine.config.toml import write
     from engine.schemes import SCHEMES, in_words
     from tui_transformer.lab.design.draft import cost
@@ -99,10 +99,9 @@ def show(
     for kind, places in config.model.kinds() if config.model.layers else ():
         which = f"layer{'s' if len(places) > 1 else ''} {numbered(places)}"
         lines.append(f"{which}: {kind.attention} attention, position {kind.position}")
-    lines += [
-        f"{name} {settings[f'model.{name}']}: {row.sentence} ({row.citation})"
-        for name, row in parts_of(config.model).items()
-    ]
+    for name, row in parts_of(config.model).items():
+        value = str(settings[f"model.{name}"])
+        lines.append(f"{name} {value}: {sentence_of(f'model.{name}', value)} ({row.citation})")
     if found is None:
         lines.append("parameters: known once the corpus's vocabulary is (the run's model.json)")
     else:
