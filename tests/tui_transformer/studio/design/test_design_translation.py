@@ -236,7 +236,7 @@ async def test_the_engine_s_own_check_measures_a_translation(app: App, tmp_path)
     }
     draft = Draft.of("multi30k").with_changes(small)
     fit = await Benchmarks("cpu", tmp_path / "data").measure(draft)
-    assert fit.seconds_per_step > 0 and fit.verdicts and all(verdict.good for verdict in fit.verdicts)
+    assert fit.seconds_per_step > 0 and fit.verdicts and all(verdict.verdict == "ok" for verdict in fit.verdicts)
 
 
 # Pictures
