@@ -50,7 +50,9 @@ def _cells() -> list[Change]:
         for architecture in ARCHITECTURES
     ]
     for architecture in ARCHITECTURES:
-        for position in (name for name in POSITIONS if name not in OF_A_LAYER):  # added before all layers: only attentions differ
+        for position in (
+            name for name in POSITIONS if name not in OF_A_LAYER
+        ):  # added before all layers: only attentions differ
             found += [
                 {"architecture": architecture, "position": position, "layers": list(pair)}
                 for pair in itertools.combinations(ATTENTIONS, 2)
