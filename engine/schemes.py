@@ -66,6 +66,10 @@ class Part(Scheme):
     # Numbers that a layer keeps for the backward pass for each token, besides.
     kept: Callable[["ModelConfig"], float] = staticmethod(lambda model: 0.0)
 
+    def __call__(self, schema: dict[str, Any]) -> None:
+        """Describe the setting in a JSON schema of the config, as pydantic asks for it."""
+        schema["description"] = self.sentence
+
 
 # ---------------------------------------------------------------------------------------------------------- positions
 

@@ -11,6 +11,7 @@ from engine.config import Tables
 from engine.config.schema import RunConfig
 from engine.config.sections import Section
 from engine.errors import InputError, nearest, one_of
+from engine.schemes import Part
 
 
 @cache
@@ -37,7 +38,7 @@ def later_keys() -> Tables:
         for section, value in RunConfig()
         if isinstance(value, Section)
         for name, field in type(value).model_fields.items()
-        if isinstance(field.json_schema_extra, dict) and "later" in field.json_schema_extra
+        if isinstance(extra := field.json_schema_extra, Part) or (isinstance(extra, dict) and "later" in extra)
     }
 
 

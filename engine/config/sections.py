@@ -143,7 +143,7 @@ def later(default: Any, **bounds: Any) -> Any:
 
 def part(off: Any, row: Part, **bounds: Any) -> Any:
     """Declare a part of the network that is off by default; like `later`."""
-    return Field(off, json_schema_extra={"later": True, "part": cast(Any, row)}, **bounds)
+    return Field(off, json_schema_extra=cast(Any, row), **bounds)
 
 
 def _of_scores(name: str) -> Rule:
@@ -719,9 +719,7 @@ class ModelConfig(Section):
 
 # The parts, by setting.
 PARTS: dict[str, Part] = {
-    name: field.json_schema_extra["part"]  # type: ignore[misc]
-    for name, field in ModelConfig.model_fields.items()
-    if isinstance(field.json_schema_extra, dict) and "part" in field.json_schema_extra
+    name: row for name, field in ModelConfig.model_fields.items() if isinstance(row := field.json_schema_extra, Part)
 }
 
 

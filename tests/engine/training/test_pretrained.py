@@ -65,7 +65,7 @@ def test_a_folder_with_something_in_it_is_left_alone(exported) -> None:
     [
         ({"model_type": "gpt2"}, "model_type is 'gpt2', must be 'tui-transformer'"),
         ({"model": {"n_heads": 3, "d_model": 16}}, "n_heads|weights of another model|cannot build"),
-        ({"model": {"layers": 3}}, "unknown key 'model.layers'"),
+        ({"model": {"depth": 3}}, "unknown key 'model.depth'"),
     ],
 )
 def test_another_model_is_one_clear_line(change, says, exported, tmp_path) -> None:

@@ -24,8 +24,8 @@ from tui_transformer.lab.studies.study import (
 )
 
 STAGED = ["biographies", "biographies-characters", "report-birthplaces"]
-OF_TEXT = ["attention", "components", "heads", "positions", "report-decoder-heads"]
-SHIPPED = sorted([*OF_TEXT, *STAGED])
+OF_TEXT = ["attention", "components", "feed-forwards", "heads", "muon", "positions", "qk-norm", "report-decoder-heads"]
+SHIPPED = sorted([*OF_TEXT, *STAGED, "feed-forwards-shakespeare"])
 TWO = (Variant("a"), Variant("b", changes={"model.n_heads": 2}))
 
 
