@@ -104,7 +104,8 @@ def test_a_server_that_speaks_nonsense_is_one_line(tmp_path, error: Exception) -
     assert "\n" not in str(said.value) and not (tmp_path / HUB.file).exists()
 
 
-def test_a_part_is_never_what_a_corpus_is_read_from(tmp_path) -> None:
+def test_a_part_is_never_what_a_corpus_is_read_from(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))  # the user's own may have the corpus
     for entry in CORPORA.values():
         for remote in entry.remotes:
             (tmp_path / remote.file).parent.mkdir(exist_ok=True)

@@ -297,7 +297,7 @@ MISTAKES = {
 
 async def test_a_mistake_is_a_sentence(app, monkeypatch) -> None:
     told: list[str] = []
-    monkeypatch.setattr(app, "say", lambda text, severity="information": told.append(text))
+    monkeypatch.setattr(app, "notify", lambda text, **_: told.append(text))
     async with app.run_test(size=(120, 36)) as pilot:
         await opened(pilot)
         for line, said in MISTAKES.items():
