@@ -31,7 +31,7 @@ def _open_streams() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; return its exit code (see `ExitCode`)."""
     _open_streams()
-    gc.set_threshold(50_000, 10, 10)  # importing makes no garbage: a search each 700 objects takes 30 ms of `watch`
+    gc.set_threshold(200_000, 10, 10)  # importing makes no garbage: a search each 700 objects takes 30 ms of `watch`
     for name in ("COLUMNS", "LINES"):  # libraries would stumble over an invalid size
         if not re.fullmatch("[1-9][0-9]{0,8}", os.environ.get(name, "1")):
             del os.environ[name]
