@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from engine.config.sections import ModelConfig
+from engine.model.attention import capped
 from engine.model.cache import Cache
 from engine.model.dropout import Dropout
 from engine.model.heads import SelfAttention
@@ -125,10 +126,8 @@ class Network(nn.Module, ABC):
         return Cache([part.new_state(capacity) for part in attentions if isinstance(part, SelfAttention)])
 
     def to_logits(self, x: Tensor) -> Tensor:
-        """(…, D) → (…, V), with a soft cap if there is one (Gemma Team 2024, §2): cap · tanh(z / cap)."""
-        logits: Tensor = self.head(x)
-        cap = self.config.logit_softcap
-        return cap * torch.tanh(logits / cap) if cap else logits
+        """(…, D) → (…, V), with a soft cap if there is one."""
+        return capped(self.head(x), self.config.logit_softcap)
 
     @abstractmethod
     def decode(self, tokens: Tensor, cache: Cache) -> Tensor:
