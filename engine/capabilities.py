@@ -6,8 +6,9 @@ One list of rules greys out choices in the app and gives the command line its er
 from collections.abc import Iterator
 from typing import Any
 
+from engine.config.fields import Section
+from engine.config.model import ModelConfig, parts_of
 from engine.config.schema import RunConfig
-from engine.config.sections import ModelConfig, Section, parts_of
 from engine.config.tasks import Refusal
 from engine.data.catalogue import CORPORA, KINDS, kind_by_name, names_of
 from engine.errors import InputError

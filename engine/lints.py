@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from engine.config.keys import flatten
+from engine.config.model import PARTS, parts_of
 from engine.config.schema import RunConfig
-from engine.config.sections import PARTS, ModelConfig
 from engine.schemes import ATTENTIONS, SCHEMES
 
 
@@ -21,7 +21,6 @@ TRAINED, USUAL = 3, 0.1  # a training token costs three scored ones; the share o
 QUICKLY = 1_000_000  # tokens; scoring fewer is quick
 
 
-YARN, LLAMA = ("fast", "slow", "gain"), ("low", "high")
 Acts = tuple[str, Callable[[RunConfig], bool], str]
 
 
@@ -43,9 +42,17 @@ def _chosen(config: RunConfig, section: str, choice: str) -> set[str]:
 def _of_parts() -> Iterator[Acts]:
     """Yield the settings that take effect only with some part of the network."""
     for name, row in PARTS.items():
-        off = ModelConfig.model_fields[name].default
-        acts = partial(lambda c, name, off: getattr(c.model, name) != off, name=name, off=off)
-        yield from ((f"model.{setting}", acts, name) for setting in row.settings)
+        for setting, values in row.settings.items():
+            yield (
+                f"model.{setting}",
+                partial(_is_on, name=name, values=values),
+                f"{name} = {' or '.join(map(repr, values))}" if values else name,
+            )
+
+
+def _is_on(config: RunConfig, name: str, values: tuple[object, ...]) -> bool:
+    """Whether a part is on, with one of the values if there are any."""
+    return name in parts_of(config.model) and (not values or getattr(config.model, name) in values)
 
 
 # Settings that act only if another has some value: (key, when it acts, where that is).
@@ -53,9 +60,6 @@ ACTS: tuple[Acts, ...] = (
     *_of_schemes("model.attention"),
     *_of_schemes("model.position"),
     *_of_parts(),
-    ("model.rope_original", lambda c: c.model.rope_scaling in ("yarn", "llama3"), "rope_scaling = 'yarn' or 'llama3'"),
-    *((f"model.yarn_{key}", lambda c: c.model.rope_scaling == "yarn", "rope_scaling = 'yarn'") for key in YARN),
-    *((f"model.llama3_{key}", lambda c: c.model.rope_scaling == "llama3", "rope_scaling = 'llama3'") for key in LLAMA),
     ("model.n_encoder_layers", lambda c: c.model.architecture == "encoder-decoder", "an encoder-decoder"),
     ("model.source_length", lambda c: c.model.architecture == "encoder-decoder", "an encoder-decoder"),
     ("model.norm_eps", lambda c: c.model.norm != "none", "a norm"),

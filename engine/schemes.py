@@ -7,11 +7,12 @@ schedule is its row's `rate`. A second implementation, in `engine.evaluation.ref
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, dataclass_transform
 
 if TYPE_CHECKING:
-    from engine.config.sections import ModelConfig, OptimizerConfig
+    from engine.config.model import ModelConfig
+    from engine.config.sections import OptimizerConfig
     from engine.model.size import Kernel, StackShape
 
 QUICKER = 8  # a window is faster than full attention if the text is this many times its reach (measured on a CPU)
@@ -41,7 +42,7 @@ class Row:
 class Scheme(Row):
     sentence: str  # for people: what it does
     citation: str  # "" only for doing nothing
-    settings: tuple[str, ...] = ()  # those of its section that take effect only with it
+    settings: Collection[str] = ()  # those of its section that take effect only with it
     rules: tuple[Rule, ...] = ()
     title: Words = NO_WORDS  # over its formula
     formula: Callable[[Any], str] = staticmethod(
@@ -52,7 +53,7 @@ class Scheme(Row):
 
 class Part(Scheme):
     """A part that a network has or not: a setting of its own, off by default; its row stands at the setting in
-    `engine.config.sections.ModelConfig`. The texts and rules hold where it is on.
+    `engine.config.model`. The texts and rules hold where it is on.
     """
 
     on: tuple[Any, ...]  # values that turn it on: each one that there is, or some of a number
@@ -60,11 +61,17 @@ class Part(Scheme):
         "attention", "positions", "feed-forward", "layer", "head"
     ]  # the box of a diagram that its label is in
     options: Mapping[str, str] = {}  # a sentence for each value that is a name
+    settings: Mapping[str, tuple[Any, ...]] = {}  # that act only with it → with which of its values; (): with all
+    acts: Literal["always", "in training", "at the start"] = "always"  # at the start: on the initial weights alone
+    asleep: bool = False  # whether layers begin as the identity, or close to it
+    # How torch's fused kernel takes it: the part changes nothing there, is a term of its mask, or has no place.
+    fused: Literal["as it is", "in the mask", "no"] = "as it is"
     parameters: Callable[["ModelConfig", "StackShape"], int] = staticmethod(lambda model, stack: 0)  # of a whole stack
     # Multiplications in a layer for each token, forward, besides those counted without it.
     products: Callable[["ModelConfig"], int] = staticmethod(lambda model: 0)
-    # Numbers that a layer keeps for the backward pass for each token, besides.
+    # Numbers that a layer keeps for the backward pass for each token, besides, and for each score written out.
     kept: Callable[["ModelConfig"], float] = staticmethod(lambda model: 0.0)
+    kept_a_score: int = 0
 
     def __call__(self, schema: dict[str, Any]) -> None:
         """Describe the setting in a JSON schema of the config, as pydantic asks for it."""
@@ -111,28 +118,6 @@ def _paired(what: str) -> Rule:
 def _rotated(m: "ModelConfig") -> str:
     """The features of a head that rope rotates."""
     return "d_h" if m.rope_part == 1.0 else "d_r"
-
-
-def slowed_rotations(m: "ModelConfig") -> str:
-    """The formula of `model.rope_scaling`: what becomes of each rate θ_i."""
-    s, length, width = f"{m.rope_factor:g}", f"{m.rope_trained:g}", m.rope_width
-    if m.rope_scaling == "linear":
-        return rf"\theta_i \leftarrow \theta_i \, / \, {s}"
-    if m.rope_scaling == "ntk":
-        power = rf"{width}/{max(1, width - 2)}"
-        return rf"\theta_i \leftarrow \left({m.rope_base:.10g} \cdot {s}^{{{power}}}\right)^{{-2i/{width}}}"
-    mixed = rf"\theta_i \leftarrow \left(1 - \gamma_i\right) \frac{{\theta_i}}{{{s}}} + \gamma_i \theta_i, \qquad "
-    if m.rope_scaling == "yarn":
-        return (
-            mixed + r"\gamma_i = 1 - \operatorname{clip}\left(\frac{i - a}{b - a},\, 0,\, 1\right), \quad "
-            rf"a = \lfloor c({m.yarn_fast:g}) \rfloor, \; b = \lceil c({m.yarn_slow:g}) \rceil, \quad "
-            rf"c(n) = \frac{{{width} \ln\left({length} / (2 \pi n)\right)}}{{2 \ln {m.rope_base:.10g}}}, \qquad "
-            rf"R_t \leftarrow {m.rope_gain:.5g} \, R_t"
-        )
-    return mixed + (
-        rf"\gamma_i = \operatorname{{clip}}\left(\frac{{{length} \theta_i / (2 \pi) - {m.llama3_low:g}}}"
-        rf"{{{m.llama3_high:g} - {m.llama3_low:g}}},\, 0,\, 1\right)"
-    )
 
 
 def _distances(kernel: "Kernel") -> int:

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
 from engine.capabilities import check, with_value
+from engine.config.model import ModelConfig
 from engine.config.schema import RunConfig
-from engine.config.sections import ModelConfig, ObjectiveConfig
+from engine.config.sections import ObjectiveConfig
 from engine.config.tasks import SPAN_FORMS
 from engine.data.catalogue import kind_by_name, names_of
 

@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any
 
 from engine.config import Tables
+from engine.config.fields import Section
 from engine.config.schema import RunConfig
-from engine.config.sections import Section
 from engine.errors import InputError, nearest, one_of
 from engine.schemes import Part
 

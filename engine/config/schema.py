@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from engine.config import Tables
+from engine.config.fields import Section, Seed, bookkeeping, in_steps
+from engine.config.model import ModelConfig
 from engine.config.sections import (
     EXCLUSIVE,
     CheckpointConfig,
@@ -13,14 +15,9 @@ from engine.config.sections import (
     EvaluationConfig,
     GenerationConfig,
     LogConfig,
-    ModelConfig,
     ObjectiveConfig,
     OptimizerConfig,
-    Section,
-    Seed,
     TrainConfig,
-    bookkeeping,
-    in_steps,
 )
 from engine.config.tasks import TASKS, TaskKind
 from engine.schemes import ATTENTIONS

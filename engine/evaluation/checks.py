@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from engine.config.sections import ModelConfig
+from engine.config.model import ModelConfig, parts_of
 from engine.data.objectives import IGNORED, Batch, Objective, Places, places
 from engine.evaluation.verdict import LEAK, NO_ORDER, OK, Verdict, When
 from engine.model.heads import SelfAttention
@@ -210,7 +210,7 @@ def _affordable(model: nn.Module, length: int, device: str, share: float) -> int
 
 def begins_asleep(model: ModelConfig) -> bool:
     """Whether layers begin as the identity, or close to it."""
-    return model.zero_init != "none" or model.layer_scale > 0.0
+    return any(row.asleep for row in parts_of(model).values())
 
 
 def leak_probe(

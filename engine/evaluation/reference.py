@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from engine.config.sections import ModelConfig
+from engine.config.model import ModelConfig
 from engine.schemes import POSITIONS
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -146,7 +146,9 @@ class Reference:
             scores = scores.masked_fill(~self._visible(time, apart, causal=causal), -math.inf)
             if model.sinks:  # one more in the denominator: e^sink
                 total = torch.logsumexp(scores, -1, keepdim=True)
-                mixed = torch.exp(scores - torch.logaddexp(total, self.weights[f"{name}sinks"][:, None, None])) @ v
+                mixed = (
+                    torch.exp(scores - torch.logaddexp(total, self.weights[f"{name}softmax.sinks"][:, None, None])) @ v
+                )
             else:
                 mixed = scores.softmax(-1) @ v
         if model.gate != "none":

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from engine.config.model import ModelConfig
 from engine.model.dropout import dropout, keep_mask
 from engine.model.positions import Positions, PositionScheme
 from engine.model.visibility import SMALLEST_BLOCK, Visibility
@@ -33,13 +34,12 @@ class AttentionCall:
     see: Visibility
     scheme: PositionScheme  # for its bias and content terms
     dropout: float = 0.0  # share of the weights
-    cap: float = 0.0  # most that a score may be before its bias; 0: any
-    sinks: Tensor | None = None  # (H,) a logit in each row's softmax for no key at all
+    softmax: "Softmax | None" = None  # None: scores are softmaxed as they are
 
     @property
     def written_out(self) -> bool:
         """Whether the weights are more than a softmax of q·k + bias."""
-        return self.cap > 0.0 or self.sinks is not None or type(self.scheme).content is not PositionScheme.content
+        return self.softmax is not None or type(self.scheme).content is not PositionScheme.content
 
     @property
     def scale(self) -> float:
@@ -52,18 +52,37 @@ class AttentionCall:
 
 
 def capped(scores: Tensor, cap: float) -> Tensor:
-    """cap · tanh(scores / cap) (Gemma Team 2024, §2); like FlashAttention's, before any bias."""
+    """cap · tanh(scores / cap) (Gemma Team 2024, §2)."""
     return cap * torch.tanh(scores / cap) if cap else scores
 
 
-def shares(scores: Tensor, sinks: Tensor | None) -> Tensor:
-    """The softmax (B, H, Tq, Tk) of scores. Sinks (H,), if any, take a share that no key gets (Xiao et al. 2024;
-    Agarwal et al. 2025).
-    """
-    if sinks is None:
-        return scores.softmax(-1)
-    nowhere = sinks.to(scores.dtype)[:, None, None].expand(*scores.shape[:-1], 1)
-    return torch.cat((scores, nowhere), dim=-1).softmax(-1)[..., :-1]
+class Softmax(nn.Module):
+    """How scores become weights where it is more than a softmax; the parts that act on scores are here."""
+
+    def __init__(self, cap: float = 0.0, sinks: Tensor | None = None) -> None:
+        super().__init__()
+        self.cap = cap  # most that a score may be before its bias; 0: any
+        self.sinks = None if sinks is None else nn.Parameter(sinks)  # (H,) a logit in each row for no key at all
+
+    @classmethod
+    def of(cls, model: ModelConfig) -> "Softmax | None":
+        """Return that of a network; None where a softmax is all there is."""
+        if not (model.score_cap or model.sinks):
+            return None
+        return cls(model.score_cap, torch.zeros(model.n_heads) if model.sinks else None)
+
+    def before_bias(self, scores: Tensor) -> Tensor:
+        """Bend scaled scores (…, Tq, Tk); like FlashAttention's, before any bias."""
+        return capped(scores, self.cap)
+
+    def shares(self, scores: Tensor) -> Tensor:
+        """Return the weights (B, H, Tq, Tk). Sinks (H,) take a share that no key gets (Xiao et al. 2024; Agarwal et
+        al. 2025).
+        """
+        if self.sinks is None:
+            return scores.softmax(-1)
+        nowhere = self.sinks.to(scores.dtype)[:, None, None].expand(*scores.shape[:-1], 1)
+        return torch.cat((scores, nowhere), dim=-1).softmax(-1)[..., :-1]
 
 
 def attention_weights(call: AttentionCall) -> Tensor:
@@ -75,7 +94,9 @@ def attention_weights(call: AttentionCall) -> Tensor:
     content = call.scheme.content(q, k, q_pos, k_pos)
     if content is not None:
         scores = scores + content
-    scores = capped(scores.to(torch.promote_types(scores.dtype, torch.float32)) * call.scale, call.cap)
+    scores = scores.to(torch.promote_types(scores.dtype, torch.float32)) * call.scale
+    if call.softmax is not None:
+        scores = call.softmax.before_bias(scores)
     bias = call.scheme.bias(q_pos, k_pos)
     if bias is not None:
         scores = scores + bias
@@ -83,7 +104,8 @@ def attention_weights(call: AttentionCall) -> Tensor:
     scores = scores.masked_fill(~visible, -math.inf)
     # A row that sees nothing would be 0/0: give it finite scores, then take its weights away again.
     lost = ~visible.any(-1, keepdim=True)
-    weights = shares(scores.masked_fill(lost, 0.0), call.sinks)
+    scores = scores.masked_fill(lost, 0.0)
+    weights = scores.softmax(-1) if call.softmax is None else call.softmax.shares(scores)
     return weights.masked_fill(lost, 0.0).to(q.dtype)
 
 
@@ -118,7 +140,7 @@ def _added(call: AttentionCall) -> Tensor | None:
 
 
 def _sdpa(call: AttentionCall, v: Tensor) -> Tensor:
-    k, sinks = call.k, call.sinks
+    k, sinks = call.k, None if call.softmax is None else call.softmax.sinks
     if sinks is None:
         mask, is_causal = _sdpa_mask(call)
     else:  # one key more, of zeros, whose bias is the sink and whose value is zero
@@ -135,7 +157,8 @@ def _sdpa(call: AttentionCall, v: Tensor) -> Tensor:
 def _sdpa_why_not(call: AttentionCall) -> str | None:
     if type(call.scheme).content is not PositionScheme.content:
         return "the scheme adds terms of queries and keys, which the fused kernel has no place for"
-    return "the fused kernel has no place for a cap on scores" if call.cap else None
+    capped = call.softmax is not None and call.softmax.cap > 0.0
+    return "the fused kernel has no place for a cap on scores" if capped else None
 
 
 def _dense(call: AttentionCall, v: Tensor) -> Tensor:
@@ -146,10 +169,12 @@ def _dense(call: AttentionCall, v: Tensor) -> Tensor:
     if mask is not None and mask.shape[:2] == (1, 1) and not call.written_out:
         scores = torch.baddbmm(mask[0], q, k.transpose(1, 2), alpha=call.scale)
     else:
-        scores = capped(torch.bmm(q * call.scale, k.transpose(1, 2)), call.cap)
+        scores = torch.bmm(q * call.scale, k.transpose(1, 2))
+        scores = scores if call.softmax is None else call.softmax.before_bias(scores)
         if mask is not None:
             scores = (scores.view(batch, heads, time, -1) + mask).flatten(0, 1)
-    weights = shares(scores.view(batch, heads, time, -1), call.sinks).flatten(0, 1)
+    scores = scores.view(batch, heads, time, -1)
+    weights = (scores.softmax(-1) if call.softmax is None else call.softmax.shares(scores)).flatten(0, 1)
     return torch.bmm(dropout(weights, call.dropout), values).view(batch, heads, time, -1)
 
 

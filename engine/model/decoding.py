@@ -10,20 +10,16 @@ Notation: B rows, S source time, T time, D model width, H heads, Hkv key/value h
 """
 
 import math
-from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from engine.model.attention import capped, shares
 from engine.model.cache import Cache, KeyValueCache
-from engine.model.heads import HeadNorm, SoftmaxSelfAttention, for_each_query
-from engine.model.layers import Layer, around
+from engine.model.heads import Reading, SoftmaxSelfAttention, for_each_query
+from engine.model.layers import Branch, Layer, Map
 from engine.model.positions import Positions, PositionScheme
 from engine.model.transformer import Network
-
-Map = Callable[[Tensor], Tensor]
 
 
 class Predictor:
@@ -50,28 +46,19 @@ class Predictor:
 
 
 def has_simple_steps(model: Network) -> bool:
-    """Return whether a step runs one stack whose layers need only the keys in their window, and a bias by distance."""
+    """Return whether a step runs one stack whose layers all have simple steps."""
     parts = [layer.get_submodule("attention") for layer in model.stacks[-1].layers]
     alone = model.has_cache and not model.reads_source and not model.training
-    return alone and all(
-        isinstance(part, SoftmaxSelfAttention)
-        and not part.see.has_gaps
-        and part.backend in ("auto", "sdpa")
-        and type(part.scheme).content is PositionScheme.content
-        and part.scheme.by_distance
-        for part in parts
-    )
+    return alone and all(isinstance(part, SoftmaxSelfAttention) and part.has_simple_steps for part in parts)
 
 
 class _Steps:
-    at: Tensor  # (1, 1) the token's position
-    embedded: Tensor  # (B, D) the input of the first layer
     # by scheme: (1, H, 1, capacity) added to the scores; the last entry is the token's own
     bias: dict[PositionScheme, Tensor | None]
 
     def __init__(self, model: Network, cache: Cache, capacity: int) -> None:
         (self._stack,), self._cache = model.stacks, cache
-        self._values: list[Tensor] = []  # of the token in the first layer
+        self._reading = Reading(Positions.consecutive(0, 0))
         parts = [part for part in model.modules() if isinstance(part, SoftmaxSelfAttention)]
         self._schemes = list(dict.fromkeys(part.scheme for part in parts))
         self._layers = [
@@ -102,13 +89,13 @@ class _Steps:
         self._stack.check_positions(at + 1)
         if at >= self._capacity:
             self._tables(2 * at)
-        self.at = self._numbers[:, at : at + 1]
+        self._reading.at = Positions(self._numbers[:, at : at + 1], at)
         x = F.embedding(tokens[:, 0], self._embedding)
         if self._scale is not None:
             x = x * self._scale
         if self._rows is not None:
             x = x + self._rows[at]
-        self.embedded = x
+        self._reading.embedded = x
         for layer in self._layers:
             x = layer(x)
         logits = self._to_logits(self._final_norm(x))
@@ -126,50 +113,36 @@ class _Steps:
             activation = _gelu
         attend = _then(attend, layer.attention_after)
         feed = _then(lambda y: output(activation(expand(y))), layer.feed_forward_after)
-        pre_norm, residual, parallel, mix = layer.pre_norm, layer.residual, layer.parallel, layer.mix
-
-        def step(x: Tensor) -> Tensor:  # (B, D) → (B, D)
-            if mix is not None:
-                x = mix(x, self.embedded)
-            start, x = x, around(x, first, attend, pre_norm=pre_norm, residual=residual)
-            if parallel:
-                return x + feed(second(start))
-            return around(x, second, feed, pre_norm=pre_norm, residual=residual)
-
-        return step
+        branches, reading = (Branch(first, attend), Branch(second, feed)), self._reading
+        return lambda x: layer.flow(x, reading, *branches)  # (B, D) → (B, D)
 
     def _attention(self, part: SoftmaxSelfAttention, state: KeyValueCache) -> Map:
         project, output = _linear(part.query_key_value), _linear(part.output)
         n_heads, width, scheme = part.n_heads, part.head_width, part.scheme
         turned = n_heads + part.widths[1] // width  # queries and keys
-        rotates = type(scheme).rotate is not PositionScheme.rotate
-        mixes = self._stack.config.value_mix
-        written_out = part.cap > 0.0 or part.sinks is not None
+        softmax, shapes, turns = part.softmax, part.shapes_heads, part.turns_heads
         scale = width**-0.5 if scheme.scale is None else scheme.scale
         shared_keys = part.widths[1] != part.widths[0]
-        normed, normed_after = (isinstance(norm, HeadNorm) for norm in (part.query_norm, part.rotated_norm))
+        reading = self._reading
 
         def attend(x: Tensor) -> Tensor:  # (B, D) → (B, D)
             heads = project(x).view(x.shape[0], -1, 1, width)  # (B, H + 2 Hkv, 1, Dh)
-            if normed or mixes:
+            if shapes:
                 q, k, v = torch.split(heads, [n_heads, turned - n_heads, turned - n_heads], dim=1)
-                v = part.with_first(v, self._values) if mixes else v
-                heads = torch.cat((part.query_norm(q), part.key_norm(k), v), dim=1)
-            if rotates:
-                heads = torch.cat((scheme.rotate(heads[:, :turned], self.at), heads[:, turned:]), dim=1)
-            if normed_after:
-                heads = torch.cat((part.rotated_norm(heads[:, :turned]), heads[:, turned:]), dim=1)
+                heads = torch.cat(part.shaped(q, k, v, reading), dim=1)
+            if turns:
+                heads = torch.cat((part.turned(heads[:, :turned], reading.at.index), heads[:, turned:]), dim=1)
             k, v = state.append(heads[:, n_heads:])
             bias = self.bias[scheme]
             bias = None if bias is None else bias[..., -k.shape[2] :]
             if shared_keys:
                 k, v = for_each_query(k, n_heads), for_each_query(v, n_heads)
-            if written_out:
-                scores = capped(heads[:, :n_heads] @ k.transpose(2, 3) * scale, part.cap)
-                mixed = shares(scores if bias is None else scores + bias, part.sinks) @ v
+            if softmax is not None:
+                scores = softmax.before_bias(heads[:, :n_heads] @ k.transpose(2, 3) * scale)
+                mixed = softmax.shares(scores if bias is None else scores + bias) @ v
             else:
                 mixed = F.scaled_dot_product_attention(heads[:, :n_heads], k, v, attn_mask=bias, scale=scheme.scale)
-            return output(part.gated(mixed.reshape(x.shape), x))
+            return output(part.found(mixed.reshape(x.shape), x))
 
         return attend
 

@@ -6,12 +6,13 @@ multi-query (Shazeer 2019). Notation: B batch, T time, H heads, D model width, D
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
-from engine.config.sections import ModelConfig
-from engine.model.attention import AttentionCall, choose, softmax_attention
+from engine.config.model import ModelConfig
+from engine.model.attention import AttentionCall, Softmax, choose, softmax_attention
 from engine.model.cache import KeyValueCache, LayerState, LinearState
 from engine.model.dropout import Dropout
 from engine.model.linear_attention import linear_attention
@@ -19,6 +20,16 @@ from engine.model.positions import Positions, PositionScheme
 from engine.model.visibility import Visibility
 
 Observe = Callable[[AttentionCall], None]  # called before attention is computed
+
+
+@dataclass
+class Reading:
+    """What the layers of a stack share while they read a text."""
+
+    at: Positions
+    source_at: Positions | None = None  # of the source, in a decoder over one
+    embedded: Tensor | None = None  # (B, T, D) what the first layer reads
+    left: dict[str, Tensor] = field(default_factory=dict)  # by earlier layers, for later ones
 
 
 def into_heads(x: Tensor, head_width: int) -> Tensor:
@@ -43,9 +54,10 @@ class HeadNorm(nn.RMSNorm):
 class SelfAttention(nn.Module, ABC):
     """The base of all self-attention: one projection in, one out."""
 
-    def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme, *, is_first: bool = False) -> None:
+    def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme, i: int = 0) -> None:
         super().__init__()
         self.n_heads, self.head_width = model.n_heads, model.head_width
+        self.mixes, self.is_first = model.value_mix, i == 0
         self.widths = [model.d_model, model.kv_width, model.kv_width]
         self.see, self.scheme = see, scheme
         self.dropout, self.backend = model.attention_dropout, model.backend
@@ -56,16 +68,38 @@ class SelfAttention(nn.Module, ABC):
         self.query_norm = HeadNorm(self.head_width, model.norm_eps) if before else nn.Identity()
         self.key_norm = HeadNorm(self.head_width, model.norm_eps) if before else nn.Identity()
         self.rotated_norm = HeadNorm(self.head_width, model.norm_eps, False) if after else nn.Identity()
-        self.value_mix = nn.Parameter(torch.empty(2)) if model.value_mix and not is_first else None
+        self.value_mix = nn.Parameter(torch.empty(2)) if self.mixes and not self.is_first else None
         self.gate = None
         if model.gate != "none":
             self.gate = nn.Linear(model.d_model, model.n_heads if model.gate == "head" else model.d_model, model.bias)
 
-    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, T, D) → queries (B, H, T, Dh), keys and values (B, Hkv, T, Dh)."""
-        q, k, v = self.query_key_value(x).split(self.widths, dim=-1)
-        q, k, v = into_heads(q, self.head_width), into_heads(k, self.head_width), into_heads(v, self.head_width)
+    def fill(self) -> None:
+        """Set the values that are not drawn at random."""
+        if self.value_mix is not None:
+            self.value_mix.fill_(0.5)
+
+    @property
+    def shapes_heads(self) -> bool:
+        """Whether `shaped` does anything."""
+        return self.mixes or isinstance(self.query_norm, HeadNorm)
+
+    def shaped(self, q: Tensor, k: Tensor, v: Tensor, reading: Reading) -> tuple[Tensor, Tensor, Tensor]:
+        """Return queries (B, H, T, Dh), keys and values (B, Hkv, T, Dh) as the layer's parts make them, before they are
+        rotated.
+        """
+        if self.mixes:
+            v = self.with_first(v, reading.left)
         return self.query_norm(q), self.key_norm(k), v
+
+    @property
+    def turns_heads(self) -> bool:
+        """Whether `turned` does anything."""
+        return type(self.scheme).rotate is not PositionScheme.rotate or isinstance(self.rotated_norm, HeadNorm)
+
+    def turned(self, x: Tensor, index: Tensor) -> Tensor:
+        """Return queries or keys (B, H, T, Dh) as the scores take them: rotated by their positions (N, T)."""
+        rotated: Tensor = self.rotated_norm(self.scheme.rotate(x, index))
+        return rotated
 
     @abstractmethod
     def attend(self, q: Tensor, k: Tensor, v: Tensor, at: Positions, state: LayerState | None) -> Tensor:
@@ -79,29 +113,25 @@ class SelfAttention(nn.Module, ABC):
     def kernel(self, heads: Tensor, at: Positions) -> str:
         """Name the backend that computes a training step over queries and keys such as `heads` (B, H, T, Dh)."""
 
-    def forward(
-        self, x: Tensor, at: Positions, state: LayerState | None = None, first: list[Tensor] | None = None
-    ) -> Tensor:
-        """(B, T, D) → (B, T, D); with a state, also over everything in it. `first` is where the first layer leaves its
-        values for the others, if they mix.
-        """
-        q, k, v = self.project(x)
-        if first is not None:
-            v = self.with_first(v, first)
-        mixed = self.attend(q, k, v, at, state).transpose(1, 2).reshape(x.shape)
-        output: Tensor = self.output_dropout(self.output(self.gated(mixed, x)))
+    def forward(self, x: Tensor, reading: Reading, state: LayerState | None = None) -> Tensor:
+        """(B, T, D) → (B, T, D); with a state, also over everything in it."""
+        q, k, v = self.query_key_value(x).split(self.widths, dim=-1)
+        q, k, v = into_heads(q, self.head_width), into_heads(k, self.head_width), into_heads(v, self.head_width)
+        q, k, v = self.shaped(q, k, v, reading)
+        mixed = self.attend(q, k, v, reading.at, state).transpose(1, 2).reshape(x.shape)
+        output: Tensor = self.output_dropout(self.output(self.found(mixed, x)))
         return output
 
-    def with_first(self, v: Tensor, first: list[Tensor]) -> Tensor:
-        """Mix values (B, Hkv, T, Dh) with those of the first layer (Zhou et al. 2024), which leaves its own there."""
+    def with_first(self, v: Tensor, left: dict[str, Tensor]) -> Tensor:
+        """Mix values (B, Hkv, T, Dh) with those that the first layer leaves there (Zhou et al. 2024)."""
         if self.value_mix is None:
-            first[:] = [v]  # again where a backward pass recomputes it
+            left["values"] = v  # again where a backward pass recomputes it
             return v
-        return self.value_mix[0] * first[0] + self.value_mix[1] * v
+        return self.value_mix[0] * left["values"] + self.value_mix[1] * v
 
-    def gated(self, mixed: Tensor, x: Tensor) -> Tensor:
-        """Scale the joined heads (…, D) by the gates of the input (…, D): one for each head or feature (Qiu et al.
-        2025).
+    def found(self, mixed: Tensor, x: Tensor) -> Tensor:
+        """Return what attention found, (…, D): the joined heads, scaled by the gates of its input (…, D) if there are
+        any, one for each head or feature (Qiu et al. 2025).
         """
         if self.gate is None:
             return mixed
@@ -112,13 +142,18 @@ class SelfAttention(nn.Module, ABC):
 class SoftmaxSelfAttention(SelfAttention):
     observe: Observe | None = None
 
-    def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme, *, is_first: bool = False) -> None:
-        super().__init__(model, see, scheme, is_first=is_first)
-        self.cap = model.score_cap
-        self.sinks = nn.Parameter(torch.empty(model.n_heads)) if model.sinks else None
+    def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme, i: int = 0) -> None:
+        super().__init__(model, see, scheme, i)
+        self.softmax = Softmax.of(model)
+
+    @property
+    def has_simple_steps(self) -> bool:
+        """Whether a new token needs only the keys in its window, and a bias by distance."""
+        plain = type(self.scheme).content is PositionScheme.content and self.scheme.by_distance
+        return plain and not self.see.has_gaps and self.backend in ("auto", "sdpa")
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, at: Positions, state: LayerState | None) -> Tensor:
-        q, k = (self.rotated_norm(self.scheme.rotate(part, at.index)) for part in (q, k))
+        q, k = self.turned(q, at.index), self.turned(k, at.index)
         k_at = at
         if state is not None:
             assert isinstance(state, KeyValueCache)
@@ -130,7 +165,7 @@ class SoftmaxSelfAttention(SelfAttention):
         return softmax_attention(call, v, self.backend)
 
     def _call(self, q: Tensor, k: Tensor, at: Positions, k_at: Positions, rate: float) -> AttentionCall:
-        return AttentionCall(q, k, at, k_at, self.see, self.scheme, rate, self.cap, self.sinks)
+        return AttentionCall(q, k, at, k_at, self.see, self.scheme, rate, self.softmax)
 
     def new_state(self, capacity: int) -> LayerState:
         window = None if self.see.has_gaps else self.see.window

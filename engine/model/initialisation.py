@@ -10,8 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Generator, Tensor, nn
 
-from engine.config.sections import ModelConfig
-from engine.model.positions import PositionScheme
+from engine.config.model import ModelConfig
 from engine.seeds import seed_for
 
 RESIDUAL_OUTPUTS = ("attention.output.weight", "feed_forward.output.weight")  # cross-attention's too
@@ -28,6 +27,11 @@ JOINED: dict[str, Callable[[ModelConfig], list[int]]] = {
     "key_value.weight": lambda model: [model.kv_width, model.kv_width],
     "feed_forward.expand.weight": lambda model: [model.d_ff] * (model.ff_expansion // model.d_ff),
 }
+
+
+def joined(model: ModelConfig, name: str) -> list[int]:
+    """Return the rows of each of the matrices that a joined map stacks, by its parameter's name; [] if it is one."""
+    return next((rows(model) for suffix, rows in JOINED.items() if name.endswith("." + suffix)), [])
 
 
 def _fill_matrix(weight: Tensor, name: str, model: ModelConfig, generator: Generator) -> None:
@@ -54,8 +58,8 @@ def _fill_matrix(weight: Tensor, name: str, model: ModelConfig, generator: Gener
 
 @torch.no_grad()
 def initialise(network: nn.Module, model: ModelConfig, seed: int) -> None:
-    """Fill every parameter: matrices as `model.init` says, norm gains 1, other gains as published, biases 0
-    (`torch`: its own small ones).
+    """Fill every parameter: matrices as `model.init` says, norm gains 1, biases 0 (`torch`: its own small ones), and
+    whatever a module fills itself.
     """
     zero = ZERO[model.zero_init]
     linears = {name: module for name, module in network.named_modules() if isinstance(module, nn.Linear)}
@@ -65,24 +69,17 @@ def initialise(network: nn.Module, model: ModelConfig, seed: int) -> None:
         owner, _, leaf = name.rpartition(".")
         if name.endswith("norm.weight"):
             values.fill_(1.0)
-        elif name.endswith("_after.scale.weight"):
-            values.fill_(model.layer_scale)
-        elif name.endswith(".mix.weight"):
-            values[0] = 1.0
-        elif leaf == "value_mix":
-            values.fill_(0.5)
         elif name in ("token_embedding.weight", "source_embedding.weight") and model.embedding_std is not None:
             values.normal_(0.0, model.embedding_std, generator=generator)
         elif owner.endswith(zero) or (name.endswith("positions.table.weight") and model.position_init == "zero"):
             pass
         elif parameter.dim() >= 2:
-            joined = next((rows(model) for suffix, rows in JOINED.items() if name.endswith("." + suffix)), None)
-            for part in [values] if joined is None else torch.split(values, joined):
+            for part in torch.split(values, joined(model, name) or len(values)):
                 _fill_matrix(part, name, model, generator)
         elif leaf == "bias" and model.init == "torch" and owner in linears:
             bound = 1.0 / math.sqrt(linears[owner].in_features)
             values.uniform_(-bound, bound, generator=generator)
         parameter.copy_(values)
     for module in network.modules():
-        if isinstance(module, PositionScheme):
-            module.fill()
+        if callable(fill := getattr(module, "fill", None)):  # a module that has values of its own at first
+            fill()

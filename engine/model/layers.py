@@ -3,27 +3,30 @@
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from engine.config.sections import ModelConfig
+from engine.config.model import ModelConfig
 from engine.model.cache import LayerState
 from engine.model.dropout import Dropout, RowDropout
-from engine.model.heads import SELF_ATTENTION, CrossAttention
-from engine.model.positions import Positions, PositionScheme
+from engine.model.heads import SELF_ATTENTION, CrossAttention, Reading
+from engine.model.positions import PositionScheme
 from engine.model.visibility import Visibility
 
+Map = Callable[[Tensor], Tensor]
 
-def _gated(x: Tensor, by: Callable[[Tensor], Tensor]) -> Tensor:
+
+def _gated(x: Tensor, by: Map) -> Tensor:
     gate, value = x.chunk(2, dim=-1)
     return by(gate) * value
 
 
 GELU_TANH = partial(F.gelu, approximate="tanh")
 # How each of the activations and norms of `engine.schemes` is computed.
-ACTIVATION: dict[str, Callable[[Tensor], Tensor]] = {
+ACTIVATION: dict[str, Map] = {
     "gelu": F.gelu,
     "gelu-tanh": GELU_TANH,
     "relu": F.relu,
@@ -47,9 +50,13 @@ def make_norm(model: ModelConfig) -> nn.Module:
 class Gain(nn.Module):
     """A learned factor for each feature: LayerScale (Touvron et al. 2021)."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, at_first: float) -> None:
         super().__init__()
+        self.at_first = at_first
         self.weight = nn.Parameter(torch.empty(width))
+
+    def fill(self) -> None:
+        self.weight.fill_(self.at_first)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, D) → (B, T, D)."""
@@ -63,20 +70,26 @@ class Mix(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(2))  # λ, μ
 
-    def forward(self, x: Tensor, embedded: Tensor) -> Tensor:
+    def fill(self) -> None:
+        self.weight.copy_(torch.tensor([1.0, 0.0]))
+
+    def forward(self, x: Tensor, embedded: Tensor | None) -> Tensor:
         """(B, T, D), twice → (B, T, D)."""
+        assert embedded is not None
         return self.weight[0] * x + self.weight[1] * embedded
 
 
-def after(model: ModelConfig, dropped: float) -> nn.Sequential:
-    """Return what the output of a part of a layer passes before it is added to the stream; often nothing."""
+def after(model: ModelConfig, depth: float) -> nn.Sequential:
+    """Return what the output of a part of a layer passes before it is added to the stream; often nothing. `depth` is
+    how deep the layer is, up to 1.
+    """
     steps: dict[str, nn.Module] = {}
     if model.norm_placement == "sandwich":
         steps["norm"] = make_norm(model)
     if model.layer_scale:
-        steps["scale"] = Gain(model.d_model)
-    if dropped:
-        steps["drop"] = RowDropout(dropped)
+        steps["scale"] = Gain(model.d_model, model.layer_scale)
+    if model.layer_drop:  # a share that grows with depth (Huang et al. 2016, eq. 4)
+        steps["drop"] = RowDropout(model.layer_drop * depth)
     return nn.Sequential(OrderedDict(steps))
 
 
@@ -98,71 +111,66 @@ class FeedForward(nn.Module):
         return output
 
 
+class Branch(NamedTuple):
+    """A part of a layer: a norm, and what is computed from its output, both (B, T, D) → (B, T, D)."""
+
+    norm: Map
+    f: Map
+
+
 class Layer(nn.Module):
     """Self-attention, in a decoder over a source also cross-attention, then feed-forward, each around a residual.
 
     Pre-norm (GPT-2; Xiong et al. 2020): x + f(norm(x)). Post-norm (Vaswani et al. 2017): norm(x + f(x)). Sandwich (Ding
     et al. 2021): x + norm(f(norm(x))). Without `residual`, no x + term. In parallel (Wang and Komatsuzaki 2021):
-    x + f(norm(x)) + g(norm(x)). `dropped` is the share of rows for which a part is left out in training.
+    x + f(norm(x)) + g(norm(x)). It is layer `i` of `n`, from 0.
     """
 
     def __init__(
-        self,
-        model: ModelConfig,
-        see: Visibility,
-        scheme: PositionScheme,
-        *,
-        over_source: bool,
-        is_first: bool,
-        dropped: float = 0.0,
+        self, model: ModelConfig, see: Visibility, scheme: PositionScheme, i: int, n: int, *, over_source: bool
     ) -> None:
         super().__init__()
         self.pre_norm, self.residual, self.parallel = model.norm_placement != "post", model.residual, model.parallel
         self.mix = Mix() if model.embedding_mix else None
         self.attention_norm = make_norm(model)
-        self.attention = SELF_ATTENTION[model.attention](model, see, scheme, is_first=is_first)
-        self.attention_after = after(model, dropped)
+        self.attention = SELF_ATTENTION[model.attention](model, see, scheme, i)
+        self.attention_after = after(model, (i + 1) / n)
         self.cross_attention = CrossAttention(model) if over_source else None
         self.cross_attention_norm = make_norm(model) if over_source else nn.Identity()
-        self.cross_attention_after = after(model, dropped) if over_source else nn.Identity()
+        self.cross_attention_after = after(model, (i + 1) / n) if over_source else nn.Identity()
         self.feed_forward_norm = make_norm(model)
         self.feed_forward = FeedForward(model)
-        self.feed_forward_after = after(model, dropped)
+        self.feed_forward_after = after(model, (i + 1) / n)
 
     def forward(
         self,
         x: Tensor,
-        at: Positions,
+        reading: Reading,
         state: LayerState | None = None,
         source: tuple[Tensor, Tensor] | None = None,
-        source_at: Positions | None = None,
-        embedded: Tensor | None = None,
-        first: list[Tensor] | None = None,
     ) -> Tensor:
-        """(B, T, D) → (B, T, D); `source` are this layer's keys and values of the source, at `source_at`; `embedded` is
-        the input of the first layer, and `first` as in `SelfAttention`.
-        """
-        if self.mix is not None:
-            x = self.mix(x, embedded)
-
-        def feed(y: Tensor) -> Tensor:
-            output: Tensor = self.feed_forward_after(self.feed_forward(y))
-            return output
-
-        wrap = partial(around, pre_norm=self.pre_norm, residual=self.residual)
-        start, x = x, wrap(x, self.attention_norm, lambda y: self.attention_after(self.attention(y, at, state, first)))
-        if self.parallel:
-            return x + feed(self.feed_forward_norm(start))
+        """(B, T, D) → (B, T, D); `source` are this layer's keys and values of the source."""
+        attend = Branch(self.attention_norm, lambda y: self.attention_after(self.attention(y, reading, state)))
+        feed = Branch(self.feed_forward_norm, lambda y: self.feed_forward_after(self.feed_forward(y)))
+        across = None
         if self.cross_attention is not None:
             cross, end = self.cross_attention, self.cross_attention_after
-            x = wrap(x, self.cross_attention_norm, lambda y: end(cross(y, at, source, source_at)))
-        return wrap(x, self.feed_forward_norm, feed)
+            across = Branch(self.cross_attention_norm, lambda y: end(cross(y, reading.at, source, reading.source_at)))
+        return self.flow(x, reading, attend, feed, across)
 
+    def flow(self, x: Tensor, reading: Reading, attend: Branch, feed: Branch, across: Branch | None = None) -> Tensor:
+        """How a layer's branches are joined, whoever computes them: (B, T, D) → (B, T, D)."""
+        if self.mix is not None:
+            x = self.mix(x, reading.embedded)
+        start, x = x, self.around(x, attend)
+        if self.parallel:
+            return x + feed.f(feed.norm(start))
+        if across is not None:
+            x = self.around(x, across)
+        return self.around(x, feed)
 
-def around(
-    x: Tensor, norm: Callable[[Tensor], Tensor], f: Callable[[Tensor], Tensor], *, pre_norm: bool, residual: bool
-) -> Tensor:
-    y = f(norm(x)) if pre_norm else f(x)
-    if residual:
-        y = x + y
-    return y if pre_norm else norm(y)
+    def around(self, x: Tensor, branch: Branch) -> Tensor:
+        y = branch.f(branch.norm(x)) if self.pre_norm else branch.f(x)
+        if self.residual:
+            y = x + y
+        return y if self.pre_norm else branch.norm(y)

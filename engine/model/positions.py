@@ -12,7 +12,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from engine.config.sections import ModelConfig
+from engine.config.model import ModelConfig
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ anything is built; tests check that the two agree. Notation: D model width, H he
 from dataclasses import dataclass, replace
 from typing import Any
 
+from engine.config.model import ModelConfig, parts_of
 from engine.config.schema import RunConfig
-from engine.config.sections import ModelConfig, parts_of
 from engine.model.visibility import CHUNK, SMALLEST_BLOCK, self_attention
 from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS
 
@@ -52,18 +52,28 @@ def training_kernel(
         block = min(max(SMALLEST_BLOCK, before), length)
         return Kernel("banded", -(-length // block), block, before + block + (0 if causal else before))
     dropped, position = model.attention_dropout > 0.0, POSITIONS[model.position]
-    plain = not (model.score_cap or model.sinks)
+    fused = fused_by(model)
     if wanted == "reference" or position.acts_on == "content":
         name = "reference"
-    elif wanted == "dense" or (wanted == "auto" and (dropped or not plain) and not padded and not gpu):
+    elif wanted == "dense" or (wanted == "auto" and (dropped or fused != "as it is") and not padded and not gpu):
         name = "dense"
-    elif model.score_cap:
+    elif fused == "no":
         name = "reference"
     elif gpu:  # its fused kernels also handle dropout and learned masks
         name = "sdpa"
     else:
-        name = "math" if dropped or model.sinks or (position.learned and position.acts_on == "scores") else "sdpa"
+        name = (
+            "math"
+            if dropped or fused == "in the mask" or (position.learned and position.acts_on == "scores")
+            else "sdpa"
+        )
     return Kernel(name, 1, length, length)
+
+
+def fused_by(model: ModelConfig) -> str:
+    """Return how torch's fused kernel takes the parts that are on: the hardest of them; see `Part.fused`."""
+    found = {row.fused for row in parts_of(model).values()}
+    return next((how for how in ("no", "in the mask") if how in found), "as it is")
 
 
 @dataclass(frozen=True)
@@ -274,7 +284,7 @@ def _attention(model: ModelConfig, kernel: Kernel, causal: bool, length: int, ma
     d = model.d_model
     filled, position, dropped = kernel.filled / length, POSITIONS[model.position], model.attention_dropout > 0.0
     rotated, content = position.rotates, position.acts_on == "content"
-    plain = not (model.score_cap or model.sinks)
+    plain, bent = fused_by(model) == "as it is", sum(row.kept_a_score for row in parts_of(model).values())
     scores = filled * model.n_heads * kernel.keys
     out = d + mask * d * (model.attention_output_dropout > 0.0)
     if kernel.name == "sdpa":
@@ -292,10 +302,10 @@ def _attention(model: ModelConfig, kernel: Kernel, causal: bool, length: int, ma
     if kernel.name == "math":
         return out + 3 * d + scores * (2.25 if dropped else 1)  # the dropout mask has one byte per number
     if kernel.name == "dense":
-        return out + 3 * d + scores * ((3 if dropped else 1) + (model.score_cap > 0.0))
+        return out + 3 * d + scores * ((3 if dropped else 1) + bent)
     copies = (7 if content else 3) * d * max(1.0, kernel.keys / kernel.queries)
-    # As large as the scores: the softmax, its masked version, the result of dropout, and the tanh of a cap.
-    weights = (3 if dropped else 2) + (CONTENT if content else 0) + (model.score_cap > 0.0)
+    # As large as the scores: the softmax, its masked version, the result of dropout, and what parts keep.
+    weights = (3 if dropped else 2) + (CONTENT if content else 0) + bent
     return out + copies + scores * weights
 
 
@@ -305,7 +315,7 @@ def _mask(model: ModelConfig, kernel: Kernel, length: int, *, padded: bool) -> f
     looked_up = position.kept_a_score * length if kernel.name != "banded" else 0.0
     if kernel.name != "sdpa":
         return looked_up
-    if position.acts_on == "scores" or model.sinks:
+    if position.acts_on == "scores" or fused_by(model) == "in the mask":
         return looked_up + model.n_heads * length
     return 2.0 * length if model.attention != "global" or padded else 0.0
 

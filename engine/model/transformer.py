@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from engine.config.sections import ModelConfig
+from engine.config.model import ModelConfig
 from engine.model.attention import capped
 from engine.model.cache import Cache
 from engine.model.dropout import Dropout
-from engine.model.heads import SelfAttention
+from engine.model.heads import Reading, SelfAttention
 from engine.model.initialisation import initialise
 from engine.model.layers import Layer, make_norm
 from engine.model.positions import Positions, PositionScheme, make_embedding, make_schemes
@@ -38,17 +38,8 @@ class Stack(nn.Module):
         if shared:  # of layers with another position than the model's
             self.layer_positions = nn.ModuleDict(shared)
         self.embedding_dropout = Dropout(model.embedding_dropout)
-        # Huang et al. 2016, eq. 4: a share that grows with depth.
-        dropped = [model.layer_drop * (i + 1) / n_layers for i in range(n_layers)]
         self.layers = nn.ModuleList(
-            Layer(
-                kind,
-                self_attention(kind, causal=causal),
-                schemes[i],
-                over_source=over_source,
-                is_first=i == 0,
-                dropped=dropped[i],
-            )
+            Layer(kind, self_attention(kind, causal=causal), schemes[i], i, n_layers, over_source=over_source)
             for i, kind in enumerate(kinds)
         )
         self.checkpointing = False
@@ -74,11 +65,10 @@ class Stack(nn.Module):
         if table is not None:
             x = x + table.to(x.dtype)
         x = self.embedding_dropout(x)
-        embedded = x
-        first: list[Tensor] | None = [] if self.config.value_mix else None  # the first layer puts its values there
+        reading = Reading(at, source_at, x)
         for i, layer in enumerate(self.layers):
             state, own = cache.layers[i] if cache else None, source[i] if source else None
-            given = (x, at, state, own, source_at, embedded, first)
+            given = (x, reading, state, own)
             again = self.checkpointing and self.training and cache is None and torch.is_grad_enabled()
             x = checkpoint(layer, *given, use_reentrant=False) if again else layer(*given)
         if cache is not None:

@@ -6,7 +6,7 @@ No torch here: only operators shared by Python ints, numpy arrays and tensors.
 from dataclasses import dataclass
 from typing import Any
 
-from engine.config.sections import ModelConfig
+from engine.config.model import ModelConfig
 from engine.schemes import ATTENTIONS, QUICKER
 
 LONG = 1024  # tokens at which a band replaces a T × T mask, where it can

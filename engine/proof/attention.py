@@ -4,12 +4,13 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from engine.config.sections import ModelConfig, parts_of
-from engine.model.attention import BACKENDS, AttentionCall, softmax_attention
+from engine.config.model import PARTS, ModelConfig, parts_of
+from engine.model.attention import BACKENDS, AttentionCall, Softmax, softmax_attention
 from engine.model.linear_attention import linear_attention
 from engine.model.positions import Positions, PositionScheme, make_schemes
 from engine.model.visibility import Visibility, self_attention
@@ -58,12 +59,19 @@ class _Case:
         wide = torch.promote_types(dtype, torch.float32)  # parameters are never bf16
         return scheme.to(device=device, dtype=wide)
 
-    def sinks(self, dtype: torch.dtype, device: torch.device) -> Tensor | None:
-        wide = torch.promote_types(dtype, torch.float32)
-        return torch.linspace(-1.0, 2.0, HEADS, device=device, dtype=wide) if self.model.sinks else None
+    def softmax(self, dtype: torch.dtype, device: torch.device) -> Softmax | None:
+        made = Softmax.of(self.model)
+        if made is None:
+            return None
+        with torch.no_grad():
+            for parameter in made.parameters():
+                parameter.copy_(torch.linspace(-1.0, 2.0, parameter.numel()).view(parameter.shape))
+        return made.to(device=device, dtype=torch.promote_types(dtype, torch.float32))
 
-    def call(self, q: Tensor, k: Tensor, at: Positions, scheme: PositionScheme, sinks: Tensor | None) -> AttentionCall:
-        return AttentionCall(q, k, at, at, self.see, scheme, cap=self.model.score_cap, sinks=sinks)
+    def call(
+        self, q: Tensor, k: Tensor, at: Positions, scheme: PositionScheme, softmax: Softmax | None
+    ) -> AttentionCall:
+        return AttentionCall(q, k, at, at, self.see, scheme, softmax=softmax)
 
 
 def attention(position: str, context: Context) -> Result:
@@ -95,9 +103,9 @@ def _cases(position: str) -> Iterator[_Case]:
             continue
         tables = {"n_heads": HEADS, "d_model": HEADS * WIDTH, "context_length": TOKENS, "position": position}
         tables |= {"attention": name, "window": 9, "link_every": 8, "relative_max_distance": 16}
-        parts: list[dict[str, float | bool]] = [{}]
+        parts: list[dict[str, Any]] = [{}]
         if ATTENTIONS[name].scores:
-            parts += [{"score_cap": 2.0}, {"sinks": True}]
+            parts += [{setting: row.on[-1]} for setting, row in PARTS.items() if row.fused != "as it is"]
         for causal, part in itertools.product((True, False), parts):
             model = ModelConfig.model_validate({**tables, **part, "architecture": "encoder", "causal": causal})
             yield from (_Case(model, causal, padded) for padded in (False, True))
@@ -108,25 +116,21 @@ def _backends(case: _Case, inputs: list[Tensor], device: torch.device) -> list[s
         return ["chunked", "reference"]
     q, k = (part.to(device) for part in inputs[:2])
     at = case.span(device)
-    situation = case.call(q, k, at, case.scheme(q.dtype, device), case.sinks(q.dtype, device))
+    situation = case.call(q, k, at, case.scheme(q.dtype, device), case.softmax(q.dtype, device))
     return [backend.name for backend in BACKENDS if backend.why_not(situation) is None]
 
 
 def _outcome(case: _Case, inputs: list[Tensor], dtype: torch.dtype, device: torch.device, backend: str) -> list[Tensor]:
-    """Return the output and the gradients of queries, keys, values, sinks and the scheme's parameters, float64 on the
-    CPU.
-    """
+    """Return the output and the gradients of queries, keys, values and parameters, float64 on the CPU."""
     *texts, weight = (part.to(device=device, dtype=dtype) for part in inputs)
     q, k, v = (text.detach().clone().requires_grad_() for text in texts)
-    at, scheme, sinks = case.span(device), case.scheme(dtype, device), case.sinks(dtype, device)
-    leaves = [q, k, v, *scheme.parameters()]
-    if sinks is not None:
-        leaves.append(sinks.requires_grad_())
+    at, scheme, softmax = case.span(device), case.scheme(dtype, device), case.softmax(dtype, device)
+    leaves = [q, k, v, *scheme.parameters(), *(softmax.parameters() if softmax is not None else ())]
     if not ATTENTIONS[case.model.attention].scores:
         out = linear_attention(q, k, v, at, scheme, causal=case.causal, backend=backend)
     else:
         turned_q, turned_k = (scheme.rotate(part, at.index) for part in (q, k))
-        out = softmax_attention(case.call(turned_q, turned_k, at, scheme, sinks), v, backend)
+        out = softmax_attention(case.call(turned_q, turned_k, at, scheme, softmax), v, backend)
     if case.padded:  # outputs at padding are never used
         weight = weight * (at.index >= 0)[:, None, :, None]
         out = out * (at.index >= 0)[:, None, :, None]

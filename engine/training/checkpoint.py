@@ -23,8 +23,8 @@ from torch import Tensor, nn
 
 from engine import capabilities
 from engine.command_line import command_line
+from engine.config.model import ModelConfig
 from engine.config.schema import RunConfig
-from engine.config.sections import ModelConfig
 from engine.data.tokenizers import AnyTokenizer, read_tokenizer
 from engine.errors import InputError
 from engine.model.transformer import NETWORKS, Network, build_model

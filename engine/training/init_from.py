@@ -14,6 +14,7 @@ import torch
 
 from engine import capabilities
 from engine.config.keys import diff
+from engine.config.model import PARTS
 from engine.config.schema import RunConfig
 from engine.data.tokenizers import AnyTokenizer, described, difference, read_tokenizer
 from engine.errors import InputError
@@ -36,7 +37,8 @@ MUCH_SEEN = 0.01  # share of the held-out text that the other run was trained on
 TOKEN_ROWS, SOURCE_ROWS = ("token_embedding.weight", "head.weight", "head.bias"), "source_embedding.weight"
 # Model settings that may differ silently: they affect only training, or the initial weights.
 HARMLESS = (
-    *(*DROPOUTS, "init", "init_std", "embedding_std", "position_init", "zero_init"),
+    *(*DROPOUTS, "init", "init_std", "embedding_std", "position_init"),
+    *(name for name, row in PARTS.items() if row.acts == "at the start"),
     *("vocab_size", "source_vocab_size"),
 )
 POSITION = "model.position"

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from engine.config.sections import ModelConfig, OptimizerConfig
-from engine.model.heads import HeadNorm
-from engine.model.layers import Gain, Mix
+from engine.config.model import ModelConfig
+from engine.config.sections import OptimizerConfig
+from engine.model.initialisation import joined
 from engine.model.positions import PositionScheme
 from engine.schemes import SCHEDULES, whole_steps
 from engine.training.numerics import has_bf16
@@ -24,17 +24,7 @@ DECAYED: dict[str, frozenset[str]] = {
     "matrices": frozenset({"linear", "embedding"}),
     "matrices-and-positions": frozenset({"linear", "embedding", "position"}),
     "linear-weights": frozenset({"linear"}),
-    "all": frozenset({"linear", "embedding", "position", "norm", "bias"}),
-}
-
-KINDS: dict[type[nn.Module], str] = {
-    nn.Linear: "linear",
-    nn.Embedding: "embedding",
-    nn.LayerNorm: "norm",
-    nn.RMSNorm: "norm",
-    HeadNorm: "norm",
-    Gain: "norm",
-    Mix: "norm",
+    "all": frozenset({"linear", "embedding", "position", "vector"}),
 }
 
 Group = dict[str, Any]  # as torch takes it
@@ -47,14 +37,16 @@ def parameter_kinds(model: nn.Module) -> dict[str, str]:
     modules = dict(model.named_modules())
     of_positions = tuple(f"{name}." for name, module in modules.items() if isinstance(module, PositionScheme))
     kinds: dict[str, str] = {}
-    for name, _ in model.named_parameters():
+    for name, parameter in model.named_parameters():
         owner, _, leaf = name.rpartition(".")
-        kind = "bias" if leaf in ("bias", "sinks", "value_mix") else KINDS.get(type(modules[owner]))
         if name.startswith(of_positions):
-            kind = "position"
-        if kind is None:  # decay must be decided, not guessed
+            kinds[name] = "position"
+        elif parameter.dim() < 2:  # biases, gains and the like
+            kinds[name] = "vector"
+        elif isinstance(modules[owner], nn.Linear | nn.Embedding):
+            kinds[name] = "linear" if isinstance(modules[owner], nn.Linear) else "embedding"
+        else:  # decay must be decided, not guessed
             raise ValueError(f"no decay group knows the parameter '{leaf}' of {type(modules[owner]).__name__}")
-        kinds[name] = kind
     return kinds
 
 
@@ -73,17 +65,6 @@ def place(name: str, kind: str) -> str:
     if name.startswith("head."):
         return "head"
     return {"embedding": "embedding", "linear": "matrix"}.get(kind, "")
-
-
-def joined(model: ModelConfig, name: str, rows: int) -> list[int]:
-    """Return the rows of each of the maps that a matrix joins, by its name and all its rows."""
-    maps = {
-        "query_key_value": [model.d_model, model.kv_width, model.kv_width],
-        "key_value": [model.kv_width, model.kv_width],
-        "expand": [model.d_ff] * (model.ff_expansion // model.d_ff),
-    }
-    found = maps.get(name.split(".")[-2], [])
-    return found if sum(found) == rows else [rows]
 
 
 def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
@@ -109,7 +90,7 @@ def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Opt
             }
             if config.kind == "muon" and at == "matrix":
                 assert isinstance(model.config, ModelConfig)
-                group["rows"] = [joined(model.config, name, named[name].shape[0]) for name in those]
+                group["rows"] = [joined(model.config, name) or [named[name].shape[0]] for name in those]
             groups.append(group)
     fused = next(model.parameters()).device.type in ("cpu", "cuda")
     return OPTIMIZER[config.kind](groups, config, fused)

@@ -16,8 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from engine.config.model import PARTS, ModelConfig
 from engine.config.schema import RunConfig
-from engine.config.sections import END, ModelConfig, OptimizerConfig
+from engine.config.sections import END, OptimizerConfig
 from engine.data.loader import Examples
 from engine.data.objectives import IGNORED, Batch
 from engine.evaluation.checks import order_check, redraw
@@ -43,7 +44,7 @@ ROWS = 2
 CACHED_BACKENDS = ("auto", "reference", "sdpa", "chunked")  # the others only handle whole texts
 DROPOUTS = (
     *("dropout", "attention_dropout", "attention_output_dropout", "embedding_dropout", "ff_dropout"),
-    "layer_drop",
+    *(name for name, row in PARTS.items() if row.acts == "in training"),
 )
 NO_DROPOUT = dict.fromkeys(DROPOUTS, 0.0)
 

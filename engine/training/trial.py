@@ -10,8 +10,8 @@ from torch import Tensor
 
 from engine import capabilities
 from engine.config.keys import diff
+from engine.config.model import ModelConfig
 from engine.config.schema import RunConfig
-from engine.config.sections import ModelConfig
 from engine.data.loader import Examples
 from engine.evaluation.checks import redraw
 from engine.evaluation.verdict import OK, Verdict

@@ -2,8 +2,8 @@ import pytest
 
 from engine import capabilities
 from engine.config import presets
+from engine.config.model import ModelConfig
 from engine.config.schema import RunConfig
-from engine.config.sections import ModelConfig
 from engine.data.catalogue import CORPORA, KINDS, names_of
 from tests.legal_cells import AXES, legal_cells
 

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from engine import capabilities
+from engine.config.model import ModelConfig
 from engine.config.schema import RunConfig
-from engine.config.sections import ModelConfig, OptimizerConfig
+from engine.config.sections import OptimizerConfig
 from engine.model.heads import SELF_ATTENTION
 from engine.model.layers import ACTIVATION, NORM
 from engine.model.positions import BUILDERS, PositionScheme, make_schemes

@@ -54,7 +54,7 @@ def show(
     """One preset: what it changes, its complete settings, parameters, cost."""
     from engine import capabilities
     from engine.config.keys import diff, flatten, parse_overrides
-    from engine.config.sections import numbered, parts_of, sentence_of
+    from engine.config.model import numbered, parts_of, sentence_of
     from engine.config.toml import write
     from engine.schemes import SCHEMES, in_words
     from tui_transformer.lab.design.draft import cost

@@ -1,8 +1,8 @@
 import pytest
 
 from engine.config import keys, presets, toml
+from engine.config.fields import in_steps
 from engine.config.schema import RunConfig
-from engine.config.sections import in_steps
 from engine.errors import InputError
 
 

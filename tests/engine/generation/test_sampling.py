@@ -4,7 +4,7 @@ from typing import get_args
 import pytest
 import torch
 
-from engine.config.sections import ModelConfig
+from engine.config.model import ModelConfig
 from engine.generation.sampling import Sampling, distribution, fill, sample_step, stream
 from engine.model.decoding import Predictor
 from engine.model.transformer import build_model

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from engine.config.sections import ModelConfig
+from engine.config.model import ModelConfig
 from engine.model.decoding import Predictor
 from engine.model.heads import SoftmaxSelfAttention
 from engine.model.linear_attention import linear_attention
@@ -448,7 +448,7 @@ def as_our_attention(theirs: nn.Module, **settings) -> SoftmaxSelfAttention:
         "query_key_value": joined(theirs.q_proj, theirs.k_proj, theirs.v_proj),
         "output": joined(theirs.o_proj),
     }
-    weights = under("", parts) | ({"sinks": theirs.sinks} if hasattr(theirs, "sinks") else {})
+    weights = under("", parts) | ({"softmax.sinks": theirs.sinks} if hasattr(theirs, "sinks") else {})
     model = config(position="rope", rope_base=ROPE_BASE, n_kv_heads=KV_HEADS, **settings)
     ours = with_weights(build_model(model, VOCAB, 1).layers[0].get_submodule("attention"), weights)
     assert isinstance(ours, SoftmaxSelfAttention)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from engine.model.attention import BACKENDS, AttentionCall, attention_weights, choose, softmax_attention
+from engine.model.attention import BACKENDS, AttentionCall, Softmax, attention_weights, choose, softmax_attention
 from engine.model.positions import Positions, PositionScheme, Relative
 from engine.model.visibility import Visibility
 
@@ -72,8 +72,8 @@ def test_sdpa_equals_the_reference_with_gradients(case, sinks) -> None:
     call, results = AttentionCall(q, k, q_at, k_at, see, scheme), []
     leaves = [q, k, v, *scheme.parameters()]
     if sinks is not None:
-        call = replace(call, sinks=torch.tensor(sinks, dtype=torch.float64, requires_grad=True))
-        leaves.append(call.sinks)
+        call = replace(call, softmax=Softmax(sinks=torch.tensor(sinks, dtype=torch.float64)))
+        leaves.append(call.softmax.sinks)
     for backend in ("reference", "sdpa"):
         out = softmax_attention(call, v, backend)
         gradients = torch.autograd.grad((out * torch.arange(4).double()).sum(), leaves)
@@ -114,7 +114,7 @@ def test_weights_are_dropped_at_the_stated_rate() -> None:
         assert (out == 0).double().mean().item() == pytest.approx(0.2, abs=0.005)
 
 
-@pytest.mark.parametrize("part", [{}, {"cap": 1.5}, {"sinks": torch.tensor([0.5, -2.0]).double()}], ids=str)
+@pytest.mark.parametrize("part", [{"cap": 0.0}, {"cap": 1.5}, {"sinks": torch.tensor([0.5, -2.0]).double()}], ids=str)
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("start", [0, 7])
@@ -127,7 +127,7 @@ def test_a_band_is_the_reference_in_value_and_every_gradient(length, start, caus
         scheme = Relative(2, 6).double()
         torch.nn.init.normal_(scheme.table.weight)
         q, k, v = (torch.randn(batch, 2, length, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
-        out = softmax_attention(AttentionCall(q, k, at, at, see, scheme, **part), v, backend)
+        out = softmax_attention(AttentionCall(q, k, at, at, see, scheme, softmax=Softmax(**part)), v, backend)
         out.square().sum().backward()
         found.append((out.detach(), q.grad, k.grad, v.grad, scheme.table.weight.grad))
     for band, reference in zip(*found, strict=True):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from engine.evaluation.reference import Reference
-from engine.model.attention import AttentionCall, attention_weights, softmax_attention
+from engine.model.attention import AttentionCall, Softmax, attention_weights, softmax_attention
 from engine.model.decoding import Predictor
 from engine.model.positions import Positions, PositionScheme
 from engine.model.visibility import Visibility
@@ -66,8 +66,9 @@ def test_bf16_is_near_float64(part, position: str) -> None:
 def test_a_sink_takes_its_share_and_all_of_a_row_that_sees_nothing() -> None:
     at = Positions.of_tokens(torch.tensor([[True] * 6, [False, False, True, True, True, True]]))
     q, k, v = (torch.randn(2, 2, 6, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
-    sinks = torch.tensor([0.0, 3.0], dtype=torch.float64, requires_grad=True)
-    call = AttentionCall(q, k, at, at, Visibility(True), PositionScheme(), sinks=sinks)
+    softmax = Softmax(sinks=torch.tensor([0.0, 3.0], dtype=torch.float64))
+    sinks = softmax.sinks
+    call = AttentionCall(q, k, at, at, Visibility(True), PositionScheme(), softmax=softmax)
     scores = (q @ k.transpose(2, 3) / 2.0).exp() * call.visible()
     expected = scores / (scores.sum(-1, keepdim=True) + sinks.exp()[:, None, None])
     assert (attention_weights(call) - expected).abs().max() <= 1e-12

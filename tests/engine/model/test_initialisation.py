@@ -103,7 +103,7 @@ def test_a_vocabulary_smaller_than_the_tokenizers_is_refused(tiny) -> None:
 def test_building_a_network_does_not_import_the_compiler() -> None:
     code = """
 import sys
-from engine.config.sections import ModelConfig
+from engine.config.model import ModelConfig
 from engine.model.transformer import build_model
 for position in ("learned", "relative", "t5"):
     build_model(ModelConfig(position=position), 10, 1)

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from engine import capabilities
+from engine.config.model import PARTS, ModelConfig, sentence_of
 from engine.config.schema import RunConfig
-from engine.config.sections import PARTS, ModelConfig, sentence_of
 from engine.data.objectives import make_objective
 from engine.evaluation.checks import leak_probe
 from engine.model import size

@@ -17,8 +17,8 @@ from torch.nn import functional as F
 
 from engine import capabilities
 from engine.config import presets
+from engine.config.model import ModelConfig
 from engine.config.schema import RunConfig
-from engine.config.sections import ModelConfig
 from engine.data.objectives import Batch
 from engine.errors import InputError
 from engine.model import dropout, positions

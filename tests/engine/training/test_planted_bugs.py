@@ -5,6 +5,7 @@ Each is planted alone, by replacing a function. A leak refuses to start; what el
 
 import json
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -90,25 +91,27 @@ def _sink_of_the_whole_text(patch: pytest.MonkeyPatch) -> None:
 
     def call(self, q, k, *rest):
         made = real(self, q, k, *rest)
-        return replace(made, sinks=made.sinks + k.mean((0, 2, 3)))
+        leaky = copy(made.softmax)
+        leaky._parameters = {}
+        leaky.sinks = made.softmax.sinks + k.mean((0, 2, 3))
+        return replace(made, softmax=leaky)
 
     patch.setattr(heads.SoftmaxSelfAttention, "_call", call)
 
 
 def _sink_keeps_its_share(patch: pytest.MonkeyPatch) -> None:
-    real = attention.shares
+    real = attention.Softmax.shares
 
-    def given_back(scores, sinks):
-        found = real(scores, sinks)
+    def given_back(self, scores):
+        found = real(self, scores)
         return found / found.sum(-1, keepdim=True)
 
-    for module in (attention, decoding):
-        patch.setattr(module, "shares", given_back)
+    patch.setattr(attention.Softmax, "shares", given_back)
 
 
 def _cap_after_the_mask(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(attention, "capped", lambda scores, cap: scores)
-    patch.setattr(attention, "shares", lambda scores, sinks: (2.0 * torch.tanh(scores / 2.0)).softmax(-1))
+    patch.setattr(attention.Softmax, "before_bias", lambda self, scores: scores)
+    patch.setattr(attention.Softmax, "shares", lambda self, scores: (2.0 * torch.tanh(scores / 2.0)).softmax(-1))
 
 
 def _layers_in_turn(patch: pytest.MonkeyPatch) -> None:
@@ -138,12 +141,14 @@ def _no_row_dropped(patch: pytest.MonkeyPatch) -> None:
 
 
 def _gate_always_open(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(heads.SelfAttention, "gated", lambda self, mixed, x: mixed)
+    patch.setattr(heads.SelfAttention, "found", lambda self, mixed, x: mixed)
 
 
 def _first_values_ignored(patch: pytest.MonkeyPatch) -> None:
     real = heads.SelfAttention.with_first
-    patch.setattr(heads.SelfAttention, "with_first", lambda self, v, first: real(self, v, [v] if first else first))
+    patch.setattr(
+        heads.SelfAttention, "with_first", lambda self, v, left: real(self, v, {"values": v} if left else left)
+    )
 
 
 def _key_norm_ignored(patch: pytest.MonkeyPatch) -> None:
@@ -224,11 +229,10 @@ def _tying_broken(patch: pytest.MonkeyPatch) -> None:
 
 
 def _residual_dropped(patch: pytest.MonkeyPatch) -> None:
-    def around(x, norm, f, *, pre_norm, residual):
-        return f(norm(x)) if pre_norm else norm(f(x))
+    def around(self, x, branch):
+        return branch.f(branch.norm(x)) if self.pre_norm else branch.norm(branch.f(x))
 
-    for module in (layers, decoding):
-        patch.setattr(module, "around", around)
+    patch.setattr(layers.Layer, "around", around)
 
 
 def _last_layer_dead(patch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.config.sections import MOST_KINDS
+from engine.config.model import MOST_KINDS
 from engine.model.visibility import Visibility
 from engine.runs.records import LARGEST, ValidationRecord
 from engine.runs.tail import History, Metrics

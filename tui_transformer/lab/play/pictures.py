@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from engine.config.sections import ModelConfig, numbered
+from engine.config.model import ModelConfig, numbered
 from engine.model.visibility import Visibility, self_attention
 from engine.schemes import ATTENTIONS, POSITIONS
 

@@ -6,8 +6,8 @@ Every formula matches `engine.model` term by term; none contains text from users
 from collections.abc import Iterator
 from dataclasses import replace
 
+from engine.config.model import ModelConfig, numbered, parts_of
 from engine.config.schema import RunConfig
-from engine.config.sections import ModelConfig, numbered, parts_of
 from engine.model.visibility import reach_of, self_attention
 from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, POSITIONS, VASWANI
 from tui_transformer.lab.analysis.language import Language

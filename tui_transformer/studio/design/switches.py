@@ -16,8 +16,8 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from engine.clean import clean_line
+from engine.config.model import PARTS, ModelConfig, sentence_of
 from engine.config.schema import RunConfig
-from engine.config.sections import PARTS, ModelConfig, sentence_of
 from engine.errors import InputError
 from engine.lints import ACTS
 from tui_transformer.lab.design.draft import Draft, shown

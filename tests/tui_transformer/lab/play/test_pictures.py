@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
+from engine.config.model import ModelConfig
 from engine.config.presets import list_presets
-from engine.config.sections import ModelConfig
 from engine.model.positions import alibi_slopes
 from engine.model.transformer import build_model
 from engine.model.visibility import Visibility, self_attention

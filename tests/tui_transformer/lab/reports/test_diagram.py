@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.config.sections import PARTS, ModelConfig
+from engine.config.model import PARTS, ModelConfig
 from tui_transformer.lab.reports.figures.diagram import diagram
 from tui_transformer.lab.reports.languages import LANGUAGES, language
 

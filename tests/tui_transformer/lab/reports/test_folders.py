@@ -278,8 +278,8 @@ def test_latex_compiles(root, tmp_path, language, engine) -> None:
 
 
 def test_every_formula_becomes_mathml_without_a_stray_sign() -> None:
+    from engine.config.model import PARTS, ModelConfig
     from engine.config.schema import RunConfig
-    from engine.config.sections import PARTS, ModelConfig
     from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS, SCHEDULES
     from tui_transformer.lab.reports.formulas import formulas
     from tui_transformer.lab.reports.languages import language

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from engine.config.sections import ModelConfig, parts_of
+from engine.config.model import ModelConfig, parts_of
 from engine.schemes import ATTENTIONS, NORMS, POSITIONS
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.reports.figures.style import FAINT, INK, figure

@@ -1,0 +1,691 @@
+"""The network's settings, and its parts: each is described in one row, where it is set."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
+
+from pydantic import BeforeValidator, Field, StrictBool
+
+from engine.config.fields import Depth, Fraction, Positive, Section, Width, bookkeeping, later
+from engine.errors import nearest, one_of
+from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, POSITIONS, SCHEMES, Part, Rule
+
+if TYPE_CHECKING:  # a name of the table; the names are known only at run time
+    PositionName: TypeAlias = str
+    AttentionName: TypeAlias = str
+    NormName: TypeAlias = str
+    ActivationName: TypeAlias = str
+else:
+    PositionName, AttentionName, NormName = Literal[*POSITIONS], Literal[*ATTENTIONS], Literal[*NORMS]
+    ActivationName = Literal[*ACTIVATIONS]
+
+MOST_KINDS = 1_000  # of layers in a pattern
+
+
+def _checked_layers(value: object) -> tuple[str, ...]:
+    """Check the kinds of layers; each is returned as an attention, a position, or both with a space between."""
+    if not isinstance(value, list | tuple) or not all(isinstance(entry, str) for entry in value):
+        raise ValueError('must be a list of layers, e.g. ["window", "global none"]')
+    if len(value) > MOST_KINDS:
+        raise ValueError(f"is a pattern of {len(value):,} layers; the most is {MOST_KINDS:,}")
+    found = []
+    for entry in value:
+        words = entry.split()
+        for word in words:
+            if word not in ATTENTIONS and word not in POSITIONS:
+                hint = nearest(word[:80], [*ATTENTIONS, *POSITIONS])
+                raise ValueError(
+                    f"'{word[:80]}' is neither an attention ({one_of(ATTENTIONS)}) nor a position "
+                    f"({one_of(POSITIONS)}){hint}"
+                )
+        chosen = [[word for word in words if word in table] for table in (ATTENTIONS, POSITIONS)]
+        if not words or max(map(len, chosen)) > 1:
+            raise ValueError(f"'{entry[:80]}': a layer has an attention, a position, or one of each")
+        found.append(" ".join(word for kind in chosen for word in kind))
+    return tuple(found)
+
+
+def _chosen(entry: str, table: Mapping[str, object], otherwise: str) -> str:
+    """Return what an entry of `model.layers` takes from a table."""
+    return next((word for word in entry.split() if word in table), otherwise)
+
+
+def _attentions_of(earlier: Mapping[str, Any]) -> list[str]:
+    """Return the attentions of a network of which only some settings are known."""
+    usual = earlier.get("attention", "global")
+    return [_chosen(entry, ATTENTIONS, usual) for entry in earlier.get("layers") or ("",)]
+
+
+def numbered(places: Sequence[int]) -> str:
+    """Return layers, counted from 0, as people count them: `1-3, 5`."""
+    runs: list[list[int]] = []
+    for place in places:
+        if runs and place == runs[-1][1] + 1:
+            runs[-1][1] = place
+        else:
+            runs.append([place, place])
+    return ", ".join(f"{first + 1}" if first == last else f"{first + 1}-{last + 1}" for first, last in runs)
+
+
+def part(off: Any, row: Part, **bounds: Any) -> Any:
+    """Declare a part of the network that is off by default; like `later`."""
+    return Field(off, json_schema_extra=cast(Any, row), **bounds)
+
+
+def _of_scores(name: str) -> Rule:
+    """The rule of a part that acts on the scores of attention."""
+    return Rule(
+        (f"model.{name}", "model.attention"),
+        lambda m: not any(ATTENTIONS[kind].scores for kind in m.attentions),
+        lambda m: f"{m.attention} attention has no scores for {name} to act on; choose another attention",
+    )
+
+
+def _gates(m: "ModelConfig") -> int:
+    return m.n_heads if m.gate == "head" else m.d_model
+
+
+def as_dropout() -> Any:
+    """Declare a rate that defaults to `dropout`."""
+    return Field(default_factory=lambda earlier: earlier.get("dropout", 0.1))
+
+
+def _slowed_rotations(m: "ModelConfig") -> str:
+    """The formula of `model.rope_scaling`: what becomes of each rate θ_i."""
+    s, length, width = f"{m.rope_factor:g}", f"{m.rope_trained:g}", m.rope_width
+    if m.rope_scaling == "linear":
+        return rf"\theta_i \leftarrow \theta_i \, / \, {s}"
+    if m.rope_scaling == "ntk":
+        power = rf"{width}/{max(1, width - 2)}"
+        return rf"\theta_i \leftarrow \left({m.rope_base:.10g} \cdot {s}^{{{power}}}\right)^{{-2i/{width}}}"
+    mixed = rf"\theta_i \leftarrow \left(1 - \gamma_i\right) \frac{{\theta_i}}{{{s}}} + \gamma_i \theta_i, \qquad "
+    if m.rope_scaling == "yarn":
+        return (
+            mixed + r"\gamma_i = 1 - \operatorname{clip}\left(\frac{i - a}{b - a},\, 0,\, 1\right), \quad "
+            rf"a = \lfloor c({m.yarn_fast:g}) \rfloor, \; b = \lceil c({m.yarn_slow:g}) \rceil, \quad "
+            rf"c(n) = \frac{{{width} \ln\left({length} / (2 \pi n)\right)}}{{2 \ln {m.rope_base:.10g}}}, \qquad "
+            rf"R_t \leftarrow {m.rope_gain:.5g} \, R_t"
+        )
+    return mixed + (
+        rf"\gamma_i = \operatorname{{clip}}\left(\frac{{{length} \theta_i / (2 \pi) - {m.llama3_low:g}}}"
+        rf"{{{m.llama3_high:g} - {m.llama3_low:g}}},\, 0,\, 1\right)"
+    )
+
+
+def _side_by_side(m: "ModelConfig") -> str:
+    """Return the formula of a parallel layer."""
+    norm = NORMS[m.norm].symbol
+    parts = [rf"\operatorname{{Attn}}({norm}_1(x))", rf"\operatorname{{FFN}}({norm}_2(x))"]
+    if not norm:
+        parts = [r"\operatorname{Attn}(x)", r"\operatorname{FFN}(x)"]
+    elif m.norm_placement == "sandwich":
+        parts = [rf"{norm}_{i}({part})" for i, part in enumerate(parts, 3)]
+    return r"x \leftarrow " + " + ".join(["x"] * m.residual + parts)
+
+
+def _needs_residual(name: str) -> Rule:
+    return Rule(
+        (f"model.{name}", "model.residual"),
+        lambda m: not m.residual,
+        lambda m: (
+            f"{name} acts on what is added to the stream, and without residual connections nothing is; --set "
+            "model.residual=true"
+        ),
+    )
+
+
+class ModelConfig(Section):
+    """The network. Widths in features, lengths in tokens.
+
+    `causal` follows the architecture: only encoders may see the future. When causal, `window` counts keys, the query's
+    own included; else |q − k| ≤ window // 2. Positions, attention and its parts are those of self-attention; the
+    cross-attention of an encoder-decoder sees all of the source.
+    """
+
+    architecture: Literal["decoder", "encoder", "encoder-decoder"] = "decoder"
+    causal: StrictBool = Field(default_factory=lambda earlier: earlier.get("architecture") != "encoder")
+    n_layers: Depth = 4
+    n_encoder_layers: Depth | None = None  # as n_layers
+    d_model: Width = 256
+    n_heads: Depth = 4
+    n_kv_heads: Depth | None = None  # as n_heads
+    d_ff: Width = Field(default_factory=lambda earlier: 4 * earlier.get("d_model", 256))
+    context_length: Positive = 128
+    source_length: Positive | None = None  # as context_length
+    vocab_size: Width | None = None
+    source_vocab_size: Width | None = None  # if source and target do not share a vocabulary
+
+    position: PositionName = "sinusoidal"
+    position_init: Literal["normal", "zero"] = "normal"
+    rope_base: Annotated[float, Field(gt=1.0, le=1e12)] = 10_000.0
+    rope_pairing: Literal["half", "adjacent"] = "half"
+    rope_part: float = part(
+        1.0,
+        Part(
+            sentence="only the first share of each head's features is rotated; the others carry no position",
+            citation="Black et al. 2022",
+            title={"en": "Rotation of a part of each head", "zh": "部分旋转位置编码"},
+            formula=lambda m: (
+                rf"q \leftarrow \left[\, R_t \, q_{{1:d_r}} ;\; q_{{d_r+1:d_h}} \,\right], \qquad "
+                rf"d_r = {m.rope_part:g} \cdot {m.head_width} = {m.rope_width}"
+            ),
+            label={"en": "{rope_part:g} of a head", "zh": "每头的 {rope_part:g}"},
+            where="positions",
+            on=(0.5, 0.25),
+            rules=(
+                Rule(
+                    ("model.rope_part", "model.position"),
+                    lambda m: "rope" not in m.positions,
+                    lambda m: (
+                        f"rope_part is the share of a head that rope rotates, and position = '{m.position}'; "
+                        "leave rope_part at 1.0 or choose position = 'rope'"
+                    ),
+                ),
+                Rule(
+                    ("model.rope_part", "model.n_heads"),
+                    lambda m: int(m.rope_part * m.head_width) % 2 != 0 or int(m.rope_part * m.head_width) < 2,
+                    lambda m: (
+                        f"rope turns features in pairs, and {m.rope_part:g} of a head's {m.head_width} features are "
+                        f"{int(m.rope_part * m.head_width)}, which leaves one without a partner or none at all; "
+                        f"a share that does: {2 * max(1, round(m.rope_part * m.head_width / 2)) / m.head_width:g}"
+                    ),
+                ),
+            ),
+        ),
+        gt=0.0,
+        le=1.0,
+    )
+    rope_scaling: Literal["none", "linear", "ntk", "yarn", "llama3"] = part(
+        "none",
+        Part(
+            sentence="rotations are slowed down, so that a text longer than those trained on is read by known angles",
+            citation="Chen et al. 2023; bloc97 2023; Peng et al. 2023; Llama Team 2024",
+            options={
+                "linear": "all rotations are slowed by the factor, as if positions were that much closer together",
+                "ntk": "a larger base: the fastest rotation stays as it was, the slowest slows by the factor",
+                "yarn": "fast rotations stay, slow ones slow by the factor, and scores are sharpened a little",
+                "llama3": "waves that fit into the trained length often stay, those that hardly fit slow by the factor",
+            },
+            title={"en": "Rotations slowed down for longer texts", "zh": "旋转位置编码的长度外推"},
+            formula=_slowed_rotations,
+            label={"en": "{rope_scaling} × {rope_factor:g}", "zh": "{rope_scaling} × {rope_factor:g}"},
+            where="positions",
+            on=("linear", "ntk", "yarn", "llama3"),
+            settings={
+                "rope_factor": (),
+                "rope_original": ("yarn", "llama3"),
+                **dict.fromkeys(("yarn_fast", "yarn_slow", "yarn_gain"), ("yarn",)),
+                **dict.fromkeys(("llama3_low", "llama3_high"), ("llama3",)),
+            },
+            rules=(
+                Rule(
+                    ("model.rope_scaling", "model.position"),
+                    lambda m: "rope" not in m.positions,
+                    lambda m: (
+                        f"rope_scaling slows rope's rotations, and position = '{m.position}'; "
+                        "leave rope_scaling at 'none' or choose position = 'rope'"
+                    ),
+                ),
+                Rule(
+                    ("model.rope_scaling", "model.rope_part"),
+                    lambda m: m.rope_scaling == "ntk" and m.rope_width == 2,
+                    lambda m: (
+                        "ntk leaves the fastest rotation of a head as it is, and with 2 rotated features there is no "
+                        "other; rotate more features or choose 'linear'"
+                    ),
+                ),
+                Rule(
+                    ("model.rope_scaling", "model.attention"),
+                    lambda m: m.rope_scaling == "yarn" and (m.attention, m.position) == ("linear", "rope"),
+                    lambda m: (
+                        "yarn sharpens the scores before a softmax, and linear attention has neither; those that go "
+                        "with it: linear, ntk, llama3"
+                    ),
+                ),
+                Rule(
+                    ("model.rope_scaling", "model.qk_norm"),
+                    lambda m: m.qk_norm == "after" and m.rope_gain != 1.0,
+                    lambda m: (
+                        f"yarn sharpens the scores by making queries and keys {m.rope_gain:.3g} times as long, and a "
+                        "norm after the rotation undoes that; --set model.qk_norm=before or model.yarn_gain=1"
+                    ),
+                ),
+                Rule(
+                    ("model.yarn_slow", "model.yarn_fast"),
+                    lambda m: m.rope_scaling == "yarn" and m.yarn_slow >= m.yarn_fast,
+                    lambda m: f"yarn_slow must be below yarn_fast (is {m.yarn_slow:g}, and {m.yarn_fast:g})",
+                ),
+                Rule(
+                    ("model.llama3_low", "model.llama3_high"),
+                    lambda m: m.rope_scaling == "llama3" and m.llama3_low >= m.llama3_high,
+                    lambda m: f"llama3_low must be below llama3_high (is {m.llama3_low:g}, and {m.llama3_high:g})",
+                ),
+            ),
+        ),
+    )
+    rope_factor: float = later(4.0, gt=1.0, le=1e6)  # how many times longer texts are
+    rope_original: Positive | None = later(None)  # the length trained at; as context_length / rope_factor
+    # YaRN: turns within that length from which a rotation stays, up to which it slows; gain of both q and k
+    yarn_fast: float = later(32.0, gt=0.0, le=1e6)
+    yarn_slow: float = later(1.0, gt=0.0, le=1e6)
+    yarn_gain: Annotated[float, Field(gt=0.0, le=100.0)] | None = later(None)  # as 0.1 ln(rope_factor) + 1
+    # Llama 3: the same two limits, in waves within that length
+    llama3_low: float = later(1.0, gt=0.0, le=1e6)
+    llama3_high: float = later(4.0, gt=0.0, le=1e6)
+    relative_max_distance: Positive = 64
+    t5_buckets: Annotated[int, Field(strict=True, ge=4, le=10_000)] = 32
+    t5_max_distance: Positive = 128
+    embedding_scale: StrictBool = False
+
+    attention: AttentionName = "global"
+    window: Positive = 16
+    link_every: Annotated[int, Field(strict=True, ge=2, le=10**9)] = 16
+    # Layer i is of kind i modulo their number: an attention, a position or both; (): all as `attention`, `position`
+    layers: Annotated[tuple[str, ...], BeforeValidator(_checked_layers)] = later(())
+    backend: Literal["auto", "reference", "sdpa", "dense", "banded", "chunked"] = bookkeeping("auto")
+
+    norm: NormName = "layer"
+    norm_placement: Literal["pre", "post", "sandwich"] = "pre"
+    final_norm: StrictBool = Field(
+        default_factory=lambda earlier: earlier.get("norm_placement") != "post" and earlier.get("norm") != "none"
+    )
+    norm_eps: Annotated[float, Field(gt=0.0, le=1.0)] = 1e-5
+    residual: StrictBool = True
+    parallel: StrictBool = part(
+        False,
+        Part(
+            sentence="attention and feed-forward read the same stream, and both are added to it",
+            citation="Wang and Komatsuzaki 2021; Black et al. 2022",
+            title={"en": "A layer: attention and feed-forward in parallel", "zh": "层：注意力与前馈并行"},
+            formula=_side_by_side,
+            label={"en": "in parallel", "zh": "并行"},
+            where="layer",
+            on=(True,),
+            rules=(
+                Rule(
+                    ("model.parallel", "model.architecture"),
+                    lambda m: m.architecture == "encoder-decoder",
+                    lambda m: (
+                        "a decoder over a source reads it between attention and feed-forward; parallel layers "
+                        "are for architecture = 'decoder' or 'encoder'"
+                    ),
+                ),
+                Rule(
+                    ("model.parallel", "model.norm_placement"),
+                    lambda m: m.norm_placement == "post",
+                    lambda m: "a norm after each part would be between the two; --set model.norm_placement=pre",
+                ),
+            ),
+            kept=lambda m: -m.d_model,  # they share their input
+        ),
+    )
+    layer_scale: float = part(
+        0.0,
+        Part(
+            sentence="what a part of a layer adds is multiplied by a learned gain for each feature, small at first",
+            citation="Touvron et al. 2021",
+            title={
+                "en": "LayerScale: a learned gain on what each part adds, Δ",
+                "zh": "LayerScale：每个部件的增量 Δ 乘以可学习增益",
+            },
+            formula=lambda m: (
+                r"\Delta \leftarrow \gamma \odot \Delta, \qquad \gamma_i = "
+                rf"{m.layer_scale:.10g} \text{{ at step }} 0"
+            ),
+            label={"en": "layer scale {layer_scale:g}", "zh": "层缩放 {layer_scale:g}"},
+            where="layer",
+            asleep=True,
+            on=(1e-5, 0.1),  # as published: 0.1 up to 18 layers, 1e-5 for 24
+            rules=(
+                _needs_residual("layer_scale"),
+                Rule(
+                    ("model.layer_scale", "model.norm_placement"),
+                    lambda m: m.norm_placement == "sandwich",
+                    lambda m: "the norm after each part has a learned gain of its own; --set model.norm_placement=pre",
+                ),
+            ),
+            parameters=lambda m, stack: stack.layers * (3 if stack.over_source else 2) * m.d_model,
+            kept=lambda m: (3 if m.architecture == "encoder-decoder" else 2) * m.d_model,
+        ),
+        ge=0.0,
+        le=1e3,
+    )
+    embedding_mix: StrictBool = part(
+        False,
+        Part(
+            sentence="each layer reads a learned mixture of the stream and the embedding that it began with",
+            citation="Jordan et al. 2024",
+            title={"en": "Layer ℓ reads the stream mixed with the embedding", "zh": "第 ℓ 层读取残差流与嵌入的混合"},
+            formula=lambda m: (
+                r"x_\ell \leftarrow \lambda_\ell \, x_\ell + \mu_\ell \, x_0, \qquad "
+                r"\lambda_\ell = 1, \; \mu_\ell = 0 \text{ at step } 0"
+            ),
+            label={"en": "reads the embedding too", "zh": "混入嵌入"},
+            where="layer",
+            on=(True,),
+            rules=(_needs_residual("embedding_mix"),),
+            parameters=lambda m, stack: 2 * stack.layers,
+            kept=lambda m: m.d_model,
+        ),
+    )
+    activation: ActivationName = "gelu"
+    bias: StrictBool = True
+    head_bias: StrictBool = False
+    tie_embeddings: StrictBool = False
+    logit_softcap: float = part(
+        0.0,
+        Part(
+            sentence="logits are bent by a tanh, so that none is larger than the cap",
+            citation="Gemma Team 2024",
+            title={"en": "Logits with a soft cap", "zh": "对数几率软截断"},
+            formula=lambda m: rf"z \leftarrow {m.logit_softcap:g} \tanh\left(z / {m.logit_softcap:g}\right)",
+            label={"en": "softcap {logit_softcap:g}", "zh": "软截断 {logit_softcap:g}"},
+            where="head",
+            on=(30.0, 2.0),
+        ),
+        ge=0.0,
+        le=1e6,
+    )
+
+    qk_norm: Literal["none", "before", "after"] = part(
+        "none",
+        Part(
+            sentence="queries and keys are divided by their root mean square in each head, so that scores stay bounded",
+            options={
+                "before": "queries and keys are divided by their root mean square in each head and scaled by a learned "
+                "gain, before positions rotate them",
+                "after": "queries and keys are divided by their root mean square in each head after positions rotate "
+                "them, without a gain",
+            },
+            citation="Henry et al. 2020; Qwen Team 2025",
+            title={"en": "Queries and keys with a norm", "zh": "查询与键的归一化"},
+            formula=lambda m: (
+                r"q \leftarrow \gamma_q \odot q / \operatorname{rms}(q), \qquad "
+                r"k \leftarrow \gamma_k \odot k / \operatorname{rms}(k)"
+                if m.qk_norm == "before"
+                else r"q \leftarrow R q / \operatorname{rms}(R q), \qquad k \leftarrow R k / \operatorname{rms}(R k)"
+                if POSITIONS[m.position].rotates
+                else r"q \leftarrow q / \operatorname{rms}(q), \qquad k \leftarrow k / \operatorname{rms}(k)"
+            ),
+            label={"en": "QK norm", "zh": "QK 归一化"},
+            where="attention",
+            on=("before", "after"),
+            parameters=lambda m, stack: 2 * m.head_width * stack.layers if m.qk_norm == "before" else 0,
+            kept=lambda m: (m.d_model + m.kv_width) * (2 if m.qk_norm == "before" else 1),
+            rules=(
+                Rule(
+                    ("model.qk_norm", "model.attention"),
+                    lambda m: m.qk_norm == "after" and not all(ATTENTIONS[name].scores for name in m.attentions),
+                    lambda m: (
+                        "linear attention rotates features of queries and keys, not themselves, so "
+                        "nothing comes after; --set model.qk_norm=before"
+                    ),
+                ),
+            ),
+        ),
+    )
+
+    score_cap: float = part(
+        0.0,
+        Part(
+            sentence="scores are bent by a tanh before biases and masks, so that none is larger than the cap",
+            citation="Gemma Team 2024",
+            title={"en": "Scores with a soft cap", "zh": "注意力分数软截断"},
+            formula=lambda m: rf"s_{{ij}} \leftarrow {m.score_cap:g} \tanh\left(s_{{ij}} / {m.score_cap:g}\right)",
+            label={"en": "score cap {score_cap:g}", "zh": "分数软截断 {score_cap:g}"},
+            where="attention",
+            on=(50.0, 2.0),
+            fused="no",
+            kept_a_score=1,
+            rules=(
+                _of_scores("score_cap"),
+                Rule(
+                    ("model.score_cap", "model.backend"),
+                    lambda m: m.backend == "sdpa",
+                    lambda m: "the fused kernel has no place for a cap on scores; leave backend at 'auto'",
+                ),
+            ),
+        ),
+        ge=0.0,
+        le=1e6,
+    )
+    sinks: StrictBool = part(
+        False,
+        Part(
+            sentence="each head may also attend to nothing: a learned logit joins the softmax and has no value",
+            citation="Xiao et al. 2024; Agarwal et al. 2025",
+            title={"en": "Attention sinks", "zh": "注意力汇聚点"},
+            formula=lambda m: r"a_{ij} = \frac{\exp(s_{ij})}{\exp(b_h) + \sum_{j'} \exp(s_{ij'})}",
+            label={"en": "sinks", "zh": "汇聚点"},
+            where="attention",
+            on=(True,),
+            parameters=lambda m, stack: sum(
+                m.n_heads * len(places) for kind, places in m.kinds(stack.layers) if ATTENTIONS[kind.attention].scores
+            ),
+            fused="in the mask",
+            rules=(_of_scores("sinks"),),
+        ),
+    )
+
+    gate: Literal["none", "head", "output"] = part(
+        "none",
+        Part(
+            sentence="a sigmoid gate of the layer's input scales what attention found",
+            options={
+                "head": "a sigmoid gate of the layer's input scales what each head found",
+                "output": "a sigmoid gate of the layer's input scales each feature that attention found",
+            },
+            citation="Qiu et al. 2025",
+            title={"en": "Gated attention", "zh": "门控注意力"},
+            formula=lambda m: (
+                r"o_i \leftarrow \sigma(W_g x_i) \odot o_i"
+                if m.gate == "output"
+                else r"o_i^{(h)} \leftarrow \sigma\left(w_h^\top x_i\right) o_i^{(h)}"
+            ),
+            label={"en": "gated by {gate}", "zh": "门控（{gate}）"},
+            where="attention",
+            on=("head", "output"),
+            parameters=lambda m, stack: stack.layers * _gates(m) * (m.d_model + int(m.bias)),
+            products=lambda m: m.d_model * _gates(m),
+            kept=lambda m: m.d_model + _gates(m),
+        ),
+    )
+
+    value_mix: StrictBool = part(
+        False,
+        Part(
+            sentence="each later layer's values are mixed with those of the first, by two learned numbers",
+            citation="Zhou et al. 2024",
+            title={"en": "Value residual: values mixed with the first layer's", "zh": "值残差：与第一层的值混合"},
+            formula=lambda m: r"v^{(l)} \leftarrow \lambda_1^{(l)} v^{(1)} + \lambda_2^{(l)} v^{(l)}, \qquad l > 1",
+            label={"en": "value residual", "zh": "值残差"},
+            where="attention",
+            on=(True,),
+            parameters=lambda m, stack: 2 * (stack.layers - 1),
+            kept=lambda m: 2 * m.kv_width,
+        ),
+    )
+
+    dropout: Fraction = 0.1
+    attention_dropout: Fraction = Field(
+        default_factory=lambda earlier: (
+            earlier.get("dropout", 0.1) if all(ATTENTIONS[name].scores for name in _attentions_of(earlier)) else 0.0
+        )
+    )
+    attention_output_dropout: Fraction = as_dropout()
+    embedding_dropout: Fraction = as_dropout()
+    ff_dropout: Fraction = as_dropout()
+    layer_drop: float = part(
+        0.0,
+        Part(
+            sentence="in training, each row of a batch leaves out parts of layers at random, later layers more often",
+            citation="Huang et al. 2016",
+            title={
+                "en": "Stochastic depth: what a part of layer ℓ of L adds, Δ, in training",
+                "zh": "随机深度：训练时第 ℓ 层（共 L 层）部件的增量 Δ",
+            },
+            formula=lambda m: (
+                r"\Delta \leftarrow \frac{b}{1 - p_\ell} \, \Delta, \qquad "
+                rf"\Pr(b = 0) = p_\ell = {m.layer_drop:g} \, \ell / L, \quad b \in \{{0, 1\}}"
+            ),
+            label={"en": "layer drop {layer_drop:g}", "zh": "随机深度 {layer_drop:g}"},
+            where="layer",
+            acts="in training",
+            on=(0.2,),
+            rules=(_needs_residual("layer_drop"),),
+        ),
+        ge=0.0,
+        lt=1.0,
+    )
+
+    init: Literal["scaled-normal", "normal", "xavier", "torch"] = "scaled-normal"
+    init_std: Annotated[float, Field(gt=0.0, le=10.0)] = 0.02
+    embedding_std: Annotated[float, Field(gt=0.0, le=10.0)] | None = None  # as `init` says
+    zero_init: Literal["none", "outputs", "outputs-and-head"] = part(
+        "none",
+        Part(
+            sentence="maps back into the stream begin at zero, so that each layer begins as the identity",
+            citation="Goyal et al. 2017; Zhang et al. 2019",
+            title={"en": "Output maps at step 0", "zh": "输出投影的零初始化"},
+            formula=lambda m: (
+                r"W_O = 0, \qquad W_2 = 0" + (r", \qquad W_{\text{head}} = 0" if m.zero_init != "outputs" else "")
+            ),
+            label={"en": "{zero_init} zero at step 0", "zh": "输出投影零初始化"},
+            where="layer",
+            asleep=True,
+            acts="at the start",
+            on=("outputs", "outputs-and-head"),
+            options={
+                "none": "all weights begin as `init` says",
+                "outputs": "maps back into the stream begin at zero, so that each layer begins as the identity",
+                "outputs-and-head": "each layer begins as the identity, and all tokens as equally likely",
+            },
+            rules=(
+                Rule(
+                    ("model.zero_init", "model.tie_embeddings"),
+                    lambda m: m.zero_init == "outputs-and-head" and m.tie_embeddings,
+                    lambda m: (
+                        "a head that is the embedding cannot begin at zero; zero_init = 'outputs' leaves the head as "
+                        "it is, or --set model.tie_embeddings=false"
+                    ),
+                ),
+                Rule(
+                    ("model.zero_init", "model.norm_placement"),
+                    lambda m: m.norm_placement == "sandwich",
+                    lambda m: (
+                        "the norm after each part would scale whatever leaves zero to its full size at the first "
+                        "step; --set model.norm_placement=pre"
+                    ),
+                ),
+                Rule(
+                    ("model.zero_init", "model.residual"),
+                    lambda m: not m.residual,
+                    lambda m: (
+                        "without residual connections, nothing passes a layer whose outputs are zero; --set "
+                        "model.residual=true"
+                    ),
+                ),
+            ),
+        ),
+    )
+
+    def of_layer(self, i: int) -> "ModelConfig":
+        """Return the network as layer `i` of a stack, from 0, sees it: with that layer's attention and position."""
+        if not self.layers:
+            return self
+        entry = self.layers[i % len(self.layers)]
+        kind = {
+            "attention": _chosen(entry, ATTENTIONS, self.attention),
+            "position": _chosen(entry, POSITIONS, self.position),
+        }
+        return self.model_copy(update={"layers": (), **kind})
+
+    def kinds(self, n_layers: int | None = None) -> list[tuple["ModelConfig", tuple[int, ...]]]:
+        """Return each kind of layer of a stack, by default of the deepest, with the layers of that kind, from 0."""
+        depth = self.depth if n_layers is None else n_layers
+        if not self.layers:
+            return [(self, tuple(range(depth)))]
+        found: dict[tuple[str, str], tuple[ModelConfig, list[int]]] = {}
+        for i in range(depth):
+            layer = self.of_layer(i)
+            found.setdefault((layer.attention, layer.position), (layer, []))[1].append(i)
+        return [(layer, tuple(places)) for layer, places in found.values()]
+
+    @property
+    def depth(self) -> int:
+        """Layers of the deepest stack."""
+        return max(self.n_layers, self.encoder_layers if self.architecture == "encoder-decoder" else 0)
+
+    @property
+    def attentions(self) -> list[str]:
+        """The kinds of attention in its layers, each once."""
+        return list(dict.fromkeys(layer.attention for layer, _ in self.kinds()))
+
+    @property
+    def positions(self) -> list[str]:
+        """The position schemes in its layers, each once."""
+        return list(dict.fromkeys(layer.position for layer, _ in self.kinds()))
+
+    @property
+    def head_width(self) -> int:
+        return self.d_model // self.n_heads
+
+    @property
+    def rope_width(self) -> int:
+        """Features of a head that rope rotates, in pairs."""
+        return max(2, int(self.rope_part * self.head_width) // 2 * 2) if self.rope_part < 1.0 else self.head_width
+
+    @property
+    def rope_trained(self) -> float:
+        """The length in tokens that rope's rotations were trained at, before they are slowed."""
+        return self.rope_original or self.context_length / self.rope_factor
+
+    @property
+    def rope_gain(self) -> float:
+        """YaRN's factor of queries and of keys (Peng et al. 2023, §3.4); 1 without it."""
+        if self.rope_scaling != "yarn":
+            return 1.0
+        return self.yarn_gain or 0.1 * math.log(self.rope_factor) + 1.0
+
+    @property
+    def kv_heads(self) -> int:
+        return self.n_kv_heads or self.n_heads
+
+    @property
+    def encoder_layers(self) -> int:
+        return self.n_encoder_layers or self.n_layers
+
+    @property
+    def source_tokens(self) -> int:
+        """The longest source of an encoder-decoder, in tokens."""
+        return self.source_length or self.context_length
+
+    @property
+    def ff_expansion(self) -> int:
+        """Features of the feed-forward's first map: SwiGLU and GEGLU need a gate for each of `d_ff`."""
+        return ACTIVATIONS[self.activation].maps * self.d_ff
+
+    @property
+    def kv_width(self) -> int:
+        """Features of all key heads together, and of all value heads."""
+        return self.kv_heads * self.head_width
+
+
+# The parts, by setting.
+PARTS: dict[str, Part] = {
+    name: row for name, field in ModelConfig.model_fields.items() if isinstance(row := field.json_schema_extra, Part)
+}
+
+
+def parts_of(model: ModelConfig) -> dict[str, Part]:
+    """Return the parts that are on, by setting."""
+    fields = ModelConfig.model_fields
+    return {name: row for name, row in PARTS.items() if getattr(model, name) != fields[name].default}
+
+
+def sentence_of(key: str, value: str) -> str:
+    """Return what a setting's value does, for people; "" if it is no scheme and no part."""
+    if value in SCHEMES.get(key, {}):
+        return SCHEMES[key][value].sentence
+    row = PARTS.get(key.removeprefix("model."))
+    return row.options.get(value, row.sentence) if row else ""
