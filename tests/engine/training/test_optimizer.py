@@ -41,7 +41,7 @@ def test_tied_weights_are_in_one_group_once(tiny) -> None:
 
 def test_a_parameter_nobody_classified_is_an_error(tiny) -> None:
     model = build_model(tiny().model, 11, 1)
-    model.extra = torch.nn.PReLU()
+    model.extra = torch.nn.Bilinear(2, 2, 2)
     with pytest.raises(ValueError, match="no decay group knows"):
         decay_groups(model, "matrices")
 
