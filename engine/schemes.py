@@ -63,7 +63,7 @@ class Part(Scheme):
     options: Mapping[str, str] = {}  # a sentence for each value that is a name
     settings: Mapping[str, tuple[Any, ...]] = {}  # that act only with it → with which of its values; (): with all
     acts: Literal["always", "in training", "at the start"] = "always"  # at the start: on the initial weights alone
-    asleep: bool = False  # whether layers begin as the identity, or close to it
+    asleep: bool = False  # whether it, or the layers with it, begin as the identity or close to it
     # How torch's fused kernel takes it: the part changes nothing there, is a term of its mask, or has no place.
     fused: Literal["as it is", "in the mask", "no"] = "as it is"
     parameters: Callable[["ModelConfig", "StackShape"], int] = staticmethod(lambda model, stack: 0)  # of a whole stack

@@ -368,6 +368,33 @@ class ModelConfig(Section):
             kept=lambda m: m.d_model,
         ),
     )
+    conv: int = part(
+        0,
+        Part(
+            sentence="attention and feed-forward each read a short causal convolution of their input over its tokens",
+            citation="So et al. 2021; Allen-Zhu 2025",
+            title={"en": "A short convolution before each part of a layer", "zh": "每个子层之前的短卷积"},
+            formula=lambda m: (
+                rf"y_t \leftarrow \sum_{{j=0}}^{{{m.conv - 1}}} w_j \odot y_{{t-j}}, \qquad "
+                r"w_0 = 1, \; w_{j>0} = 0 \text{ at step } 0"
+            ),
+            label={"en": "conv over {conv}", "zh": "卷积宽 {conv}"},
+            where="layer",
+            asleep=True,
+            on=(4, 2),
+            rules=(
+                Rule(
+                    ("model.conv",),
+                    lambda m: m.conv == 1,
+                    lambda m: "a convolution over one token mixes nothing; 4 is usual, and 0 is none",
+                ),
+            ),
+            parameters=lambda m, stack: 2 * m.conv * m.d_model * stack.layers,
+            kept=lambda m: 2 * m.d_model,
+        ),
+        ge=0,
+        le=1_000,
+    )
     activation: ActivationName = "gelu"
     bias: StrictBool = True
     head_bias: StrictBool = False

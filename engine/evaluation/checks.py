@@ -209,7 +209,7 @@ def _affordable(model: nn.Module, length: int, device: str, share: float) -> int
 
 
 def begins_asleep(model: ModelConfig) -> bool:
-    """Whether layers begin as the identity, or close to it."""
+    """Whether layers, or parts of them, begin as the identity or close to it."""
     return any(row.asleep for row in parts_of(model).values())
 
 

@@ -14,7 +14,18 @@ from engine.model.positions import Positions
 SMALLEST_CAPACITY = 64  # tokens
 
 
-class KeyValueCache:
+class LayerState:
+    """What every layer remembers."""
+
+    def __init__(self) -> None:
+        self.recent: dict[str, Tensor] = {}  # (B, W − 1, D) by part: the newest inputs of its convolution over W
+
+    def select(self, rows: Tensor) -> None:
+        """Reorder batch rows: row i becomes the old row rows[i]."""
+        self.recent = {part: inputs[rows] for part, inputs in self.recent.items()}
+
+
+class KeyValueCache(LayerState):
     """The keys and values so far, (B, H, T, Dh) each, in one buffer (B, 2 H, capacity, Dh) that doubles when full.
 
     With a causal `window` w, only those that can still be reached: the newest w − 1 besides the new ones. Batches with
@@ -22,6 +33,7 @@ class KeyValueCache:
     """
 
     def __init__(self, capacity: int, window: int | None) -> None:
+        super().__init__()
         self.capacity, self.window = capacity, window
         self.length = 0
         self._buffer: Tensor | None = None
@@ -89,7 +101,7 @@ class KeyValueCache:
             self.length -= spare
 
     def select(self, rows: Tensor) -> None:
-        """Reorder batch rows: row i becomes the old row rows[i]."""
+        super().select(rows)
         if self._buffer is not None:
             chosen = self._buffer[:, :, : self.length].index_select(0, rows)
             if rows.numel() > self._buffer.shape[0]:
@@ -100,19 +112,18 @@ class KeyValueCache:
             self._index = self._index[rows]
 
 
-class LinearState:
+class LinearState(LayerState):
     """Linear attention's memory of constant size: Σ φ(k) vᵀ and Σ φ(k) over all keys so far, fp32 or wider."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.key_values: Tensor | None = None  # (B, H, Dh, Dh)
         self.keys: Tensor | None = None  # (B, H, Dh)
 
     def select(self, rows: Tensor) -> None:
+        super().select(rows)
         if self.key_values is not None and self.keys is not None:
             self.key_values, self.keys = self.key_values[rows], self.keys[rows]
-
-
-LayerState = KeyValueCache | LinearState
 
 
 @dataclass

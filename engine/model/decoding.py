@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from engine.model.cache import Cache, KeyValueCache
 from engine.model.heads import Reading, SoftmaxSelfAttention, for_each_query
-from engine.model.layers import Branch, Layer, Map
+from engine.model.layers import Branch, Layer, Map, ShortConvolution
 from engine.model.positions import Positions, PositionScheme
 from engine.model.transformer import Network
 
@@ -111,9 +111,13 @@ class _Steps:
         activation = feed_forward.activation
         if activation is F.gelu and feed_forward.output.weight.device.type == "cpu":
             activation = _gelu
+        reading = self._reading
         attend = _then(attend, layer.attention_after)
         feed = _then(lambda y: output(activation(expand(y))), layer.feed_forward_after)
-        branches, reading = (Branch(first, attend), Branch(second, feed)), self._reading
+        if layer.attention_conv is not None and layer.feed_forward_conv is not None:
+            attend = _over_time(layer.attention_conv, attend, reading, state)
+            feed = _over_time(layer.feed_forward_conv, feed, reading, state)
+        branches = Branch(first, attend), Branch(second, feed)
         return lambda x: layer.flow(x, reading, *branches)  # (B, D) → (B, D)
 
     def _attention(self, part: SoftmaxSelfAttention, state: KeyValueCache) -> Map:
@@ -162,6 +166,10 @@ def _gelu(x: Tensor) -> Tensor:
 
 def _then(f: Map, after: nn.Sequential) -> Map:
     return (lambda x: after(f(x))) if len(after) else f
+
+
+def _over_time(conv: ShortConvolution, f: Map, reading: Reading, state: KeyValueCache) -> Map:
+    return lambda x: f(conv(x[:, None], reading.at, state)[:, 0])
 
 
 def _norm(part: nn.Module) -> Map:

@@ -13,7 +13,7 @@ from engine.config.model import ModelConfig
 from engine.model.cache import LayerState
 from engine.model.dropout import Dropout, RowDropout
 from engine.model.heads import SELF_ATTENTION, CrossAttention, Reading
-from engine.model.positions import PositionScheme
+from engine.model.positions import Positions, PositionScheme
 from engine.model.visibility import Visibility
 
 Map = Callable[[Tensor], Tensor]
@@ -79,6 +79,34 @@ class Mix(nn.Module):
         return self.weight[0] * x + self.weight[1] * embedded
 
 
+class ShortConvolution(nn.Module):
+    """Each feature is convolved over the newest tokens (So et al. 2021; Allen-Zhu 2025); it begins as the identity."""
+
+    def __init__(self, width: int, tokens: int, part: str) -> None:
+        super().__init__()
+        self.tokens, self.part = tokens, part
+        self.weight = nn.Parameter(torch.empty(tokens * width))  # from the newest token to the oldest
+
+    def fill(self) -> None:
+        self.weight.zero_()[: len(self.weight) // self.tokens] = 1.0
+
+    def forward(self, x: Tensor, at: Positions, state: LayerState | None) -> Tensor:
+        """(B, T, D) → (B, T, D); before the first token there are zeros."""
+        others = self.tokens - 1
+        before = None if state is None else state.recent.get(self.part)
+        x = torch.cat((x.new_zeros(x.shape[0], others, x.shape[2]) if before is None else before, x), dim=1)
+        if state is not None:
+            state.recent[self.part] = x[:, -others:]
+        own, *earlier = self.weight.to(x.dtype).view(self.tokens, -1)
+        found: Tensor = own * x[:, others:]
+        for back, weight in enumerate(earlier, 1):
+            seen = x[:, others - back : -back]
+            if at.start is None:  # there may be padding before the first token
+                seen = seen.masked_fill((at.index < back)[:, :, None], 0.0)
+            found = found + weight * seen
+        return found
+
+
 def after(model: ModelConfig, depth: float) -> nn.Sequential:
     """Return what the output of a part of a layer passes before it is added to the stream; often nothing. `depth` is
     how deep the layer is, up to 1.
@@ -133,6 +161,10 @@ class Layer(nn.Module):
         self.pre_norm, self.residual, self.parallel = model.norm_placement != "post", model.residual, model.parallel
         self.mix = Mix() if model.embedding_mix else None
         self.attention_norm = make_norm(model)
+        self.attention_conv, self.feed_forward_conv = (
+            ShortConvolution(model.d_model, model.conv, part) if model.conv else None
+            for part in ("attention", "feed-forward")
+        )
         self.attention = SELF_ATTENTION[model.attention](model, see, scheme, i)
         self.attention_after = after(model, (i + 1) / n)
         self.cross_attention = CrossAttention(model) if over_source else None
@@ -150,8 +182,20 @@ class Layer(nn.Module):
         source: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
         """(B, T, D) → (B, T, D); `source` are this layer's keys and values of the source."""
-        attend = Branch(self.attention_norm, lambda y: self.attention_after(self.attention(y, reading, state)))
-        feed = Branch(self.feed_forward_norm, lambda y: self.feed_forward_after(self.feed_forward(y)))
+
+        def attended(y: Tensor) -> Tensor:
+            if self.attention_conv is not None:
+                y = self.attention_conv(y, reading.at, state)
+            output: Tensor = self.attention_after(self.attention(y, reading, state))
+            return output
+
+        def fed(y: Tensor) -> Tensor:
+            if self.feed_forward_conv is not None:
+                y = self.feed_forward_conv(y, reading.at, state)
+            output: Tensor = self.feed_forward_after(self.feed_forward(y))
+            return output
+
+        attend, feed = Branch(self.attention_norm, attended), Branch(self.feed_forward_norm, fed)
         across = None
         if self.cross_attention is not None:
             cross, end = self.cross_attention, self.cross_attention_after

@@ -151,6 +151,18 @@ def _first_values_ignored(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def _tokens_before_forgotten(patch: pytest.MonkeyPatch) -> None:
+    real = layers.ShortConvolution.forward
+    patch.setattr(layers.ShortConvolution, "forward", lambda self, x, at, state: real(self, x, at, None))
+
+
+def _convolution_of_the_whole_text(patch: pytest.MonkeyPatch) -> None:
+    real = layers.ShortConvolution.forward
+    patch.setattr(
+        layers.ShortConvolution, "forward", lambda self, x, at, state: real(self, x.flip(1), at, state).flip(1)
+    )
+
+
 def _key_norm_ignored(patch: pytest.MonkeyPatch) -> None:
     real = heads.SelfAttention.__init__
 
@@ -284,8 +296,8 @@ def _cache_forgets_as_it_grows(patch: pytest.MonkeyPatch) -> None:
 def _heads_ignored(patch: pytest.MonkeyPatch) -> None:
     real = heads.SelfAttention.__init__
 
-    def init(self, model, see, scheme, **more):
-        real(self, model, see, scheme, **more)
+    def init(self, model, *rest):
+        real(self, model, *rest)
         if model.position != "rope":  # which would turn heads of another width
             self.n_heads, self.head_width = 1, model.d_model
 
@@ -448,6 +460,10 @@ BUGS = {
     "no row dropped": Bug(_no_row_dropped, {"dropout"}, ("model.layer_drop=0.2",)),
     "a gate that is always open": Bug(_gate_always_open, {"reference", "parameters"}, ("model.gate=head",)),
     "values mixed with themselves": Bug(_first_values_ignored, {"reference"}, ("model.value_mix=true",)),
+    "a cache that forgets the tokens before": Bug(
+        _tokens_before_forgotten, {"cache parity", "sampling"}, ("model.conv=4",)
+    ),
+    "a convolution that looks ahead": Bug(_convolution_of_the_whole_text, LEAK, ("model.conv=4",)),
     "keys without their norm": Bug(_key_norm_ignored, {"parameters", "reference"}, ("model.qk_norm=before",)),
     "finite mask": Bug(_finite_mask, LEAK, WRITTEN_OUT),
     "rotary positions on queries only, in the layer": Bug(
