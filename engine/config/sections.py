@@ -1,4 +1,4 @@
-"""The sections of a config but the network's (`engine.config.model`): every setting, with its type, default and bounds.
+"""The sections of a config except the network's (`engine.config.model`): settings, types, defaults and bounds.
 
 The defaults are the `baseline` preset. A field marked *bookkeeping* does not affect the learned function (where to
 print, how often to save), so comparisons and the inert-switch alarm ignore it. A derived default (`d_ff` = 4 ·
@@ -27,7 +27,7 @@ SHORTEST_DOCUMENT = 4  # tokens; shorter documents are left out
 
 
 class DataConfig(Section):
-    """The text: which corpus, how it is cut into splits and tokens.
+    """The corpus, its splits and its tokenizer.
 
     `corpus_size` is for generated corpora: characters of playlets, sentences of phrasebook, people of biographies.
     `bpe_size` is the byte-pair vocabulary, per side if `shared_vocabulary` is off. `max_length` drops longer training
@@ -59,8 +59,8 @@ class ObjectiveConfig(Section):
     form `t5` removes, in spans of `span_mean` tokens. Its other forms cut a document to at most `cut_fraction` of
     the context, and remove one span: `span_fraction` of what is left on average, or half of that in `cs224n-half`.
     `label_smoothing` spreads that share of each target evenly over all tokens that may follow, including the target
-    (Szegedy et al. 2016, §7), in the training loss. `z_loss` adds that many times the mean of log² Z to it, which keeps
-    the softmax's normaliser Z near 1 (Chowdhery et al. 2022, §5). Reported losses are without both.
+    (Szegedy et al. 2016, §7), in the training loss. `z_loss` is the weight of the mean of log² Z in it, which keeps the
+    softmax normaliser Z near 1 (Chowdhery et al. 2022, §5). Reported losses include neither.
     """
 
     kind: Literal[
@@ -89,13 +89,13 @@ class ObjectiveConfig(Section):
 
 
 class TrainConfig(Section):
-    """The loop: how long, how much at once.
+    """The training loop: its length and batch size.
 
-    Either `steps` or `epochs`, either `batch_size` or `batch_tokens`. A run's own config has steps and batch_size; one
-    of rows may have batch_tokens: that many of the longer side, padding included, in any number of rows. `init_from` is
-    the run whose weights and tokenizer this one starts with: NAME, NAME@last, NAME@1500, or a path. `ema` also keeps an
-    exponential moving average of the weights (Polyak and Juditsky 1992), saved and scored at the end as the checkpoint
-    `ema`: each step keeps that share of it, so that 0.999 averages over about the last 1,000 steps. 0.0 keeps none.
+    Set `steps` or `epochs`, and `batch_size` or `batch_tokens`. A run's resolved config has steps and batch_size; a run
+    on rows may have batch_tokens: that many tokens of the longer side, padding included, in any number of rows.
+    `init_from` is the run whose weights and tokenizer this one starts from: NAME, NAME@last, NAME@1500, or a path.
+    `ema` is the decay of a moving average of the weights (Polyak and Juditsky 1992), saved and scored at the end as the
+    checkpoint `ema`; 0.999 averages over about the last 1,000 steps, 0.0 keeps no average.
     """
 
     steps: Count = 2000
@@ -118,21 +118,22 @@ class TrainConfig(Section):
     def _one_of_each_pair(self) -> Self:
         for one, other in EXCLUSIVE["train"]:
             if {one, other} <= self.model_fields_set and getattr(self, other) is not None:
-                raise ValueError(f"{one} and {other} say the same thing twice; keep one of them")
+                raise ValueError(f"set {one} or {other}, not both")
         return self
 
 
 class OptimizerConfig(Section):
     """The optimizer and the learning-rate schedule.
 
-    `momentum` and `nesterov` (Sutskever et al. 2013) are those of Muon and SGD. `lr` is the rate of all weights, unless
-    the layers' matrices, the embedding or the head have one of their own, which then follows the same schedule in
-    proportion: with Muon, `matrix_lr` is its own rate and `lr` that of its AdamW. A tied head is the embedding.
+    `momentum` and `nesterov` (Sutskever et al. 2013) are those of Muon and SGD. `lr` applies to all weights;
+    `matrix_lr`, `embedding_lr` and `head_lr` override it for the layers' matrices, the embedding and the head, and
+    follow the same schedule in proportion. With Muon, `matrix_lr` is Muon's rate and `lr` AdamW's. A tied head counts
+    as the embedding.
 
-    Durations are steps, or text such as "5 epochs" or "10240 tokens". `decay_every` holds any schedule's rate constant
-    between its multiples, like a scheduler stepped once per epoch; `decay_over` is the length of a cosine or a linear
-    decay. `inverse-sqrt` falls with 1/√step from the end of warm-up (Vaswani et al. 2017, §5.3). `wsd` begins to decay
-    after `decay_from` of the run: by default its last fifth (Hägele et al. 2024), as the trapezoid of Zhai et al. 2022.
+    Durations are steps, or text like "5 epochs" or "10240 tokens". `decay_every` holds a schedule's rate constant
+    between its multiples, like a scheduler stepped per epoch; `decay_over` is the length of a cosine or linear decay.
+    `inverse-sqrt` decays as 1/√step after warm-up (Vaswani et al. 2017, §5.3). `wsd` starts to decay at the fraction
+    `decay_from` of the run, by default for its last fifth (Hägele et al. 2024), like the trapezoid of Zhai et al. 2022.
     """
 
     kind: OptimizerName = "adamw"
@@ -150,7 +151,7 @@ class OptimizerConfig(Section):
     decay_from: Fraction = later(0.8)
     momentum: Fraction = later(0.95)
     nesterov: StrictBool = later(True)
-    matrix_lr: Rate | None = later(None)  # as lr, like the two below
+    matrix_lr: Rate | None = later(None)  # None: lr, as for the next two
     embedding_lr: Rate | None = later(None)
     head_lr: Rate | None = later(None)
 
@@ -165,19 +166,19 @@ class OptimizerConfig(Section):
             raise ValueError(f"min_lr {self.min_lr} is above lr {self.lr}")
         for key in ("matrix_lr", "embedding_lr", "head_lr"):
             if self.lr == 0.0 and getattr(self, key) is not None:
-                raise ValueError(f"{key} follows the schedule of lr in proportion, so lr must be above 0")
+                raise ValueError(f"{key} follows the schedule in proportion to lr, so lr must be above 0")
         return self
 
 
 class EvaluationConfig(Section):
-    """When and how the validation split is scored. `every` and `sample_every` 0 mean: only at the end.
+    """When and how the validation split is scored. With `every` or `sample_every` 0, only at the end.
 
-    `select` says by which score the best checkpoint is chosen. `patience` stops a run after that many evaluations
-    without a new best; 0 means never. `stride` is the number of tokens between two windows that score a text: by
-    default as many as a window predicts, on playlets half of that, so that the evidence of a probe is seldom cut off.
+    `select` is the score that picks the best checkpoint. `patience` stops a run after that many evaluations
+    without a new best; 0 means never. `stride` is the distance in tokens between scored windows: by default as many
+    as a window predicts, on playlets half of that, so that the evidence of a probe is rarely cut off.
     The first `translations` sentences of the split (0: all) are translated with beam size `beam` (1: greedy).
     Evaluation has its own `seed` for everything random (masks, nanoGPT's random batches), so that runs with different
-    seeds are asked the same questions.
+    seeds are evaluated on the same draws.
     """
 
     every: Count = 250
