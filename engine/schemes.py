@@ -568,8 +568,8 @@ SCHEDULES: dict[str, Schedule] = {
         rate=_linear_rate,
     ),
     "wsd": Schedule(
-        sentence="warm-up, stable, decay: the learning rate is constant after warm-up, then decays linearly to its "
-        "minimum at the end of the run",
+        sentence="the learning rate is constant after warm-up, then decays linearly to its minimum at the end of the "
+        "run (warm-up, stable, decay)",
         citation="Hu et al. 2024",
         formula=lambda o: (
             r"\eta_t = \eta_{\min} + (\eta_0 - \eta_{\min}) \, "
@@ -645,7 +645,7 @@ OPTIMIZERS: dict[str, Optimizer] = {
         settings=("betas", "eps"),
     ),
     "muon": Optimizer(
-        sentence="orthogonalised momentum for the layers' matrices, which makes its singular values about equal; "
+        sentence="orthogonalised momentum for the layers' matrices, with singular values of about equal size; "
         "AdamW for everything else",
         citation="Jordan et al. 2024",
         formula=lambda o: (
