@@ -117,7 +117,7 @@ class Welcome(ModalScreen[bool]):
                 sign = key.key.split(",")[0]
                 words.append(f"  {sign}  {key.description.capitalize():<12}", "bold").append(f"{key.tooltip}\n")
         words.append("\n")
-        words.append("enter", "bold reverse").append("  chooses a demo that a laptop trains in two to three minutes;  ")
+        words.append("enter", "bold reverse").append("  chooses a demo that a laptop trains in a minute or two;  ")
         words.append("f5", "bold reverse").append("  then trains it.\n\n")
         words.append("escape looks around first.   ?  shows the keys, wherever you are.", "dim")
         with Vertical(classes="dialog"):
