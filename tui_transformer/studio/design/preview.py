@@ -20,6 +20,7 @@ from engine.clean import clean_line
 from engine.config.schema import RunConfig
 from engine.data.corpus import Characters, CorpusPreview
 from tui_transformer.lab.design.draft import Benchmark, Differences, Draft, shown
+from tui_transformer.lab.design.forecast import Forecast
 from tui_transformer.lab.formatting import bar, duration, memory, short
 from tui_transformer.lab.play.pictures import KIND, Canvas, mask_picture, position_picture, stacks
 from tui_transformer.studio.shared.engine_thread import in_engine_thread
@@ -48,6 +49,7 @@ class DesignFacts:
     measuring: float | None = None  # seconds since measuring began; None if none is running
     failed: str = ""  # why the last one failed
     corpus: CorpusPreview | None = None
+    forecast: Forecast | None = None
 
     @property
     def characters(self) -> Characters | None:
