@@ -152,7 +152,7 @@ class Draft:
     @property
     def run_name(self) -> str:
         """What a run of it is called, from what changed; numbered where that is taken."""
-        return run_name(self.name, self.changes)
+        return run_name(self.name, self.changes, self.values)
 
     @cached_property
     def own_base(self) -> str | None:
@@ -175,10 +175,7 @@ class Draft:
 
     def small(self, base: str = SMALL) -> "Draft | None":
         """The same changes on a small base; None if they are none, or do not fit it."""
-        if self.own_base is not None:
-            changed = self.with_base(base)
-        else:
-            changed = Draft.of(base).with_changes(self.changes)
+        changed = self.with_base(base) if self.own_base else Draft.of(base).with_changes(self.changes)
         same = changed.config is None or changed.problem or changed == self or not (self.own_base or self.changes)
         return None if same else changed
 
@@ -287,11 +284,16 @@ class Draft:
 
     def against_parent(self) -> Differences:
         """The differences from what the preset extends; nothing for a base."""
+        return _differences(self.reference[1], self.config) if self.parent else {}
+
+    @cached_property
+    def reference(self) -> tuple[str, RunConfig | None]:
+        """What its changes are seen against: an overlay's base, else the preset itself."""
+        name = self.parent or self.preset.name
         try:
-            parent = presets.parent_config(self.preset, self.on)
+            return name, presets.parent_config(self.preset, self.on) if self.parent else self.unchanged.config
         except InputError:
-            return {}
-        return _differences(parent, self.config)
+            return name, None
 
     @property
     def parent(self) -> str | None:

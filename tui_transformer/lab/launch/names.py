@@ -15,18 +15,21 @@ LONGEST = 24  # characters of one change
 SAY_ENOUGH = (*SCHEMES, "data.corpus", "model.architecture", "objective.kind", "train.precision")  # without their key
 
 
-def run_name(preset: str, changes: Mapping[str, Any]) -> str:
-    """Name a run of `preset`, or of `overlay@base`, with changes on top; not yet numbered where it is taken."""
+def run_name(preset: str, changes: Mapping[str, Any], values: Mapping[str, Any]) -> str:
+    """Name a run of `preset`, or of `overlay@base`, with changes on top; not yet numbered where it is taken.
+
+    `values` are those of all its settings: `post-norm` also leaves out the last norm.
+    """
     overlay, _, base = preset.partition("@")
     parts = [base, overlay] if base else [overlay]
-    parts += _said({key: value for key, value in changes.items() if not is_bookkeeping(key)})
+    parts += _said({key: value for key, value in changes.items() if not is_bookkeeping(key)}, values)
     return re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(parts)).strip(".-")[:80] or "run"
 
 
-def _said(changes: Mapping[str, Any]) -> Iterable[str]:
+def _said(changes: Mapping[str, Any], values: Mapping[str, Any]) -> Iterable[str]:
     left, found = dict(changes), list[str]()
     for name, own in _one_change_presets().items():
-        if own.items() <= left.items():
+        if own.keys() & left.keys() and own.items() <= values.items():
             found.append(name)
             left = {key: value for key, value in left.items() if key not in own}
     found += [_change(key, value) for key, value in left.items()]

@@ -34,7 +34,7 @@ from tui_transformer.studio.design.measuring import Measurement
 from tui_transformer.studio.design.preset_list import PresetList
 from tui_transformer.studio.design.preview import DesignFacts, Preview
 from tui_transformer.studio.design.study_builder import StudyBuilder, free_study_name
-from tui_transformer.studio.design.switches import BASE, Switches
+from tui_transformer.studio.design.switches import BASE, SIGNS, Switches
 from tui_transformer.studio.keys import PANES
 from tui_transformer.studio.messages import How, errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, may_replace
@@ -42,7 +42,7 @@ from tui_transformer.studio.shared.line_list import SearchLine
 from tui_transformer.studio.shared.palette import Palette
 from tui_transformer.studio.shared.words import Words
 
-BROAD = 150  # columns
+BROAD, TALL = 150, 28  # columns, lines
 FILE = "FILE"  # a corpus requested by path
 FILES = {"pairs": "sentence pairs of yours …"}  # for other kinds: a text file
 OF_DOCUMENTS = "A text, each line a document, or a folder with documents.txt, train.tsv and validation.tsv (questions)."
@@ -137,9 +137,12 @@ class DesignPane(Vertical):
         self._show(event.draft)
 
     def on_switches_said(self, event: Switches.Said) -> None:
-        hint, said = self.query_one("#hint", Words), Text("\n".join(map(clean_line, event.text.split("\n"))))
+        hint, lines = self.query_one("#hint", Words), [clean_line(line) for line in event.text.split("\n")]
+        said = Text("\n".join(lines if self.size.height >= TALL else lines[-1:]))
         if event.key:
-            said.append(f"\n{event.key}", Palette.of(self.app.theme_variables).dim)
+            keys = f" {SIGNS}" if self.query_one(Switches).has_focus else ""
+            said.append(f"\n{event.key}{keys}" if self.size.height >= TALL else "", "dim")
+            self.query_one(Preview).look_at(event.key)
         hint.show(said)
         hint.set_class(event.wrong, "wrong")
 
@@ -161,7 +164,8 @@ class DesignPane(Vertical):
         failed, measuring = self._measuring.failure(draft), self._measuring.seconds(draft)
         benchmark = self._benchmarks.known(draft) if draft.config is not None else None
         forecast = self._forecast(draft)
-        self.query_one(Preview).show(draft, DesignFacts(benchmark, measuring, failed, self._corpus(draft), forecast))
+        facts = DesignFacts(benchmark, measuring, self._measuring.doing, failed, self._corpus(draft), forecast)
+        self.query_one(Preview).show(draft, facts)
         line = self.query_one(LaunchLine)
         if not line.naming:
             palette = Palette.of(self.app.theme_variables)
@@ -415,15 +419,15 @@ class DesignPane(Vertical):
         if draft is None:
             return
         study = self._studies.get(at) or StudyDraft.of(draft)
-        study = replace(study, design=draft, name=free_study_name(study.name, self.runs_dir))
+        study = study.with_design(draft)
+        study = replace(study, name=free_study_name(study.name, self.runs_dir))
         seen = self._corpus(draft)
         target = LaunchTarget(self.runs_dir, self.data_dir, self.device)
-        known = self._benchmarks.known(draft), seen.characters if seen else None
-        builder = StudyBuilder(study, *known, self._options, target)
+        builder = StudyBuilder(study, self._benchmarks.known(draft), seen, self._machine, self._options, target)
         self._studies[at], launched = await self.app.push_screen_wait(builder)
         if launched is not None:
             runs = self._studies[at].runs
-            say(self, f"{launched.name}: timing a step of every variant; its {runs} runs begin after that")
+            say(self, f"{launched.name}: its {runs} runs start once a step of every variant has been timed")
             with errors_said(self):
                 say(self, await processes.start(launched, target))
 
@@ -433,4 +437,4 @@ class DesignPane(Vertical):
             self._measuring.stop()
             self._preview()
         elif not draft.problem:
-            self._measuring.begin(draft, self._benchmarks.measure(draft))
+            self._measuring.begin(draft, self._benchmarks.measure(draft, self._measuring.tell))

@@ -161,7 +161,7 @@ def _of_parts() -> Iterator[Switch]:
 
 BASE = "base"  # the one switch that is no setting
 SWITCHES: dict[str, tuple[Switch, ...]] = {
-    "start": (BaseSwitch(BASE, "base"),),
+    "start from": (BaseSwitch(BASE, "base"),),
     "model": (
         Switch("model.architecture", "architecture"),
         Switch("model.position", "position"),
@@ -236,7 +236,7 @@ class Switches(OptionList):
 
         text: str
         wrong: bool = False
-        key: str = ""  # of the setting, and the keys that change it
+        key: str = ""  # of the setting
 
     def __init__(self, draft: Draft) -> None:
         super().__init__(id="switches")
@@ -371,8 +371,7 @@ class Switches(OptionList):
             return
         if self._typed is None:
             said = "\n".join(filter(None, switch.sentences(draft)))
-            keys = f" {SIGNS}" if self.has_focus else ""
-            self.post_message(self.Said(said, key=f"{switch.key}{keys}"))
+            self.post_message(self.Said(said, key=switch.key))
             return
         try:
             problem = switch.typed(draft, self._typed).problem if self._typed else ""

@@ -114,6 +114,8 @@ async def test_positions_are_drawn_once_the_engine_is_there(app: App, size: tupl
         await until(pilot, lambda: preview._positions is not None)
         await pilot.pause()
         assert "loading" not in app.text
+        if size == SIZES[1]:
+            await go_to(pilot, "model.position")
         if size != SIZES[0]:
             assert "position rope" in app.text
 
@@ -366,7 +368,7 @@ async def test_a_measurement_is_shown_until_the_design_changes(app: App, monkeyp
     verdicts = tuple(VerdictRecord(check=check, verdict=verdict, why=why) for check, verdict, why in checks)
     fit = Benchmark(device="cpu", seconds_per_step=0.068, seconds=190.4, memory_bytes=61e6, verdicts=verdicts)
 
-    async def measured(command: list[str]) -> Benchmark:
+    async def measured(command: list[str], told: Callable[[str], None]) -> Benchmark:
         return fit
 
     monkeypatch.setattr("tui_transformer.lab.design.processes.measure", measured)
@@ -380,13 +382,13 @@ async def test_a_measurement_is_shown_until_the_design_changes(app: App, monkeyp
 
 
 async def test_a_change_ends_a_measurement_under_way(app: App, monkeypatch) -> None:
-    monkeypatch.setattr(Benchmarks, "command", lambda self, draft: ["sleep", "60"])
+    monkeypatch.setattr(Benchmarks, "command", lambda self, draft: ["sh", "-c", "echo timing steps >&2; sleep 60"])
     async with app.run_test(size=MEDIUM) as pilot:
         await pilot.press("m")
-        await until(pilot, lambda: "measuring" in app.text)
+        await until(pilot, lambda: "timing steps … 0:0" in app.text)
         await go_to(pilot, "model.n_layers")
         await pilot.press("left")
-        await until(pilot, lambda: "measuring" not in app.text)
+        await until(pilot, lambda: "timing steps" not in app.text)
         assert not [worker for worker in app.workers if worker.group == "measurement" and worker.is_running]
 
 
