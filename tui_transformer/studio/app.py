@@ -245,7 +245,7 @@ class Studio(TypingOrder):
     async def on_design_pane_launch(self, event: DesignPane.Launch) -> None:
         how = self._mode(event.how)
         with errors_said(self):
-            run = await asyncio.to_thread(self.launches.create, event.config, how, event.command)
+            run = await asyncio.to_thread(self.launches.create, event.config, how, event.command, event.name)
             self.query_one(TrainPane).show(run)
             self.action_show_pane("train")
             await self._watch_over(self.launches.start, run, how)

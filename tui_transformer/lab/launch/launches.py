@@ -38,16 +38,16 @@ class Launches:
         """Return whether this app is about to begin a run that still looks queued."""
         return run in self._beginning or self.here == run
 
-    def create(self, config: RunConfig, how: LaunchMode, command: str) -> Path:
-        """Make a run directory, at once; `start` begins it."""
+    def create(self, config: RunConfig, how: LaunchMode, command: str, name: str | None = None) -> Path:
+        """Make a run directory, at once; `start` begins it. Without a name it is the preset's, numbered if taken."""
         if how == "thread":
-            self._require_free("launch this one detached (f6), or queue it (a)")
+            self._require_free("run this one in the background (f6) or queue it (a)?")
         if how == "queue":
             device = self._device()
             return queue.add(
-                config, runs_dir=self.runs_dir, name=None, command=command, device=device, data_dir=self.data_dir
+                config, runs_dir=self.runs_dir, name=name, command=command, device=device, data_dir=self.data_dir
             )
-        run = enqueue(config, runs_dir=self.runs_dir, name=None, command=command)
+        run = enqueue(config, runs_dir=self.runs_dir, name=name, command=command)
         self._beginning.add(run)
         return run
 
