@@ -104,7 +104,9 @@ class ForestLayout:
     def __post_init__(self) -> None:
         rows = self.forest.rows
         longest = lambda texts: max(map(cell_len, texts), default=0)
-        self._name = min(max(LEAST_NAME, longest(row.name for row in rows)), LONGEST_NAME, max(LEAST_NAME, self.width // 4))
+        self._name = min(
+            max(LEAST_NAME, longest(row.name for row in rows)), LONGEST_NAME, max(LEAST_NAME, self.width // 4)
+        )
         left = self.width - self._name - GAP - NARROWEST
         # What has no room is left out, never cut: first the seeds needed, then badges, then the interval in numbers.
         for spread, badges, seeds in ((1, 1, 1), (1, 1, 0), (0, 1, 1), (0, 1, 0), (0, 0, 0)):
@@ -142,9 +144,7 @@ class ForestLayout:
         if at + 2 + len(right) <= self._plot:
             cells[at + 2 : at + 2 + len(right)] = right
         cells[at] = LINE
-        titles = ("Δ", "verdict", "badges")
-        ends = [(fitted(title, width, right=i == 0), "dim") for i, (title, width) in enumerate(zip(titles, self._widths, strict=True)) if width]
-        return self._joined([("", "dim"), ("".join(cells), "dim"), *ends])
+        return self._joined([("", "dim"), ("".join(cells), "dim"), *self._ends(("Δ", "verdict", "badges"))])
 
     def axis(self) -> list[Part]:
         found = ticks(self._low, self._high, max(3, self._plot // 10))
@@ -164,19 +164,14 @@ class ForestLayout:
 
     def row(self, at: int) -> list[Part]:
         row = self.forest.rows[at]
-        ends = [
-            (fitted(text, width, right=i == 0), style)
-            for i, (text, width, style) in enumerate(
-                zip(
-                    (self._values[at], self._verdicts[at], self._badges[at]),
-                    self._widths,
-                    ("cell", row.style, "warn"),
-                    strict=True,
-                )
-            )
-            if width
-        ]
-        return self._joined([(row.name, "name"), *self._drawn(row), *ends], plot=len(self._drawn(row)))
+        ends = self._ends((self._values[at], self._verdicts[at], self._badges[at]), ("cell", row.style, "warn"))
+        drawn = self._drawn(row)
+        return self._joined([(row.name, "name"), *drawn, *ends], plot=len(drawn))
+
+    def _ends(self, texts: Sequence[str], styles: Sequence[str] = ("dim",) * 3) -> list[Part]:
+        """The columns right of the plot; numbers end below each other."""
+        columns = zip(texts, self._widths, styles, strict=True)
+        return [(fitted(text, w, right=i == 0), style) for i, (text, w, style) in enumerate(columns) if w]
 
     def _joined(self, parts: Sequence[Part], plot: int = 1) -> list[Part]:
         """Name and plot padded to their columns, with a gap before each other part."""
