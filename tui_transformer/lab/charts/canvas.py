@@ -8,7 +8,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 
 import plotext
 from rich.cells import cell_len
@@ -291,56 +291,40 @@ def ticks(low: float, high: float, wanted: int = 6) -> list[float]:
     return [round(k * step, 12) for k in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
-# What is drawn between the lines. A band is a texture of dots, visible without colours and where it is
-# thinner than a row; dense where a conclusion holds, sparse where not. It never covers a line, and is sparser
-# than one.
+# What is drawn behind the lines. A band is the background of cells, so it covers no line.
 
-DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))  # of a braille character: [column][row from the top]
-BRAILLE = 0x2800
-NOTHING = (0, "")  # no dots, of no style
-ACROSS, UPRIGHT = "┄", "┊"
+ACROSS, UPRIGHT, ON = "┄", "┊", " on "  # `run0 on band1`: the style of a cell and of its background
 
 
 @dataclass(frozen=True)
 class Shade:
     x: Sequence[float]  # of its points
     ends: Sequence[tuple[float, float]]  # its lower and upper edge there
-    style: str  # of its dots
-    thick: Sequence[bool] = ()  # points where every second place is a dot, not every fourth; () for none
+    style: str  # of its background, by the number of its run
+    faint: Sequence[bool] = ()  # points where nothing can be concluded; () for none
 
 
 def shade(canvas: Canvas, bands: Sequence[Shade]) -> None:
-    """Fill bands in empty cells; where two overlap, both show in the later one's colour."""
-    dots: dict[tuple[int, int], tuple[int, str]] = {}
-    places = 4 * canvas.rows - 1
+    """Fill the cells whose middle a band covers, and at least one in each column; the last band is on top."""
     for band in bands:
         if not band.x:
             continue
-        for column in range(canvas.column_of(band.x[0]), canvas.column_of(band.x[-1]) + 1):
-            x, at = band.x, canvas.x_at(column)
+        x = band.x
+        for column in range(canvas.column_of(x[0]), canvas.column_of(x[-1]) + 1):
+            at = canvas.x_at(column)
             left = max(0, min(bisect_right(x, at) - 1, len(x) - 1))
             right = min(left + 1, len(x) - 1)
             share = min(1.0, max(0.0, (at - x[left]) / (x[right] - x[left]))) if right > left else 0.0
             edges = (a + share * (b - a) for a, b in zip(band.ends[left], band.ends[right], strict=True))
-            low, high = (canvas.height_of(y) * places for y in edges)
-            thick = bool(band.thick) and band.thick[left] and band.thick[right]
-            first, last = max(0, round(low)), min(places, round(high))
-            for row in range(first // 4, last // 4 + 1):
-                pattern = _pattern(max(0, first - 4 * row), min(3, last - 4 * row), thick)
-                place = (canvas.rows - 1 - row, column)
-                if pattern:
-                    dots[place] = dots.get(place, NOTHING)[0] | pattern, band.style
-    for (row, column), (pattern, style) in dots.items():
-        if canvas.cells[row][column][0] in " ┄":
-            canvas.cells[row][column] = (chr(BRAILLE + pattern), style)
-
-
-@cache
-def _pattern(first: int, last: int, thick: bool) -> int:
-    """The dots of a cell between two heights, 0 to 3 from its bottom: every fourth place, or every second."""
-    every = {(height, half) for height in range(first, last + 1) for half in (0, 1)}
-    chosen = [(h, half) for h, half in every if (h % 2 == half if thick else h == 2 * half)]
-    return sum(DOTS[half][3 - height] for height, half in chosen)
+            low, high = ((1.0 - canvas.height_of(y)) * canvas.rows for y in edges)
+            first, last = math.ceil(high - 0.5), math.floor(low - 0.5)
+            if first > last:  # thinner than a row
+                first = last = math.floor((low + high) / 2)
+            faint = bool(band.faint) and (band.faint[left] or band.faint[right])
+            for row in range(max(0, first), min(canvas.rows - 1, last) + 1):
+                sign, style = canvas.cells[row][column]
+                style = style.partition(ON)[0]
+                canvas.cells[row][column] = (sign, f"{style}{ON}{'faint' if faint else 'band'}{band.style}")
 
 
 def across(canvas: Canvas, y: float, style: str) -> None:
@@ -349,7 +333,7 @@ def across(canvas: Canvas, y: float, style: str) -> None:
     if 0 <= row < canvas.rows:
         for column in range(canvas.margin, len(canvas.cells[0])):
             if canvas.cells[row][column][0] == " ":
-                canvas.cells[row][column] = (ACROSS, style)
+                _behind(canvas, row, column, ACROSS, style)
 
 
 def upright(canvas: Canvas, x: float, style: str, top: Sequence[Cell] = ()) -> None:
@@ -359,6 +343,12 @@ def upright(canvas: Canvas, x: float, style: str, top: Sequence[Cell] = ()) -> N
     column = canvas.column_of(x)
     for row in range(canvas.rows):
         if canvas.cells[row][column][0] in " ┄":
-            canvas.cells[row][column] = (UPRIGHT, style)
+            _behind(canvas, row, column, UPRIGHT, style)
     start = max(canvas.margin, min(column, len(canvas.cells[0]) - len(top)))
     canvas.cells[0][start : start + len(top)] = top
+
+
+def _behind(canvas: Canvas, row: int, column: int, sign: str, style: str) -> None:
+    """Draw a sign and keep the cell's background."""
+    _, on, band = canvas.cells[row][column][1].partition(ON)
+    canvas.cells[row][column] = (sign, f"{style}{on}{band}")

@@ -47,6 +47,7 @@ class Stroke:
     train: Curve = NO_CURVE  # empty if not asked for
     sign: str = ""  # why its curve must not be compared with the others; "" if it may
     seeds: int | None = None  # runs that the curve averages; None for a single run
+    on_top: bool = False  # drawn over the others: the baseline
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,8 @@ def losses(drawn: Drawn, axis: str, *, train: bool, log: bool) -> Overlay:
         made = band(drawn.points(group, axis))
         raw = curve_of(drawn.of_run(group.runs[0]).train, axis, "loss") if train else NO_CURVE
         seeds = made.n if drawn.means else None
-        strokes.append(Stroke(slot, group.label, made, raw, sign(group, drawn.baseline), seeds))
+        on_top = drawn.baseline is not None and group.runs == drawn.baseline.runs
+        strokes.append(Stroke(slot, group.label, made, raw, sign(group, drawn.baseline), seeds, on_top))
     values = (y for s in strokes for y in (*s.curve.y, *(low for low, _ in s.curve.ends), *s.train.y))
     what = "validation and train loss" if train else f"{mean}validation loss"
     return Overlay(
@@ -144,13 +146,13 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
     """
     baseline, means = drawn.baseline, drawn.means
     if baseline is None:
-        return Overlay("difference to a baseline", "difference", axis, zero=True, waiting="p pins the baseline")
+        return Overlay("difference to a baseline", "difference", axis, zero=True, waiting="p: set a run as baseline")
     brief = "difference" if means else f"Δ at equal {EQUAL[axis]}"
     how = "by seed" if means else f"at equal {EQUAL[axis]}"
     title = f"validation loss − {baseline.label}'s {how}, {unit_of(baseline.runs)}"
     others = [(slot, group) for slot, group in drawn.groups if group.runs != baseline.runs]
     if not others:
-        waiting = f"space selects {'variants' if means else 'runs'} to hold against it"
+        waiting = f"select {'variants' if means else 'runs'} (space) to compare to the baseline"
         return Overlay(title, brief, axis, zero=True, waiting=waiting)
     level, strokes, reasons = drawn.points(baseline, axis), [], []
     for slot, group in others:
@@ -165,7 +167,7 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
             reasons.append(f"{group.label}: no seed in common with {baseline.label}")
     waiting = drawn.waiting("no evaluation yet" if means else f"they share no stretch of {axis}s")
     if reasons and (means or not strokes):
-        alone = reasons[0] if len(reasons) == 1 else f"none of these can be held against {baseline.label}"
+        alone = reasons[0] if len(reasons) == 1 else f"none of these can be compared to {baseline.label}"
         waiting = drawn.waiting(alone) if means else alone
     apart = (EACH,) if any(stroke.curve.ends for stroke in strokes) else ()
     notes = (*(_notes(strokes) if means else ()), *apart)
@@ -232,7 +234,7 @@ def distances(drawn: Drawn, probe: str) -> Overlay:
 
 def paint(made: Overlay, width: int, height: int) -> Canvas | None:
     """Draw train below validation, with a letter at a different place on each line; None if empty."""
-    strokes = made.drawn
+    strokes = sorted(made.drawn, key=lambda stroke: stroke.on_top)
     if not strokes:
         return None
     lines = [Line(s.train.x, s.train.y, f"raw{s.slot}") for s in strokes]
@@ -249,10 +251,11 @@ def paint(made: Overlay, width: int, height: int) -> Canvas | None:
         at = min(len(path) - 1, round((i + 1) / (len(strokes) + 1) * (len(path) - 1) + 0.25 * len(path)))
         letters += [Mark(*path[at], LETTERS[s.slot], style, on=style)] if path else []
     bands = [
-        Shade(s.curve.x, s.curve.ends, f"band{s.slot}", s.curve.apart if made.zero else ())
+        Shade(s.curve.x, s.curve.ends, str(s.slot), [not apart for apart in s.curve.apart] if made.zero else ())
         for s in strokes
         if s.curve.ends
     ]
+    bands.sort(key=lambda band: sum(low - high for low, high in band.ends) / len(band.ends))  # the narrow ones on top
     edges = [y for band in bands for ends in band.ends for y in ends if y > 0 or not made.log]
     canvas = draw(
         lines,
