@@ -18,13 +18,13 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui_transformer.lab.charts.canvas import BLANK, ON, Canvas, Cell
+from tui_transformer.lab.charts.canvas import BEHIND, BLANK, ON, Canvas, Cell
 from tui_transformer.lab.charts.colours import LETTERS
 
 FAR = 9999  # columns: to the end
 STYLES = (
-    *("axis", "title", "focused", "cursor", "dim"),
-    *("train", "raw", "validation", "floor", "past", "best", "zero"),
+    *("axis", "grid", "title", "focused", "cursor", "dim"),
+    *("train", "raw", "validation", "bandgap", "ghost", "floor", "floor-row", "past", "best", "zero"),
     *(f"{kind}{i}" for kind in ("run", "raw", "band", "faint") for i in range(len(LETTERS))),  # for one of several runs
 )
 LEAST = 5  # rows
@@ -142,7 +142,7 @@ class Chart(Widget, can_focus=True):
         cells = canvas.cells[y - 1]
         if self._x is not None and y - 1 < canvas.rows:
             column = canvas.column_of(self._x)
-            if cells[column][0] in " ┄":
+            if cells[column][0] in BEHIND:
                 cells = [*cells[:column], ("│", "cursor"), *cells[column + 1 :]]
         return self._strip(cells, width)
 
