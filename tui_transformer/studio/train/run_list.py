@@ -54,8 +54,8 @@ def run_line(row: RunRow, width: int, *, inside: bool) -> list[Part]:
 def study_line(study: StudyRow, width: int, *, opened: bool) -> list[Part]:
     """`▾ demo-study 5/12 ▰▰▱▱ 2:10`: runs that have finished, progress, and the time left or why none is."""
     state = STATES.get(study.state, UNKNOWN)
-    timed = study.eta is not None and study.state in ("running", "starting")
-    word = duration(study.eta) if timed else state.word or state.sign
+    left = study.eta if study.state in ("running", "starting") else None
+    word = duration(left) if left is not None else state.word or state.sign
     done = round(study.share * BAR) if study.share < 1 else BAR
     bar = f" {'▰' * done}{'▱' * (BAR - done)}" if width >= ROOMY else ""
     tail = f" {study.finished}/{study.total}{bar}"
