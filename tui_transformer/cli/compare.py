@@ -32,7 +32,7 @@ from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults
 
 RUN, VARIANT = BY = ("run", "variant")
 GAP = 2  # spaces between columns
-READABLE = 110  # columns of a line of text
+LEAST_DRAWN, READABLE = 56, 110  # columns of a forest plot at least, and of a line of text
 
 
 @command(170)
@@ -127,7 +127,7 @@ def compare(
         say(f"{count:,} {VARIANT if by_variant else RUN}s written to {out}")
     elif count and by_variant:
         width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
-        if width is not None:
+        if width is not None and width >= LEAST_DRAWN:
             _draw(answers(variants), width)
         sys.stdout.write(text_of(variants, all_settings=all_settings, width=width))
     elif count:

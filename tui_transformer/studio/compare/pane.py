@@ -236,7 +236,8 @@ class ComparePane(Vertical, can_focus=True):
 
     def _share_out(self) -> None:
         """The upper part is as high as its rows, or as it was dragged; the charts have the rest."""
-        if not self._charts.has_class("-drawn"):
+        self._splitter.display = self._charts.has_class("-drawn")
+        if not self._splitter.display:
             self._top.styles.height = "1fr"
             return
         lines = self._forest.lines if self.answer is not None else len(self.shown.rows) + 1
