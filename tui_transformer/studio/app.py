@@ -34,6 +34,7 @@ from tui_transformer.studio.design.pane import DesignPane
 from tui_transformer.studio.keys import PANES, help_screen
 from tui_transformer.studio.messages import How, Play, Resume, errors_said, say
 from tui_transformer.studio.playground.pane import PlaygroundPane
+from tui_transformer.studio.settings_page import SettingsPage
 from tui_transformer.studio.shared.dialog import Answer, Ask
 from tui_transformer.studio.themes import THEMES
 from tui_transformer.studio.train.pane import TrainPane
@@ -219,6 +220,15 @@ class Studio(TypingOrder):
     def action_help(self, topic: str = "") -> None:
         self.push_screen(help_screen(topic or self._pane, self.settings.keys, user.settings_file()))
 
+    def action_settings(self, at: str = "") -> None:
+        self.push_screen(SettingsPage(self.settings, user.settings_file(), self._set, at))
+
+    def _set(self, name: str, value: object) -> None:
+        if name == "theme":
+            self.theme = str(value)  # which keeps it
+        else:
+            self._keep(**{name: value})
+
     def action_picture(self) -> None:
         try:
             say(self, f"saved {self.save_screenshot(path=str(Path.cwd()))}")
@@ -291,10 +301,10 @@ class Studio(TypingOrder):
             await self._leave(self.settings.on_quit)
             return
         answers = [
-            Answer("hand-over", "Hand it over: it goes on in a process of its own"),
-            Answer("stop", "Stop it: a checkpoint is saved, resume continues from there"),
-            Answer("hand-over!", "Always hand over, and do not ask again"),
-            Answer("stop!", "Always stop, and do not ask again"),
+            Answer("hand-over", "Keep training in the background"),
+            Answer("stop", "Stop and save a checkpoint (you can resume later)"),
+            Answer("hand-over!", "Always keep training in the background"),
+            Answer("stop!", "Always stop and save a checkpoint"),
         ]
 
         async def answered(answer: str | None) -> None:
@@ -304,7 +314,8 @@ class Studio(TypingOrder):
                 self._keep(on_quit=answer[:-1])
             await self._leave(answer.rstrip("!"))
 
-        self.push_screen(Ask(f"{here.name} trains in this window. What becomes of it?", answers), answered)
+        text = "An “always” can be changed in the settings ( , )."
+        self.push_screen(Ask(f"{here.name} is still training. What should happen to it?", answers, text), answered)
 
     @work
     async def action_ask_to_quit(self) -> None:
