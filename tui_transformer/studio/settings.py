@@ -33,7 +33,7 @@ class Settings(BaseModel):
     )
     keys: dict[str, str] = Field(default_factory=dict)  # remapped keys, by the ids shown in the help
     welcomed: bool = False
-    pane: str = "design"  # the one shown last
+    pane: Literal["design", "train", "compare", "playground"] = "design"  # the one shown last
 
 
 def settings_file() -> Path:

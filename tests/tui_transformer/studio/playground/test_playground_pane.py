@@ -286,7 +286,9 @@ async def test_on_entry_the_best_finished_run_has_written_and_offers_prompts_to_
     """Of the finished runs comparable with the newest, the one with the lowest loss and no badge."""
     for name, age, final in (("worse", 1, 1.9), ("best", 2, 1.2), ("newest", 3, 1.5)):
         run = record(tmp_path / "runs", name, created=f"2026-11-21T01:0{age}:00+00:00")
-        (run / "summary.json").write_text(json.dumps({"schema": 1, "step": 2000, "last": {"step": 2000, "loss": final}}))
+        (run / "summary.json").write_text(
+            json.dumps({"schema": 1, "step": 2000, "last": {"step": 2000, "loss": final}})
+        )
     record(tmp_path / "runs", "live", state="running", created="2026-11-21T02:00:00+00:00")
     tries = ("the gate", "my lord", "\n")
     fakes.known["best"] = FakeWriter("best", prompts=tries)
