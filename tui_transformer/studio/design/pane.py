@@ -414,12 +414,15 @@ class DesignPane(Vertical):
     # A study of it
 
     @work(group="study")
-    async def action_study(self) -> None:
+    async def action_study(self, take: str = "") -> None:
+        """Build a study of the design; or take the variants of one that there is."""
         draft, at = self._trainable(), self._at
         if draft is None:
             return
         study = self._studies.get(at) or StudyDraft.of(draft)
         study = study.with_design(draft)
+        for known, name, _ in own_files.offered_studies() if take else ():
+            study = study.with_study(known) if name == take and known is not None else study
         study = replace(study, name=free_study_name(study.name, self.runs_dir))
         seen = self._corpus(draft)
         target = LaunchTarget(self.runs_dir, self.data_dir, self.device)
