@@ -618,6 +618,12 @@ SCHEDULES: dict[str, Schedule] = {
 }
 
 
+def learning_rate(config: "OptimizerConfig", step: int, steps: int) -> float:
+    """Return the rate of optimizer step `step` (from 1) of `steps`: linear warm-up, then the schedule."""
+    warmup = whole_steps(config.warmup)
+    return config.lr * step / warmup if step <= warmup else SCHEDULES[config.schedule].rate(config, step, steps)
+
+
 class Optimizer(Scheme):
     """Its formula is one step; m and v with hats are the bias-corrected moments."""
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import BeforeValidator, Field, StrictBool
 
-from engine.config.fields import Depth, Fraction, Positive, Section, Width, bookkeeping, later
+from engine.config.fields import Depth, Fraction, Positive, Says, Section, Width, bookkeeping, later
 from engine.errors import nearest, one_of
-from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, POSITIONS, SCHEMES, Part, Rule
+from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, POSITIONS, Part, Rule
 
 if TYPE_CHECKING:  # a name of the table; the names are known only at run time
     PositionName: TypeAlias = str
@@ -139,20 +139,34 @@ class ModelConfig(Section):
     self-attention; the cross-attention of an encoder-decoder attends to the whole source.
     """
 
-    architecture: Literal["decoder", "encoder", "encoder-decoder"] = "decoder"
+    architecture: Annotated[
+        Literal["decoder", "encoder", "encoder-decoder"],
+        Says(
+            "which stacks of layers the network has, and what they may see",
+            {
+                "decoder": "one stack that predicts the next token and sees only what came before",
+                "encoder": "one stack that sees the whole text and fills its gaps",
+                "encoder-decoder": "an encoder reads a source, and a decoder writes the target from it",
+            },
+        ),
+    ] = "decoder"
     causal: StrictBool = Field(default_factory=lambda earlier: earlier.get("architecture") != "encoder")
-    n_layers: Depth = 4
-    n_encoder_layers: Depth | None = None  # None: n_layers
-    d_model: Width = 256
-    n_heads: Depth = 4
-    n_kv_heads: Depth | None = None  # None: n_heads
-    d_ff: Width = Field(default_factory=lambda earlier: 4 * earlier.get("d_model", 256))
-    context_length: Positive = 128
+    n_layers: Annotated[Depth, Says("number of layers, each with attention and a feed-forward")] = 4
+    n_encoder_layers: Annotated[Depth | None, Says("layers of the encoder")] = None  # None: n_layers
+    d_model: Annotated[Width, Says("width of the residual stream; most costs grow with its square")] = 256
+    n_heads: Annotated[Depth, Says("attention heads in parallel, each d_model / heads features wide")] = 4
+    n_kv_heads: Annotated[
+        Depth | None, Says("key and value heads, shared by the query heads; fewer make a smaller cache")
+    ] = None  # None: n_heads
+    d_ff: Annotated[Width, Says("features inside the feed-forward, usually 4 × d_model")] = Field(
+        default_factory=lambda earlier: 4 * earlier.get("d_model", 256)
+    )
+    context_length: Annotated[Positive, Says("maximum tokens seen at once; full attention costs its square")] = 128
     source_length: Positive | None = None  # None: context_length
     vocab_size: Width | None = None
     source_vocab_size: Width | None = None  # if source and target do not share a vocabulary
 
-    position: PositionName = "sinusoidal"
+    position: Annotated[PositionName, Says("how the network knows the order of tokens")] = "sinusoidal"
     position_init: Literal["normal", "zero"] = "normal"
     rope_base: Annotated[float, Field(gt=1.0, le=1e12)] = 10_000.0
     rope_pairing: Literal["half", "adjacent"] = "half"
@@ -274,20 +288,34 @@ class ModelConfig(Section):
     t5_max_distance: Positive = 128
     embedding_scale: StrictBool = False
 
-    attention: AttentionName = "global"
-    window: Positive = 16
-    link_every: Annotated[int, Field(strict=True, ge=2, le=10**9)] = 16
+    attention: Annotated[AttentionName, Says("which tokens each token may look at")] = "global"
+    window: Annotated[Positive, Says("how many of the nearest keys a query sees")] = 16
+    link_every: Annotated[
+        int, Field(strict=True, ge=2, le=10**9), Says("spacing of the positions that all later queries see")
+    ] = 16
     # Layer i is layers[i % len(layers)]: an attention, a position or both; (): every layer has `attention`, `position`
     layers: Annotated[tuple[str, ...], BeforeValidator(_checked_layers)] = later(())
     backend: Literal["auto", "reference", "sdpa", "dense", "banded", "chunked"] = bookkeeping("auto")
 
-    norm: NormName = "layer"
-    norm_placement: Literal["pre", "post", "sandwich"] = "pre"
+    norm: Annotated[NormName, Says("what keeps activations at one scale")] = "layer"
+    norm_placement: Annotated[
+        Literal["pre", "post", "sandwich"],
+        Says(
+            "where the norms are",
+            {
+                "pre": "before attention and feed-forward; deep networks train steadily",
+                "post": "after each sum, as in the original Transformer; needs a warm-up",
+                "sandwich": "before and after attention and feed-forward",
+            },
+        ),
+    ] = "pre"
     final_norm: StrictBool = Field(
         default_factory=lambda earlier: earlier.get("norm_placement") != "post" and earlier.get("norm") != "none"
     )
     norm_eps: Annotated[float, Field(gt=0.0, le=1.0)] = 1e-5
-    residual: StrictBool = True
+    residual: Annotated[
+        StrictBool, Says("whether each sublayer adds to its input or replaces it; deep networks hardly learn without")
+    ] = True
     parallel: StrictBool = part(
         False,
         Part(
@@ -395,7 +423,7 @@ class ModelConfig(Section):
         ge=0,
         le=1_000,
     )
-    activation: ActivationName = "gelu"
+    activation: Annotated[ActivationName, Says("the nonlinearity of the feed-forward")] = "gelu"
     bias: StrictBool = True
     head_bias: StrictBool = False
     tie_embeddings: StrictBool = False
@@ -531,7 +559,9 @@ class ModelConfig(Section):
         ),
     )
 
-    dropout: Fraction = 0.1
+    dropout: Annotated[
+        Fraction, Says("fraction of features zeroed at random in training; helps when a small text is seen often")
+    ] = 0.1
     attention_dropout: Fraction = Field(
         default_factory=lambda earlier: (
             earlier.get("dropout", 0.1) if all(ATTENTIONS[name].scores for name in _attentions_of(earlier)) else 0.0
@@ -706,11 +736,3 @@ def parts_of(model: ModelConfig) -> dict[str, Part]:
     """Return the parts that are on, by setting."""
     fields = ModelConfig.model_fields
     return {name: row for name, row in PARTS.items() if getattr(model, name) != fields[name].default}
-
-
-def sentence_of(key: str, value: str) -> str:
-    """Return the sentence on a setting's value; "" if it is neither a scheme nor a part."""
-    if value in SCHEMES.get(key, {}):
-        return SCHEMES[key][value].sentence
-    row = PARTS.get(key.removeprefix("model."))
-    return row.options.get(value, row.sentence) if row else ""

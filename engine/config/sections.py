@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
 
 from pydantic import Field, StrictBool, model_validator
 
-from engine.config.fields import Count, Duration, Fraction, Positive, Rate, Section, Seed, bookkeeping, later
+from engine.config.fields import Count, Duration, Fraction, Positive, Rate, Says, Section, Seed, bookkeeping, later
 from engine.schemes import OPTIMIZERS, SCHEDULES
 
 if TYPE_CHECKING:  # a name of the table; the names are known only at run time
@@ -34,12 +34,22 @@ class DataConfig(Section):
     sentences, in tokens of either side; scored sentences are never dropped.
     """
 
-    corpus: Annotated[str, Field(min_length=1, max_length=4096)] = "playlets"
+    corpus: Annotated[str, Field(min_length=1, max_length=4096), Says("the text to train on")] = "playlets"
     corpus_seed: Seed = 1
     corpus_size: Annotated[int, Field(strict=True, ge=20, le=10**8)] | None = None
-    tokenizer: Literal["characters", "bpe", "words"] = "characters"
-    bpe_size: Annotated[int, Field(strict=True, ge=257, le=1_000_000)] = 8_000
-    shared_vocabulary: StrictBool = True
+    tokenizer: Annotated[
+        Literal["characters", "bpe", "words"],
+        Says(
+            "what a token is",
+            {
+                "characters": "one token per character: small vocabulary, long sequences",
+                "bpe": "byte pairs: frequent pieces of words become tokens, learned from the training split",
+                "words": "one token per word: large vocabulary, short sequences, some words unknown",
+            },
+        ),
+    ] = "characters"
+    bpe_size: Annotated[int, Field(strict=True, ge=257, le=1_000_000), Says("size of the byte-pair vocabulary")] = 8_000
+    shared_vocabulary: Annotated[StrictBool, Says("whether source and target share one vocabulary")] = True
     max_length: Positive | None = None
     validation_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.1
     test_fraction: Fraction = 0.0
@@ -63,23 +73,51 @@ class ObjectiveConfig(Section):
     softmax normaliser Z near 1 (Chowdhery et al. 2022, §5). Reported losses include neither.
     """
 
-    kind: Literal[
-        "next-token",
-        "masked",
-        "copy",
-        "reverse",
-        "continuation",
-        "shifted",
-        "translation",
-        "span-corruption",
-        "question-answer",
+    kind: Annotated[
+        Literal[
+            "next-token",
+            "masked",
+            "copy",
+            "reverse",
+            "continuation",
+            "shifted",
+            "translation",
+            "span-corruption",
+            "question-answer",
+        ],
+        Says(
+            "what is predicted from what",
+            {
+                "next-token": "each token from those before it, as in GPT",
+                "masked": "hidden tokens from both sides, as in BERT",
+                "copy": "the source itself: does information get across?",
+                "reverse": "the source backwards: does each position find its counterpart?",
+                "continuation": "the text that follows the source",
+                "shifted": "the source moved by one token: a common mistake, to see what it does",
+                "translation": "a sentence in another language",
+                "span-corruption": "a removed span from the text around it, as in T5",
+                "question-answer": "the answer to a question about the documents",
+            },
+        ),
     ] = "next-token"
     mask_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.15
-    span_form: Literal["cs224n", "cs224n-half", "t5"] = "cs224n"
+    span_form: Annotated[
+        Literal["cs224n", "cs224n-half", "t5"],
+        Says(
+            "how removed spans are written",
+            {
+                "cs224n": "prefix, suffix, then the span, for decoders",
+                "cs224n-half": "the same with spans half as long",
+                "t5": "a numbered mark for each span in the source; the target lists them, for encoder-decoders",
+            },
+        ),
+    ] = "cs224n"
     span_mean: Annotated[float, Field(ge=1.0, le=1e6)] = 3.0
     span_fraction: Annotated[float, Field(gt=0.0, le=0.5)] = 0.25
     cut_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = 0.875
-    label_smoothing: Fraction = 0.0
+    label_smoothing: Annotated[
+        Fraction, Says("share of each target spread over all tokens, so that the model is less overconfident")
+    ] = 0.0
     z_loss: Rate = later(0.0)
 
     @property
@@ -98,13 +136,25 @@ class TrainConfig(Section):
     checkpoint `ema`; 0.999 averages over about the last 1,000 steps, 0.0 keeps no average.
     """
 
-    steps: Count = 2000
-    epochs: Annotated[float, Field(gt=0.0, le=1e6)] | None = None
-    batch_size: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] = 64
-    batch_tokens: Positive | None = None
+    steps: Annotated[Count, Says("number of weight updates")] = 2000
+    epochs: Annotated[Annotated[float, Field(gt=0.0, le=1e6)] | None, Says("passes over the training split")] = None
+    batch_size: Annotated[
+        int, Field(strict=True, ge=1, le=1_000_000), Says("examples per step; more make it less noisy and slower")
+    ] = 64
+    batch_tokens: Annotated[Positive | None, Says("tokens per step, in any number of rows")] = None
     accumulation: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 1
     clip: Rate = 1.0
-    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    precision: Annotated[
+        Literal["auto", "fp32", "bf16"],
+        Says(
+            "the number format of matrix products",
+            {
+                "auto": "bf16 on a GPU that has it, fp32 elsewhere",
+                "fp32": "32 bits: exact enough to repeat and compare",
+                "bf16": "16 bits with fp32's range: faster on GPUs, about three digits",
+            },
+        ),
+    ] = "auto"
     fp32_matmul: Literal["exact", "fast"] = "exact"
     auto_batch: StrictBool = False
     activation_checkpointing: StrictBool = False
@@ -137,14 +187,14 @@ class OptimizerConfig(Section):
     """
 
     kind: OptimizerName = "adamw"
-    lr: Rate = 3e-4
+    lr: Annotated[Rate, Says("size of the steps: too high diverges, too low is slow")] = 3e-4
     min_lr: Rate = 0.0
     betas: tuple[Fraction, Fraction] = (0.9, 0.98)
     eps: Annotated[float, Field(gt=0.0, le=1.0)] = 1e-8
     weight_decay: Rate = 0.01
     decay: Literal["matrices", "matrices-and-positions", "linear-weights", "all"] = "matrices"
-    schedule: ScheduleName = "cosine"
-    warmup: Duration = 100
+    schedule: Annotated[ScheduleName, Says("how the learning rate changes over the run")] = "cosine"
+    warmup: Annotated[Duration, Says("steps in which the learning rate rises from 0")] = 100
     decay_every: Duration | None = None
     decay_over: Duration | None = None
     decay_factor: Annotated[float, Field(gt=0.0, le=1.0)] = 0.5
@@ -190,9 +240,21 @@ class EvaluationConfig(Section):
     sample_every: Count = bookkeeping(500)
     sample_prompt: Annotated[str, Field(max_length=10_000)] = bookkeeping("")
     sample_length: Annotated[int, Field(strict=True, ge=0, le=100_000)] = bookkeeping(200)
-    select: Literal["loss", "bleu", "exact_match"] = "loss"
+    select: Annotated[
+        Literal["loss", "bleu", "exact_match"],
+        Says(
+            "the score that chooses the best checkpoint",
+            {
+                "loss": "the lowest validation loss",
+                "bleu": "the best BLEU of its translations",
+                "exact_match": "the most answers that are right to the letter",
+            },
+        ),
+    ] = "loss"
     patience: Annotated[int, Field(strict=True, ge=0, le=1_000_000)] = 0
-    beam: Annotated[int, Field(strict=True, ge=1, le=1_000)] = bookkeeping(1)
+    beam: Annotated[int, Field(strict=True, ge=1, le=1_000), Says("hypotheses kept while decoding; 1 is greedy")] = (
+        bookkeeping(1)
+    )
     translations: Count = bookkeeping(0)
 
 

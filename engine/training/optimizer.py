@@ -15,7 +15,6 @@ from engine.config.model import ModelConfig
 from engine.config.sections import OptimizerConfig
 from engine.model.initialisation import joined
 from engine.model.positions import PositionScheme
-from engine.schemes import SCHEDULES, whole_steps
 from engine.training.numerics import has_bf16
 
 # Which kinds of parameter weight decay touches. "matrices-and-positions" is nanoGPT's habit (everything with two
@@ -112,12 +111,6 @@ def _state_names(config: OptimizerConfig, at: str) -> tuple[str, ...]:
 def state_names(optimizer: torch.optim.Optimizer) -> dict[Tensor, tuple[str, ...]]:
     """Return the keys of each parameter's optimizer state after a step."""
     return {weight: group.get("keeps", ADAM_STATE) for group in optimizer.param_groups for weight in group["params"]}
-
-
-def learning_rate(config: OptimizerConfig, step: int, steps: int) -> float:
-    """Return the rate of optimizer step `step` (from 1) of `steps`: linear warm-up, then the schedule."""
-    warmup = whole_steps(config.warmup)
-    return config.lr * step / warmup if step <= warmup else SCHEDULES[config.schedule].rate(config, step, steps)
 
 
 # The optimizers

@@ -8,8 +8,9 @@ from engine.config.schema import RunConfig
 from engine.config.sections import OptimizerConfig
 from engine.model.transformer import build_model
 from engine.runs.reader import RunReader
+from engine.schemes import learning_rate
 from engine.training.assemble import assemble
-from engine.training.optimizer import decay_groups, learning_rate, make_optimizer, orthogonalised
+from engine.training.optimizer import decay_groups, make_optimizer, orthogonalised
 from tests.engine.model.cells import VOCAB, cells, name
 
 

@@ -24,10 +24,11 @@ from tui_transformer.lab.records.run_view import Probe
 from tui_transformer.lab.reports.selection import ReportSelection
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.compare.overlay_charts import OverlayDrawing
-from tui_transformer.studio.design.preset_list import PresetList, entries, nearness
+from tui_transformer.studio.design.preset_list import PresetList
 from tui_transformer.studio.design.study_builder import StudyBuilder
 from tui_transformer.studio.playground.pane import PlaygroundPane
 from tui_transformer.studio.shared.dialog import Ask
+from tui_transformer.studio.shared.search import nearness
 from tui_transformer.studio.train.run_charts import RunDrawing
 from tui_transformer.studio.train.run_header import RunHeader
 
@@ -261,10 +262,9 @@ async def test_a_search_for_a_presets_name_finds_that_preset(tmp_path, name) -> 
 
 
 def test_nearness_is_the_name_its_beginning_a_part_of_it_then_the_description() -> None:
-    by_name = {entry.name: entry for entry in entries()}
-    assert [nearness(by_name[name], "rope") for name in ("rope", "relative")] == [0, 3]
-    assert [nearness(by_name[name], "no-") for name in ("no-pe", "demo")] == [1, 3]
-    assert nearness(by_name["demo"], "em") == 2
+    assert [nearness(name, "rope") for name in ("rope", "relative")] == [0, 3]
+    assert [nearness(name, "no-") for name in ("no-pe", "demo")] == [1, 3]
+    assert nearness("demo", "em") == 2
 
 
 async def test_typing_a_number_into_a_switch_still_takes_digits(tmp_path) -> None:

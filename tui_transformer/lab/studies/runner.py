@@ -25,7 +25,7 @@ from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.writer import RunWriter
 from tui_transformer.lab.launch.launch import enqueue, spawn
 from tui_transformer.lab.launch.logs import last_words_in
-from tui_transformer.lab.studies.record import CellStatus, Verb, look, look_at_all, study_file
+from tui_transformer.lab.studies.record import CellStatus, Verb, look, look_at_all, stop_file, study_file
 from tui_transformer.lab.studies.study import Cell
 
 LOOK = 0.25  # seconds between polls of running cells
@@ -135,6 +135,7 @@ class Runner:
         folder vanished: it is not recreated, for it may be a disk that was removed.
         """
         self._recorded = study_file(self.runs_dir, self.study).exists()
+        stop_file(self.runs_dir, self.study).unlink(missing_ok=True)  # of an earlier runner
         left = left_behind(self.paths.values())  # what a killed runner left at work is waited for
         try:
             for cell in self.cells:
@@ -218,6 +219,8 @@ class Runner:
         return Going(before, device, process)
 
     def _look(self) -> None:
+        if stop_file(self.runs_dir, self.study).exists():
+            self._stop.set()
         for going in list(self._going):
             if self._stop.is_set():
                 going.stop()

@@ -15,6 +15,7 @@ from engine.config import presets
 from tui_transformer.studio.design.own_files import own_presets
 from tui_transformer.studio.shared.line_list import SearchLine
 from tui_transformer.studio.shared.palette import Palette
+from tui_transformer.studio.shared.search import nearness
 from tui_transformer.studio.shared.words import Words
 
 REPORT = "report-"
@@ -45,12 +46,6 @@ def entries() -> list[Entry]:
     for path, own, problem in own_presets():
         found.append(Entry(GROUPS[3], path.stem, own, own.description if own is not None else problem, path))
     return sorted(found, key=lambda entry: (GROUPS.index(entry.group), entry.name != "baseline", entry.name))
-
-
-def nearness(entry: Entry, words: str) -> int:
-    """How well a preset's name matches a search: 0 exactly, 1 at the start, 2 somewhere, 3 not at all."""
-    name, wanted = entry.name.lower(), words.lower().strip()
-    return next((at for at, so in enumerate((name == wanted, name.startswith(wanted), wanted in name)) if so), 3)
 
 
 class PresetList(Vertical):
@@ -101,12 +96,12 @@ class PresetList(Vertical):
                 options.append(Option(Text(f"  {group}"), id=f"# {group}", disabled=True))
             options += [Option("", id=entry.id, disabled=entry.preset is None) for entry in inside]
         if not found:
-            options.append(Option(Text("  no preset has that", "italic"), id="# none", disabled=True))
+            options.append(Option(Text("  no preset matches", "italic"), id="# none", disabled=True))
         names = self.names
         names.set_options(options)
         ids = [option.id for option in options]
         usable = [at for at, option in enumerate(options) if not option.disabled]
-        near = {entry.id: nearness(entry, words) for entry in found} if words.strip() else {}
+        near = {entry.id: nearness(entry.name, words) for entry in found} if words.strip() else {}
         likely = min(usable, key=lambda at: near.get(ids[at] or "", 0), default=None)
         names.highlighted = ids.index(self._at) if self._at in ids and not near else likely
         self.redraw()

@@ -28,7 +28,7 @@ def test_compare_without_a_run(snap_compare, size) -> None:
 
 def test_compare_with_one_run(snap_compare) -> None:
     variant(RUNS, "baseline")
-    act = pressing("3", then=when("a comparison needs two runs"))
+    act = pressing("3", then=when("You need two runs to compare"))
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)
 
 
@@ -53,7 +53,7 @@ SELECT = ("3", listed, "end", "p", "up", "space", "up", "space", "up", "up", "sp
 @pytest.mark.parametrize("size", SMALLEST)
 def test_compare_with_curves(snap_compare, size) -> None:
     study(RUNS)
-    act = pressing(*SELECT, then=when("one seed: cannot tell", CHART))
+    act = pressing(*SELECT, then=when("one seed: inconclusive", CHART))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
@@ -62,7 +62,7 @@ def test_compare_with_curves(snap_compare, size) -> None:
 def test_compare_in_other_themes(snap_compare, plain_surroundings, theme) -> None:
     plain_surroundings.write_text(f'welcomed = true\ntheme = "{theme}"\n')
     study(RUNS)
-    act = pressing(*SELECT, then=when("one seed: cannot tell", CHART))
+    act = pressing(*SELECT, then=when("one seed: inconclusive", CHART))
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)
 
 
