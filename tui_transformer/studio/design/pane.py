@@ -421,8 +421,8 @@ class DesignPane(Vertical):
             return
         study = self._studies.get(at) or StudyDraft.of(draft)
         study = study.with_design(draft)
-        for known, name, _ in own_files.offered_studies() if take else ():
-            study = study.with_study(known) if name == take and known is not None else study
+        for offered, name, _ in own_files.offered_studies() if take else ():
+            study = study.with_study(offered) if name == take and offered is not None else study
         study = replace(study, name=free_study_name(study.name, self.runs_dir))
         seen = self._corpus(draft)
         target = LaunchTarget(self.runs_dir, self.data_dir, self.device)
