@@ -3,7 +3,7 @@
 A verdict is told by colour, by shape (a filled mark on a thick line, or a hollow one on a thin line) and in words.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -103,7 +103,10 @@ class ForestLayout:
 
     def __post_init__(self) -> None:
         rows = self.forest.rows
-        longest = lambda texts: max(map(cell_len, texts), default=0)
+
+        def longest(texts: Iterable[str]) -> int:
+            return max(map(cell_len, texts), default=0)
+
         self._name = min(
             max(LEAST_NAME, longest(row.name for row in rows)), LONGEST_NAME, max(LEAST_NAME, self.width // 4)
         )
