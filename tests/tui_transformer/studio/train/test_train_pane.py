@@ -143,7 +143,7 @@ async def test_the_list_has_the_badge_and_the_loss_at_every_size(root, size) -> 
     async with Open(root, "a-cut-off-run", size) as studio:
         line = next(line for line in studio.text.splitlines() if line.startswith(" ✓ a-"))
         line = line[: 26 if size[0] == 80 else 34]
-        assert f" {loss_at(2000, 2000) + 0.03:.3f}" in line and " ! " in line or " UNDERTRAINED " in line
+        assert (f" {loss_at(2000, 2000) + 0.03:.3f}" in line and " ! " in line) or " UNDERTRAINED " in line
         assert "UNDERTRAINED" in studio.text and "1 train longer" in studio.text
 
 
