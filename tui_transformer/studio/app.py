@@ -234,7 +234,7 @@ class Studio(TypingOrder):
         self.push_screen(help_screen(topic or self.pane, self.settings.keys, user.settings_file()))
 
     def action_command_palette(self) -> None:
-        if not CommandPalette.is_open(self):
+        if not isinstance(self.screen, CommandPalette):
             words = "find a command, run, preset, study or setting · esc: close"
             self.push_screen(CommandPalette(placeholder=words, id="--command-palette"))
 

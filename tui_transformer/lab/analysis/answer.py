@@ -40,12 +40,15 @@ def answers(results: Sequence[VariantResult], measure: str = "") -> tuple[Answer
     Each is about `measure` where it is judged by that, else about its primary one. There is none without a baseline,
     or about a lone variant.
     """
-    families: dict[VariantFamily, list[VariantResult]] = {}
+    studies: dict[tuple[Path, str], list[VariantResult]] = {}
     for result in results:
-        families.setdefault(result.family, []).append(result)
+        studies.setdefault((result.runs[0].path.parent, result.group.study), []).append(result)
     made = []
-    for family, members in families.items():
-        shown = [result for result in members if result.group.study or not family.is_other(result.group)]
+    for (_, study), members in studies.items():
+        # A result that has not changed still has the family it had; another one has the present family.
+        groups = {result.group for result in members}
+        family = next((r.family for r in members if groups == set(r.family.groups)), members[-1].family)
+        shown = [result for result in members if study or not family.is_other(result.group)]
         if len(shown) > 1 and family.baseline is not None:
             by = next((m for m in family.measures if m.key == measure), family.primary)
             made.append(Answer(family, by, tuple(sorted(shown, key=lambda result: _place(result, by)))))

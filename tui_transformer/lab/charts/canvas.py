@@ -326,14 +326,16 @@ def thin(x: Sequence[float], y: Sequence[float], columns: int) -> tuple[list[flo
 
 
 def usual_top(curves: Iterable[Points], low: float) -> float:
-    """The top of a chart: cuts off the initial fall if it dwarfs the rest of the curves; infinity if it does not."""
-    found = [(x, y) for curve in curves for x, y in zip(curve.x, curve.y, strict=True) if math.isfinite(y)]
+    """The top of a chart: cuts off the initial fall if it dwarfs the rest of every curve; infinity if it does not."""
+    found = [[at for at in zip(curve.x, curve.y, strict=True) if math.isfinite(at[1])] for curve in curves]
+    found = [points for points in found if points]
     if not found:
         return math.inf
-    first, last = min(found)[0], max(found)[0]
-    late = sorted(y for x, y in found if x >= first + EARLY * (last - first))
-    usual = late[int(0.97 * (len(late) - 1))] - low
-    return low + 1.15 * usual if max(y for _, y in found) > low + DWARFS * usual > low else math.inf
+    first, last = min(points[0][0] for points in found), max(points[-1][0] for points in found)
+    late = [sorted(y for x, y in points if x >= first + EARLY * (last - first)) for points in found]
+    usual = max(values[int(0.97 * (len(values) - 1))] for values in late if values) - low  # without spikes
+    highest = max(y for points in found for _, y in points)
+    return low + 1.15 * usual if highest > low + DWARFS * usual > low else math.inf
 
 
 def ticks(low: float, high: float, wanted: int = 6, *, least: int = 1) -> list[float]:

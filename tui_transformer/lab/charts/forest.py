@@ -103,9 +103,8 @@ class ForestLayout:
 
     def __post_init__(self) -> None:
         rows = self.forest.rows
-        longest = lambda texts: max(map(cell_len, texts), default=0)
         self._name = min(
-            max(LEAST_NAME, longest(row.name for row in rows)), LONGEST_NAME, max(LEAST_NAME, self.width // 4)
+            max(LEAST_NAME, _longest([row.name for row in rows])), LONGEST_NAME, max(LEAST_NAME, self.width // 4)
         )
         left = self.width - self._name - GAP - NARROWEST
         # What has no room is left out, never cut: first the seeds needed, then badges, then the interval in numbers.
@@ -113,7 +112,7 @@ class ForestLayout:
             self._values = [row.value if spread else row.short for row in rows]
             self._verdicts = [f"{row.verdict} {row.seeds if seeds else ''}".strip() for row in rows]
             self._badges = [row.badges if badges else "" for row in rows]
-            self._widths = [longest(texts) for texts in (self._values, self._verdicts, self._badges)]
+            self._widths = [_longest(texts) for texts in (self._values, self._verdicts, self._badges)]
             taken = sum(width + GAP for width in self._widths if width)
             if taken <= left:
                 break
@@ -201,6 +200,10 @@ class ForestLayout:
                     cells[last] = ("▸" if row.high > self._high else ends[1], row.style)
             cells[self._column(row.mean)] = ("●" if row.decided else "○", row.style)
         return _runs(cells)
+
+
+def _longest(texts: Sequence[str]) -> int:
+    return max(map(cell_len, texts), default=0)
 
 
 def _runs(cells: Sequence[Part]) -> list[Part]:

@@ -135,7 +135,8 @@ class Runner:
         folder vanished: it is not recreated, for it may be a disk that was removed.
         """
         self._recorded = study_file(self.runs_dir, self.study).exists()
-        stop_file(self.runs_dir, self.study).unlink(missing_ok=True)  # of an earlier runner
+        asked = stop_file(self.runs_dir, self.study)
+        asked.unlink(missing_ok=True)  # it stopped an earlier runner
         left = left_behind(self.paths.values())  # what a killed runner left at work is waited for
         try:
             for cell in self.cells:
@@ -147,6 +148,8 @@ class Runner:
                 elif status.verb != "done" and (status.verb != "failed" or self.retry_failed):
                     self._waiting.append(status)
             while self._going or (self._waiting and not self._stop.is_set()):
+                if asked.exists():
+                    self._stop.set()
                 while len(self._going) < self.jobs and not self._stop.is_set():
                     following = self._next()
                     if following is None:
@@ -219,8 +222,6 @@ class Runner:
         return Going(before, device, process)
 
     def _look(self) -> None:
-        if stop_file(self.runs_dir, self.study).exists():
-            self._stop.set()
         for going in list(self._going):
             if self._stop.is_set():
                 going.stop()

@@ -229,7 +229,9 @@ class ComparePane(Vertical, can_focus=True):
             return
         if answer.family.baseline is not None and answer.family.file.baseline != answer.family.baseline.name:
             self.selection.baseline = answer.family.baseline.representative.path
-        counted = [result for result in answer.results if not result.why_not and result is not baseline]
+        others = [result for result in answer.results if result is not baseline]
+        counted = [result for result in others if result.difference(answer.measure) is not None and not result.why_not]
+        counted += [result for result in others if result not in counted and any(run.live for run in result.runs)]
         drawn = [*([baseline] if baseline is not None else []), *counted]
         for result in drawn if len(drawn) <= MOST else drawn[:FEW]:
             self.selection.turn(result.group.representative.path)
@@ -655,7 +657,7 @@ def _answer_title(answer: Answer, of: int) -> Text:
     counts = f"{len(answer.results)} variants" + (f" × {count(seeds.pop(), 'seed')}" if len(seeds) == 1 else "")
     done = f"all {planned:,} runs finished" if finished == planned else f"{finished:,} of {planned:,} runs finished"
     baseline = answer.family.baseline
-    parts = [f"STUDY  {answer.study}" if answer.study else "ANSWER", counts, done]
+    parts = [f"STUDY  {answer.study}" if answer.study else "RUNS", counts, done]
     parts += [f"baseline {baseline.name}"] if baseline is not None else []
     parts += [f"{measure.name} (← → {at} of {measures})" if measures > 1 else measure.name]
     parts += [f"s: next of {of}"] if of > 1 else []

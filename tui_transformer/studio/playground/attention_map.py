@@ -69,7 +69,7 @@ class AttentionMap(Widget):
             rows = min(rows, columns)
         near = row if looks.weights.shape[0] == looks.weights.shape[1] else int(weights.argmax())
         queries, keys = _window(row, rows, len(looks.queries)), _window(near, columns, len(looks.keys))
-        pictures = [(_shares(looks, queries, keys), "weights")]
+        pictures: list[tuple[Values, str]] = [(_shares(looks, queries, keys), "weights")]
         pictures += [_allowed(looks, queries, keys)] if both else []
         axis = Text("".join(fitted(names[1][key], cell - (cell > 2)).ljust(cell) for key in keys), palette.dim)
         drawn = [

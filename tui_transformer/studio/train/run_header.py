@@ -149,7 +149,8 @@ def _filled(share: float, room: int, colour: str) -> tuple[tuple[str, str], tupl
 
 def _counted(study: StudyRow) -> list[str]:
     variants, seeds = ({getattr(run.study, key) for run in study.runs} for key in ("variant", "seed"))
-    return [f"{count(len(variants), 'variant')} × {count(len(seeds), 'seed')} so far"]
+    so_far = " so far" if len(study.runs) < study.total else ""
+    return [f"{count(len(variants), 'variant')} × {count(len(seeds), 'seed')}{so_far}"]
 
 
 GAP, MARK = 2, "◆"

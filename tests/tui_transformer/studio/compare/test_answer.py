@@ -46,9 +46,9 @@ async def test_the_statistics_are_behind_enter(root) -> None:
 async def test_arrows_turn_to_other_measures(root) -> None:
     attention(root)
     async with Open(root, answer=True) as studio:
-        await studio.press("right")
+        await studio.press("left")  # to the last one, a probe
         await studio.until(lambda: "◂ worse │ better ▸" in studio.text and "By " in studio.text)
-        await studio.press("left")
+        await studio.press("right")
         await studio.until(lambda: "◂ better │ worse ▸" in studio.text)
 
 
@@ -57,7 +57,7 @@ async def test_s_turns_to_the_next_study_and_then_to_the_runs_of_none(root) -> N
     attention(root)
     async with Open(root, answer=True) as studio:
         await studio.press("s")
-        await studio.until(lambda: "ANSWER" in studio.text and "One seed proves nothing" in studio.text)
+        await studio.until(lambda: "RUNS · 7 variants" in studio.text and "One seed proves nothing" in studio.text)
         await studio.press("s")
         await studio.until(lambda: "STUDY  att" in studio.text)
 

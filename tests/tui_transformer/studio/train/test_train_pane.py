@@ -15,6 +15,7 @@ from engine.runs.commands import Command, read_commands
 from engine.runs.records import Origin
 from tests.tui_transformer.lab.records.test_feed import POISON as NO_NUMBERS
 from tests.tui_transformer.lab.records.test_feed import spoil
+from tests.tui_transformer.lab.records.test_study_row import STUDY, cell
 from tests.tui_transformer.recorded import everything, grow, loss_at, put_status, record
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.shared.chart import Chart
@@ -141,9 +142,8 @@ async def test_the_list_tells_a_train_loss_from_a_validation_loss(root) -> None:
 async def test_the_list_has_the_badge_and_the_loss_at_every_size(root, size) -> None:
     record(root, "a-cut-off-run", verdicts=[("shape", "STILL-FALLING", "it still fell")])
     async with Open(root, "a-cut-off-run", size) as studio:
-        line = next(line for line in studio.text.splitlines() if line.startswith(" ✓ a-"))[
-            : 26 if size[0] == 80 else 34
-        ]
+        line = next(line for line in studio.text.splitlines() if line.startswith(" ✓ a-"))
+        line = line[: 26 if size[0] == 80 else 34]
         assert (f" {loss_at(2000, 2000) + 0.03:.3f}" in line and " ! " in line) or " UNDERTRAINED " in line
         assert "UNDERTRAINED" in studio.text and "1 train longer" in studio.text
 
@@ -375,6 +375,62 @@ async def test_zoom_gives_the_chart_everything_and_escape_gives_it_back(root) ->
         await studio.pilot.press("escape")
         await studio.until(lambda: "samples" in studio.text and "RUNS" in studio.text)
         assert sum(chart.display for chart in studio.app.query("RunCharts Chart")) == 2
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_study_is_a_node_whose_keys_act_on_all_of_its_runs(root, size, monkeypatch) -> None:
+    root.mkdir()
+    (root / "pos.study.toml").write_text(STUDY)
+    for variant, seed, state in (("rope", 1, "finished"), ("rope", 2, "running"), ("no-pe", 1, "running")):
+        cell(root, variant, seed, state=state, step=2000 if state == "finished" else 400)
+    record(root, "alone")
+    async with Open(root, size=size) as studio:
+        await studio.until(lambda: "▸ pos" in studio.text and "1/6" in studio.text and "mean" in studio.text)
+        assert "1 of 6 runs" in studio.text and "rope.s1" not in studio.text and "2 live" in studio.text
+        await studio.pilot.press("enter")
+        await studio.until(lambda: "▾ pos" in studio.text and "rope.s2" in studio.text and "no-pe.s1" in studio.text)
+        await studio.pilot.press("space")
+        await studio.until(lambda: studio.said("pos: pausing 2 runs"))
+        for name in ("pos.rope.s2", "pos.no-pe.s1"):
+            assert read_commands(root / name) == [(1, Command.PAUSE)]
+        await studio.pilot.press("r")
+        await studio.until(lambda: studio.said("there is nothing to resume"))
+        await studio.pilot.press("n")
+        await studio.until(lambda: studio.said("choose one of its runs"))
+        await studio.pilot.press("down", "down")
+        await studio.until(lambda: studio.pane.current()[1] is not None)
+        assert studio.pane.chosen == root / "pos.rope.s2"
+        await studio.pilot.press("left")
+        await studio.until(lambda: "▸ pos" in studio.text and studio.pane.chosen == root / "pos.study.toml")
+
+
+async def test_a_finished_run_says_what_to_do_next_and_how_far_the_floor_is(root) -> None:
+    record(root, "baseline")
+    async with Open(root, "baseline") as studio:
+        await studio.until(lambda: "next: w sample from it · 3 compare it" in studio.text)
+        assert " above the floor" in studio.text
+
+
+async def test_the_best_comparable_run_is_a_ghost_that_can_be_taken_away(root) -> None:
+    record(root, "baseline")
+    record(root, "live", state="running", step=900)
+    async with Open(root, "live") as studio:
+        await studio.until(lambda: "╌ " in studio.text)
+        await studio.pilot.press("g")
+        await studio.until(lambda: "╌ " not in studio.text)
+
+
+async def test_c_turns_through_loss_probes_perplexity_and_speed(root) -> None:
+    record(root, "baseline")
+    async with Open(root, "baseline") as studio:
+        seen = []
+        for _ in range(6):
+            chart = studio.app.query_one("#chart-first", Chart)
+            seen.append("".join(c for c, _ in chart._drawing.title(60, "title")).split("   ")[0].strip())
+            await studio.pilot.press("c")
+        assert [title.split(",")[0].split("  ")[0] for title in seen] == [
+            *("loss", "probes", "perplexity", "bits per character", "accuracy", "tokens per second")
+        ]
 
 
 @pytest.mark.parametrize("size", SIZES)
