@@ -224,7 +224,7 @@ def test_a_network_that_ignores_its_pattern_is_heard(monkeypatch, wrong: list[st
         ([""], "one of each"),
         ("window", "must be a list of layers"),
         ([1], "must be a list of layers"),
-        (["window"] * 1001, "the most is 1,000"),
+        (["window"] * 1001, "the maximum is 1,000"),
     ],
 )
 def test_a_wrong_pattern_is_one_clear_line(layers: object, said: str) -> None:
