@@ -1,4 +1,4 @@
-"""Charts as character cells: lines in braille dots (eight per cell), bands, levels, marks, grid, axes.
+"""Charts as character cells: curves by plotext in braille dots (eight per cell), bands, levels, marks, grid, axes.
 
 A cell has a style by name, which the screen's theme defines. `Canvas` places everything, so that a point, its mark and
 a level at its height share a cell. Points are thinned to what the columns can show: a million cost no more than a few.
@@ -6,12 +6,12 @@ a level at its height share a cell. Points are thinned to what the columns can s
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise
 from typing import NamedTuple, Protocol
 
+import plotext
 from rich.cells import cell_len
 from rich.color import ColorSystem
 from rich.style import Style
@@ -29,8 +29,6 @@ AXIS = "axis"
 ROUND = (0.5, 1, 2, 2.5, 5, 10)
 EARLY = 0.15  # share of the steps that are the initial fall
 DWARFS = 2.5  # it is cut off if it is as many times higher than the rest
-DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))  # of a braille character: [column][row from the bottom]
-BRAILLE = 0x2800
 
 
 class Points(Protocol):
@@ -171,8 +169,8 @@ def draw(
         row = canvas.row_of(level.y)
         if 0 <= row < rows:
             cells[row][margin:] = [(ACROSS, level.style)] * (width - margin)
+    _trace(canvas, shown)
     for line in shown:
-        _trace(canvas, line)
         if line.dots:
             points = list(zip(*thin(line.x, line.y, width), strict=True))[::-1]  # the newest is always marked
             every = -(-len(points) * APART // (width - margin))
@@ -191,36 +189,32 @@ def _of(y: float, log: bool) -> float:
     return math.log10(max(y, LOWEST)) if log else float(y)
 
 
-def _trace(canvas: Canvas, line: Line) -> None:
-    """Draw a line's dots; its cells are its own, whatever was there."""
+def _trace(canvas: Canvas, lines: Sequence[Line]) -> None:
+    """Have plotext join each line's points in braille, the last line on top.
+
+    It gets whole dots, which it cannot round otherwise than marks are placed, and a colour for each line.
+    """
     columns, highest = len(canvas.cells[0]) - canvas.margin, 4 * canvas.rows - 1
-    drawn: dict[tuple[int, int], int] = {}
-    points = [
-        (canvas.dot_column(x), canvas.height_of(y) * highest)
-        for x, y in zip(*thin(line.x, line.y, 2 * columns), strict=True)
-    ]
-    for (a, b), (c, d) in pairwise([points[0], *points] if points else []):
-        for u, v in _dots_between(a, b, c, d, highest):
-            if not (line.dashed and u // 2 % 2):
-                place = canvas.rows - 1 - v // 4, canvas.margin + u // 2
-                drawn[place] = drawn.get(place, 0) | DOTS[u % 2][v % 4]
-    for (row, column), dots in drawn.items():
-        canvas.cells[row][column] = (chr(BRAILLE + dots), line.style)
-
-
-def _dots_between(a: int, b: float, c: int, d: float, highest: int) -> Iterator[tuple[int, int]]:
-    """The dots from (a, b) to (c, d) at heights from 0 to `highest`."""
-    first, last = 0.0, 1.0  # the visible part
-    for edge in (0.0, float(highest)):
-        if (b - edge) * (d - edge) < 0:
-            cut = (edge - b) / (d - b)
-            first, last = (max(first, cut), last) if (b > edge) == (edge > 0) else (first, min(last, cut))
-    if first > last or (b + first * (d - b) + b + last * (d - b)) / 2 > highest + 0.5 or max(b, d) < -0.5:
-        return
-    count = max(1, round((last - first) * max(abs(c - a), abs(d - b))))
-    for i in range(count + 1):
-        share = first + (last - first) * i / count
-        yield round(a + share * (c - a)), min(highest, max(0, round(b + share * (d - b))))
+    plotext.clear_figure()
+    plotext.theme("clear")
+    plotext.limit_size(False, False)  # it would ask stdout for a terminal size; a screen has none
+    plotext.plot_size(columns, canvas.rows)
+    plotext.xaxes(False, False)
+    plotext.yaxes(False, False)
+    plotext.xlim(0, 2 * columns - 1)
+    plotext.ylim(0, highest)
+    for number, line in enumerate(lines, 1):
+        x, y = thin(line.x, line.y, 2 * columns)
+        heights = [round(canvas.height_of(at) * highest) for at in y]
+        plotext.plot([canvas.dot_column(at) for at in x], heights, marker="braille", color=number)
+    figure = plotext._core._figure
+    figure._build_matrix()  # what its `build` does before it joins characters and colours into one text
+    made = figure.monitor.matrix
+    for row, (signs, paints) in enumerate(zip(reversed(made.marker), reversed(made.fullground), strict=True)):
+        for column, (sign, paint) in enumerate(zip(signs, paints, strict=True)):
+            if sign != " " and not (lines[paint - 1].dashed and column % 2):
+                canvas.cells[row][canvas.margin + column] = (sign, lines[paint - 1].style)
+    plotext.clear_figure()
 
 
 def _y_labels(low: float, high: float, rows: int, log: bool) -> list[tuple[float, str]]:

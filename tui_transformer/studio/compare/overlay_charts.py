@@ -51,7 +51,7 @@ class OverlayDrawing:
         names = [(stroke, clean_line(stroke.name)) for stroke in drawn]
         log = [("log", "dim")] if made.log else []
         longest = max((cell_len(name) for _, name in names), default=0)
-        for label in (clean_line(made.title), clean_line(made.brief)):
+        for label in (clean_line(made.title), clean_line(made.brief), ""):
             for room in range(longest, SHORTEST - 1, -1):
                 legend = [(" ".join(_words(s, _cut(name, room))), self._style(s)) for s, name in names]
                 taken = cell_len(label) + sum(cell_len(text) + 2 for text, _ in legend)

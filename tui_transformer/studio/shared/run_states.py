@@ -49,7 +49,7 @@ def notice(row: RunRow, view: RunView | None) -> Notice:
     )
 
     def then(reason: str, rest: str) -> str:
-        return f"{reason.rstrip('.')}. {rest}" if reason else rest
+        return f"{reason.rstrip('.')}\n{rest}" if reason else rest
 
     match row.state:
         case "queued":

@@ -47,8 +47,7 @@ class RunHeader(Static):
             cut = lineage if len(lineage) <= width else lineage[: width - 1] + "…"
             lines.append(Content.styled(cut, COLOURS["dim"]))
         said = notice(row, view)
-        if said.text:
-            lines.append(Content.styled(clean_line(said.text), COLOURS[said.style]))
+        lines += [Content.styled(clean_line(line), COLOURS[said.style]) for line in said.text.splitlines()]
         if following := next_steps(row, width):
             lines.append(Content.styled(following, "$accent"))
         if view is not None and view.problems:
@@ -154,6 +153,7 @@ def _counted(study: StudyRow) -> list[str]:
 
 
 GAP, MARK = 2, "◆"
+LEAST_PICTURE = 14  # columns of a gauge beside its words
 ROOMY = 88  # least columns for all gauges in one row
 MACHINE = "cpu"  # a device whose memory is the machine's
 
@@ -181,7 +181,8 @@ class Gauges(Static):
             return
         row, view = self._of
         each = (width - GAP * 3) // 4 if width >= ROOMY else (width - GAP) // 2
-        made = [gauge(row, view, each) for gauge in (_rate, _gradient, _load, _memory)]
+        words = each if width >= ROOMY else each - LEAST_PICTURE
+        made = [gauge(row, view, words) for gauge in (_rate, _gradient, _load, _memory)]
         if width >= ROOMY:
             lines = [_side_by_side([label for label, _ in made], each)]
             lines += [_side_by_side([picture(each) for _, picture in made], each)]
@@ -250,11 +251,11 @@ def _memory(row: RunRow, view: RunView, width: int) -> tuple[Content, Picture]:
     now = view.newest.memory_bytes if view.newest is not None else None
     total = view.memory_total if row.device.startswith(MACHINE) else None
     value = "–" if now is None else memory(now)
-    if total and width >= ROOMY // 4:
+    if total and width >= 24:
         value += f" of {memory(total)}"
     share = now / total if now and total else None
     colour = "$error" if share and share > 0.95 else "$warning" if share and share > 0.8 else "$primary"
-    return _label("memory" if width >= 26 else "mem", value), _share_of_all(share, colour)
+    return _label("memory" if width >= 24 else "mem", value), _share_of_all(share, colour)
 
 
 def _share_of_all(share: float | None, colour: str) -> Picture:

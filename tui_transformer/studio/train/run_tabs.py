@@ -21,7 +21,7 @@ STYLES = {"good": "$success", "bad": "$error bold", "warn": "$warning bold"}  # 
 BAR = 10  # columns of a probe's bar
 SCROLLS = (  # while a text has the focus
     "  ↑ ↓ scroll · escape: back to the runs",
-    "  ↑↓ scroll · esc runs",
+    " ↑↓ scroll · esc runs",
     " esc: runs",
 )
 

@@ -143,8 +143,8 @@ async def test_the_list_has_the_badge_and_the_loss_at_every_size(root, size) -> 
     record(root, "a-cut-off-run", verdicts=[("shape", "STILL-FALLING", "it still fell")])
     async with Open(root, "a-cut-off-run", size) as studio:
         line = next(line for line in studio.text.splitlines() if line.startswith(" ✓ a-"))
-        line = line[: 26 if size[0] == 80 else 34]
-        assert (f" {loss_at(2000, 2000) + 0.03:.3f}" in line and " ! " in line) or " UNDERTRAINED " in line
+        line = line[: {80: 26, 120: 34, 200: 44}[size[0]]]
+        assert f" {loss_at(2000, 2000) + 0.03:.3f}" in line and any(sign in line for sign in (" ! ", " UNDERTRAINED "))
         assert "UNDERTRAINED" in studio.text and "1 train longer" in studio.text
 
 
@@ -324,8 +324,7 @@ async def test_detach_hands_over_the_run_that_trains_here(root, monkeypatch) -> 
     everything(root)
     async with Open(root, "win16") as studio:
         launches = studio.pane.launches
-        monkeypatch.setattr(type(launches), "busy", property(lambda self: True))
-        monkeypatch.setattr(launches, "here", root / "win16")
+        monkeypatch.setattr(type(launches), "here", property(lambda self: root / "win16"))
         monkeypatch.setattr(launches, "hand_over", lambda: "win16 continues in the background")
         await studio.pilot.press("d")
         await studio.until(lambda: studio.said("continues in the background"))
@@ -368,7 +367,7 @@ async def test_delete_asks_and_moves_to_the_neighbour(root) -> None:
 
 async def test_zoom_gives_the_chart_everything_and_escape_gives_it_back(root) -> None:
     record(root, "baseline")
-    async with Open(root, "baseline") as studio:
+    async with Open(root, "baseline", SIZES[2]) as studio:
         await studio.pilot.press("z")
         await studio.until(lambda: "samples" not in studio.text and not studio.app.query_one("#runs").region)
         assert sum(chart.display for chart in studio.app.query("RunCharts Chart")) == 1
@@ -461,13 +460,13 @@ async def test_options_change_the_charts(root) -> None:
 
 async def test_the_cursor_says_the_values_under_it_in_both_charts(root) -> None:
     record(root, "baseline")
-    async with Open(root, "baseline") as studio:
+    async with Open(root, "baseline", SIZES[2]) as studio:
         await studio.pilot.press("tab")
         assert isinstance(studio.app.focused, Chart)
         await studio.pilot.press("home", "right")
-        await studio.until(lambda: " step 50  train" in studio.text and studio.text.count("│") > 40)
+        await studio.until(lambda: " step 30  train" in studio.text and studio.text.count("│") > 60)
         await studio.pilot.hover("#chart-second", offset=(20, 6))
-        await studio.until(lambda: " step 50  train" not in studio.text)
+        await studio.until(lambda: " step 30  train" not in studio.text)
 
 
 async def test_nothing_is_drawn_while_another_pane_is_shown(root, monkeypatch) -> None:
