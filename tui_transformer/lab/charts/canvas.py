@@ -201,9 +201,12 @@ def _trace(canvas: Canvas, lines: Sequence[Line]) -> None:
     plotext.plot_size(columns, canvas.rows)
     plotext.xaxes(False, False)
     plotext.yaxes(False, False)
+    plotext.xticks([])
+    plotext.yticks([])
     plotext.xlim(0, 2 * columns - 1)
     plotext.ylim(0, highest)
-    for number, line in enumerate(lines, 1):
+    drawn = dict(enumerate(lines, 1))  # by colour
+    for number, line in drawn.items():
         x, y = thin(line.x, line.y, 2 * columns)
         heights = [round(canvas.height_of(at) * highest) for at in y]
         plotext.plot([canvas.dot_column(at) for at in x], heights, marker="braille", color=number)
@@ -212,8 +215,9 @@ def _trace(canvas: Canvas, lines: Sequence[Line]) -> None:
     made = figure.monitor.matrix
     for row, (signs, paints) in enumerate(zip(reversed(made.marker), reversed(made.fullground), strict=True)):
         for column, (sign, paint) in enumerate(zip(signs, paints, strict=True)):
-            if sign != " " and not (lines[paint - 1].dashed and column % 2):
-                canvas.cells[row][canvas.margin + column] = (sign, lines[paint - 1].style)
+            line = drawn.get(paint)
+            if line is not None and sign != " " and not (line.dashed and column % 2):
+                canvas.cells[row][canvas.margin + column] = (sign, line.style)
     plotext.clear_figure()
 
 
