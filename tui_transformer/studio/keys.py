@@ -12,6 +12,7 @@ _TABLES = tomllib.loads(Path(__file__).with_name("keys.toml").read_text(encoding
 PANES = {pane: [Binding(id=id, **key) for id, key in keys.items()] for pane, keys in _TABLES.items()}
 NOTES = {"train": "In the list: the newest validation loss. A dim one with a t is a train loss: no evaluation yet."}
 SIGNS = {"question_mark": "?", "slash": "/", "delete": "del", "backspace": "⌫"}
+SIGNS |= {"left_square_bracket": "[", "right_square_bracket": "]"}
 
 
 def help_screen(pane: str, changed: dict[str, str], where: Path) -> Read:
