@@ -23,6 +23,8 @@ SIGNS = {
     "slash": "/",
     "delete": "del",
     "backspace": "⌫",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
 }
 
 

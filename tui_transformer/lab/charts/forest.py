@@ -107,7 +107,7 @@ class ForestLayout:
             max(LEAST_NAME, _longest([row.name for row in rows])), LONGEST_NAME, max(LEAST_NAME, self.width // 4)
         )
         left = self.width - self._name - GAP - NARROWEST
-        # What has no room is left out, never cut: first the seeds needed, then badges, then the interval in numbers.
+        # What has no room is left out, never cut: seeds first, then the interval in numbers, then badges.
         for spread, badges, seeds in ((1, 1, 1), (1, 1, 0), (0, 1, 1), (0, 1, 0), (0, 0, 0)):
             self._values = [row.value if spread else row.short for row in rows]
             self._verdicts = [f"{row.verdict} {row.seeds if seeds else ''}".strip() for row in rows]

@@ -113,9 +113,9 @@ async def test_the_line_between_is_moved_by_keys_and_by_mouse(root) -> None:
     async with Open(root, answer=True) as studio:
         charts = studio.app.query_one(CompareCharts)
         before = charts.size.height
-        await studio.press("plus")
+        await studio.press("left_square_bracket")
         await studio.until(lambda: charts.size.height == before + 2)
-        await studio.press("minus", "minus")
+        await studio.press("right_square_bracket", "right_square_bracket")
         await studio.until(lambda: charts.size.height == before - 2)
         await studio.pilot.mouse_down("Splitter", offset=(10, 0))
         await studio.pilot.hover("Splitter", offset=(10, -3))

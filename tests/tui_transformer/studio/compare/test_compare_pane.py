@@ -56,6 +56,7 @@ class Open:
             await self.pilot.press("f", "u")
             self.pane.selection.baseline = None
             self.pane.redraw()
+            await self.pilot.pause(0.1)
         if self._run:
             await self.go(self._run)
         return self
@@ -345,10 +346,13 @@ async def test_a_live_run_grows_and_only_its_line_is_painted(root) -> None:
 async def test_moving_the_cursor_paints_two_lines(root) -> None:
     study(root)
     async with Open(root) as studio:
+        await studio.press("home")
+        await studio.pilot.pause(0.1)
         painted: list[int] = []
         real, table = RunTable.paint_row, studio.table
         table.paint_row = lambda at, width: painted.append(at) or real(table, at, width)
         await studio.press("down")
+        await studio.until(lambda: painted)
         await studio.pilot.pause(0.1)
         assert sorted(set(painted)) == [0, 1]
 
