@@ -51,7 +51,7 @@ Seed = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
 
 
 class Says:
-    """What a setting does, and what each of its named values does, in a sentence for people; put into `Annotated`."""
+    """A sentence on a setting, and one on each of its named values; goes into `Annotated`."""
 
     def __init__(self, sentence: str, options: Mapping[str, str] = {}) -> None:
         self.sentence, self.options = sentence, options

@@ -44,7 +44,7 @@ def later_keys() -> Tables:
 
 @cache
 def _says() -> dict[str, Says]:
-    """Return what each setting says of itself, by dotted key."""
+    """Return the `Says` of each setting, by dotted key."""
 
     def walk(section: type[Section], prefix: str) -> Iterator[tuple[str, Says]]:
         for name, field in section.model_fields.items():
@@ -60,7 +60,7 @@ def _says() -> dict[str, Says]:
 
 
 def sentence_of(key: str, value: str | None = None) -> str:
-    """Return what a setting does, for people; with a value, what that does, "" if it has no sentence of its own."""
+    """Return the sentence on a setting, or on its value; "" if the value has none."""
     said = _says().get(key, Says(""))
     if value is None:
         return said.sentence

@@ -37,7 +37,9 @@ class RunConfig(Section):
     schema_version: Literal[1] = Field(1, alias="schema", json_schema_extra={"bookkeeping": True})
     preset: Annotated[str, Field(max_length=200)] = bookkeeping("")
     description: Annotated[str, Field(max_length=2000)] = bookkeeping("")
-    seed: Annotated[Seed, Says("of the first weights and the order of examples; other seeds show what is luck")] = 1
+    seed: Annotated[
+        Seed, Says("for the initial weights and the order of examples; other seeds show what is chance")
+    ] = 1
     model: ModelConfig = ModelConfig()
     data: DataConfig = DataConfig()
     objective: ObjectiveConfig = ObjectiveConfig()

@@ -262,7 +262,7 @@ def _sinusoids(place: Tensor, width: int) -> Tensor:
 
 
 def _slowed(model: ModelConfig, i: int, width: int) -> float:
-    """Rope's rate of pair i in radians per token, slowed down (bloc97 2023; Peng et al. 2023; Llama Team 2024)."""
+    """Rope's frequency of pair i in radians per token, scaled (bloc97 2023; Peng et al. 2023; Llama Team 2024)."""
     base, factor = model.rope_base, model.rope_factor
     trained = model.context_length / factor if model.rope_original is None else float(model.rope_original)
     wave = 2.0 * math.pi * base ** (2.0 * i / width)  # tokens a turn

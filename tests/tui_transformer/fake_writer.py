@@ -36,6 +36,7 @@ class FakeWriter:
         text: what it writes.
         kind: "next-token", "masked", "copy" or "question-answer".
         gate: waits for it before each token but the first `free`.
+        prompts: to try; the Playground writes from the first by itself.
     """
 
     def __init__(
@@ -47,9 +48,10 @@ class FakeWriter:
         gate: threading.Event | None = None,
         linear: bool = False,
         free: int = 1,
+        prompts: tuple[str, ...] = (),
     ) -> None:
         self.name, self.step, self.text, self.kind, self.gate, self.linear = name, step, text, kind, gate, linear
-        self.free = free
+        self.free, self._prompts = free, prompts
         self.defaults: Settings = {"temperature": 0.8, "top_k": 40, "top_p": 1.0, "seed": 1, "length": 90}
         self.asked: list[tuple[str, Settings]] = []
 
@@ -70,6 +72,9 @@ class FakeWriter:
     @property
     def kinds(self) -> tuple[str, ...]:
         return ("self", "cross", "encoder") if self.kind == "copy" else ("self",)
+
+    def prompts(self) -> tuple[str, ...]:
+        return self._prompts
 
     def shape(self, which: str) -> tuple[int, int]:
         return 2, 4

@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -59,7 +60,7 @@ def converse(
 ) -> None:
     """Answer lines from the terminal or a pipe until one of them quits or the input ends."""
     prompt = Prompt(settings, answer, actions, table, remark=say, complain=complain)
-    with _history():
+    with _line_editing(prompt.completions):
         while not prompt.done:
             try:
                 line = input("> " if is_terminal(sys.stdin) else "")
@@ -77,13 +78,16 @@ def converse(
 
 
 @contextmanager
-def _history() -> Iterator[None]:
-    """Arrow keys and a history kept across sessions, where readline is available."""
+def _line_editing(completions: Callable[[str], list[str]]) -> Iterator[None]:
+    """Arrow keys, a history kept across sessions, and tab for a command's name, where readline is available."""
     try:
         import readline
     except ImportError:
         yield
         return
+    readline.set_completer_delims("")  # a slash belongs to the name
+    readline.set_completer(lambda line, at: next(islice(completions(line), at, None), None))
+    readline.parse_and_bind("bind ^I rl_complete" if "libedit" in (readline.__doc__ or "") else "tab: complete")
     path = user_state_path("tui-transformer") / "history"
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -54,8 +54,7 @@ class Writing(Session[Writer]):
                         sys.stdout.write(clean(text))
                 pieces.append(piece)
                 if not self.as_json and not writer.ranks:
-                    sys.stdout.write(clean(piece.text))
-                    sys.stdout.flush()
+                    _show(piece)
             written = "".join(piece.text for piece in pieces)
             wholes = writer.wholes(text, written, OTHERS)
             filled = writer.filled(text, written)
@@ -163,7 +162,7 @@ def sample(
         str | None, typer.Option("--vs", help="A second run: same prompt, same seed.", autocompletion=run_names)
     ] = None,
     n: Annotated[int, typer.Option("--n", "-n", min=1, max=10_000, help="How many answers to --prompt.")] = 1,
-    length: Annotated[int, typer.Option("--length", min=1, max=10_000_000, help="Tokens an answer.")] = 200,
+    length: Annotated[int, typer.Option("--length", min=1, max=10_000_000, help="Tokens per answer.")] = 200,
     temperature: Annotated[float | None, typer.Option("--temperature", help="0 takes the likeliest.")] = None,
     top_k: Annotated[int | None, typer.Option("--top-k", help="Only the k likeliest tokens; 0: all.")] = None,
     top_p: Annotated[float | None, typer.Option("--top-p", help="Only the likeliest up to this mass.")] = None,
@@ -198,6 +197,16 @@ def sample(
         "checkpoint": writing.take_checkpoint,
     }
     converse(settings, lambda text: writing.answer(text, settings), actions, ASKING if first.ranks else WRITING)
+
+
+def _show(piece: AnswerToken) -> None:
+    """Write a token at once; on a terminal coloured by its probability."""
+    text, console = clean(piece.text), stdout()
+    if console.color_system is None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    else:
+        console.print(Text(text, STYLES[level(piece.probability)]), end="", soft_wrap=True)
 
 
 def _alternatives_line(pieces: Sequence[AnswerToken], at: int) -> Text:

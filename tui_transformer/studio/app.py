@@ -8,32 +8,34 @@ they post messages.
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
 from rich.text import Text
 from textual import work
-from textual.actions import SkipAction, parse
-from textual.app import ComposeResult, SystemCommand
+from textual.actions import SkipAction
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.command import CommandPalette
 from textual.containers import Horizontal, Vertical
 from textual.events import Click, Event, Paste, Resize
-from textual.screen import ModalScreen, Screen
+from textual.screen import ModalScreen
 from textual.widgets import ContentSwitcher, Footer, Input, Static
 
 from engine.clean import clean
-from engine.runs.reader import list_runs
+from engine.runs.reader import LIVE_STATES, list_runs
 from tui_transformer.lab.charts.colours import ON_DARK, ON_LIGHT
 from tui_transformer.lab.launch.launches import Launches, LaunchMode
 from tui_transformer.lab.launch.logs import hung_up
 from tui_transformer.studio import settings as user
+from tui_transformer.studio.command_palette import Finder
 from tui_transformer.studio.compare.pane import ComparePane
 from tui_transformer.studio.design.pane import DesignPane
 from tui_transformer.studio.keys import PANES, help_screen
 from tui_transformer.studio.messages import How, Play, Resume, errors_said, say
 from tui_transformer.studio.playground.pane import PlaygroundPane
+from tui_transformer.studio.settings_page import SettingsPage
 from tui_transformer.studio.shared.dialog import Answer, Ask
 from tui_transformer.studio.themes import THEMES
 from tui_transformer.studio.train.pane import TrainPane
@@ -117,7 +119,7 @@ class Welcome(ModalScreen[bool]):
                 sign = key.key.split(",")[0]
                 words.append(f"  {sign}  {key.description.capitalize():<12}", "bold").append(f"{key.tooltip}\n")
         words.append("\n")
-        words.append("enter", "bold reverse").append("  chooses a demo that a laptop trains in two to three minutes;  ")
+        words.append("enter", "bold reverse").append("  chooses a demo that a laptop trains in a minute or two;  ")
         words.append("f5", "bold reverse").append("  then trains it.\n\n")
         words.append("escape looks around first.   ?  shows the keys, wherever you are.", "dim")
         with Vertical(classes="dialog"):
@@ -127,6 +129,8 @@ class Welcome(ModalScreen[bool]):
 class Studio(TypingOrder):
     CSS_PATH = "studio.tcss"
     TITLE = "tui-transformer"
+    COMMANDS: ClassVar = {Finder}
+    COMMAND_PALETTE_DISPLAY = "palette"
     BINDINGS: ClassVar[list[BindingType]] = [*PANES["everywhere"]]
 
     def __init__(self, *, runs_dir: Path, data_dir: Path | None = None, device: str = "auto") -> None:
@@ -162,15 +166,25 @@ class Studio(TypingOrder):
         self.watch(self.screen, "focused", lambda focused: bar.tell_keys(typing=isinstance(focused, Input)))
         self.watch(self.query_one(PaneSwitcher), "current", bar.choose)
         self._listen()
-        self.action_show_pane("design")
+        known_runs = list_runs(self.runs_dir)
+        self.action_show_pane(self.settings.pane if known_runs else "design")
+        self.run_worker(self._show_live(), group="live")
 
         def welcomed(start: bool | None) -> None:
             self._keep(welcomed=True)
             if start:
                 self.query_one(DesignPane).choose("demo")
 
-        if not self.settings.welcomed and not list_runs(self.runs_dir):
+        if not self.settings.welcomed and not known_runs:
             self.push_screen(Welcome(), welcomed)
+
+    async def _show_live(self) -> None:
+        """Open where the user was; but a live run opens Train, unless a key was typed meanwhile."""
+        live = lambda: next((r.path for r in list_runs(self.runs_dir) if r.state in LIVE_STATES), None)
+        run = await asyncio.to_thread(live)
+        if run is not None and not self.keys_heard:
+            self.query_one(TrainPane).show(run)
+            self.action_show_pane("train")
 
     def on_resize(self, event: Resize) -> None:
         width, height = event.size.width, event.size.height
@@ -205,7 +219,7 @@ class Studio(TypingOrder):
     # Navigation
 
     @property
-    def _pane(self) -> str:
+    def pane(self) -> str:
         return self.query_one(PaneSwitcher).current or "design"
 
     def action_show_pane(self, pane: str) -> None:
@@ -214,27 +228,30 @@ class Studio(TypingOrder):
     def action_turn_pane(self, by: int) -> None:
         if len(self.screen_stack) > 1:  # a dialog is open
             raise SkipAction
-        self.action_show_pane(PANE_NAMES[(PANE_NAMES.index(self._pane) + by) % len(PANE_NAMES)])
+        self.action_show_pane(PANE_NAMES[(PANE_NAMES.index(self.pane) + by) % len(PANE_NAMES)])
 
     def action_help(self, topic: str = "") -> None:
-        self.push_screen(help_screen(topic or self._pane, self.settings.keys, user.settings_file()))
+        self.push_screen(help_screen(topic or self.pane, self.settings.keys, user.settings_file()))
+
+    def action_command_palette(self) -> None:
+        if not isinstance(self.screen, CommandPalette):
+            words = "find a command, run, preset, study or setting · esc: close"
+            self.push_screen(CommandPalette(placeholder=words, id="--command-palette"))
+
+    def action_settings(self, at: str = "") -> None:
+        self.push_screen(SettingsPage(self.settings, user.settings_file(), self._set, at))
+
+    def _set(self, name: str, value: object) -> None:
+        if name == "theme":
+            self.theme = str(value)  # which keeps it
+        else:
+            self._keep(**{name: value})
 
     def action_picture(self) -> None:
         try:
             say(self, f"saved {self.save_screenshot(path=str(Path.cwd()))}")
         except OSError as error:
             say(self, f"no picture could be saved in {Path.cwd()}: {error.strerror or error}", "error")
-
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """The palette: Textual's commands, the panes, and the actions on the run or design shown."""
-        yield from super().get_system_commands(screen)
-        pane = self.query_one(f"#{self._pane}")
-        for title, owner, keys in (("view", self, PANES["everywhere"]), (self._pane, pane, PANES[self._pane])):
-            for key in keys:
-                _, name, parameters = parse(key.action)
-                if owner.check_action(name, parameters):  # inapplicable actions are not offered
-                    act = partial(self.call_later, self.run_action, key.action, owner)
-                    yield SystemCommand(f"{title}: {key.description}", key.tooltip, act)
 
     # Training
 
@@ -291,10 +308,10 @@ class Studio(TypingOrder):
             await self._leave(self.settings.on_quit)
             return
         answers = [
-            Answer("hand-over", "Hand it over: it goes on in a process of its own"),
-            Answer("stop", "Stop it: a checkpoint is saved, resume continues from there"),
-            Answer("hand-over!", "Always hand over, and do not ask again"),
-            Answer("stop!", "Always stop, and do not ask again"),
+            Answer("hand-over", "Keep training in the background"),
+            Answer("stop", "Stop and save a checkpoint (you can resume later)"),
+            Answer("hand-over!", "Always keep training in the background"),
+            Answer("stop!", "Always stop and save a checkpoint"),
         ]
 
         async def answered(answer: str | None) -> None:
@@ -304,7 +321,8 @@ class Studio(TypingOrder):
                 self._keep(on_quit=answer[:-1])
             await self._leave(answer.rstrip("!"))
 
-        self.push_screen(Ask(f"{here.name} trains in this window. What becomes of it?", answers), answered)
+        text = "An “always” can be changed in the settings ( , )."
+        self.push_screen(Ask(f"{here.name} is still training. What should happen to it?", answers, text), answered)
 
     @work
     async def action_ask_to_quit(self) -> None:
@@ -326,6 +344,8 @@ class Studio(TypingOrder):
         if self._leaving:
             return
         self._leaving = True
+        if self.pane != self.settings.pane:
+            self._keep(pane=self.pane)
         end = self.launches.stop_here if how == "stop" else self.launches.hand_over
         if self.launches.here is not None:
             say(self, "saving a checkpoint …")

@@ -3,30 +3,86 @@
 import tomllib
 from pathlib import Path
 
+from rich.table import Table
 from rich.text import Text
 from textual.binding import Binding
+from textual.widgets import Static
 
 from tui_transformer.studio.shared.dialog import Read
 
 _TABLES = tomllib.loads(Path(__file__).with_name("keys.toml").read_text(encoding="utf-8"))
+_GROUPS: dict[str, dict[str, list[str]]] = _TABLES.pop("groups")  # of the help
 PANES = {pane: [Binding(id=id, **key) for id, key in keys.items()] for pane, keys in _TABLES.items()}
 NOTES = {"train": "In the list: the newest validation loss. A dim one with a t is a train loss: no evaluation yet."}
-SIGNS = {"question_mark": "?", "slash": "/", "delete": "del", "backspace": "⌫"}
+TWO_COLUMNS = 90  # least width of the help for them
+SIGNS = {
+    "comma": ",",
+    "plus": "+",
+    "minus": "-",
+    "question_mark": "?",
+    "slash": "/",
+    "delete": "del",
+    "backspace": "⌫",
+}
+
+
+def signs(key: Binding, changed: dict[str, str]) -> str:
+    """A command's keys as they are shown; `changed` are remapped keys by id."""
+    return " ".join(SIGNS.get(sign, sign) for sign in changed.get(key.id or "", key.key).split(","))
 
 
 def help_screen(pane: str, changed: dict[str, str], where: Path) -> Read:
     """The keys of a pane; `changed` are remapped keys by id, from the user's file `where`."""
-    body = Text()
-    for title, name in (("This pane", pane), ("Everywhere", "everywhere")):
-        body.append(f"{title}\n", "bold")
-        for key in PANES[name]:
-            signs = " ".join(SIGNS.get(sign, sign) for sign in changed.get(key.id or "", key.key).split(","))
-            body.append(f"  {signs:<16}", "bold").append(f"{key.tooltip}")
-            body.append(f"   ({key.id})\n", "dim")
-        body.append("\n")
-        if name in NOTES:
-            body.append(f"{NOTES[name]}\n\n")
-    body.append("  ctrl+p           ", "bold").append("all of this by name: the command palette\n")
-    body.append("  tab, shift+tab   ", "bold").append("from part to part; the mouse works everywhere\n\n")
-    body.append("Other keys: in ", "dim").append(str(where), "dim").append(', [keys], e.g. launch = "f9"', "dim")
-    return Read("Keys", body)
+    groups = [
+        (title, [(signs(key, changed), key.tooltip) for key in keys])
+        for name in (pane, "everywhere")
+        for title, keys in _grouped(name)
+    ]
+    groups[-1][1].append(("tab shift+tab", "move from part to part; the mouse works everywhere"))
+    notes = Text(f"\n{NOTES[pane]}\n" if pane in NOTES else "")
+    names = "  ".join(f"{key.id} {signs(key, changed)}" for name in (pane, "everywhere") for key in PANES[name])
+    notes.append(f'\nTo change keys, put their names under [keys] in {where}, e.g. launch = "f9":\n{names}', "dim")
+    return Read("Keys", _Keys(groups), notes)
+
+
+def _grouped(name: str) -> list[tuple[str, list[Binding]]]:
+    groups = _GROUPS.get(name, {})
+    found = [(title, [key for key in PANES[name] if key.id in ids]) for title, ids in groups.items()]
+    rest = [key for key in PANES[name] if not any(key.id in ids for ids in groups.values())]
+    return [*found, *([("More" if groups else name.capitalize(), rest)] if rest else [])]
+
+
+Groups = list[tuple[str, list[tuple[str, str]]]]
+
+
+class _Keys(Static):
+    """Groups of keys, in two columns where there is room."""
+
+    def __init__(self, groups: Groups) -> None:
+        super().__init__()
+        self._groups = groups
+
+    def on_resize(self) -> None:
+        half = len(self._groups)
+        if self.size.width >= TWO_COLUMNS:  # a title, its keys and a blank line each
+            sizes = [len(keys) + 2 for _, keys in self._groups]
+            half = min(range(half + 1), key=lambda at: max(sum(sizes[:at]), sum(sizes[at:])))
+        columns = Table.grid(expand=True, padding=(0, 3, 0, 0))
+        parts = [part for part in (self._groups[:half], self._groups[half:]) if part]
+        for _ in parts:
+            columns.add_column(ratio=1)
+        columns.add_row(*map(_column, parts))
+        self.update(columns)
+
+
+def _column(groups: Groups) -> Table:
+    width = max(len(signs) for _, keys in groups for signs, _ in keys)
+    column = Table.grid(padding=(0, 2, 0, 0))
+    column.add_column(width=width, no_wrap=True)
+    column.add_column(ratio=1)
+    for title, keys in groups:
+        column.add_row(Text(title, "bold underline"), "")
+        for signs, tooltip in keys:
+            column.add_row(Text(signs, "bold"), Text(tooltip))
+        column.add_row("", "")
+    return column

@@ -20,11 +20,20 @@ LARGEST = 64 * 1024  # bytes
 class Settings(BaseModel):
     model_config = ConfigDict(extra="ignore", validate_assignment=True)
 
-    launch: Literal["thread", "process"] = "thread"  # what the launch key does
-    on_quit: Literal["ask", "hand-over", "stop"] = "ask"  # what to do on quit with a run in the app's thread
-    theme: str = "studio-dark"
+    # A title and a description put a setting on the settings screen.
+    theme: str = Field("studio-dark", description="The colours of the studio.")
+    launch: Literal["thread", "process"] = Field(
+        "thread",
+        title="Train",
+        description="Where f5 trains a run. In the studio, quitting asks what to do with it; in the background it "
+        "continues when the studio quits.",
+    )
+    on_quit: Literal["ask", "hand-over", "stop"] = Field(
+        "ask", title="On quitting", description="What happens to a run that is training in the studio when you quit."
+    )
     keys: dict[str, str] = Field(default_factory=dict)  # remapped keys, by the ids shown in the help
     welcomed: bool = False
+    pane: Literal["design", "train", "compare", "playground"] = "design"  # the one shown last
 
 
 def settings_file() -> Path:
@@ -68,5 +77,5 @@ def save(settings: Settings) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path.resolve(), tomli_w.dumps(settings.model_dump()))
     except OSError as error:
-        return f"{path} cannot be written: {error.strerror or error}; the setting holds until you quit"
+        return f"{path} cannot be written: {error.strerror or error}; the setting lasts until you quit"
     return ""

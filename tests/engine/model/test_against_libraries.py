@@ -296,9 +296,9 @@ def test_our_decoder_is_llama_with_slowed_rotations(kind: str) -> None:
     theirs = llama(width, length, rope_type=name, **given)
     ours = as_our_decoder(theirs, d_model=width, context_length=length, rope_scaling=name, **settings)
     scheme = ours.layers[0].get_submodule("attention").scheme
-    assert isinstance(scheme, Rope) and scheme.slowed is not None
+    assert isinstance(scheme, Rope) and scheme.rescale is not None
     plain = ROPE_BASE ** (-torch.arange(0, 16, 2, dtype=torch.float64) / 16)
-    rates, rotary = scheme.slowed(plain), theirs.model.rotary_emb
+    rates, rotary = scheme.rescale(plain), theirs.model.rotary_emb
     assert (rates / plain).min() < 0.4 and (name == "linear" or (rates / plain).max() == 1.0)
     assert (rates / rotary.inv_freq - 1).abs().max() <= 1e-6  # theirs are fp32
     assert scheme.gain == pytest.approx(rotary.attention_scaling, abs=1e-12)

@@ -100,18 +100,18 @@ def _sink_of_the_whole_text(patch: pytest.MonkeyPatch) -> None:
 
 
 def _sink_keeps_its_share(patch: pytest.MonkeyPatch) -> None:
-    real = attention.Softmax.shares
+    real = attention.Softmax.weights
 
     def given_back(self, scores):
         found = real(self, scores)
         return found / found.sum(-1, keepdim=True)
 
-    patch.setattr(attention.Softmax, "shares", given_back)
+    patch.setattr(attention.Softmax, "weights", given_back)
 
 
 def _cap_after_the_mask(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(attention.Softmax, "before_bias", lambda self, scores: scores)
-    patch.setattr(attention.Softmax, "shares", lambda self, scores: (2.0 * torch.tanh(scores / 2.0)).softmax(-1))
+    patch.setattr(attention.Softmax, "weights", lambda self, scores: (2.0 * torch.tanh(scores / 2.0)).softmax(-1))
 
 
 def _layers_in_turn(patch: pytest.MonkeyPatch) -> None:
@@ -141,13 +141,13 @@ def _no_row_dropped(patch: pytest.MonkeyPatch) -> None:
 
 
 def _gate_always_open(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(heads.SelfAttention, "found", lambda self, mixed, x: mixed)
+    patch.setattr(heads.SelfAttention, "gated", lambda self, mixed, x: mixed)
 
 
 def _first_values_ignored(patch: pytest.MonkeyPatch) -> None:
     real = heads.SelfAttention.with_first
     patch.setattr(
-        heads.SelfAttention, "with_first", lambda self, v, left: real(self, v, {"values": v} if left else left)
+        heads.SelfAttention, "with_first", lambda self, v, shared: real(self, v, {"values": v} if shared else shared)
     )
 
 

@@ -71,7 +71,7 @@ def test_surprise_is_a_text_and_a_line_and_in_json_a_list(session) -> None:
         ("/alternatives many", "whole number"),
         ("/surprise", "a text must follow"),
         ("/attention 1 1", "Playground"),
-        ("/copy", "mouse"),
+        ("/copy", "own copy"),
         ("/checkpoint 99", "has no checkpoint"),
     ],
 )

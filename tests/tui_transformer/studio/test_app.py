@@ -3,15 +3,22 @@
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.text import Text
+from textual.pilot import Pilot
 from textual.widgets import ContentSwitcher
 
+from tests.tui_transformer.recorded import record
 from tui_transformer.studio import settings
 from tui_transformer.studio.app import Studio, Welcome
+from tui_transformer.studio.command_palette import Finder
 from tui_transformer.studio.keys import PANES
-from tui_transformer.studio.shared.dialog import Ask, Read
+from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, Read
+from tui_transformer.studio.themes import THEMES
+from tui_transformer.studio.train.pane import TrainPane
 
 pytestmark = pytest.mark.one_in(2)  # each opens an app or a run of its own
 
@@ -19,6 +26,14 @@ pytestmark = pytest.mark.one_in(2)  # each opens an app or a run of its own
 def shown(app: Studio) -> str:
     """What is on the screen."""
     return "\n".join("".join(part.text for part in line) for line in app.screen._compositor.render_strips())
+
+
+async def until(pilot: Pilot, claim: Callable[[], bool]) -> None:
+    for _ in range(300):
+        await pilot.pause(0.01)
+        if claim():
+            return
+    raise AssertionError(shown(pilot.app))
 
 
 def studio(tmp_path: Path) -> Studio:
@@ -31,7 +46,7 @@ async def test_the_first_start_explains_itself_once(tmp_path, own_settings) -> N
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         assert isinstance(app.screen, Welcome)
-        assert "two to three minutes" in shown(app)
+        assert "a minute or two" in shown(app)
         await pilot.press("escape")
         assert not isinstance(app.screen, Welcome)
     assert tomllib.loads(own_settings.read_text())["welcomed"] is True
@@ -71,8 +86,11 @@ async def test_the_help_names_every_key_of_the_pane(tmp_path) -> None:
         for number, pane in (("1", "design"), ("2", "train")):
             await pilot.press(number, "question_mark")
             assert isinstance(app.screen, Read)
-            body = str(app.screen._texts[0])
-            assert all(f"({key.id})" in body for key in (*PANES[pane], *PANES["everywhere"]))
+            keys, names = app.screen._texts
+            listed = [words for _, group in keys._groups for _, words in group]
+            for key in (*PANES[pane], *PANES["everywhere"]):
+                assert listed.count(key.tooltip) == 1 and f"{key.id} " in str(names)
+            assert "Panes" in shown(app) and "Studio" in shown(app)
             await pilot.press("escape")
 
 
@@ -131,6 +149,68 @@ async def test_leaving_asks_what_becomes_of_a_run_that_trains_here(tmp_path, mon
         await pilot.pause()
     assert ends == ["handed over"] and app.last_words == ["it goes on"]
     assert settings.load()[0].on_quit == "hand-over"
+
+
+async def test_the_settings_page_changes_and_keeps_each_setting(tmp_path) -> None:
+    app = studio(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("comma", "right", "down", "enter", "down", "left")
+        assert "stop and save a checkpoint" in shown(app) and "esc: close" in shown(app)
+        assert app.theme == THEMES[1].name
+        await pilot.press("escape")
+        assert len(app.screen_stack) == 1
+    found = settings.load()[0]
+    assert (found.theme, found.launch, found.on_quit) == (THEMES[1].name, "process", "stop")
+
+
+async def test_every_dialog_says_how_to_leave_it_without_an_answer(tmp_path) -> None:
+    app = studio(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        for dialog in (Ask("Which?", [Answer(1, "one")]), AskText("What?"), Read("Words", Text("some"))):
+            app.push_screen(dialog)
+            await pilot.pause()
+            assert "esc: cancel" in shown(app) or "esc: close" in shown(app)
+            await pilot.press("escape")
+            assert len(app.screen_stack) == 1
+
+
+async def test_the_palette_finds_everything_by_name_and_the_exact_name_first(tmp_path) -> None:
+    record(tmp_path / "runs", "my-rope")
+    app = studio(tmp_path)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.press("2", "ctrl+p")
+        finder = Finder(app.screen_stack[0])
+        await finder.startup()
+        found = [(offer.name, offer.kind or offer.key) for offer in finder._offers]
+        wanted = {("Zoom", "z"), ("my-rope", "run"), ("rope", "preset"), ("Theme", "setting")}
+        assert wanted <= {*found} and any(kind == "study" for _, kind in found)
+        assert not any(name == "Resume" for name, _ in found)  # it does not apply to a finished run
+        hits = sorted([hit async for hit in finder.search("rope")], key=lambda hit: -hit.score)
+        assert [hit.text for hit in hits[:2]] == ["rope", "my-rope"]
+        await pilot.press(*"my-rope", "enter")
+        await until(pilot, lambda: len(app.screen_stack) == 1)
+        assert app.pane == "train" and app.query_one(TrainPane).chosen == tmp_path / "runs" / "my-rope"
+
+
+async def test_it_reopens_where_the_user_was_and_a_live_run_opens_train(tmp_path) -> None:
+    record(tmp_path / "runs", "done")
+    app = studio(tmp_path)
+    async with app.run_test() as pilot:
+        await pilot.press("3")
+        await app._leave("stop")
+    assert settings.load()[0].pane == "compare"
+    again = studio(tmp_path)
+    async with again.run_test() as pilot:
+        await pilot.pause(0.2)
+        assert again.pane == "compare"
+    record(tmp_path / "runs", "live", state="running")
+    live = studio(tmp_path)
+    async with live.run_test() as pilot:
+        await until(pilot, lambda: live.pane == "train")
+        assert live.query_one(TrainPane).chosen.name == "live"
+    nothing = studio(tmp_path / "elsewhere")  # without a run there is only one place to begin
+    async with nothing.run_test() as pilot:
+        assert nothing.pane == "design"
 
 
 def test_the_studio_stands_before_torch_is_loaded() -> None:

@@ -24,10 +24,11 @@ from tui_transformer.lab.records.run_view import Probe
 from tui_transformer.lab.reports.selection import ReportSelection
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.compare.overlay_charts import OverlayDrawing
-from tui_transformer.studio.design.preset_list import PresetList, entries, nearness
+from tui_transformer.studio.design.preset_list import PresetList
 from tui_transformer.studio.design.study_builder import StudyBuilder
 from tui_transformer.studio.playground.pane import PlaygroundPane
 from tui_transformer.studio.shared.dialog import Ask
+from tui_transformer.studio.shared.search import nearness
 from tui_transformer.studio.train.run_charts import RunDrawing
 from tui_transformer.studio.train.run_header import RunHeader
 
@@ -153,6 +154,7 @@ def test_a_probe_is_green_only_where_luck_does_not_explain_it() -> None:
     assert not Probe("near", 0.09, 0.083, "", 2000).beats_chance
     assert not Probe("rhyme", 0.22, 0.2, "", 400).beats_chance
     assert Probe("rhyme", 0.26, 0.2, "", 400).beats_chance
+    assert not Probe("unknown", 0.99, None, "", 400).beats_chance
     assert not Probe("old", 0.26, 0.2, "").beats_chance and Probe("old", 0.41, 0.2, "").beats_chance
     assert Probe("damaged", math.inf, 0.2, "", 0).beats_chance in (True, False)
 
@@ -261,10 +263,9 @@ async def test_a_search_for_a_presets_name_finds_that_preset(tmp_path, name) -> 
 
 
 def test_nearness_is_the_name_its_beginning_a_part_of_it_then_the_description() -> None:
-    by_name = {entry.name: entry for entry in entries()}
-    assert [nearness(by_name[name], "rope") for name in ("rope", "relative")] == [0, 3]
-    assert [nearness(by_name[name], "no-") for name in ("no-pe", "demo")] == [1, 3]
-    assert nearness(by_name["demo"], "em") == 2
+    assert [nearness(name, "rope") for name in ("rope", "relative")] == [0, 3]
+    assert [nearness(name, "no-") for name in ("no-pe", "demo")] == [1, 3]
+    assert nearness("demo", "em") == 2
 
 
 async def test_typing_a_number_into_a_switch_still_takes_digits(tmp_path) -> None:

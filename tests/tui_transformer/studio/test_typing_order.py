@@ -1,8 +1,10 @@
 """Keys typed faster than the studio draws: each goes where the previous one led, never to the pane being left."""
 
 import asyncio
+import random
 import threading
 from collections.abc import Callable
+from typing import ClassVar
 
 import pytest
 from textual.events import Key
@@ -38,7 +40,9 @@ def typed(app: Studio, *keys: str) -> None:
     assert driver is not None
     for key in keys:
         character = {"enter": "\r", "space": " "}.get(key, key if len(key) == 1 else None)
-        driver.send_message(Key({"/": "slash", " ": "space", "?": "question_mark"}.get(key, key), character))
+        driver.send_message(
+            Key({"/": "slash", " ": "space", "?": "question_mark", ",": "comma"}.get(key, key), character)
+        )
 
 
 def pane_of(app: Studio) -> str | None:
@@ -182,3 +186,90 @@ async def test_a_model_that_cannot_be_loaded_gives_the_prompt_back(app, fakes, g
         fakes.known["win16"] = FakeWriter("win16")
         await pilot.press("enter")
         await until(pilot, lambda: bool(found._first.pieces))
+
+
+class Walk:
+    """Random keys and what they must lead to: a pane, an open line with a text in it, the prompt's text."""
+
+    DOORS: ClassVar[dict[str, dict[str, str]]] = {  # by pane: keys that open a line or a page
+        "design": {"e": "line", "?": "page", ",": "page", "ctrl+p": "line", "q": "page", "v": "page"},
+        "train": {"?": "page", ",": "page", "ctrl+p": "line", "q": "page"},
+        "compare": {"?": "page", ",": "page", "ctrl+p": "line", "q": "page"},
+        "playground": {"?": "page", ",": "page", "ctrl+p": "line", "r": "page"},
+    }
+    PANES = ("design", "train", "compare", "playground")
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.pane, self.prompt, self.typing = "design", "", False
+        self.text: str | None = None  # of the line that is open
+
+    def words(self) -> list[str]:
+        return self.random.choices("abeqrnsvxz123 ", k=self.random.randint(1, 6))
+
+    def keys(self, doors: int = 6) -> list[str]:
+        """Keys of one sequence; it may end in an open line."""
+        found = []
+        if self.text is not None:
+            found, self.text = ["escape"], None
+        for left in reversed(range(doors)):
+            move = self.random.random()
+            if move < 0.4:
+                pane = self.random.choice(self.PANES)
+                digit = str(1 + self.PANES.index(pane))
+                found.append(f"alt+{digit}" if self.typing or self.random.random() < 0.4 else digit)
+                self.pane, self.typing = pane, pane == "playground"
+            elif move < 0.5:
+                by = self.random.choice((-1, 1))
+                self.pane = self.PANES[(self.PANES.index(self.pane) + by) % 4]
+                self.typing = self.pane == "playground"
+                found.append("ctrl+pagedown" if by > 0 else "ctrl+pageup")
+            elif self.typing and move < 0.8:
+                words = self.words()
+                self.prompt += "".join(words)
+                found += words
+            elif self.typing:
+                found.append("escape")
+                self.typing = False
+            else:
+                key, opens = self.random.choice(list(self.DOORS[self.pane].items()))
+                words = self.words() if opens == "line" else []
+                found += [key, *words]
+                if left or opens == "page":
+                    found.append("escape")
+                else:
+                    self.text = "".join(words)
+        return found
+
+
+async def walk(app: Studio, walk: Walk, sequences: int, gap: float) -> None:
+    def found() -> tuple[str | None, str, str | None]:
+        lines = [one.value for one in app.screen.query(Input)] if len(app.screen_stack) > 1 else [None]
+        return pane_of(app), app.query_one(PlaygroundPane)._line.value, next(iter(lines), "")
+
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.pause()
+        for at in range(sequences):
+            keys = walk.keys()
+            for key in keys:
+                typed(app, key)
+                await asyncio.sleep(gap)
+            try:
+                await until(pilot, lambda: found() == (walk.pane, walk.prompt, walk.text))
+            except AssertionError:
+                wanted = walk.pane, walk.prompt, walk.text
+                raise AssertionError(f"sequence {at}, {keys}: {found()}, not {wanted}") from None
+            if walk.typing and walk.text is None:
+                app.query_one(PlaygroundPane)._line.value = walk.prompt = ""
+
+
+async def test_random_keys_land_where_they_were_meant_to(app, gate) -> None:
+    gate.set()
+    await walk(app, Walk(1), 3, 0.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2, 22))
+async def test_two_thousand_sequences_at_thirty_milliseconds_land_where_they_were_meant_to(app, gate, seed) -> None:
+    gate.set()
+    await walk(app, Walk(seed), 100, 0.03)

@@ -107,9 +107,9 @@ class Machine:
         if steps is not None and train_tokens is not None:
             held_out = config.data.validation_fraction
             steps += evaluation_steps(config, tokens, int(train_tokens * held_out / (1 - held_out)))
-        seconds = None if steps is None else BEGINNING + steps * max(LEAST_STEP, work / rate)
+        estimated = None if steps is None else BEGINNING + steps * max(LEAST_STEP, work / rate)
         source = f"estimated from the speed of {like[0].run}" if like else "estimated; no run of this machine is known"
-        return Forecast(self.device, seconds, cost.memory, disk, source, at_most=cost.at_most)
+        return Forecast(self.device, estimated, cost.memory, disk, source, at_most=cost.at_most)
 
 
 def tokens_a_step(config: RunConfig) -> float:

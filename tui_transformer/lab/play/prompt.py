@@ -135,6 +135,17 @@ class Prompt:
         else:
             raise InputError("this cannot be done here")
 
+    def completions(self, line: str) -> list[str]:
+        """Return the commands that the line may become, with a space before an argument."""
+        if not line.startswith("/") or " " in line:
+            return []
+        begun = line[1:].replace("-", "_")
+        return [
+            f"/{name} " if isinstance(command, Setting) or command.argument else f"/{name}"
+            for name, command in self.table.commands.items()
+            if name.startswith(begun) and self.place not in command.why_not
+        ]
+
     @property
     def help(self) -> str:
         """The commands that apply here, settings with their values, then the others with the reason."""

@@ -9,13 +9,14 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from engine.errors import InputError
 from engine.runs.reader import RunReader
-from engine.runs.records import WrittenRow
-from engine.runs.tail import stamp
+from engine.runs.records import Sample, WrittenRow
+from engine.runs.tail import newest_records, stamp
 from tui_transformer.lab.play.pictures import layer_plan, who_sees_whom
 from tui_transformer.lab.play.prompt import SETTINGS, Settings
 from tui_transformer.lab.play.written import Alternative, Answer, AnswerToken, AttentionView, TokenScores
@@ -29,11 +30,14 @@ if TYPE_CHECKING:
     from engine.generation.sampling import SampledToken, Sampling
     from engine.generation.surprise import TokenSurprise
     from engine.model.transformer import Network
+    from tui_transformer.lab.records.run_view import RunRow
 
 START, MARK, END = "▷", "⁇", "■"  # marks for special tokens: start, gap, end
 ARROWS = (" → ", " => ", "\t")  # between a prompt and its answer
 GAP = re.compile(r"⁇|_{2,}")
 _BARE = re.compile(rf"\s*{MARK}\s*")
+TRIED, LATEST, MOST = 3, 4, 1 << 16  # prompts to try, from so many samples in so many last bytes
+BEGINNING, LETTERS = 16, 3  # most characters of a written line's first words, and fewest letters, as a prompt
 FOLLOWED = 8  # beam width of the search for the likeliest answers
 GREEDY: Settings = {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 50}
 
@@ -85,6 +89,23 @@ class Writer(ABC):
     def examples(self) -> Sequence[WrittenRow]:
         """Answer a few held-out questions or documents with gaps, always the same ones, greedily; loads the corpus."""
         raise InputError(f"examples: {self.name} goes on with any text; runs on documents have some")
+
+    def prompts(self) -> tuple[str, ...]:
+        """Return up to three prompts to try: its corpus's examples, and what it was asked while it trained."""
+        samples = newest_records(self.reader.path / "samples.jsonl", Sample, LATEST, MOST)[::-1]
+        found = [example.source for example in self.reader.data.examples]
+        found += [row.source for sample in samples for row in sample.translations]
+        found += [*(sample.prompt for sample in samples), *self._more_prompts(samples)]
+        return tuple(islice(filter(self._reads, dict.fromkeys(found)), TRIED))
+
+    def _more_prompts(self, samples: Sequence[Sample]) -> Iterable[str]:
+        return ()
+
+    def _reads(self, prompt: str) -> bool:
+        try:
+            return bool(prompt) and self._read(prompt, "") is not None
+        except InputError:
+            return False
 
     @abstractmethod
     def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
@@ -197,6 +218,14 @@ class TextWriter(Writer):
         self.defaults = {"seed": 1, "length": 200} | own
         self.continues = self.config.task.continues
         self.invitation = "type a text to continue" if self.continues else "type a source"
+
+    def _more_prompts(self, samples: Sequence[Sample]) -> Iterable[str]:
+        """Yield beginnings of the lines that it wrote itself."""
+        if self.continues:
+            lines = "\n".join(sample.text for sample in samples).split("\n")[1:]  # the first goes on from its prompt
+            begun = (" ".join(line.split()[:2])[:BEGINNING] for line in lines)
+            yield from (words for words in begun if sum(map(str.isalpha, words)) >= LETTERS)
+            yield from ("The ", "\n")
 
     def notice(self, text: str, settings: Settings) -> str:
         """Warn if the context will fill up, or the source's length differs from training."""
@@ -445,6 +474,9 @@ class DocumentWriter(Writer):
 
         return text_of
 
+    def _more_prompts(self, samples: Sequence[Sample]) -> Iterable[str]:
+        yield self.example.strip("'")
+
     @abstractmethod
     def _prompt(self, text: str) -> "Prompt":
         """Return the prompt that the model was trained with; raise InputError if the text cannot be one."""
@@ -520,6 +552,7 @@ WRITERS: Mapping[str, type[Writer]] = {
     "question-answer": QuestionWriter,
 }
 KEPT = 3  # models kept in memory
+CONSIDERED = 24  # newest runs among which the best is looked for
 
 
 def load_writer(reader: RunReader, checkpoint: str, device: str) -> Writer:
@@ -555,6 +588,29 @@ class Writers:
         while len(self._kept) > KEPT:
             del self._kept[next(iter(self._kept))]
         return found
+
+
+def best_finished(rows: Sequence["RunRow"]) -> Path | None:
+    """Return the run of the lowest loss among those that are finished, without badges, and comparable with the newest.
+
+    The newest run with a checkpoint if none is; None if no run has one. `rows` are as in `Snapshot`.
+    """
+    saved = [row for row in rows if row.saved is not None]
+    done = [row for row in saved if row.state == "finished" and row.scored]
+    done = [row for row in done if not row.badges] or done
+    kinds = {row.path: _kind(row.path) for row in done[:CONSIDERED]}
+    alike = [row for row in done[:CONSIDERED] if kinds[row.path] == kinds[done[0].path]]
+    best = min(alike, key=lambda row: row.loss if row.loss is not None else math.inf, default=next(iter(saved), None))
+    return None if best is None else best.path
+
+
+def _kind(run: Path) -> object:
+    """What runs must share for their losses to be comparable here."""
+    try:
+        config = RunReader(run).config
+    except (InputError, OSError):
+        return None
+    return config.data.corpus, config.data.tokenizer, config.task.name
 
 
 def checkpoints(run: Path) -> tuple[object, ...]:

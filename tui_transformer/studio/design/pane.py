@@ -97,7 +97,7 @@ class DesignPane(Vertical):
         self.call_after_refresh(self._preview)
 
     def on_show(self) -> None:
-        self.run_worker(self._look_at_runs, group="machine", exclusive=True)
+        self.run_worker(self._look_at_runs(), group="machine", exclusive=True)
 
     async def _look_at_runs(self) -> None:
         """Learn this machine's speed from its runs, which may be many."""
@@ -375,7 +375,8 @@ class DesignPane(Vertical):
         answers.append(Answer((draft, "process"), "Train it in the background, even after the studio closes"))
         answers.append(Answer(None, "Cancel"))
         title = f"{self._run_name} takes about {forecast.time[2:]} on {forecast.device}"
-        chosen = await self.app.push_screen_wait(Ask(title, answers, text=f"The time is {forecast.source}."))
+        ask: Ask[tuple[Draft, How] | None] = Ask(title, answers, text=f"The time is {forecast.source}.")
+        chosen = await self.app.push_screen_wait(ask)
         if chosen is not None:
             if chosen[0] != draft:
                 self._show(chosen[0])
@@ -422,12 +423,15 @@ class DesignPane(Vertical):
     # A study of it
 
     @work(group="study")
-    async def action_study(self) -> None:
+    async def action_study(self, take: str = "") -> None:
+        """Build a study of the design; or take the variants of one that there is."""
         draft, at = self._trainable(), self._at
         if draft is None:
             return
         study = self._studies.get(at) or StudyDraft.of(draft)
         study = study.with_design(draft)
+        for offered, name, _ in own_files.offered_studies() if take else ():
+            study = study.with_study(offered) if name == take and offered is not None else study
         study = replace(study, name=free_study_name(study.name, self.runs_dir))
         seen = self._corpus(draft)
         target = LaunchTarget(self.runs_dir, self.data_dir, self.device)

@@ -152,7 +152,7 @@ def _about(key: str) -> Callable[[RunConfig], bool]:
 
 
 def _of_parts() -> Iterator[Switch]:
-    """Yield a switch for each part of the network that is off by default."""
+    """Yield a switch for each optional part of the network."""
     for name, row in PARTS.items():
         off = ModelConfig.model_fields[name].default
         ladder = None if isinstance(off, str | bool) else _of(off, *sorted(row.on))

@@ -1,18 +1,21 @@
 """One head's attention over a text, as shades, beside what the mask and the bias allow."""
 
-from collections.abc import Sequence
-
+import numpy as np
+from rich.cells import cell_len
 from rich.text import Text
 from textual.widget import Widget
 
 from engine.clean import clean_line
-from tui_transformer.lab.play.pictures import SHADES, half_blocks, shaded
+from tui_transformer.lab.formatting import fitted
+from tui_transformer.lab.play.pictures import SHADES, Values, shaded
 from tui_transformer.lab.play.written import AttentionView, number, sign
 from tui_transformer.studio.shared.palette import Palette
 
-MARGIN, GAP = 5, 3  # columns left of a picture: a position and the frame; between two pictures
-HEAD = 4  # lines of words over the pictures
+GAP = 3  # columns between two pictures
+HEAD = 5  # lines of words over the pictures
 NAMED = 6  # most keys named
+LONGEST = 8  # columns of a query's name
+WIDEST = 6  # columns of a key whose name has several characters
 
 
 class AttentionMap(Widget):
@@ -20,6 +23,7 @@ class AttentionMap(Widget):
 
     def __init__(self) -> None:
         super().__init__(id="attention-map")
+        self.border_title = "Attention"
         self._looks: AttentionView | None = None
         self._row = 0
         self._words = ""
@@ -37,47 +41,65 @@ class AttentionMap(Widget):
         row = max(0, min(self._row, len(looks.queries) - 1))
         colour = not self.app.no_color
 
-        # In words: the token and head, the keys it looks at most, the mask's rule.
+        # In words: the token and head, the keys it attends to most, the mask's rule.
         title = Text.assemble((looks.title, "bold"), ("  token ", palette.dim), (sign(looks.queries[row]), "bold"))
-        title.append(f" at {row}", palette.dim).append("    h l: another head, layer", palette.dim)
+        title.append(f" ({row})", palette.dim).append("    h l: another head, layer", palette.dim)
         weights, seen = looks.weights[row], int(looks.visible[row].sum())
-        most = Text(f"sees {seen} of {len(looks.keys)}, most at", palette.dim)
+        most = Text(f"attends to {seen} of {len(looks.keys)} tokens, most to", palette.dim)
         for key in map(int, weights.argsort()[::-1][: min(NAMED, seen)]):
             most.append(f"  {sign(looks.keys[key])}", "bold")
-            most.append(f" {number(float(weights[key]))}").append(f" at {key}", palette.dim)
+            most.append(f" {number(float(weights[key]))}").append(f" ({key})", palette.dim)
         rule = Text(clean_line(looks.rule), palette.dim)
         lines = [line for line in (title, most, rule) if line.plain]
         for line in lines:
             line.truncate(max(10, width), overflow="ellipsis")
 
-        # As pictures: the rows and keys that fit, including the chosen row.
-        room = max(1, height - HEAD)
-        both = width >= 2 * MARGIN + GAP + 2 * min(len(looks.keys), 24)
-        columns = (width - 2 * MARGIN - GAP - 2) // 2 if both else width - MARGIN - 1
-        rows = 2 * room if colour else room
+        # As pictures with the tokens on their axes: the rows and keys that fit, including the chosen row.
+        # Two rows share a line, unless their names would not fit beside it.
+        names = [[sign(text) for text in texts] for texts in (looks.queries, looks.keys)]
+        words = any(cell_len(name) > 1 for texts in names for name in texts)
+        step = 2 if colour and not words else 1
+        left = min(LONGEST, max(map(cell_len, names[0]))) if words else step
+        margin = left + 3  # a mark, the name, a space, the frame
+        both = not _plain(looks) and width >= 2 * margin + GAP + 2 * min(len(looks.keys), 24)
+        room = (width - GAP) // 2 - margin if both else width - margin - 1
+        cell = max(1, min(WIDEST, room // len(looks.keys), max(map(cell_len, names[1])) + 1)) if words else 1
+        columns, rows = max(1, room // cell), step * max(1, height - HEAD)
         if len(looks.keys) > columns:  # a taller picture would show rows without their keys
             rows = min(rows, columns)
         near = row if looks.weights.shape[0] == looks.weights.shape[1] else int(weights.argmax())
         queries, keys = _window(row, rows, len(looks.queries)), _window(near, columns, len(looks.keys))
-        left = _picture(_shares(looks, queries, keys), colour)
-        right, name = _allowed(looks, queries, keys, colour)
-
-        shown = f"keys {keys.start}–{keys.stop - 1}"
-        head = Text(" " * MARGIN, no_wrap=True).append(f"weights, {shown}", palette.dim)
-        if both:
-            head.append(" " * max(1, len(keys) + MARGIN - head.cell_len + GAP)).append(f"{name}, {shown}", palette.dim)
-        lines.append(head)
-        step = 2 if colour else 1
-        for i, cells in enumerate(left):
-            at = queries.start + i * step
-            here = at <= row < at + step
-            mark = Text(f"{'▸' if here else ' '}{at:>3}│", palette.accent if here else palette.dim)
-            line = Text(no_wrap=True).append_text(mark + cells)
-            if both and i < len(right):
-                line.append(" " * max(1, len(keys) + MARGIN - line.cell_len + GAP))
-                line.append("│", palette.dim).append_text(right[i])
+        pictures: list[tuple[Values, str]] = [(_shares(looks, queries, keys), "weights")]
+        pictures += [_allowed(looks, queries, keys)] if both else []
+        axis = Text("".join(fitted(names[1][key], cell - (cell > 2)).ljust(cell) for key in keys), palette.dim)
+        drawn = [
+            [
+                Text(f"{name}, keys {keys.start}–{keys.stop - 1}", palette.dim),
+                axis,
+                *_picture(values, step, cell, colour),
+            ]
+            for values, name in pictures
+        ]
+        for i, parts in enumerate(zip(*drawn, strict=True)):
+            at, line = queries.start + (i - 2) * step, Text(no_wrap=True)
+            here = i > 1 and at <= row < at + step
+            shown = names[0][at : min(at + step, queries.stop)] if i > 1 else []
+            name = fitted("".join(shown), left) if words else "".join(shown).ljust(left)
+            for part in parts:
+                line.append(f"{'▸' if here else ' '}{name} ", palette.accent if here else palette.dim)
+                line.append("│" if i > 1 else " ", palette.dim).append_text(part)
+                line.append(" " * max(0, margin + len(keys) * cell + GAP - line.cell_len))
+            line.rstrip()
             lines.append(line)
         return Text("\n", no_wrap=True).join(lines)
+
+
+def _plain(looks: AttentionView) -> bool:
+    """Whether the mask is worth no picture: it hides nothing, or only what comes later, and positions add nothing."""
+    seen = looks.visible
+    return looks.bias is None and bool(
+        seen.all() or (seen.shape[0] == seen.shape[1] and (seen == np.tri(*seen.shape)).all())
+    )
 
 
 def _window(at: int, room: int, length: int) -> range:
@@ -85,8 +107,9 @@ def _window(at: int, room: int, length: int) -> range:
     return range(start, min(length, start + max(1, room)))
 
 
-def _picture(values: Sequence[Sequence[float | None]], colour: bool) -> list[Text]:
-    return shaded(values, colour=colour, characters=1, shades=SHADES[1:])
+def _picture(values: Values, step: int, cell: int, colour: bool) -> list[Text]:
+    doubled = [row for row in values for _ in range(2)] if colour and step == 1 else values
+    return shaded(doubled, colour=colour, characters=cell, shades=SHADES[1:])
 
 
 def _shares(looks: AttentionView, queries: range, keys: range) -> list[list[float | None]]:
@@ -99,12 +122,11 @@ def _shares(looks: AttentionView, queries: range, keys: range) -> list[list[floa
     return rows
 
 
-def _allowed(looks: AttentionView, queries: range, keys: range, colour: bool) -> tuple[list[Text], str]:
-    """What the mask lets through, or what positions add, if anything; and its name."""
+def _allowed(looks: AttentionView, queries: range, keys: range) -> tuple[Values, str]:
+    """What positions add, or else what the mask allows; and its name."""
     seen = looks.visible[queries.start : queries.stop, keys.start : keys.stop].tolist()
     if looks.bias is None:
-        lines = half_blocks(seen) if colour else ["".join("█" if cell else " " for cell in row) for row in seen]
-        return [Text(line) for line in lines], "let through"
+        return [[1.0 if cell else None for cell in row] for row in seen], "allowed by the mask"
     bias = looks.bias[queries.start : queries.stop, keys.start : keys.stop]
     values = [
         [float(value) if let else None for value, let in zip(row, line, strict=True)]
@@ -112,4 +134,4 @@ def _allowed(looks: AttentionView, queries: range, keys: range, colour: bool) ->
     ]
     known = [value for row in values for value in row if value is not None]
     low, high = (f"{value + 0.0:.3g}".replace("-", "−") for value in (min(known, default=0.0), max(known, default=0.0)))
-    return _picture(values, colour), f"added {low} … {high}"
+    return values, f"added {low} … {high}"

@@ -79,6 +79,7 @@ class RunColumn(Vertical):
         self.run_path: Path | None = None
         self.which = "best"
         self.writer: Writer | None = None
+        self.prompts: tuple[str, ...] = ()  # some to try
         self.mode = "write"  # or surprise, attention
         self.given = ""
         self.pieces: list[AnswerToken] = []
@@ -117,13 +118,15 @@ class RunColumn(Vertical):
         self._say(f"loading the {what} of {run.name} @{self.which} …")
         self._files = await asyncio.to_thread(checkpoints, run)
         await self._get()
-        self._say(f"{self._ready().invitation} · / for commands")
+        self._say("")
 
     async def _get(self) -> None:
         run, which = self.run_path, self.which
         assert run is not None
         writer = await in_engine_thread(lambda: self.writers.get(run, which))
         first, self.writer = self.writer is None, writer
+        if first:
+            self.prompts = await in_engine_thread(writer.prompts)
         self._title()
         self.post_message(self.Changed(self, loaded=first))
 
@@ -180,7 +183,7 @@ class RunColumn(Vertical):
             self.surprised, self.looks = None, None
             self.text.stand(None)
             self.text.show(self._tokens(), follow=True)
-            self._say("writing … escape stops")
+            self._say("writing … (esc: stop)")
             self.post_message(self.Changed(self))
             settings["length"] = max(1, int(settings["length"]) - len(kept))
             begun = monotonic()
@@ -189,6 +192,7 @@ class RunColumn(Vertical):
                 self.pieces += some
                 self.text.put([_written(piece) for piece in some])
             self.writing = False
+            self._mark_surprising()
             seconds = max(1e-3, monotonic() - begun)
             ask = lambda: writer.wholes(before, self.written, OTHERS)
             wholes = await in_engine_thread(ask) if writer.ranks else ()
@@ -199,6 +203,14 @@ class RunColumn(Vertical):
             self.post_message(self.Changed(self))
 
         self._do(work)
+
+    def _mark_surprising(self) -> None:
+        """Put the cursor on the most surprising token in view, unless it is already somewhere."""
+        known = [(piece.nats, at) for at, piece in enumerate(self.pieces, self.lead) if piece.nats is not None]
+        known = [one for one in known if self.text.in_view(one[1])]
+        if self.text.cursor is None and known:
+            self.text.cursor = max(known)[1]
+            self.text.refresh()
 
     def stop(self) -> bool:
         was, self.writing = self.writing, False
@@ -245,7 +257,7 @@ class RunColumn(Vertical):
             self.text.show(self._tokens())
             self.text.stand(at)
             left = len(text + written) - len(looks.queries) if which == "self" and writer.continues else 0
-            self._say(f"the newest {len(looks.queries)} tokens, all that it sees at once" if left > 0 else "")
+            self._say(f"the newest {len(looks.queries)} tokens: its whole context" if left > 0 else "")
             self.post_message(self.Changed(self))
 
         self._do(work)
@@ -337,6 +349,7 @@ class RunColumn(Vertical):
             words.append(clean_line(run.name), "bold").append(f"  @{self.which}", palette.dim)
             words.append(f"  step {writer.step:,}" if writer is not None else "", palette.dim)
         self._heading.update(words)
+        self.border_title = words
 
     def _say(self, words: str, style: str = "") -> None:
         shown = "\n".join(clean_line(line) for line in words.split("\n"))
@@ -345,7 +358,7 @@ class RunColumn(Vertical):
         self._said.set_class(style == "notice", "-notice")
 
     def on_click(self, event: Click) -> None:
-        if event.widget is self._heading:
+        if event.widget is self._heading or (event.widget is self and event.y == 0):
             self.post_message(self.Pressed(self))
 
 

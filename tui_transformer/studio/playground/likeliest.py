@@ -24,7 +24,7 @@ class Likeliest(Widget, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "go(-1)", "up", show=False),
         Binding("down", "go(1)", "down", show=False),
-        Binding("enter", "take", "go on from it"),
+        Binding("enter", "take", "continue from it"),
     ]
 
     @dataclass
@@ -33,6 +33,7 @@ class Likeliest(Widget, can_focus=True):
 
     def __init__(self) -> None:
         super().__init__(id="likeliest")
+        self.border_title, self.border_subtitle = "Alternatives", "u: next surprising token"
         self._piece: AnswerToken | None = None
         self._at, self._takes = 0, False
         self._nothing = ""
@@ -72,11 +73,11 @@ class Likeliest(Widget, can_focus=True):
             (sign(piece.text), f"bold {level_style(palette, piece.probability)}"),
             (f"  p {number(piece.probability)}", ""),
             (f"   {nats:.2f} nats, {nats / math.log(2):.2f} bits", palette.dim),
-            (f"   chance {number(piece.chance or 0.0)}" if drawn else "", palette.dim),
+            (f"   sampled at {number(piece.chance or 0.0)}" if drawn else "", palette.dim),
             no_wrap=True,
             overflow="ellipsis",
         )
-        room = max(6, min(BAR, self.content_size.width - COLUMN - (24 if drawn else 10)))
+        room = max(6, min(BAR, self.content_size.width - COLUMN - (28 if drawn else 10)))
         for i, one in enumerate(piece.alternatives):
             chosen = self.has_focus and i == self._at
             words.append("\n▸ " if chosen else "\n  ", palette.accent)
@@ -84,9 +85,9 @@ class Likeliest(Widget, can_focus=True):
             words.append(bar(one.probability, room).ljust(room), palette.primary)
             words.append(f" {number(one.probability):<5}", "bold" if one.text == piece.text else "")
             if drawn:
-                words.append(f"  chance {number(one.chance)}" if one.chance > 0 else "  cut off", palette.dim)
+                words.append(f"  sampled at {number(one.chance)}" if one.chance > 0 else "  cut off", palette.dim)
         if self.has_focus and self._takes:
-            words.append("\nenter goes on from this token", palette.dim)
+            words.append("\nenter: continue from this token", palette.dim)
         return words
 
 

@@ -1,19 +1,23 @@
-"""The lines around the text: the sampling settings, the three modes with a legend, and the prompt."""
+"""The lines around the text: the sampling settings, the three modes with a legend, prompts to try, and the prompt."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual import on, work
+from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.events import Click, MouseEvent, MouseScrollDown, MouseScrollUp, Paste
 from textual.message import Message
+from textual.suggester import SuggestFromList
 from textual.widget import Widget
 from textual.widgets import Input
 
-from engine.clean import clean
-from tui_transformer.lab.play.prompt import SETTINGS, Settings, checked
-from tui_transformer.lab.play.written import LEVELS, SIGNS
+from engine.clean import clean, clean_line
+from tui_transformer.lab.play.prompt import SETTINGS, Prompt, Settings, checked
+from tui_transformer.lab.play.written import LEVELS, SIGNS, sign
 from tui_transformer.studio.playground.likeliest import level_style
 from tui_transformer.studio.shared.dialog import AskText, complaint
 from tui_transformer.studio.shared.name_line import Places, name_at
@@ -144,7 +148,7 @@ def mode_line(chosen: str, palette: Palette, width: int) -> tuple[Text, Places]:
 
 def _legend(mode: str, palette: Palette, *, brief: bool) -> Text:
     if mode == "attention":
-        return Text("lightest: most of a row; faint: not seen", palette.dim)
+        return Text("bright: high attention; dim: masked", palette.dim)
     words = Text()
     if mode == "write":
         words.append("" if brief else "probability ", palette.dim)
@@ -157,11 +161,31 @@ def _legend(mode: str, palette: Palette, *, brief: bool) -> Text:
     return words.append("more", level_style(palette, 0.0))
 
 
+TRY = 24  # most characters of a prompt to try
+
+
+def example_line(prompts: Sequence[str], palette: Palette, width: int) -> tuple[Text, Places]:
+    """The prompts to try, as many as fit, each to click on."""
+    line, places = Text("try  ", palette.dim, no_wrap=True, overflow="ellipsis"), []
+    for prompt in prompts:
+        name = " ".join(map(sign, prompt.split())) or sign(prompt)
+        name = name if len(name) <= TRY else f"{name[: TRY - 1]}…"
+        start = line.cell_len
+        if start + cell_len(name) > width:
+            break
+        line.append(f" {name} ", f"bold {palette.primary}")
+        places.append((start, line.cell_len, prompt))
+        line.append("  ")
+    return line.append("↑ recalls them", palette.dim), places
+
+
 END = SIGNS["\n"]
+HINTS = "enter: write · /: commands · ↑: earlier prompts · esc: leave"
 
 
 class PromptLine(Input):
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "complete", "complete a /command", show=False),
         Binding("up", "past(-1)", "before", show=False),
         Binding("down", "past(1)", "after", show=False),
         Binding("ctrl+j", "line_end", "line end", show=False),
@@ -175,11 +199,52 @@ class PromptLine(Input):
     class Left(Message):
         """Escape: focus should go elsewhere."""
 
-    def __init__(self) -> None:
-        super().__init__(id="prompt", select_on_focus=False)
+    def __init__(self, prompt: Prompt) -> None:
+        suggester = SuggestFromList(prompt.completions("/"))
+        super().__init__(id="prompt", select_on_focus=False, suggester=suggester)
+        self._prompt = prompt
+        self._tries: list[str] = []
         self._lines: list[str] = []
         self._at = 0
         self._typed = ""
+        self._offered: list[str] = []  # completions of what was typed, to go through
+        self.border_subtitle = HINTS
+
+    def belong_to(self, run: str, tries: Sequence[str]) -> None:
+        """Show whose prompt this is; ↑ recalls prompts to try after those that were typed."""
+        self.border_title = Text(f"Prompt · {clean_line(run)}")
+        recalled = len(self._past) - self._at
+        self._tries = [clean(prompt).replace("\n", END) for prompt in reversed(tries)]
+        self._at = max(0, len(self._past) - recalled)
+
+    @property
+    def _past(self) -> list[str]:
+        return [*self._tries, *self._lines]
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Say what the command being typed does."""
+        event.stop()
+        name = self.value[1:].split(" ")[0].replace("-", "_")
+        found = self._prompt.completions(self.value)
+        known = self._prompt.table.commands.get(name if not found else found[0][1:].strip())
+        self.border_subtitle = HINTS
+        if self.value.startswith("/") and len(found) > 1:
+            self.border_subtitle = Text("tab: " + " ".join(one.strip() for one in found))
+        elif self.value.startswith("/") and known is not None:
+            self.border_subtitle = Text(f"{known.argument}  {known.what}".strip())
+
+    def action_complete(self) -> None:
+        """Complete a command; once more, take the next one that fits. Elsewhere tab moves the focus."""
+        if not self.value.startswith("/"):
+            raise SkipAction
+        if self.value not in self._offered:
+            self._offered = self._prompt.completions(self.value)
+            at = 0
+        else:
+            at = (self._offered.index(self.value) + 1) % len(self._offered)
+        if self._offered:
+            self.value = self._offered[at]
+            self.cursor_position = len(self.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
@@ -187,7 +252,7 @@ class PromptLine(Input):
         if line:
             if not self._lines or self._lines[-1] != line:
                 self._lines.append(line)
-            self._at = len(self._lines)
+            self._at = len(self._past)
             self.clear()
             self.post_message(self.Given(line.replace(END, "\n")))
 
@@ -202,12 +267,13 @@ class PromptLine(Input):
 
     def action_past(self, by: int) -> None:
         """Recall an earlier line; past the last, the current input."""
-        if self._at == len(self._lines):
+        past = self._past
+        if self._at == len(past):
             self._typed = self.value
-        at = max(0, min(len(self._lines), self._at + by))
+        at = max(0, min(len(past), self._at + by))
         if at != self._at:
             self._at = at
-            self.value = self._lines[at] if at < len(self._lines) else self._typed
+            self.value = past[at] if at < len(past) else self._typed
             self.cursor_position = len(self.value)
 
     def action_leave(self) -> None:

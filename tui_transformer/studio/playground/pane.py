@@ -5,7 +5,7 @@ generators, so concurrent training stays bit-identical.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -19,7 +19,7 @@ from textual.timer import Timer
 from engine.errors import InputError
 from engine.runs.reader import RunReader
 from tui_transformer.lab.play.prompt import Prompt, Settings
-from tui_transformer.lab.play.writers import Writers
+from tui_transformer.lab.play.writers import Writers, best_finished
 from tui_transformer.lab.play.written import AnswerToken
 from tui_transformer.lab.records.feed import Feed
 from tui_transformer.lab.records.run_view import RunRow
@@ -28,7 +28,7 @@ from tui_transformer.studio.messages import say
 from tui_transformer.studio.playground.attention_map import AttentionMap
 from tui_transformer.studio.playground.column import RunColumn
 from tui_transformer.studio.playground.likeliest import Likeliest
-from tui_transformer.studio.playground.lines import Controls, PromptLine, mode_line
+from tui_transformer.studio.playground.lines import Controls, PromptLine, example_line, mode_line
 from tui_transformer.studio.playground.token_text import TokenText
 from tui_transformer.studio.shared.dialog import Answer, Ask, Read
 from tui_transformer.studio.shared.name_line import NameLine
@@ -38,9 +38,13 @@ from tui_transformer.studio.shared.words import Words, nothing_here
 WIDE = 150  # least screen columns for details beside the text
 REST = 0.35  # idle seconds of a control before the answer is rewritten
 NEWER = 2.0  # seconds between looks for runs and newer checkpoints
-NOBODY = "no second run"
-EACH_ITS_OWN = "the other run reads another text, so these numbers compare nothing: /surprise TEXT gives both the same"
-HELD = "escape, then arrows: the cursor stands on a token, and what else could have stood there is shown here"
+NOBODY = "none"
+EACH_ITS_OWN = (
+    "the two runs read different texts, so these numbers are not comparable; /surprise TEXT gives both the same"
+)
+HELD = "esc, then arrow keys: inspect a token and its alternatives"
+LOADING = "type now; it is written once the model has loaded"
+TALL = 30  # least screen lines for frames around the text
 
 
 class PlaygroundPane(Vertical):
@@ -54,9 +58,11 @@ class PlaygroundPane(Vertical):
         writers = Writers(device)
         self._first, self._second = RunColumn(writers, id="first"), RunColumn(writers, id="second")
         self._active = self._first
-        self._controls, self._line = Controls(), PromptLine()
+        self._controls = Controls()
         modes = lambda width: mode_line(self._mode, Palette.of(self.app.theme_variables), width)
         self._modes = NameLine(modes, self.action_mode, id="modes")
+        tries = lambda width: example_line(self._first.prompts, Palette.of(self.app.theme_variables), width)
+        self._tries = NameLine(tries, self._ask, id="tries")
         self._likeliest, self._map, self._nothing = Likeliest(), AttentionMap(), Words(id="nothing")
         # The available runs
         self._feed = Feed(runs_dir)
@@ -81,6 +87,7 @@ class PlaygroundPane(Vertical):
                 "run": lambda name: self._take_named(self._first, name),
                 "vs": lambda name: self._take_named(self._second, name),
                 "checkpoint": self._checkpoint,
+                "examples": lambda _: self._show_examples(),
                 "copy": lambda _: self.action_copy_answer(),
                 "history": lambda _: self._show_history(),
                 "help": lambda _: self._help(),
@@ -90,6 +97,7 @@ class PlaygroundPane(Vertical):
             remark=lambda words: say(self, words),
             complain=lambda words: say(self, words, "warning"),
         )
+        self._line = PromptLine(self.session)
 
     def compose(self) -> ComposeResult:
         yield self._controls
@@ -101,11 +109,12 @@ class PlaygroundPane(Vertical):
             with Vertical(id="detail"):
                 yield self._likeliest
                 yield self._map
+        yield self._tries
         yield self._line
         yield self._nothing
 
     def on_mount(self) -> None:
-        self._line.placeholder = "a text, or / and a command (/help lists them); escape leaves this line"
+        self._line.placeholder = LOADING
         self._controls.show(self.session.settings)
         self.watch(self.app, "theme", self._redraw, init=False)
         self._activate(self._first)
@@ -156,11 +165,13 @@ class PlaygroundPane(Vertical):
             for column in self.columns:
                 await column.look_for_newer()
             return
-        found = next((row for row in self._rows if row.saved is not None), None)
+        found = await asyncio.to_thread(best_finished, self._rows)
+        if self.columns:  # chosen by hand meanwhile
+            return
         if found is None:
             self._say_nothing()
             return
-        self._take(self._first, found.path)
+        self._take(self._first, found)
         if self.has_focus and self._heard == self._keys_heard():  # leave the focus alone if keys were pressed meanwhile
             self.screen.set_focus(self._line)
 
@@ -174,7 +185,7 @@ class PlaygroundPane(Vertical):
         words = nothing_here("Nothing has trained yet", hint)
         if self._rows:
             words = Text(justify="center").append("No run has a checkpoint yet\n\n", "bold")
-            words.append("A training saves its first one as it begins; then it can be played with here.\n\n")
+            words.append("A run saves its first one as it starts.\n\n")
             words.append(hint, "dim")
         self._nothing.show(words)
 
@@ -185,7 +196,7 @@ class PlaygroundPane(Vertical):
     async def action_choose(self, id: str | None) -> None:
         """Ask at once; runs found meanwhile become choices."""
         column = self._first if id == "first" else self._second
-        title = "Which run writes?" if column is self._first else "Which run stands beside it?"
+        title = "Run" if column is self._first else "Compare with"
         question: Ask[Path | str] = Ask(title, self._answers(column), at=column.run_path)
         self._asked = column, question
         self.run_worker(self._look(), group="look")
@@ -199,11 +210,11 @@ class PlaygroundPane(Vertical):
     def _answers(self, column: RunColumn) -> list[Answer[Path | str]]:
         answers: list[Answer[Path | str]] = [Answer(NOBODY, NOBODY)] if column is self._second else []
         if not self._looked:
-            return [*answers, Answer("", "reading the runs…", "the list appears in a moment")]
+            return [*answers, Answer("", "reading the runs …", "one moment")]
         for row in self._rows:
             loss = "" if row.loss is None else f" · {'' if row.scored else 'train '}loss {row.loss:.3f}"
             label = f"{row.name} · {row.state} · step {row.step:,}{loss}"
-            answers.append(Answer(row.path, label, "" if row.saved is not None else "it has no checkpoint yet"))
+            answers.append(Answer(row.path, label, "" if row.saved is not None else "no checkpoint yet"))
         return answers
 
     def _take_named(self, column: RunColumn, name: str) -> None:
@@ -223,9 +234,11 @@ class PlaygroundPane(Vertical):
     def _checkpoint(self, which: str) -> None:
         if not which.strip():
             raise InputError("/checkpoint: best, last or a step must follow")
+        asked = self._first.given if self._mode == "write" else ""
         for column in self.columns:
             assert column.run_path is not None
             column.take(column.run_path, which.strip())
+        self._held = self._held or asked
 
     def action_turn_checkpoint(self) -> None:
         self._checkpoint("best" if self._first.which == "last" else "last")
@@ -258,6 +271,12 @@ class PlaygroundPane(Vertical):
     def _set_by_hand(self, changed: Settings) -> None:
         self._own.setdefault(self._first.run_path, {}).update(changed)
         self._controls.show(self.session.settings)
+
+    def _ask(self, text: str) -> None:
+        """Ask for a text as if it had been typed, even one that begins with a slash."""
+        self._set_mode("write")
+        self.session.history.append(text)
+        self.give(text)
 
     def on_prompt_line_left(self, event: PromptLine.Left) -> None:
         if not self.action_stop_writing():
@@ -296,7 +315,7 @@ class PlaygroundPane(Vertical):
             say(self, "there is nothing to copy yet", "warning")
             return
         self.app.copy_to_clipboard(self._active.whole)
-        say(self, "copied, if the terminal lets programs copy (OSC 52)")
+        say(self, "copied to the clipboard (if your terminal allows it)")
 
     def _help(self) -> None:
         self.app.push_screen(Read("At the prompt", Text(self.session.help)))
@@ -305,8 +324,16 @@ class PlaygroundPane(Vertical):
         asked = list(dict.fromkeys(reversed(self.session.history)))
         if not asked:
             raise InputError("/history: nothing has been asked yet")
-        take = lambda text: None if text is None else self.session.take(text)
-        self.app.push_screen(Ask("Prompts so far", [Answer(text, text) for text in asked]), take)
+        self._choose_prompt("Prompts so far", asked)
+
+    def _show_examples(self) -> None:
+        if not self._first.prompts:
+            raise InputError("/examples: this run has none yet")
+        self._choose_prompt("Prompts to try", self._first.prompts)
+
+    def _choose_prompt(self, title: str, prompts: Sequence[str]) -> None:
+        take = lambda text: None if text is None else self._ask(text)
+        self.app.push_screen(Ask(title, [Answer(text, text) for text in prompts]), take)
 
     # Looking
 
@@ -379,7 +406,7 @@ class PlaygroundPane(Vertical):
         known = [(i, piece.nats) for i, piece in enumerate(column.asked) if piece.nats is not None]
         ranked = [i for i, _ in sorted(known, key=lambda one: -(one[1] or 0.0))]
         if not ranked or column.mode == "attention":
-            say(self, "no token has a probability yet: type a text, and what is written is coloured by it", "warning")
+            say(self, "nothing to inspect yet; type a prompt first", "warning")
             return
         place = argument.strip()
         wanted = int(place) - 1 if place.isdecimal() and len(place) < 10 else None
@@ -399,8 +426,16 @@ class PlaygroundPane(Vertical):
             self._own[column.run_path] = by_hand
             self.session.settings |= column.writer.defaults | by_hand
             self._controls.show(self.session.settings)
-        if event.loaded:
+        if event.loaded and column.writer is not None:
+            if column is self._first:
+                self._line.placeholder = column.writer.invitation
+                self._line.belong_to(column.writer.name, column.prompts)
+                self._tries.display = bool(column.prompts)
+                self._tries.refresh()
             self._read_the_same(column)
+            if column is self._first and not self._held and not column.given and self._mode == "write":
+                for prompt in column.prompts[:1]:
+                    self._ask(prompt)
         if column is self._first and self._held:
             held, self._held = self._held, ""
             if column.writer is not None:
@@ -436,7 +471,7 @@ class PlaygroundPane(Vertical):
         column = self._active
         if self._mode == "attention":
             row = column.at if column.at is not None else 10**9
-            self._map.show(column.looks, row, "give a text: where a head looks over it is drawn here")
+            self._map.show(column.looks, row, "type a prompt to see its attention")
             return
         at = column.at
         piece: AnswerToken | None = column.asked[at] if at is not None and at < len(column.asked) else None
@@ -455,8 +490,10 @@ class PlaygroundPane(Vertical):
 
     def on_resize(self) -> None:
         self.set_class(self.app.size.width >= WIDE, "-wide")
+        self.set_class(self.app.size.height >= TALL, "-tall")
 
     def _redraw(self) -> None:
         self._controls.show(self.session.settings)
         self._modes.refresh()
+        self._tries.refresh()
         self._detail()

@@ -170,6 +170,9 @@ class TokenText(ScrollView, can_focus=True):
         self._lines.extend(token.text for token in tokens)
         self._settle(follow=follow)
 
+    def in_view(self, at: int) -> bool:
+        return 0 <= self._lines.line_of(at) - self.scroll_offset.y < self.size.height
+
     def stand(self, at: int | None) -> None:
         self.cursor = at
         if at is not None and self.tokens:

@@ -1,4 +1,4 @@
-"""A modal question: text and answers, each with a key; escape is always "no"."""
+"""A modal question: text and answers, each with a key; escape is always "no", and the frame says so."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -51,7 +51,8 @@ class Ask(ModalScreen[T | None], Generic[T]):
         self._filter, self._shown = Filter(len(answers)), answers
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog"):
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_subtitle = "enter: choose · esc: cancel"
             yield Static(Text(clean_line(self._title), style="bold"), classes="dialog-title")
             if self._text:
                 yield Static(Text(clean(self._text)), classes="dialog-text")
@@ -167,7 +168,8 @@ class AskText(ModalScreen[str | None]):
         self._suggester = suggester
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog"):
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_subtitle = "enter: OK · esc: cancel"
             yield Static(Text(clean_line(self._title), style="bold"), classes="dialog-title")
             if self._text:
                 yield Static(Text(clean(self._text)), classes="dialog-text")
@@ -221,7 +223,8 @@ class Read(ModalScreen[None]):
         self._title, self._texts = title, texts
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog wide"):
+        with Vertical(classes="dialog wide") as dialog:
+            dialog.border_subtitle = "↑ ↓: scroll · esc: close"
             yield Static(Text(clean_line(self._title), style="bold"), classes="dialog-title")
             with VerticalScroll():
                 yield from (Static(text) if isinstance(text, Text) else text for text in self._texts)

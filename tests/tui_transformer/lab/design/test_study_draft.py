@@ -247,10 +247,10 @@ def test_a_base_that_cannot_be_said_is_no_base() -> None:
 
 
 def test_time_and_disk_follow_from_the_designs_measured_step() -> None:
-    draft = of("demo").with_axes("train.steps=1400,2800")
+    draft = of("demo").with_axes("train.steps=600,1200")
     found = estimated(draft, FIT)
     each = {name: (price.seconds, price.parameters) for name, price in found.prices.items()}
-    assert each == {"steps-1400": (140.0, 108_288), "steps-2800": (280.0, 108_288)} and found.seconds == 3 * 420.0
+    assert each == {"steps-600": (140.0, 108_352), "steps-1200": (280.0, 108_352)} and found.seconds == 3 * 420.0
     assert (found.disk_bytes or 0) > 6 * 1e6
     assert estimated(draft, None).seconds is None
     wider = estimated(of("demo").with_axes("model.d_model=128"), FIT).prices

@@ -56,6 +56,14 @@ def test_a_misspelt_command_gets_the_nearest(session, capsys) -> None:
     assert "did you mean '/temperature'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("begun", "complete"),
+    [("/te", ["/temperature "]), ("/top-", ["/top_k ", "/top_p "]), ("/q", ["/quit"]), ("/top_k 5", []), ("a", [])],
+)
+def test_a_command_is_completed_from_its_beginning(session, begun: str, complete: list[str]) -> None:
+    assert session.completions(begun) == complete
+
+
 def test_asking_for_a_value_shows_it(session, capsys) -> None:
     session.take("/top_k")
     assert capsys.readouterr().out == "top_k 40\n"

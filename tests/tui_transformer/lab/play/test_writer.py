@@ -1,7 +1,9 @@
 """The one source of writing, with real models of a few steps."""
 
+import json
 import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,8 @@ from engine.runs.reader import RunReader
 from engine.training.assemble import assemble
 from tests.tui_transformer.trained import KINDS, train_all
 from tui_transformer.lab.play.prompt import Settings
-from tui_transformer.lab.play.writers import TextWriter, TranslationWriter, Writers, load_writer
+from tui_transformer.lab.play.writers import TextWriter, TranslationWriter, Writers, best_finished, load_writer
+from tui_transformer.lab.records.run_view import RunRow
 
 HOW: Settings = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 12}
 GIVEN = {"masked": "the g_te", "copy": "the gate"}
@@ -47,6 +50,37 @@ def test_every_kind_of_model_answers_with_alternatives_and_the_same_without(runs
         assert all(one.probability == pytest.approx(piece.probability) for one in same)
     if name == "masked":
         assert "".join(piece.text for piece in told).startswith("the g") and len(told) == 8
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_of_model_answers_the_prompts_it_offers(runs, name) -> None:
+    found = writer(runs, name)
+    offered = found.prompts()
+    assert 1 <= len(offered) <= 3 and len(set(offered)) == len(offered)
+    assert all(list(found.pieces(prompt, HOW)) for prompt in offered)
+    assert offered[0] == next(found.reader.samples()).prompt
+
+
+def test_a_prompt_that_the_model_cannot_read_is_not_offered(runs, tmp_path) -> None:
+    run = tmp_path / "decoder"
+    shutil.copytree(runs / "decoder", run)
+    written = {"step": 1, "prompt": "你", "text": "\n你 你你\nthe gate is"}
+    (run / "samples.jsonl").write_text(f"{json.dumps(written)}\n")
+    assert writer(tmp_path, "decoder").prompts()[0] == "the gate"
+
+
+def test_the_best_finished_run_is_the_lowest_loss_of_those_comparable_with_the_newest(runs) -> None:
+    row = lambda name, loss, **more: RunRow(
+        runs / name, more.pop("state", "finished"), loss=loss, scored=True, checkpoint="step-2", **more
+    )
+    newest, better = row("decoder", 1.5), row("again", 1.2)
+    shutil.copytree(runs / "decoder", runs / "again")
+    assert best_finished([newest, row("copy", 0.1), better]) == runs / "again"
+    assert best_finished([newest, replace(better, badges=("LEAK",))]) == runs / "decoder"
+    live = replace(newest, state="running")
+    assert best_finished([live, better]) == runs / "again" and best_finished([live]) == runs / "decoder"
+    assert best_finished([replace(live, checkpoint="")]) is None
+    shutil.rmtree(runs / "again")
 
 
 def test_colours_and_alternatives_are_those_of_a_direct_pass(runs) -> None:

@@ -1,6 +1,7 @@
 """The Playground with models that are none: what is shown, what keys do, what stays out of the terminal."""
 
 import asyncio
+import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -113,7 +114,7 @@ async def test_the_token_under_the_cursor_tells_its_alternatives(app) -> None:
         await pilot.press("escape", "home", *["right"] * 8)
         await until(pilot, lambda: "token ␣" in shown(app))
         column = found._active
-        assert column.at == 0 and "chance" in shown(app) and "0.004" in shown(app) and "cut off" in shown(app)
+        assert column.at == 0 and "sampled at" in shown(app) and "0.004" in shown(app) and "cut off" in shown(app)
         await pilot.press("end")
         await type_line(pilot, "/alternatives")  # from anywhere to the most surprising one
         after = sorted(piece.probability for piece in column.pieces)
@@ -208,10 +209,10 @@ async def test_surprise_of_two_texts_says_that_they_are_two(app, fakes) -> None:
         await until(pilot, lambda: found._second.writer is not None)
         await answered(pilot, "the gate")
         await pilot.press("escape", "s")
-        await until(pilot, lambda: shown(app).count("the other run reads another text") == 2)
+        await until(pilot, lambda: shown(app).count("the two runs read different texts") == 2)
         await type_line(pilot, "/surprise to be or not")
         await until(pilot, lambda: shown(app).count("for 11 characters") == 2)
-        assert "the other run reads another text" not in shown(app)
+        assert "the two runs read different texts" not in shown(app)
 
 
 async def test_a_run_that_cannot_read_a_text_shows_it_and_says_why(app, fakes) -> None:
@@ -281,6 +282,78 @@ async def test_commands_do_what_keys_do(app, monkeypatch) -> None:
         assert isinstance(app.screen, Ask)
 
 
+async def test_on_entry_the_best_finished_run_has_written_and_offers_prompts_to_try(tmp_path, fakes) -> None:
+    """Of the finished runs comparable with the newest, the one with the lowest loss and no badge."""
+    for name, age, final in (("worse", 1, 1.9), ("best", 2, 1.2), ("newest", 3, 1.5)):
+        run = record(tmp_path / "runs", name, created=f"2026-11-21T01:0{age}:00+00:00")
+        (run / "summary.json").write_text(
+            json.dumps({"schema": 1, "step": 2000, "last": {"step": 2000, "loss": final}})
+        )
+    record(tmp_path / "runs", "live", state="running", created="2026-11-21T02:00:00+00:00")
+    tries = ("the gate", "my lord", "\n")
+    fakes.known["best"] = FakeWriter("best", prompts=tries)
+    app = Studio(runs_dir=tmp_path / "runs", device="cpu")
+    async with app.run_test(size=(120, 36)) as pilot:
+        found = await opened(pilot)
+        column = found._first
+        await until(pilot, lambda: len(column.pieces) == 90 and not column.busy)
+        assert column.run_path.name == "best" and column.writer.asked == [("the gate", found.session.settings)]
+        assert column.at == max(range(90), key=lambda at: column.pieces[at].nats) and "sampled at" in shown(app)
+        await pilot.click("#tries", offset=(shown(app).split("try  ")[1].index("my lord") + 6, 0))
+        await until(pilot, lambda: column.given == "my lord")
+        found._line.focus()
+        await pilot.press("up", "enter")  # the first again, without the mouse
+        await until(pilot, lambda: column.given == "the gate")
+        await type_line(pilot, "/examples")
+        await pilot.press("end", "enter")
+        await until(pilot, lambda: column.given == "\n")
+
+
+async def test_what_is_typed_before_the_model_is_there_comes_before_the_prompts_to_try(app, fakes) -> None:
+    fakes.gate = threading.Event()
+    fakes.known["win16"] = FakeWriter(prompts=("the gate",))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.press("4", "H", "e", "enter")
+        fakes.gate.set()
+        await until(pilot, lambda: bool(pane(app)._first.pieces))
+        assert [text for text, _ in fakes.known["win16"].asked] == ["He"]
+
+
+async def test_another_checkpoint_is_asked_the_same(app, fakes) -> None:
+    fakes.known["win16"] = FakeWriter(prompts=("the gate",))
+    async with app.run_test(size=(120, 36)) as pilot:
+        found = await opened(pilot)
+        await answered(pilot, "my lord")
+        await type_line(pilot, "/checkpoint last")
+        await until(pilot, lambda: found._first.which == "last" and len(found._first.pieces) == 90)
+        assert found._first.given == "my lord"
+
+
+async def test_tab_completes_commands_and_elsewhere_moves_the_focus(app) -> None:
+    async with app.run_test(size=(120, 36)) as pilot:
+        found = await opened(pilot)
+        await pilot.press("slash", "t", "o", "tab")
+        assert found._line.value == "/top_k " and "sample from the k likeliest" in shown(app)
+        await pilot.press("tab")
+        assert found._line.value == "/top_p "
+        await pilot.press("tab", "5", "enter")
+        assert found.session.settings["top_k"] == 5
+        await pilot.press("a", "tab")
+        assert found._line.value == "a" and not found._line.has_focus
+
+
+async def test_settings_follow_the_run_and_not_the_last_one(app, fakes) -> None:
+    fakes.known["baseline"] = FakeWriter("baseline")
+    fakes.known["baseline"].defaults = {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 90}
+    async with app.run_test(size=(120, 36)) as pilot:
+        found = await opened(pilot)
+        await type_line(pilot, "/temperature 0.5")
+        await type_line(pilot, "/run baseline")
+        await until(pilot, lambda: found.session.settings["temperature"] == 0.0)
+        await type_line(pilot, "/run win16")  # and what was set by hand for a run stays with it
+        await until(pilot, lambda: found.session.settings["temperature"] == 0.5)
+
+
 MISTAKES = {
     "/quit": "ctrl+q",
     "/temprature 1": "did you mean",
@@ -289,9 +362,10 @@ MISTAKES = {
     "/again": "nothing has been asked",
     "/run nothing": "no run is called",
     "/surprise": "a text must follow",
-    "/alternatives": "no token has a probability",
+    "/alternatives": "nothing to inspect yet",
     "/checkpoint": "must follow",
     "/history": "nothing has been asked",
+    "/examples": "has none yet",
 }
 
 

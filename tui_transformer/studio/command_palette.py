@@ -1,0 +1,98 @@
+"""The command palette: the commands that apply now with their keys, and runs, presets, studies and settings by name."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual.actions import parse
+from textual.command import Hit, Hits, Provider
+from textual.content import Content
+
+from engine.clean import clean_line
+from engine.runs.reader import list_runs
+from tui_transformer.studio.design import own_files
+from tui_transformer.studio.design.pane import DesignPane
+from tui_transformer.studio.design.preset_list import entries
+from tui_transformer.studio.keys import PANES, signs
+from tui_transformer.studio.settings import Settings
+from tui_transformer.studio.settings_page import choices, titled
+from tui_transformer.studio.shared.search import nearness
+from tui_transformer.studio.train.pane import TrainPane
+
+if TYPE_CHECKING:
+    from tui_transformer.studio.app import Studio
+
+
+@dataclass(frozen=True)
+class Offer:
+    name: str
+    about: str
+    act: Callable[[], object]
+    key: str = ""
+    kind: str = ""  # what it is, if not a command
+
+
+class Finder(Provider):
+    """Finds everything by name: an exact name first, then beginnings, parts, and descriptions."""
+
+    async def startup(self) -> None:
+        app: Studio = self.app  # type: ignore[assignment]
+        self._offers = [*commands(app), *await asyncio.to_thread(lambda: list(named(app)))]
+
+    async def discover(self) -> Hits:
+        for at, offer in enumerate(self._offers):
+            yield self._hit(offer, 1 - at / len(self._offers))
+
+    async def search(self, query: str) -> Hits:
+        wanted = query.lower().split()
+        for at, offer in enumerate(self._offers):
+            if all(word in f"{offer.name} {offer.kind} {offer.about}".lower() for word in wanted):
+                yield self._hit(offer, 1 - (nearness(offer.name, query) + at / len(self._offers)) / 4)
+
+    def _hit(self, offer: Offer, score: float) -> Hit:
+        name = clean_line(offer.name)
+        line = Content.assemble(name, "  ", (offer.key, "$accent bold"), (offer.kind, "$foreground 60%"))
+        return Hit(score, line, offer.act, name, clean_line(offer.about))
+
+
+def commands(app: "Studio") -> Iterator[Offer]:
+    """The commands of the pane shown, then those of the studio; only those that apply."""
+    pane = app.query_one(f"#{app.pane}")
+    for owner, keys in ((pane, PANES[app.pane]), (app, PANES["everywhere"])):
+        for key in keys:
+            _, name, parameters = parse(key.action)
+            if owner.check_action(name, parameters) and name != "command_palette":
+                act = partial(app.call_later, app.run_action, key.action, owner)
+                title = key.description[:1].upper() + key.description[1:]
+                yield Offer(title, key.tooltip, act, signs(key, app.settings.keys))
+
+
+def named(app: "Studio") -> Iterator[Offer]:
+    """Everything that has a name; reads the disk."""
+
+    def show_run(path: Path) -> None:
+        app.query_one(TrainPane).show(path)
+        app.action_show_pane("train")
+
+    def show_preset(id: str) -> None:
+        app.action_show_pane("design")
+        app.query_one(DesignPane).choose(id)
+
+    def show_study(name: str) -> None:
+        app.action_show_pane("design")
+        app.query_one(DesignPane).action_study(name)
+
+    for reader in reversed(list_runs(app.runs_dir)):
+        yield Offer(reader.name, "show this run in Train", partial(show_run, reader.path), kind="run")
+    for entry in entries():
+        if entry.preset is not None:
+            yield Offer(entry.name, entry.description, partial(show_preset, entry.id), kind="preset")
+    for study, name, _ in own_files.offered_studies():
+        if study is not None:
+            yield Offer(name, study.description, partial(show_study, name), kind="study")
+    for name in choices():
+        about = Settings.model_fields[name].description or ""
+        yield Offer(titled(name), about, partial(app.action_settings, name), kind="setting")

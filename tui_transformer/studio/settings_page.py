@@ -1,0 +1,86 @@
+"""The settings on a screen: each with its values to choose from; a change applies and is saved at once."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import ClassVar, get_args
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from engine.clean import clean_line
+from tui_transformer.studio.settings import Settings
+from tui_transformer.studio.themes import THEMES
+
+WORDS = {  # for values that need more than themselves
+    "thread": "in the studio",
+    "process": "in the background",
+    "hand-over": "keep training in the background",
+    "stop": "stop and save a checkpoint",
+}
+
+
+def choices() -> dict[str, tuple[object, ...]]:
+    """The values of each setting that has a few."""
+    return {
+        "theme": tuple(theme.name for theme in THEMES),
+        **{name: get_args(field.annotation) for name, field in Settings.model_fields.items() if field.title},
+    }
+
+
+def titled(name: str) -> str:
+    return Settings.model_fields[name].title or name.replace("_", " ").capitalize()
+
+
+class SettingsPage(ModalScreen[None]):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "turn(-1)", "previous value", show=False),
+        Binding("right,space", "turn(1)", "next value", show=False),
+        Binding("escape", "dismiss", "close"),
+    ]
+
+    def __init__(self, settings: Settings, file: Path, change: Callable[[str, object], None], at: str = "") -> None:
+        super().__init__()
+        self._settings, self._file, self._change, self._at = settings, file, change, at
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_subtitle = "← →: change · esc: close"
+            yield Static(Text("Settings", style="bold"), classes="dialog-title")
+            yield OptionList(*(Option("", id=name) for name in choices()))
+            yield Static("", classes="dialog-text", id="setting-about")
+
+    def on_mount(self) -> None:
+        names = self.query_one(OptionList)
+        names.highlighted = list(choices()).index(self._at) if self._at in choices() else 0
+        self._redraw()
+
+    def _redraw(self) -> None:
+        names = self.query_one(OptionList)
+        for name, values in choices().items():
+            value = getattr(self._settings, name)
+            line = Text(f"{titled(name):<20}").append("‹ ", "dim")
+            line.append(clean_line(WORDS.get(value, str(value))), "bold").append(" ›", "dim")
+            line.append(f"   {values.index(value) + 1} of {len(values)}" if value in values else "", "dim")
+            names.replace_option_prompt(name, line)
+        at = names.highlighted_option
+        about = Settings.model_fields[at.id].description if at is not None and at.id else ""
+        keys = f'Keys can be changed in {self._file}, under [keys], e.g. launch = "f9"; the help (?) lists their names.'
+        self.query_one("#setting-about", Static).update(Text(f"\n{about}\n\n{clean_line(keys)}"))
+
+    def on_option_list_option_highlighted(self) -> None:
+        self._redraw()
+
+    def on_option_list_option_selected(self) -> None:
+        self.action_turn(1)
+
+    def action_turn(self, by: int) -> None:
+        at = self.query_one(OptionList).highlighted_option
+        assert at is not None and at.id is not None
+        values, value = choices()[at.id], getattr(self._settings, at.id)
+        self._change(at.id, values[(values.index(value) + by) % len(values)] if value in values else values[0])
+        self._redraw()
