@@ -109,7 +109,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         )
     task, kind, architecture = c.task, c.task.name, c.model.architecture
     if architecture not in task.architectures:
-        both = f"'{kind}' has a source and a target, and architecture = '{' or '.join(task.architectures)}' both"
+        both = f"it needs architecture = '{' or '.join(task.architectures)}'"
         yield Refusal(
             ("objective.kind", "model.architecture"),
             f"'{kind}' does not work with architecture = '{architecture}': {task.why_not.get(architecture, both)}",

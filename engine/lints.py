@@ -142,7 +142,7 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
     for attention in model.attentions:
         saves_from = ATTENTIONS[attention].saves_from(model)
         if saves_from is None:
-            yield Lint("model.attention", f"'{attention}' is computed with a dense mask: it costs as much as 'global'")
+            yield Lint("model.attention", f"'{attention}' is computed with a dense mask: no cheaper than 'global'")
         elif context < saves_from:
             text = f"'{attention}' saves no time at a context of {context}"
             yield Lint(

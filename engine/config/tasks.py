@@ -125,9 +125,9 @@ class Masked(TaskKind):
     examples = "engine.data.objectives.Masked"
     architectures = ("encoder",)
     why_not: ClassVar[Mapping[str, str]] = {
-        "decoder": "a decoder predicts the next token and never looks right of it; gaps are filled by "
-        "architecture = 'encoder'",
-        "encoder-decoder": "gaps are filled by architecture = 'encoder'",
+        "decoder": "a decoder predicts the next token and never looks right of it; use "
+        "architecture = 'encoder' to fill gaps",
+        "encoder-decoder": "use architecture = 'encoder' to fill gaps",
     }
     settings = ("objective.mask_fraction",)
     unit = "hidden character"

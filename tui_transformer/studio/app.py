@@ -260,7 +260,17 @@ class Studio(TypingOrder):
 
     @work(group="training", exit_on_error=False)
     async def on_design_pane_launch(self, event: DesignPane.Launch) -> None:
-        how = self._mode(event.how)
+        how: LaunchMode | None = self._mode(event.how)
+        if how == "thread" and (here := self.launches.here) is not None:
+            answers: list[Answer[LaunchMode | None]] = [
+                Answer("process", "Train it in the background, at the same time"),
+                Answer("queue", "Queue it: it starts when the device is free"),
+                Answer(None, "Cancel"),
+            ]
+            question = f"{here.name} is already training here. What about {event.name}?"
+            how = await self.push_screen_wait(Ask(question, answers))
+        if how is None:
+            return
         with errors_said(self):
             run = await asyncio.to_thread(self.launches.create, event.config, how, event.command, event.name)
             self.query_one(TrainPane).show(run)

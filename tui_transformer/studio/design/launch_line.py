@@ -27,6 +27,9 @@ class NameInput(Input):
     def action_leave(self) -> None:
         self.post_message(LaunchLine.Named(None))
 
+    def on_blur(self) -> None:
+        self.action_leave()
+
 
 class LaunchLine(Horizontal):
     @dataclass
@@ -41,7 +44,7 @@ class LaunchLine(Horizontal):
 
     def compose(self) -> ComposeResult:
         yield Static("", id="launch-words")
-        yield NameInput(id="launch-name", compact=True, max_length=100)
+        yield NameInput(id="launch-name", compact=True, max_length=100, select_on_focus=False)
         yield Static("", id="launch-wrong")
 
     def show(self, name: str, forecast: Forecast | None, palette: Palette, *, problem: bool) -> None:
@@ -84,7 +87,7 @@ class LaunchLine(Horizontal):
 
     def wrong(self, name: str) -> str:
         taken = "a run of this name exists" if name and (self._runs_dir / name).exists() else ""
-        return complaint(lambda: check_name(name)).removeprefix("run name ") or taken
+        return complaint(lambda: check_name(name)).partition(": ")[2] or taken
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()

@@ -72,6 +72,7 @@ class DesignPane(Vertical):
         self._histories = {SMALL: History(Draft.of(SMALL))}  # by entry: leaving and returning keeps changes
         self._named: dict[str, str] = {}  # a run's name where it was typed, by entry
         self._machine = Machine(device)
+        self._switch = ""  # the key of the current one
         self._studies: dict[str, StudyDraft] = {}  # also by entry
         self._options = options(runs_dir=runs_dir, data_dir=data_dir, device=device)  # as on the command line
         self._benchmarks = Benchmarks(device, data_dir, runs_dir)
@@ -142,7 +143,9 @@ class DesignPane(Vertical):
         if event.key:
             keys = f" {SIGNS}" if self.query_one(Switches).has_focus else ""
             said.append(f"\n{event.key}{keys}" if self.size.height >= TALL else "", "dim")
-            self.query_one(Preview).look_at(event.key)
+            if event.key != self._switch:
+                self._switch = event.key
+                self.query_one(Preview).look_at(event.key)
         hint.show(said)
         hint.set_class(event.wrong, "wrong")
 
@@ -209,8 +212,12 @@ class DesignPane(Vertical):
         self._take_name(event.name)
 
     def _take_name(self, name: str | None) -> None:
-        self.query_one(LaunchLine).finish()
-        self.focus_first()
+        line = self.query_one(LaunchLine)
+        if not line.naming:  # its line has lost the focus as well
+            return
+        line.finish()
+        if line.has_pseudo_class("focus-within"):
+            self.focus_first()
         if name is not None:
             self._named.pop(self._at, None)
             if name != self._run_name:
@@ -286,6 +293,7 @@ class DesignPane(Vertical):
         text = await self.app.push_screen_wait(which_setting(self.draft))
         if text:
             self._show(self.draft.with_text(text))
+            self.query_one(Preview).look_at(text.partition("=")[0])
 
     def action_search(self) -> None:
         self.screen.set_focus(self.query_one(SearchLine))  # now: the next keys are meant for it

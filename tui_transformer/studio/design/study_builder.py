@@ -429,11 +429,13 @@ def at_hand(line: VariantLine | None, draft: StudyDraft, width: int, palette: Pa
         if says := sentence(key, after) or sentence(key):
             words.append(f"  {clean_line(says)}", palette.dim)
         words.append("\n")
-    known = [f"{measure} {outcome}" for measure, outcome in line.variant.expect.items() if outcome != "unknown"]
-    expected = [", ".join(known) or "unknown"] if line.variant.expect else []
-    expected += [line.variant.why or (presets.find(line.variant.preset).description if line.variant.preset else "")]
-    if any(expected):
-        words.append("expected: ", palette.dim).append(clean_line(". ".join(filter(None, expected))))
+    if said := expected(line):
+        words.append("expected: ", palette.dim).append(f"{said}\n")
+    others = [other for other in draft.kept if other is not line and other.variant.name != draft.held_against]
+    for other in others if len(draft.kept) > 2 else ():
+        words.append(f"\n{clean_line(other.variant.name)}", palette.dim + " bold").append(
+            f"  {expected(other)}", palette.dim
+        )
     if line.config is None or width < DRAWN_FROM:
         return words
     table = Table.grid(padding=(0, GAP, 0, 0), pad_edge=False, expand=True)
@@ -441,6 +443,15 @@ def at_hand(line: VariantLine | None, draft: StudyDraft, width: int, palette: Pa
     table.add_column(width=NETWORK)
     table.add_row(words, network(line.config.model, baseline, draft.held_against, NETWORK, palette))
     return table
+
+
+def expected(line: VariantLine) -> str:
+    """What a variant is expected to do, by its study or its preset; "" if neither says."""
+    variant = line.variant
+    known = [f"{measure} {outcome}" for measure, outcome in variant.expect.items() if outcome != "unknown"]
+    found = [", ".join(known) or "unknown"] if variant.expect else []
+    found.append(variant.why or (presets.find(variant.preset).description if variant.preset else ""))
+    return clean_line(". ".join(filter(None, found)))
 
 
 def _figures(width: int) -> int:

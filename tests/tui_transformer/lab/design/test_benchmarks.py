@@ -74,5 +74,5 @@ async def test_a_design_is_measured_once_and_more_steps_take_longer(monkeypatch)
 
 def test_the_check_has_the_draft_s_own_arguments(tmp_path) -> None:
     command = Benchmarks("cpu", tmp_path).command(replace(Draft.of("win16"), on="demo").with_change("model.window", 8))
-    words = ["check", "--preset", "win16", "--on", "demo", "--set", "model.window=8", "--json"]
+    words = ["check", "--preset", "win16", "--on", "demo", "--set", "model.window=8", "--json", "--progress"]
     assert command[3:] == [*words, "--device", "cpu", "--data-dir", str(tmp_path)]

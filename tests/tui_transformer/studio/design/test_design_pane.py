@@ -283,7 +283,7 @@ async def test_the_name_says_what_changed_and_is_edited_in_its_line(app: App) ->
         await go_to(pilot, "model.n_heads")
         await pilot.press("left")
         assert "train demo-heads2" in app.text and "estimated" in app.text
-        await pilot.press("n", *"x/", "f5")
+        await pilot.press("n", "x", "exclamation_mark", "f5")
         assert app.asked == [] and "use up to 100 letters" in app.text
         await pilot.press("backspace", "f5")
         await pilot.pause()
