@@ -41,7 +41,7 @@ class Launches:
     def create(self, config: RunConfig, how: LaunchMode, command: str) -> Path:
         """Make a run directory, at once; `start` begins it."""
         if how == "thread":
-            self._require_free("launch this one detached (f6), or queue it (a)")
+            self._require_free("launch this one detached (f6), or queue it (Q)")
         if how == "queue":
             device = self._device()
             return queue.add(
@@ -75,7 +75,7 @@ class Launches:
             raise InputError(f"{run.name} is {state}: there is nothing to resume")
         verb = "begin" if state == "queued" else "resume"
         if how == "thread":
-            self._require_free("resume this one detached (R)")
+            self._require_free("resume this one detached (f6)")
             self._train_here(verb, run)
             return f"{run.name} goes on here"
         return self._spawned(verb, run)

@@ -39,12 +39,12 @@ from tui_transformer.lab.studies.study import Study, started_studies
 from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.dialogs import Ticks, TomlPage
 from tui_transformer.studio.design.measuring import Measurement
-from tui_transformer.studio.keys import PANES
+from tui_transformer.studio.keys import KEYS, PANES
 from tui_transformer.studio.messages import errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, complaint, may_replace
 from tui_transformer.studio.shared.palette import Palette
 
-KEYS = "? all keys"
+ALL_KEYS = "? all keys"
 LEAST = 20  # columns to draw in
 GAP = 2  # columns
 PARAMETERS, TIME = 12, 11
@@ -53,9 +53,9 @@ ROOMY = 64  # least columns for parameters and time
 LONG_KEYS = 96  # and for keys with their sections
 MOST_SEEDS = 8  # listed at most
 EMPTY = (
-    ("p", "tick presets that change one thing each"),
-    ("v", "type values of a setting: model.n_heads=1,2,4,8"),
-    ("l", "take the variants of a study that comes with this"),
+    (KEYS["study"]["study-presets"], "pick presets that change one thing"),
+    (KEYS["study"]["study-values"], "type values of a setting: model.n_heads=1,2,4,8"),
+    (KEYS["study"]["study-take"], "use the variants of a built-in study"),
 )
 
 
@@ -133,7 +133,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         changed = ", changed" if draft.design.changes else ""
         title = Text(clean_line(draft.name), "bold")
         title = Text.assemble(title, (clean_line(f"   a study of {draft.design.name}{changed}"), palette.dim))
-        title.append(" " * (width - title.cell_len - len(KEYS))).append(KEYS, palette.dim)
+        title.append(" " * (width - title.cell_len - len(ALL_KEYS))).append(ALL_KEYS, palette.dim)
         self.query_one("#study-title", Static).update(title)
         head = heading(width, name_width(draft, width), palette)
         self.query_one("#study-heading", Static).update(head)
@@ -146,7 +146,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         command = Text()
         if draft.study is not None:
             said, unsaved = self._command()
-            command.append("once saved (s): " if unsaved else "", palette.dim)
+            command.append("once saved (ctrl+s): " if unsaved else "", palette.dim)
             command.append("$ ", palette.dim).append(clean_line(said), palette.calm)
         self.query_one("#command", Static).update(command)
 
@@ -194,7 +194,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         text.append("\n")
 
         problems = filter(None, (self._measuring.failure(toml), draft.problem))
-        started = f"{draft.name} was started already: f5 goes on with it if it is the same; r renames this one"
+        started = f"{draft.name} was started already: f5 goes on with it if it is the same; n renames this one"
         warnings = [*([started] if draft.name in self._started else []), *draft.warnings]
         for sign, colour, said in (("✗ ", palette.bad, problems), ("⚠ ", palette.warn, warnings)):
             for words in said:
@@ -315,7 +315,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             return
         command, unsaved = self._command()
         self.app.copy_to_clipboard(command)
-        first = "; s saves the file that it names" if unsaved else ""
+        first = "; ctrl+s saves the file that it names" if unsaved else ""
         say(self, f"in the clipboard, where the terminal allows it: {command}{first}")
 
     def action_toml(self) -> None:
@@ -333,7 +333,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         if study is None or not await may_replace(self.app, self._file, f"You have a study {study.name} already."):
             return
         with errors_said(self):
-            say(self, f"saved {own_files.save_study(study)}; c copies the command that runs it")
+            say(self, f"saved {own_files.save_study(study)}; C copies the command that runs it")
             self._redraw()
 
 

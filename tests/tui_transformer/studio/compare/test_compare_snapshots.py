@@ -95,7 +95,7 @@ def test_compare_all_about_a_run(snap_compare, size) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("key", "words"), [("n", "ctrl+s"), ("g", "Tags of"), ("e", "Export")])
+@pytest.mark.parametrize(("key", "words"), [("N", "ctrl+s"), ("g", "Tags of"), ("E", "Export")])
 def test_compare_asks(snap_compare, key, words) -> None:
     study(RUNS)
     act = pressing("3", listed, "end", key, then=when(words))
