@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.installed  ## train a small model on the built-in corpus (two to three minutes on a laptop CPU)
+demo: $(VENV)/.installed  ## train a small model on the built-in corpus (a minute or two on a laptop CPU)
 	@$(VENV)/bin/tui-transformer run --preset demo
 
 studio: $(VENV)/.installed  ## open the studio

@@ -15,12 +15,12 @@ from engine.errors import InputError
 from engine.model.visibility import self_attention
 from engine.schemes import ATTENTIONS, NORMS, POSITIONS, SCHEDULES, Scheme
 
-OF_A_LAYER = "model.attention"  # a rule about it holds in each layer
+OF_A_LAYER = "model.attention"  # rules with this key apply to each layer
 
 
 def _broken(scheme: Scheme, section: Section, *, of_a_layer: bool | None = None) -> Iterator[Refusal]:
-    """Yield a refusal for each rule of a scheme that its section of a config breaks; `of_a_layer`: only those that are
-    about a layer's attention, or only the others.
+    """Yield a refusal for each rule of a scheme that a config section breaks; `of_a_layer`: only the rules about a
+    layer's attention, or only the others.
     """
     for rule in scheme.rules:
         if of_a_layer not in (None, OF_A_LAYER in rule.keys):
@@ -30,7 +30,7 @@ def _broken(scheme: Scheme, section: Section, *, of_a_layer: bool | None = None)
 
 
 def _of_layers(model: ModelConfig) -> Iterator[Refusal]:
-    """Yield a refusal for each combination of attention and position that a layer cannot have."""
+    """Yield a refusal for each layer whose attention and position do not combine."""
     if not model.layers:
         yield from _of_a_layer(model)
         return
@@ -40,8 +40,8 @@ def _of_layers(model: ModelConfig) -> Iterator[Refusal]:
         others = [name for name, row in POSITIONS.items() if row.acts_on != "embeddings"]
         yield Refusal(
             ("model.layers", "model.position"),
-            f"{added[0]} positions are added to the embeddings, before all layers, so no layer can have its own "
-            f"beside them; --set model.position=none, and layers may differ in {', '.join(others)}",
+            f"{added[0]} positions are added to the embeddings, before the first layer, so layers cannot "
+            f"choose their own; --set model.position=none, and layers may choose from {', '.join(others)}",
         )
     for layer, (first, *_) in model.kinds():
         for refusal in _of_a_layer(layer):
@@ -49,13 +49,13 @@ def _of_layers(model: ModelConfig) -> Iterator[Refusal]:
 
 
 def _of_a_layer(m: ModelConfig) -> Iterator[Refusal]:
-    """Yield a refusal for each combination of attention and position that is none."""
+    """Yield a refusal for each reason why a layer's attention and position do not combine."""
     attention, position = ATTENTIONS[m.attention], POSITIONS[m.position]
     if not attention.scores and position.adds:
         fitting = [name for name, other in POSITIONS.items() if not other.adds]
         yield Refusal(
             ("model.position", "model.attention"),
-            f"{m.attention} attention has no score matrix to add {position.adds} to; positions that go with it: "
+            f"{m.attention} attention has no score matrix to add {position.adds} to; positions that work with it: "
             f"{', '.join(fitting)}",
         )
     if not attention.scores and m.attention_dropout > 0.0:
@@ -66,18 +66,18 @@ def _of_a_layer(m: ModelConfig) -> Iterator[Refusal]:
     if m.backend not in attention.backends:
         yield Refusal(
             ("model.backend", "model.attention"),
-            f"backend '{m.backend}' does not compute {m.attention} attention; those that do: "
+            f"backend '{m.backend}' does not support {m.attention} attention; these do: "
             f"{', '.join(attention.backends)}",
         )
     if m.backend == "banded" and self_attention(m).reach(1) is None:
         yield Refusal(
             ("model.backend", "model.attention"),
-            f"backend 'banded' computes attention = 'window', and this is '{m.attention}'",
+            f"backend 'banded' supports only attention = 'window', and this is '{m.attention}'",
         )
     if m.backend == "sdpa" and position.acts_on == "content":
         yield Refusal(
             ("model.backend", "model.position"),
-            f"the fused kernel has no place for {position.adds}; leave backend at 'auto'",
+            f"the fused kernel does not support {position.adds}; leave backend at 'auto'",
         )
     for scheme in (attention, position):
         yield from _broken(scheme, m)
@@ -86,25 +86,25 @@ def _of_a_layer(m: ModelConfig) -> Iterator[Refusal]:
 
 
 def _refusals(c: RunConfig) -> Iterator[Refusal]:
-    """Yield each invalid combination and the reason, for students; later rules rely on earlier ones."""
+    """Yield each invalid combination with its reason; later rules rely on earlier ones."""
     if c.model.d_model % c.model.n_heads != 0:
         fitting = [str(n) for n in range(1, min(c.model.d_model, 64) + 1) if c.model.d_model % n == 0]
         yield Refusal(
             ("model.n_heads", "model.d_model"),
-            f"{c.model.n_heads} heads cannot share d_model {c.model.d_model} equally; heads that can: "
+            f"d_model {c.model.d_model} is not divisible by {c.model.n_heads} heads; numbers that work: "
             f"{', '.join(fitting[:8])}",
         )
     turning = [name for name in c.model.positions if POSITIONS[name].rotates]
     if turning and c.model.head_width % 2 != 0:
         yield Refusal(
             ("model.position", "model.n_heads"),
-            f"{turning[0]} turns features in pairs, and a head of {c.model.head_width} features has an odd one "
-            f"left; d_model / n_heads must be even (is {c.model.d_model} / {c.model.n_heads})",
+            f"{turning[0]} rotates features in pairs, but a head has {c.model.head_width} features; "
+            f"d_model / n_heads must be even (is {c.model.d_model} / {c.model.n_heads})",
         )
     if c.model.n_heads % c.model.kv_heads != 0:
         yield Refusal(
             ("model.n_kv_heads", "model.n_heads"),
-            f"{c.model.n_heads} query heads cannot share {c.model.kv_heads} key and value heads equally; "
+            f"{c.model.n_heads} query heads cannot evenly share {c.model.kv_heads} key and value heads; "
             f"n_kv_heads must divide n_heads",
         )
     task, kind, architecture = c.task, c.task.name, c.model.architecture
@@ -112,19 +112,19 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         both = f"'{kind}' has a source and a target, and architecture = '{' or '.join(task.architectures)}' both"
         yield Refusal(
             ("objective.kind", "model.architecture"),
-            f"objective '{kind}' is not for architecture '{architecture}': {task.why_not.get(architecture, both)}",
+            f"'{kind}' does not work with architecture = '{architecture}': {task.why_not.get(architecture, both)}",
         )
     if not c.model.causal and c.model.architecture != "encoder":
         yield Refusal(
             ("model.causal", "model.architecture"),
-            "a decoder writes from left to right, so it may not see what it has not written yet; "
-            "a model that sees both sides is architecture = 'encoder'",
+            "a decoder generates from left to right, so it must not see later tokens; "
+            "for attention to both sides, choose architecture = 'encoder'",
         )
     yield from task.objections(c)
     if c.window_targets > c.model.context_length:
         yield Refusal(
             ("model.source_length", "model.context_length"),
-            f"a target of '{kind}' is {c.window_targets:,} tokens long and the decoder's context only "
+            f"a target of '{kind}' is {c.window_targets:,} tokens long, but the decoder's context is only "
             f"{c.model.context_length:,}; --set model.context_length={c.window_targets}",
         )
     yield from _of_layers(c.model)
@@ -134,30 +134,29 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
     if c.model.position_init == "zero" and not POSITIONS[c.model.position].bounded:
         yield Refusal(
             ("model.position_init", "model.position"),
-            f"position_init = 'zero' is about a learned table, and position = '{c.model.position}' learns none; "
+            f"position_init = 'zero' is for a learned table, and position = '{c.model.position}' has none; "
             "leave it out or choose position = 'learned'",
         )
     if c.data.tokenizer == "bpe" and not c.on_rows:
         yield Refusal(
             ("data.tokenizer", "objective.kind"),
-            "byte pairs are for translations and documents; texts are read by characters: "
-            "--set data.tokenizer=characters",
+            "byte pairs are for translations and documents; texts use characters: --set data.tokenizer=characters",
         )
     if c.data.tokenizer == "words" and task.corpus != "documents":
         yield Refusal(
             ("data.tokenizer", "objective.kind"),
-            "words are for documents with questions, such as biographies, where every word is known beforehand; texts "
-            "and translations are read by characters: --set data.tokenizer=characters",
+            "words are for documents with questions, such as biographies, whose words are known in advance; "
+            "texts and translations use characters: --set data.tokenizer=characters",
         )
     if not c.data.shared_vocabulary and task.corpus != "pairs":
         yield Refusal(
             ("data.shared_vocabulary", "objective.kind"),
-            "only a translation has a vocabulary for each side; leave shared_vocabulary at true",
+            "only translations can have a vocabulary per side; leave shared_vocabulary at true",
         )
     if c.data.shared_vocabulary and c.model.source_vocab_size is not None:
         yield Refusal(
             ("model.source_vocab_size", "data.shared_vocabulary"),
-            "source and target share one vocabulary, which model.vocab_size is about; leave source_vocab_size out "
+            "source and target share one vocabulary, sized by model.vocab_size; leave source_vocab_size out "
             "or --set data.shared_vocabulary=false",
         )
     if c.evaluation.select not in task.scores:
@@ -181,12 +180,12 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         yield Refusal(
             ("data.corpus", "objective.kind"),
             f"'{corpus[:80]}' is {KINDS[found].is_a}, and {needed} {KINDS[wanted].is_a}, such as "
-            f"{names_of(wanted)[0]} or files of yours{instead}",
+            f"{names_of(wanted)[0]} or your own files{instead}",
         )
 
 
 def check(config: RunConfig) -> Refusal | None:
-    """Return the first reason why a config cannot be built and trained; None if it can."""
+    """Return the first reason why a config cannot be built or trained; None if it can."""
     return next(_refusals(config), None)
 
 

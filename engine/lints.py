@@ -1,4 +1,4 @@
-"""Settings that are valid but surely unintended. A lint warns, and the run goes on."""
+"""Settings that are valid but almost certainly unintended. A lint warns; the run continues."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,8 +16,11 @@ class Lint:
     text: str
 
 
-DEEP_POST_NORM = 6  # encoder and decoder layers together: 4 were seen to learn without warm-up, 6 + 6 were not
-TRAINED, USUAL = 3, 0.1  # a training token costs three scored ones; the share of a run's time that scoring may take
+DEEP_POST_NORM = 6  # encoder and decoder layers together: in tests, 4 learned without warm-up, 6 + 6 did not
+TRAINED, USUAL = (
+    3,
+    0.1,
+)  # a training token costs as much as three scored ones; the share of a run's time that scoring may take
 QUICKLY = 1_000_000  # tokens; scoring fewer is quick
 
 
@@ -34,13 +37,13 @@ def _of_schemes(key: str) -> Iterator[Acts]:
 
 
 def _chosen(config: RunConfig, section: str, choice: str) -> set[str]:
-    """Return the schemes that a setting selects: one, or those of all kinds of layers."""
+    """Return the schemes that a setting selects: one, or one per kind of layer."""
     chosen = {"attention": config.model.attentions, "position": config.model.positions}
     return set(chosen[choice]) if choice in chosen else {getattr(getattr(config, section), choice)}
 
 
 def _of_parts() -> Iterator[Acts]:
-    """Yield the settings that take effect only with some part of the network."""
+    """Yield the settings that take effect only with an optional part of the network."""
     for name, row in PARTS.items():
         for setting, values in row.settings.items():
             yield (
@@ -51,11 +54,11 @@ def _of_parts() -> Iterator[Acts]:
 
 
 def _is_on(config: RunConfig, name: str, values: tuple[object, ...]) -> bool:
-    """Whether a part is on, with one of the values if there are any."""
+    """Whether a part is on, with one of the given values if there are any."""
     return name in parts_of(config.model) and (not values or getattr(config.model, name) in values)
 
 
-# Settings that act only if another has some value: (key, when it acts, where that is).
+# Settings that act only with some value of another: (key, whether it acts, what it needs).
 ACTS: tuple[Acts, ...] = (
     *_of_schemes("model.attention"),
     *_of_schemes("model.position"),
@@ -82,7 +85,7 @@ ACTS: tuple[Acts, ...] = (
     (
         "optimizer.head_lr",
         lambda c: c.model.head_bias or not c.model.tie_embeddings,
-        "a head of its own: tie_embeddings = false",
+        "an untied head: tie_embeddings = false",
     ),
 )
 
@@ -91,7 +94,7 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
     """Yield the warnings for a config with durations in steps, and its split sizes if known."""
     model, train, optimizer, every = config.model, config.train, config.optimizer, config.evaluation.every
     context = model.context_length
-    steps = train.steps if train.epochs is None else None  # None: the corpus has to say how many steps an epoch has
+    steps = train.steps if train.epochs is None else None  # None: the steps of an epoch depend on the corpus
 
     if isinstance(optimizer.warmup, int) and steps and optimizer.warmup >= steps:
         yield Lint(
@@ -104,14 +107,14 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
     if train.ema and steps and averaged > steps:
         yield Lint(
             "train.ema",
-            f"averages over about {averaged:,.0f} steps but the run has {steps:,}: it is nearly the weights of the "
-            f"first step; a tenth of the run is usual (--set train.ema={1.0 - 10.0 / max(20, steps):.6g})",
+            f"averages over about {averaged:,.0f} steps but the run has {steps:,}: it stays close to the weights of "
+            f"the first step; a tenth of the run is usual (--set train.ema={1.0 - 10.0 / max(20, steps):.6g})",
         )
     if not config.on_rows and train_tokens is not None and train_tokens < 20 * context:
         yield Lint(
             "model.context_length",
             f"a context of {context:,} tokens is long for {train_tokens:,} training tokens: "
-            f"only {max(train_tokens // context, 1)} windows do not overlap, so the model will learn them by heart",
+            f"only {max(train_tokens // context, 1)} windows do not overlap, so the model will memorise them",
         )
     if steps is not None and not 0 < every <= steps:
         yield Lint(
@@ -128,28 +131,27 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
             share = config.data.validation_fraction * USUAL * trained / scored
             yield Lint(
                 "data.validation_fraction",
-                f"an evaluation computes {scored:,} tokens and takes about {scored / trained:,.0f} × as long as the "
-                f"{between:,} steps before it; --set data.validation_fraction={share:.1g} scores a part of the text "
-                "that is large enough",
+                f"an evaluation scores {scored:,} tokens, which takes about {scored / trained:,.0f} × as long as the "
+                f"{between:,} steps before it; --set data.validation_fraction={share:.1g} scores enough of the text",
             )
     own, usual = flatten(config.dump()), flatten(RunConfig().dump())
     idle = [(key, where) for key, acts, where in ACTS if not acts(config) and own.get(key) != usual.get(key)]
     if idle:
-        others = "".join(f"; nor has {other} ({there})" for other, there in idle[1:])
-        yield Lint(idle[0][0], f"is set and has no effect here: it acts with {idle[0][1]}{others}")
+        others = "".join(f"; nor has {other} (needs {there})" for other, there in idle[1:])
+        yield Lint(idle[0][0], f"is set but has no effect here: it needs {idle[0][1]}{others}")
     for attention in model.attentions:
         saves_from = ATTENTIONS[attention].saves_from(model)
         if saves_from is None:
             yield Lint("model.attention", f"'{attention}' is computed with a dense mask: it costs as much as 'global'")
         elif context < saves_from:
             text = f"'{attention}' saves no time at a context of {context}"
-            yield Lint("model.attention", f"{text}, only from about {saves_from:,} on (`check` measures it here)")
+            yield Lint(
+                "model.attention", f"{text}, only from about {saves_from:,} (`check` measures it on this machine)"
+            )
     if len(model.layers) > model.depth:
-        unused = (
-            f"the last {count} of them are" if (count := len(model.layers) - model.depth) > 1 else "the last one is"
-        )
+        unused = f"the last {count} are" if (count := len(model.layers) - model.depth) > 1 else "the last is"
         yield Lint(
-            "model.layers", f"has {len(model.layers)} layers, and the network {model.depth}: {unused} never built"
+            "model.layers", f"lists {len(model.layers)} layers, but the network has {model.depth}: {unused} unused"
         )
     layers = model.n_layers + (model.encoder_layers if model.architecture == "encoder-decoder" else 0)
     post_norm = model.norm != "none" and model.norm_placement == "post"

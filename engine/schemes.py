@@ -1,9 +1,9 @@
-"""The parts of networks and their training, one row each: everything about a scheme except its computation.
+"""The table of schemes for networks and their training: everything about a scheme except its computation.
 
-A row has the texts that people read (a sentence, the paper, the formula, the label in a diagram), its settings, those
-it rules out, and its cost. The names are the values that a config accepts. The class or function that computes a
-scheme is registered under the same name: `engine.model.positions`, `heads`, `layers`, `engine.training.optimizer`; a
-schedule is its row's `rate`. A second implementation, in `engine.evaluation.reference`, is its proof. No torch here.
+A row has the scheme's texts (sentence, paper, formula, diagram label), settings, rules and cost. Its name is the value
+that a config accepts. The class or function that computes it is registered under the same name in
+`engine.model.positions`, `heads`, `layers` or `engine.training.optimizer`; a schedule is its row's `rate`. A second
+implementation, in `engine.evaluation.reference`, checks it. No torch here.
 """
 
 import math
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from engine.config.sections import OptimizerConfig
     from engine.model.size import Kernel, StackShape
 
-QUICKER = 8  # a window is faster than full attention if the text is this many times its reach (measured on a CPU)
+QUICKER = 8  # a window beats full attention if the text is at least this many times its reach (measured on a CPU)
 
 VASWANI = "Vaswani et al. 2017"
 Words = Mapping[str, str]  # by language, `en` and `zh`
@@ -33,48 +33,44 @@ class Rule(NamedTuple):
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class Row:
-    """A row of a table: a frozen dataclass to mypy, without the code that a real one generates at every start."""
+    """A table row: a frozen dataclass to mypy, without the code generation that would slow every start."""
 
     def __init__(self, **fields: object) -> None:
         vars(self).update(fields)
 
 
 class Scheme(Row):
-    sentence: str  # for people: what it does
-    citation: str  # "" only for doing nothing
-    settings: Collection[str] = ()  # those of its section that take effect only with it
+    sentence: str  # what it does
+    citation: str  # "" only for a no-op
+    settings: Collection[str] = ()  # settings of its section that act only with it
     rules: tuple[Rule, ...] = ()
-    title: Words = NO_WORDS  # over its formula
-    formula: Callable[[Any], str] = staticmethod(
-        lambda section: ""
-    )  # LaTeX of what is computed, by its section's values
+    title: Words = NO_WORDS  # heading of its formula
+    formula: Callable[[Any], str] = staticmethod(lambda section: "")  # LaTeX, given its config section
     label: Words = NO_WORDS  # in a diagram
 
 
 class Part(Scheme):
-    """A part that a network has or not: a setting of its own, off by default; its row stands at the setting in
-    `engine.config.model`. The texts and rules hold where it is on.
+    """An optional part of a network: a setting that is off by default. Its row is at the setting in
+    `engine.config.model`; its texts and rules apply when it is on.
     """
 
-    on: tuple[Any, ...]  # values that turn it on: each one that there is, or some of a number
-    where: Literal[
-        "attention", "positions", "feed-forward", "layer", "head"
-    ]  # the box of a diagram that its label is in
-    options: Mapping[str, str] = {}  # a sentence for each value that is a name
-    settings: Mapping[str, tuple[Any, ...]] = {}  # that act only with it → with which of its values; (): with all
-    acts: Literal["always", "in training", "at the start"] = "always"  # at the start: on the initial weights alone
-    asleep: bool = False  # whether layers begin as the identity, or close to it
-    # How torch's fused kernel takes it: the part changes nothing there, is a term of its mask, or has no place.
+    on: tuple[Any, ...]  # values that turn it on: all of them, or examples of a number
+    where: Literal["attention", "positions", "feed-forward", "layer", "head"]  # the diagram box that shows its label
+    options: Mapping[str, str] = {}  # a sentence for each named value
+    settings: Mapping[str, tuple[Any, ...]] = {}  # setting that acts only with it → with which of its values; (): any
+    acts: Literal["always", "in training", "at the start"] = "always"  # at the start: only on the initial weights
+    identity_at_init: bool = False  # whether it, or its layer, starts as the identity or close to it
+    # Support in torch's fused kernel: nothing to do, as a term of its mask, or none.
     fused: Literal["as it is", "in the mask", "no"] = "as it is"
     parameters: Callable[["ModelConfig", "StackShape"], int] = staticmethod(lambda model, stack: 0)  # of a whole stack
-    # Multiplications in a layer for each token, forward, besides those counted without it.
+    # Extra multiplications per layer and token in the forward pass.
     products: Callable[["ModelConfig"], int] = staticmethod(lambda model: 0)
-    # Numbers that a layer keeps for the backward pass for each token, besides, and for each score written out.
+    # Extra numbers that a layer keeps for the backward pass: per token, and per materialised score.
     kept: Callable[["ModelConfig"], float] = staticmethod(lambda model: 0.0)
     kept_a_score: int = 0
 
     def __call__(self, schema: dict[str, Any]) -> None:
-        """Describe the setting in a JSON schema of the config, as pydantic asks for it."""
+        """Add the description to the config's JSON schema; pydantic calls this."""
         schema["description"] = self.sentence
 
 
@@ -87,15 +83,15 @@ class Position(Scheme):
     score: str = r"q_i^\top k_j"  # the product of query and key; where `acts_on` is "scores", b_ij is added to it
     scaled: bool = True  # whether the score is divided by √Dh
     acts_on: Literal["nothing", "embeddings", "queries and keys", "scores", "content"]
-    adds: str = ""  # what it adds to the score matrix, for refusals where there is none
+    adds: str = ""  # what it adds to the scores, for the refusal of attention without scores
     learned: bool = False
-    bounded: bool = False  # a vector for each place: there is none past the context
+    bounded: bool = False  # one vector per position, none past the context
     parameters: Callable[["ModelConfig", "StackShape"], int] = staticmethod(lambda model, stack: 0)  # of a whole stack
-    # Multiplications in a layer besides those of the attention: for each row of a batch, and once for all rows. What is
-    # computed once has no gradient on one side.
+    # Multiplications per layer besides attention's: per row of a batch, and once for all rows. The inputs of the latter
+    # need no gradient.
     products: Callable[["ModelConfig", "Kernel"], int] = staticmethod(lambda model, kernel: 0)
     products_once: Callable[["ModelConfig", "Kernel"], int] = staticmethod(lambda model, kernel: 0)
-    kept_a_score: float = 0.0  # numbers kept for the backward pass for each query and key, however many heads there are
+    kept_a_score: float = 0.0  # numbers kept for the backward pass per query-key pair, whatever the number of heads
 
     @property
     def rotates(self) -> bool:
@@ -103,7 +99,7 @@ class Position(Scheme):
 
 
 def _slopes(n_heads: int) -> str:
-    """ALiBi's slopes: the paper's formula is for a power of two; others interpolate."""
+    """ALiBi's slopes: the paper's formula covers powers of two; other head counts interpolate."""
     return r"m_1 > m_2 > \cdots > 0" if n_heads & (n_heads - 1) else rf"m_h = 2^{{-8h/{n_heads}}}"
 
 
@@ -143,7 +139,7 @@ POSITIONS: dict[str, Position] = {
         rules=(_paired("sinusoidal positions come in sine-cosine"),),
     ),
     "learned": Position(
-        sentence="a learned vector for each position of the context, added to the embeddings",
+        sentence="a learned vector per position, added to the embeddings",
         citation="Gehring et al. 2017",
         title={
             "en": "Positions: a learned vector each, added to the embeddings",
@@ -157,7 +153,7 @@ POSITIONS: dict[str, Position] = {
         parameters=lambda m, stack: stack.longest * m.d_model,
     ),
     "rope": Position(
-        sentence="queries and keys are rotated by their positions, so that scores depend on the distance",
+        sentence="queries and keys are rotated by their position, so that scores depend on relative distance",
         citation="Su et al. 2021",
         title={"en": "Positions: queries and keys are rotated (RoPE)", "zh": "位置编码：对查询与键作旋转（RoPE）"},
         formula=lambda m: (
@@ -172,10 +168,10 @@ POSITIONS: dict[str, Position] = {
         settings=("rope_base", "rope_pairing"),
     ),
     "relative": Position(
-        sentence="a learned number for each head and clipped distance, added to the score",
+        sentence="a learned bias per head and clipped distance, added to the score",
         citation="Shaw et al. 2018",
         title={
-            "en": "Positions: a learned bias for each head and clipped distance",
+            "en": "Positions: a learned bias per head and clipped distance",
             "zh": "位置编码：每个头、每个截断距离一个可学习偏置",
         },
         formula=lambda m: (
@@ -188,10 +184,10 @@ POSITIONS: dict[str, Position] = {
         learned=True,
         settings=("relative_max_distance",),
         parameters=lambda m, stack: (2 * m.relative_max_distance + 1) * m.n_heads,
-        kept_a_score=2.5,  # the table row of each score, 8 bytes each
+        kept_a_score=2.5,  # the table index of each score, 8 bytes each
     ),
     "alibi": Position(
-        sentence="a penalty on the score that grows with the distance, at a different rate for each head",
+        sentence="a penalty on the score that grows linearly with distance, at a different rate per head",
         citation="Press et al. 2022",
         title={
             "en": "Positions: a penalty that grows with the distance (ALiBi)",
@@ -203,10 +199,10 @@ POSITIONS: dict[str, Position] = {
         adds="ALiBi",
     ),
     "t5": Position(
-        sentence="a learned number for each head and bucket of distances (wider farther away), added to the score",
+        sentence="a learned bias per head and distance bucket (wider at longer distances), added to the score",
         citation="Raffel et al. 2020",
         title={
-            "en": "Positions: a learned bias for each head and bucket of distances",
+            "en": "Positions: a learned bias per head and distance bucket",
             "zh": "位置编码：每个头、每个距离分桶一个可学习偏置",
         },
         formula=lambda m: (
@@ -233,10 +229,10 @@ POSITIONS: dict[str, Position] = {
         kept_a_score=2.5,
     ),
     "xl": Position(
-        sentence="the score has terms of the query, the key and a sinusoid of their distance (Transformer-XL)",
+        sentence="the score has extra terms in the query, the key and a sinusoid of their distance (Transformer-XL)",
         citation="Dai et al. 2019",
         title={
-            "en": "Positions: sinusoids of the distance within the score (Transformer-XL)",
+            "en": "Positions: sinusoids of the distance in the score (Transformer-XL)",
             "zh": "位置编码：注意力得分内的距离正弦函数（Transformer-XL）",
         },
         formula=lambda m: (
@@ -285,8 +281,8 @@ def _near(m: "ModelConfig", causal: bool) -> str:
 
 def _sees_near(m: "ModelConfig", causal: bool) -> str:
     if causal:
-        return f"the newest {m.window:,} keys, its own included"
-    return f"the keys at most {m.window // 2:,} places away"
+        return f"the last {m.window:,} keys, including its own"
+    return f"the keys at most {m.window // 2:,} positions away"
 
 
 def _sees_all(m: "ModelConfig", causal: bool) -> str:
@@ -300,19 +296,19 @@ class Attention(Scheme):
 
     title: Words = ATTENTION
     formula: Callable[["ModelConfig"], str] = staticmethod(_softmax)
-    seen_title: Words = NO_WORDS  # over the formula of the keys that a query sees
-    # LaTeX of that condition, by whether it is causal; "" if it is in `formula`
+    seen_title: Words = NO_WORDS  # heading of `seen`
+    # LaTeX of which keys a query sees, given whether it is causal; "" if it is in `formula`
     seen: Callable[["ModelConfig", bool], str] = staticmethod(lambda model, causal: "")
     sees: Callable[["ModelConfig", bool], str]  # the same in words: "each query sees …"
     scores: bool = True  # whether each pair of query and key has a score, to which a bias can be added
     backends: tuple[str, ...] = ("auto", "reference", "sdpa", "banded")
-    # tokens from which a layer is faster than full attention, 0 for full attention itself; None: never
+    # context from which a layer is faster than full attention: 0 for full attention itself, None for never
     saves_from: Callable[["ModelConfig"], int | None]
 
 
 ATTENTIONS: dict[str, Attention] = {
     "global": Attention(
-        sentence="each query sees all keys, or all that come before it",
+        sentence="each query attends to all keys, or, with a causal mask, to all up to its own",
         citation=VASWANI,
         seen_title={"en": "Which keys a query sees", "zh": "查询可见的键"},
         seen=lambda m, causal: r"0 \le j \le i" if causal else r"0 \le j < T",
@@ -320,7 +316,7 @@ ATTENTIONS: dict[str, Attention] = {
         saves_from=lambda m: 0,
     ),
     "window": Attention(
-        sentence="each query sees the nearest keys only, at a cost that grows with the length, not its square",
+        sentence="each query attends only to nearby keys, at a cost that is linear in the length, not quadratic",
         citation=VASWANI,  # §4, restricted self-attention
         seen_title={"en": "Which keys a query sees: a window", "zh": "查询可见的键：滑动窗口"},
         seen=_near,
@@ -330,10 +326,10 @@ ATTENTIONS: dict[str, Attention] = {
         saves_from=lambda m: max(1, QUICKER * (m.window - 1)),
     ),
     "sparse": Attention(
-        sentence="each query sees a window, and every n-th key outside it",
+        sentence="each query attends to a window, and to every n-th key outside it",
         citation="Child et al. 2019",
         seen_title={
-            "en": "Which keys a query sees: a window, and every so many-th key besides",
+            "en": "Which keys a query sees: a window, and every n-th key outside it",
             "zh": "查询可见的键：滑动窗口，外加等间隔的键",
         },
         seen=lambda m, causal: (
@@ -349,14 +345,14 @@ ATTENTIONS: dict[str, Attention] = {
         saves_from=lambda m: None,
     ),
     "linear": Attention(
-        sentence="features of queries and keys instead of a softmax, so that keys are summed in advance",
+        sentence="a feature map of queries and keys replaces the softmax, so that keys can be summed in advance",
         citation="Katharopoulos et al. 2020",
         title={"en": "Linear attention", "zh": "线性注意力"},
         formula=_linear,
         label={"en": "linear", "zh": "线性"},
         scores=False,
         backends=("auto", "reference", "chunked"),
-        sees=lambda m, causal: f"{_sees_all(m, causal)}; without scores, the same mask applies through sums",
+        sees=lambda m, causal: f"{_sees_all(m, causal)}; it has no scores, so the same mask applies through sums",
         saves_from=lambda m: 512,  # measured on a CPU
     ),
 }
@@ -368,7 +364,7 @@ ATTENTIONS: dict[str, Attention] = {
 class Norm(Scheme):
     symbol: str = ""  # in the formula of a layer
     parameters: Callable[["ModelConfig"], int]
-    kept: int  # tensors as wide as the model, for the backward pass: its input, and its output
+    kept: int  # tensors of width d_model kept for the backward pass: its input and output
 
 
 NORMS: dict[str, Norm] = {
@@ -398,18 +394,18 @@ NORMS: dict[str, Norm] = {
         kept=3,
     ),
     "none": Norm(
-        sentence="nothing is normalised",
+        sentence="no normalisation",
         citation="",
         rules=(
             Rule(
                 ("model.norm_placement", "model.norm"),
                 lambda m: m.norm_placement != "pre",
-                lambda m: "norm = 'none' leaves no norm to place; leave norm_placement at 'pre'",
+                lambda m: "norm = 'none' has no norm to place; leave norm_placement at 'pre'",
             ),
             Rule(
                 ("model.final_norm", "model.norm"),
                 lambda m: m.final_norm,
-                lambda m: "norm = 'none' leaves no final norm; --set model.final_norm=false",
+                lambda m: "norm = 'none' has no final norm; --set model.final_norm=false",
             ),
         ),
         parameters=lambda m: 0,
@@ -421,13 +417,13 @@ NORMS: dict[str, Norm] = {
 class Activation(Scheme):
     """An activation. Its `formula` is the whole feed-forward; a diagram shows its name."""
 
-    maps: int = 1  # features of the first map for each of `d_ff`
-    kept: int = 1  # numbers kept for each of `d_ff` before it, for its gradient
+    maps: int = 1  # features of the first projection per feature of `d_ff`
+    kept: int = 1  # pre-activation numbers kept per feature of `d_ff`, for its gradient
     keeps_output: bool = False  # its gradient needs its output instead
 
 
 def _between(function: str) -> Callable[["ModelConfig"], str]:
-    """Return the formula of two maps with a function between them."""
+    """Return the formula of two projections with an activation between them."""
 
     def formula(m: "ModelConfig") -> str:
         b1, b2 = (" + b_1", " + b_2") if m.bias else ("", "")
@@ -437,30 +433,30 @@ def _between(function: str) -> Callable[["ModelConfig"], str]:
 
 
 def _gated(function: str) -> Callable[["ModelConfig"], str]:
-    """Return the formula of a map gated by another through a function; like the paper's, it leaves biases out."""
+    """Return the formula of a gated linear unit; like the paper's, it leaves biases out."""
     return lambda m: rf"\left( {function}(x W_g) \odot x W_v \right) W_2"
 
 
 ACTIVATIONS: dict[str, Activation] = {
     "gelu": Activation(
-        sentence="a smooth ReLU: x times the probability that a normal number is below x",
+        sentence="a smooth ReLU: x times the probability that a standard normal variable is below x",
         citation="Hendrycks and Gimpel 2016",
         formula=_between(r"\operatorname{GELU}"),
     ),
     "gelu-tanh": Activation(
-        sentence="GELU by GPT-2's approximation with a tanh",
+        sentence="GPT-2's tanh approximation of GELU",
         citation="Hendrycks and Gimpel 2016",
         formula=_between(r"\operatorname{GELU}"),
     ),
     "relu": Activation(
-        sentence="negative features become 0",
+        sentence="negative features are set to 0",
         citation="Nair and Hinton 2010",
         formula=_between(r"\operatorname{ReLU}"),
         kept=0,
         keeps_output=True,
     ),
     "relu2": Activation(
-        sentence="negative features become 0, positive ones are squared",
+        sentence="negative features are set to 0, positive ones squared",
         citation="So et al. 2021",
         formula=_between(r"\operatorname{ReLU}^2"),
     ),
@@ -470,21 +466,21 @@ ACTIVATIONS: dict[str, Activation] = {
         formula=_between(r"\operatorname{silu}"),
     ),
     "swiglu": Activation(
-        sentence="half of the features gate the other half through silu",
+        sentence="half of the features, passed through SiLU, gate the other half",
         citation="Shazeer 2020",
         formula=_gated(r"\operatorname{silu}"),
         maps=2,
         kept=3,
     ),
     "geglu": Activation(
-        sentence="half of the features gate the other half through GELU",
+        sentence="half of the features, passed through GELU, gate the other half",
         citation="Shazeer 2020",
         formula=_gated(r"\operatorname{GELU}"),
         maps=2,
         kept=3,
     ),
     "geglu-tanh": Activation(
-        sentence="GEGLU by GPT-2's approximation of GELU with a tanh, as in Gemma",
+        sentence="GEGLU with GPT-2's tanh approximation of GELU, as in Gemma",
         citation="Shazeer 2020",
         formula=_gated(r"\operatorname{GELU}"),
         maps=2,
@@ -513,7 +509,7 @@ def whole_steps(duration: int | str | None) -> int:
 
 
 def _done(o: "OptimizerConfig", step: int, steps: int) -> float:
-    """The share of the way from the end of warm-up to decay_over, by default the last step."""
+    """Return how much of the decay is done: 0 at the end of warm-up, 1 at `decay_over`, by default the last step."""
     warmup = whole_steps(o.warmup)
     over = steps if o.decay_over is None else whole_steps(o.decay_over)
     if o.decay_every is not None:  # constant between multiples, like a scheduler stepped once per epoch
@@ -538,14 +534,12 @@ def _wsd(o: "OptimizerConfig", step: int, steps: int) -> float:
 NO_LENGTH = Rule(
     ("optimizer.decay_over", "optimizer.schedule"),
     lambda o: o.decay_over is not None,
-    lambda o: (
-        f"decay_over is how long a cosine or a linear decay takes, and the schedule is '{o.schedule}'; leave it out"
-    ),
+    lambda o: f"decay_over is the length of a cosine or linear decay, but the schedule is '{o.schedule}'; leave it out",
 )
 
 SCHEDULES: dict[str, Schedule] = {
     "constant": Schedule(
-        sentence="the learning rate stays as it is after warm-up",
+        sentence="the learning rate is constant after warm-up",
         citation="Kingma and Ba 2015",
         formula=lambda o: r"\eta_t = \eta_0",
         rate=lambda o, step, steps: o.lr,
@@ -554,12 +548,12 @@ SCHEDULES: dict[str, Schedule] = {
             Rule(
                 ("optimizer.decay_every", "optimizer.schedule"),
                 lambda o: o.decay_every is not None,
-                lambda o: "decay_every says when the rate changes, and a constant one never does; leave it out",
+                lambda o: "decay_every sets when the rate changes, and a constant rate never does; leave it out",
             ),
         ),
     ),
     "cosine": Schedule(
-        sentence="the learning rate falls along half a cosine to its minimum at the end",
+        sentence="the learning rate follows half a cosine down to its minimum at the end",
         citation="Loshchilov and Hutter 2017",
         formula=lambda o: (
             r"\eta_t = \eta_{\min} + \frac{\eta_0 - \eta_{\min}}{2} "
@@ -568,14 +562,14 @@ SCHEDULES: dict[str, Schedule] = {
         rate=_cosine,
     ),
     "linear": Schedule(
-        sentence="the learning rate falls in a straight line to its minimum at the end",
+        sentence="the learning rate decays linearly to its minimum at the end",
         citation="Devlin et al. 2019",
         formula=lambda o: r"\eta_t = \eta_{\min} + (\eta_0 - \eta_{\min}) \left(1 - \frac{t - w}{T - w}\right)",
         rate=_linear_rate,
     ),
     "wsd": Schedule(
-        sentence="the learning rate stays as it is after warm-up, and falls in a straight line to its minimum at the "
-        "end of the run (warm-up, stable, decay)",
+        sentence="the learning rate is constant after warm-up, then decays linearly to its minimum at the end of the "
+        "run (warm-up, stable, decay)",
         citation="Hu et al. 2024",
         formula=lambda o: (
             r"\eta_t = \eta_{\min} + (\eta_0 - \eta_{\min}) \, "
@@ -588,8 +582,8 @@ SCHEDULES: dict[str, Schedule] = {
                 ("optimizer.decay_every", "optimizer.schedule"),
                 lambda o: o.decay_every is not None,
                 lambda o: (
-                    "decay_every holds a cosine or a linear decay in between; wsd decays at every step from "
-                    "decay_from on; leave it out"
+                    "decay_every makes a cosine or linear decay stepwise, but wsd decays at every step after "
+                    "decay_from; leave it out"
                 ),
             ),
         ),
@@ -600,12 +594,12 @@ SCHEDULES: dict[str, Schedule] = {
         citation="He et al. 2016",
         formula=lambda o: r"\eta_t = \eta_0 \, f^{\lfloor (t - 1) / n \rfloor}",
         rate=lambda o, step, steps: max(o.min_lr, o.lr * o.decay_factor ** ((step - 1) // whole_steps(o.decay_every))),
-        needs={"decay_every": 'the time between two decays, e.g. "5 epochs"'},
+        needs={"decay_every": 'the interval between decays, e.g. "5 epochs"'},
         rules=(NO_LENGTH,),
         settings=("decay_factor",),
     ),
     "inverse-sqrt": Schedule(
-        sentence="the learning rate falls with the inverse square root of the step",
+        sentence="the learning rate decays with the inverse square root of the step",
         citation=VASWANI,
         formula=lambda o: r"\eta_t = \eta_0 \sqrt{w / t}",
         # The paper's, but the rate at the end of warm-up is given, not derived from d_model.
@@ -614,7 +608,9 @@ SCHEDULES: dict[str, Schedule] = {
             Rule(
                 ("optimizer.warmup", "optimizer.schedule"),
                 lambda o: o.warmup == 0,
-                lambda o: "inverse-sqrt falls from the end of warm-up; give it some, e.g. --set optimizer.warmup=400",
+                lambda o: (
+                    "inverse-sqrt decays from the end of warm-up, so it needs one, e.g. --set optimizer.warmup=400"
+                ),
             ),
             NO_LENGTH,
         ),
@@ -622,16 +618,22 @@ SCHEDULES: dict[str, Schedule] = {
 }
 
 
+def learning_rate(config: "OptimizerConfig", step: int, steps: int) -> float:
+    """Return the rate of optimizer step `step` (from 1) of `steps`: linear warm-up, then the schedule."""
+    warmup = whole_steps(config.warmup)
+    return config.lr * step / warmup if step <= warmup else SCHEDULES[config.schedule].rate(config, step, steps)
+
+
 class Optimizer(Scheme):
     """Its formula is one step; m and v with hats are the bias-corrected moments."""
 
-    # Numbers kept for each weight of the layers' matrices, and for each other weight.
+    # Moments per weight: of the layers' matrices, and of all other weights.
     moments: Callable[["OptimizerConfig"], tuple[int, int]] = staticmethod(lambda o: (2, 2))
 
 
 OPTIMIZERS: dict[str, Optimizer] = {
     "adamw": Optimizer(
-        sentence="Adam with weight decay taken from the weights themselves",
+        sentence="Adam with decoupled weight decay",
         citation="Loshchilov and Hutter 2019",
         formula=lambda o: (
             r"\theta \leftarrow \theta - "
@@ -640,7 +642,7 @@ OPTIMIZERS: dict[str, Optimizer] = {
         settings=("betas", "eps"),
     ),
     "adam": Optimizer(
-        sentence="steps of about equal size for every weight, from the gradient's two moments, weight decay included",
+        sentence="step sizes adapt per weight to two moments of its gradient, which includes weight decay",
         citation="Kingma and Ba 2015",
         formula=lambda o: (
             r"\theta \leftarrow \theta - \eta_t \, \frac{\hat{m}}{\sqrt{\hat{v}} + \varepsilon}, \qquad "
@@ -649,8 +651,8 @@ OPTIMIZERS: dict[str, Optimizer] = {
         settings=("betas", "eps"),
     ),
     "muon": Optimizer(
-        sentence="the momentum of each of the layers' matrices, orthogonalised: its singular values become about "
-        "equal; AdamW for everything else",
+        sentence="orthogonalised momentum for the layers' matrices, with singular values of about equal size; "
+        "AdamW for everything else",
         citation="Jordan et al. 2024",
         formula=lambda o: (
             r"W \leftarrow W - \eta_t \left( 0.2 \sqrt{\max(m, n)} \, \operatorname{NS}_5(B') + \lambda W \right), "
@@ -661,8 +663,8 @@ OPTIMIZERS: dict[str, Optimizer] = {
         moments=lambda o: (1, 2),
     ),
     "lion": Optimizer(
-        sentence="the sign of a moment: every weight moves by the learning rate, so it is set 3 to 10 times lower than "
-        "AdamW's, and weight decay as much higher",
+        sentence="the sign of the momentum: every weight moves by the learning rate, so set it 3 to 10 times lower "
+        "than AdamW's, and weight decay as much higher",
         citation="Chen et al. 2023",
         formula=lambda o: (
             r"\theta \leftarrow \theta - \eta_t \left( \operatorname{sign}\left( \beta_1 m + (1 - \beta_1) g \right) "
@@ -672,7 +674,7 @@ OPTIMIZERS: dict[str, Optimizer] = {
         moments=lambda o: (1, 1),
     ),
     "sgd": Optimizer(
-        sentence="the gradient itself, with momentum",
+        sentence="stochastic gradient descent with momentum",
         citation="Sutskever et al. 2013",
         formula=lambda o: (
             r"v \leftarrow \mu v + g, \qquad \theta \leftarrow \theta - \eta_t "
@@ -697,7 +699,7 @@ SCHEMES: Mapping[str, Mapping[str, Scheme]] = {
 
 
 def in_words(key: str, name: str) -> str:
-    """Return a scheme's sentence and paper, after its kind and name: `position rope: queries … (Su et al. 2021)`."""
+    """Return a scheme's kind, name, sentence and paper: `position rope: queries … (Su et al. 2021)`."""
     scheme = SCHEMES[key][name]
     kind = key.removesuffix(".kind").rpartition(".")[2]
     return f"{kind} {name}: {scheme.sentence}" + (f" ({scheme.citation})" if scheme.citation else "")

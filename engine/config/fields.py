@@ -2,9 +2,12 @@
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 MAX_STEPS = 10**12
 _DURATION = re.compile(r"\s*(\d{1,13}(?:\.\d{1,9})?)\s*(steps?|epochs?|tokens?)\s*\Z")
@@ -45,6 +48,16 @@ Width = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
 Depth = Annotated[int, Field(strict=True, ge=1, le=1_000)]
 Rate = Annotated[float, Field(ge=0.0, le=1e3)]
 Seed = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
+
+
+class Says:
+    """A sentence on a setting, and one on each of its named values; goes into `Annotated`."""
+
+    def __init__(self, sentence: str, options: Mapping[str, str] = {}) -> None:
+        self.sentence, self.options = sentence, options
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return handler(core) | {"description": self.sentence}
 
 
 def bookkeeping(default: Any) -> Any:

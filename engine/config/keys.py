@@ -8,10 +8,10 @@ from functools import cache
 from typing import Any
 
 from engine.config import Tables
-from engine.config.fields import Section
+from engine.config.fields import Says, Section
 from engine.config.schema import RunConfig
 from engine.errors import InputError, nearest, one_of
-from engine.schemes import Part
+from engine.schemes import SCHEMES, Part
 
 
 @cache
@@ -40,6 +40,31 @@ def later_keys() -> Tables:
         for name, field in type(value).model_fields.items()
         if isinstance(extra := field.json_schema_extra, Part) or (isinstance(extra, dict) and "later" in extra)
     }
+
+
+@cache
+def _says() -> dict[str, Says]:
+    """Return the `Says` of each setting, by dotted key."""
+
+    def walk(section: type[Section], prefix: str) -> Iterator[tuple[str, Says]]:
+        for name, field in section.model_fields.items():
+            key, kind, extra = prefix + (field.alias or name), field.annotation, field.json_schema_extra
+            if isinstance(kind, type) and issubclass(kind, Section):
+                yield from walk(kind, key + ".")
+            elif isinstance(extra, Part):
+                yield key, Says(extra.sentence, extra.options)
+            else:
+                yield from ((key, said) for said in field.metadata if isinstance(said, Says))
+
+    return dict(walk(RunConfig, ""))
+
+
+def sentence_of(key: str, value: str | None = None) -> str:
+    """Return the sentence on a setting, or on its value; "" if the value has none."""
+    said = _says().get(key, Says(""))
+    if value is None:
+        return said.sentence
+    return SCHEMES[key][value].sentence if value in SCHEMES.get(key, {}) else said.options.get(value, "")
 
 
 def is_bookkeeping(key: str) -> bool:

@@ -1,4 +1,4 @@
-"""The network's settings, and its parts: each is described in one row, where it is set."""
+"""The network's settings. Each optional part is described by one row, next to its setting."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import BeforeValidator, Field, StrictBool
 
-from engine.config.fields import Depth, Fraction, Positive, Section, Width, bookkeeping, later
+from engine.config.fields import Depth, Fraction, Positive, Says, Section, Width, bookkeeping, later
 from engine.errors import nearest, one_of
-from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, POSITIONS, SCHEMES, Part, Rule
+from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, POSITIONS, Part, Rule
 
 if TYPE_CHECKING:  # a name of the table; the names are known only at run time
     PositionName: TypeAlias = str
@@ -23,11 +23,11 @@ MOST_KINDS = 1_000  # of layers in a pattern
 
 
 def _checked_layers(value: object) -> tuple[str, ...]:
-    """Check the kinds of layers; each is returned as an attention, a position, or both with a space between."""
+    """Check `model.layers`; return each entry as an attention, a position, or both separated by a space."""
     if not isinstance(value, list | tuple) or not all(isinstance(entry, str) for entry in value):
         raise ValueError('must be a list of layers, e.g. ["window", "global none"]')
     if len(value) > MOST_KINDS:
-        raise ValueError(f"is a pattern of {len(value):,} layers; the most is {MOST_KINDS:,}")
+        raise ValueError(f"is a pattern of {len(value):,} layers; the maximum is {MOST_KINDS:,}")
     found = []
     for entry in value:
         words = entry.split()
@@ -40,24 +40,24 @@ def _checked_layers(value: object) -> tuple[str, ...]:
                 )
         chosen = [[word for word in words if word in table] for table in (ATTENTIONS, POSITIONS)]
         if not words or max(map(len, chosen)) > 1:
-            raise ValueError(f"'{entry[:80]}': a layer has an attention, a position, or one of each")
+            raise ValueError(f"'{entry[:80]}': an entry is an attention, a position, or one of each")
         found.append(" ".join(word for kind in chosen for word in kind))
     return tuple(found)
 
 
 def _chosen(entry: str, table: Mapping[str, object], otherwise: str) -> str:
-    """Return what an entry of `model.layers` takes from a table."""
+    """Return the name from a table that an entry of `model.layers` has; `otherwise` if it has none."""
     return next((word for word in entry.split() if word in table), otherwise)
 
 
 def _attentions_of(earlier: Mapping[str, Any]) -> list[str]:
-    """Return the attentions of a network of which only some settings are known."""
+    """Return the kinds of attention of a network whose settings are only partly validated."""
     usual = earlier.get("attention", "global")
     return [_chosen(entry, ATTENTIONS, usual) for entry in earlier.get("layers") or ("",)]
 
 
 def numbered(places: Sequence[int]) -> str:
-    """Return layers, counted from 0, as people count them: `1-3, 5`."""
+    """Format 0-based layer indices as 1-based ranges: `1-3, 5`."""
     runs: list[list[int]] = []
     for place in places:
         if runs and place == runs[-1][1] + 1:
@@ -68,12 +68,12 @@ def numbered(places: Sequence[int]) -> str:
 
 
 def part(off: Any, row: Part, **bounds: Any) -> Any:
-    """Declare a part of the network that is off by default; like `later`."""
+    """Declare an optional part, off by default; like `later`, a config file leaves it out at its default."""
     return Field(off, json_schema_extra=cast(Any, row), **bounds)
 
 
 def _of_scores(name: str) -> Rule:
-    """The rule of a part that acts on the scores of attention."""
+    """The rule for a part that acts on attention scores."""
     return Rule(
         (f"model.{name}", "model.attention"),
         lambda m: not any(ATTENTIONS[kind].scores for kind in m.attentions),
@@ -90,8 +90,8 @@ def as_dropout() -> Any:
     return Field(default_factory=lambda earlier: earlier.get("dropout", 0.1))
 
 
-def _slowed_rotations(m: "ModelConfig") -> str:
-    """The formula of `model.rope_scaling`: what becomes of each rate θ_i."""
+def _scaled_frequencies(m: "ModelConfig") -> str:
+    """Return the formula of `model.rope_scaling`: how it changes each frequency θ_i."""
     s, length, width = f"{m.rope_factor:g}", f"{m.rope_trained:g}", m.rope_width
     if m.rope_scaling == "linear":
         return rf"\theta_i \leftarrow \theta_i \, / \, {s}"
@@ -112,7 +112,7 @@ def _slowed_rotations(m: "ModelConfig") -> str:
     )
 
 
-def _side_by_side(m: "ModelConfig") -> str:
+def _parallel(m: "ModelConfig") -> str:
     """Return the formula of a parallel layer."""
     norm = NORMS[m.norm].symbol
     parts = [rf"\operatorname{{Attn}}({norm}_1(x))", rf"\operatorname{{FFN}}({norm}_2(x))"]
@@ -127,49 +127,60 @@ def _needs_residual(name: str) -> Rule:
     return Rule(
         (f"model.{name}", "model.residual"),
         lambda m: not m.residual,
-        lambda m: (
-            f"{name} acts on what is added to the stream, and without residual connections nothing is; --set "
-            "model.residual=true"
-        ),
+        lambda m: f"{name} needs residual connections; --set model.residual=true",
     )
 
 
 class ModelConfig(Section):
     """The network. Widths in features, lengths in tokens.
 
-    `causal` follows the architecture: only encoders may see the future. When causal, `window` counts keys, the query's
-    own included; else |q − k| ≤ window // 2. Positions, attention and its parts are those of self-attention; the
-    cross-attention of an encoder-decoder sees all of the source.
+    `causal` follows from the architecture: only encoders may attend to later tokens. If causal, `window` counts keys,
+    including the query's own; otherwise |q − k| ≤ window // 2. Positions, attention and its parts apply to
+    self-attention; the cross-attention of an encoder-decoder attends to the whole source.
     """
 
-    architecture: Literal["decoder", "encoder", "encoder-decoder"] = "decoder"
+    architecture: Annotated[
+        Literal["decoder", "encoder", "encoder-decoder"],
+        Says(
+            "which stacks of layers the network has, and what they may see",
+            {
+                "decoder": "one stack that predicts the next token and sees only what came before",
+                "encoder": "one stack that sees the whole text and fills its gaps",
+                "encoder-decoder": "an encoder reads a source, and a decoder writes the target from it",
+            },
+        ),
+    ] = "decoder"
     causal: StrictBool = Field(default_factory=lambda earlier: earlier.get("architecture") != "encoder")
-    n_layers: Depth = 4
-    n_encoder_layers: Depth | None = None  # as n_layers
-    d_model: Width = 256
-    n_heads: Depth = 4
-    n_kv_heads: Depth | None = None  # as n_heads
-    d_ff: Width = Field(default_factory=lambda earlier: 4 * earlier.get("d_model", 256))
-    context_length: Positive = 128
-    source_length: Positive | None = None  # as context_length
+    n_layers: Annotated[Depth, Says("number of layers, each with attention and a feed-forward")] = 4
+    n_encoder_layers: Annotated[Depth | None, Says("layers of the encoder")] = None  # None: n_layers
+    d_model: Annotated[Width, Says("width of the residual stream; most costs grow with its square")] = 256
+    n_heads: Annotated[Depth, Says("attention heads in parallel, each d_model / heads features wide")] = 4
+    n_kv_heads: Annotated[
+        Depth | None, Says("key and value heads, shared by the query heads; fewer make a smaller cache")
+    ] = None  # None: n_heads
+    d_ff: Annotated[Width, Says("features inside the feed-forward, usually 4 × d_model")] = Field(
+        default_factory=lambda earlier: 4 * earlier.get("d_model", 256)
+    )
+    context_length: Annotated[Positive, Says("maximum tokens seen at once; full attention costs its square")] = 128
+    source_length: Positive | None = None  # None: context_length
     vocab_size: Width | None = None
     source_vocab_size: Width | None = None  # if source and target do not share a vocabulary
 
-    position: PositionName = "sinusoidal"
+    position: Annotated[PositionName, Says("how the network knows the order of tokens")] = "sinusoidal"
     position_init: Literal["normal", "zero"] = "normal"
     rope_base: Annotated[float, Field(gt=1.0, le=1e12)] = 10_000.0
     rope_pairing: Literal["half", "adjacent"] = "half"
     rope_part: float = part(
         1.0,
         Part(
-            sentence="only the first share of each head's features is rotated; the others carry no position",
+            sentence="only the first part of each head is rotated; its other features carry no position",
             citation="Black et al. 2022",
-            title={"en": "Rotation of a part of each head", "zh": "部分旋转位置编码"},
+            title={"en": "Partial rotary embedding", "zh": "部分旋转位置编码"},
             formula=lambda m: (
                 rf"q \leftarrow \left[\, R_t \, q_{{1:d_r}} ;\; q_{{d_r+1:d_h}} \,\right], \qquad "
                 rf"d_r = {m.rope_part:g} \cdot {m.head_width} = {m.rope_width}"
             ),
-            label={"en": "{rope_part:g} of a head", "zh": "每头的 {rope_part:g}"},
+            label={"en": "{rope_part:g} of each head", "zh": "每头的 {rope_part:g}"},
             where="positions",
             on=(0.5, 0.25),
             rules=(
@@ -177,7 +188,7 @@ class ModelConfig(Section):
                     ("model.rope_part", "model.position"),
                     lambda m: "rope" not in m.positions,
                     lambda m: (
-                        f"rope_part is the share of a head that rope rotates, and position = '{m.position}'; "
+                        f"rope_part is the fraction of a head that rope rotates, but position = '{m.position}'; "
                         "leave rope_part at 1.0 or choose position = 'rope'"
                     ),
                 ),
@@ -185,9 +196,9 @@ class ModelConfig(Section):
                     ("model.rope_part", "model.n_heads"),
                     lambda m: int(m.rope_part * m.head_width) % 2 != 0 or int(m.rope_part * m.head_width) < 2,
                     lambda m: (
-                        f"rope turns features in pairs, and {m.rope_part:g} of a head's {m.head_width} features are "
-                        f"{int(m.rope_part * m.head_width)}, which leaves one without a partner or none at all; "
-                        f"a share that does: {2 * max(1, round(m.rope_part * m.head_width / 2)) / m.head_width:g}"
+                        f"rope rotates features in pairs, but {m.rope_part:g} of a head's {m.head_width} features is "
+                        f"{int(m.rope_part * m.head_width)}, and it must be an even number above 0; "
+                        f"a fraction that works: {2 * max(1, round(m.rope_part * m.head_width / 2)) / m.head_width:g}"
                     ),
                 ),
             ),
@@ -198,16 +209,16 @@ class ModelConfig(Section):
     rope_scaling: Literal["none", "linear", "ntk", "yarn", "llama3"] = part(
         "none",
         Part(
-            sentence="rotations are slowed down, so that a text longer than those trained on is read by known angles",
+            sentence="rotations are slowed, so that longer contexts stay within the angles seen in training",
             citation="Chen et al. 2023; bloc97 2023; Peng et al. 2023; Llama Team 2024",
             options={
-                "linear": "all rotations are slowed by the factor, as if positions were that much closer together",
-                "ntk": "a larger base: the fastest rotation stays as it was, the slowest slows by the factor",
-                "yarn": "fast rotations stay, slow ones slow by the factor, and scores are sharpened a little",
-                "llama3": "waves that fit into the trained length often stay, those that hardly fit slow by the factor",
+                "linear": "every frequency is divided by the factor, as if positions were that much closer together",
+                "ntk": "a larger base: the highest frequency is unchanged, the lowest is divided by the factor",
+                "yarn": "high frequencies are unchanged, low ones divided by the factor; scores are sharpened slightly",
+                "llama3": "wavelengths well below the trained length are unchanged; those above it grow by the factor",
             },
-            title={"en": "Rotations slowed down for longer texts", "zh": "旋转位置编码的长度外推"},
-            formula=_slowed_rotations,
+            title={"en": "RoPE scaling for longer contexts", "zh": "旋转位置编码的长度外推"},
+            formula=_scaled_frequencies,
             label={"en": "{rope_scaling} × {rope_factor:g}", "zh": "{rope_scaling} × {rope_factor:g}"},
             where="positions",
             on=("linear", "ntk", "yarn", "llama3"),
@@ -222,7 +233,7 @@ class ModelConfig(Section):
                     ("model.rope_scaling", "model.position"),
                     lambda m: "rope" not in m.positions,
                     lambda m: (
-                        f"rope_scaling slows rope's rotations, and position = '{m.position}'; "
+                        f"rope_scaling changes rope's frequencies, but position = '{m.position}'; "
                         "leave rope_scaling at 'none' or choose position = 'rope'"
                     ),
                 ),
@@ -230,46 +241,46 @@ class ModelConfig(Section):
                     ("model.rope_scaling", "model.rope_part"),
                     lambda m: m.rope_scaling == "ntk" and m.rope_width == 2,
                     lambda m: (
-                        "ntk leaves the fastest rotation of a head as it is, and with 2 rotated features there is no "
-                        "other; rotate more features or choose 'linear'"
+                        "ntk keeps the highest frequency, and 2 rotated features have no other; rotate more features "
+                        "or choose 'linear'"
                     ),
                 ),
                 Rule(
                     ("model.rope_scaling", "model.attention"),
                     lambda m: m.rope_scaling == "yarn" and (m.attention, m.position) == ("linear", "rope"),
                     lambda m: (
-                        "yarn sharpens the scores before a softmax, and linear attention has neither; those that go "
-                        "with it: linear, ntk, llama3"
+                        "yarn sharpens the scores before a softmax, and linear attention has neither; choose linear, "
+                        "ntk or llama3"
                     ),
                 ),
                 Rule(
                     ("model.rope_scaling", "model.qk_norm"),
                     lambda m: m.qk_norm == "after" and m.rope_gain != 1.0,
                     lambda m: (
-                        f"yarn sharpens the scores by making queries and keys {m.rope_gain:.3g} times as long, and a "
-                        "norm after the rotation undoes that; --set model.qk_norm=before or model.yarn_gain=1"
+                        f"yarn sharpens the scores by scaling queries and keys by {m.rope_gain:.3g}, and a norm after "
+                        "the rotation undoes that; --set model.qk_norm=before or model.yarn_gain=1"
                     ),
                 ),
                 Rule(
                     ("model.yarn_slow", "model.yarn_fast"),
                     lambda m: m.rope_scaling == "yarn" and m.yarn_slow >= m.yarn_fast,
-                    lambda m: f"yarn_slow must be below yarn_fast (is {m.yarn_slow:g}, and {m.yarn_fast:g})",
+                    lambda m: f"yarn_slow ({m.yarn_slow:g}) must be below yarn_fast ({m.yarn_fast:g})",
                 ),
                 Rule(
                     ("model.llama3_low", "model.llama3_high"),
                     lambda m: m.rope_scaling == "llama3" and m.llama3_low >= m.llama3_high,
-                    lambda m: f"llama3_low must be below llama3_high (is {m.llama3_low:g}, and {m.llama3_high:g})",
+                    lambda m: f"llama3_low ({m.llama3_low:g}) must be below llama3_high ({m.llama3_high:g})",
                 ),
             ),
         ),
     )
-    rope_factor: float = later(4.0, gt=1.0, le=1e6)  # how many times longer texts are
-    rope_original: Positive | None = later(None)  # the length trained at; as context_length / rope_factor
-    # YaRN: turns within that length from which a rotation stays, up to which it slows; gain of both q and k
+    rope_factor: float = later(4.0, gt=1.0, le=1e6)  # context extension
+    rope_original: Positive | None = later(None)  # trained context; None: context_length / rope_factor
+    # YaRN: turns within the trained context above which a frequency is kept, below which it is divided; gain of q, of k
     yarn_fast: float = later(32.0, gt=0.0, le=1e6)
     yarn_slow: float = later(1.0, gt=0.0, le=1e6)
-    yarn_gain: Annotated[float, Field(gt=0.0, le=100.0)] | None = later(None)  # as 0.1 ln(rope_factor) + 1
-    # Llama 3: the same two limits, in waves within that length
+    yarn_gain: Annotated[float, Field(gt=0.0, le=100.0)] | None = later(None)  # None: 0.1 ln(rope_factor) + 1
+    # Llama 3: the same limits, lower first, as wavelengths within the trained context
     llama3_low: float = later(1.0, gt=0.0, le=1e6)
     llama3_high: float = later(4.0, gt=0.0, le=1e6)
     relative_max_distance: Positive = 64
@@ -277,28 +288,42 @@ class ModelConfig(Section):
     t5_max_distance: Positive = 128
     embedding_scale: StrictBool = False
 
-    attention: AttentionName = "global"
-    window: Positive = 16
-    link_every: Annotated[int, Field(strict=True, ge=2, le=10**9)] = 16
-    # Layer i is of kind i modulo their number: an attention, a position or both; (): all as `attention`, `position`
+    attention: Annotated[AttentionName, Says("which tokens each token may look at")] = "global"
+    window: Annotated[Positive, Says("how many of the nearest keys a query sees")] = 16
+    link_every: Annotated[
+        int, Field(strict=True, ge=2, le=10**9), Says("spacing of the positions that all later queries see")
+    ] = 16
+    # Layer i is layers[i % len(layers)]: an attention, a position or both; (): every layer has `attention`, `position`
     layers: Annotated[tuple[str, ...], BeforeValidator(_checked_layers)] = later(())
     backend: Literal["auto", "reference", "sdpa", "dense", "banded", "chunked"] = bookkeeping("auto")
 
-    norm: NormName = "layer"
-    norm_placement: Literal["pre", "post", "sandwich"] = "pre"
+    norm: Annotated[NormName, Says("what keeps activations at one scale")] = "layer"
+    norm_placement: Annotated[
+        Literal["pre", "post", "sandwich"],
+        Says(
+            "where the norms are",
+            {
+                "pre": "before attention and feed-forward; deep networks train steadily",
+                "post": "after each sum, as in the original Transformer; needs a warm-up",
+                "sandwich": "before and after attention and feed-forward",
+            },
+        ),
+    ] = "pre"
     final_norm: StrictBool = Field(
         default_factory=lambda earlier: earlier.get("norm_placement") != "post" and earlier.get("norm") != "none"
     )
     norm_eps: Annotated[float, Field(gt=0.0, le=1.0)] = 1e-5
-    residual: StrictBool = True
+    residual: Annotated[
+        StrictBool, Says("whether each sublayer adds to its input or replaces it; deep networks hardly learn without")
+    ] = True
     parallel: StrictBool = part(
         False,
         Part(
-            sentence="attention and feed-forward read the same stream, and both are added to it",
+            sentence="attention and feed-forward read the same input, and both add to the residual stream",
             citation="Wang and Komatsuzaki 2021; Black et al. 2022",
-            title={"en": "A layer: attention and feed-forward in parallel", "zh": "层：注意力与前馈并行"},
-            formula=_side_by_side,
-            label={"en": "in parallel", "zh": "并行"},
+            title={"en": "Parallel attention and feed-forward", "zh": "层：注意力与前馈并行"},
+            formula=_parallel,
+            label={"en": "parallel", "zh": "并行"},
             where="layer",
             on=(True,),
             rules=(
@@ -306,14 +331,14 @@ class ModelConfig(Section):
                     ("model.parallel", "model.architecture"),
                     lambda m: m.architecture == "encoder-decoder",
                     lambda m: (
-                        "a decoder over a source reads it between attention and feed-forward; parallel layers "
-                        "are for architecture = 'decoder' or 'encoder'"
+                        "cross-attention runs between self-attention and feed-forward; parallel layers need "
+                        "architecture = 'decoder' or 'encoder'"
                     ),
                 ),
                 Rule(
                     ("model.parallel", "model.norm_placement"),
                     lambda m: m.norm_placement == "post",
-                    lambda m: "a norm after each part would be between the two; --set model.norm_placement=pre",
+                    lambda m: "post-norm would sit between attention and feed-forward; --set model.norm_placement=pre",
                 ),
             ),
             kept=lambda m: -m.d_model,  # they share their input
@@ -322,10 +347,10 @@ class ModelConfig(Section):
     layer_scale: float = part(
         0.0,
         Part(
-            sentence="what a part of a layer adds is multiplied by a learned gain for each feature, small at first",
+            sentence="each residual branch is scaled by a learned gain per feature, small at initialisation",
             citation="Touvron et al. 2021",
             title={
-                "en": "LayerScale: a learned gain on what each part adds, Δ",
+                "en": "LayerScale: a learned gain on each residual branch Δ",
                 "zh": "LayerScale：每个部件的增量 Δ 乘以可学习增益",
             },
             formula=lambda m: (
@@ -334,14 +359,14 @@ class ModelConfig(Section):
             ),
             label={"en": "layer scale {layer_scale:g}", "zh": "层缩放 {layer_scale:g}"},
             where="layer",
-            asleep=True,
+            identity_at_init=True,
             on=(1e-5, 0.1),  # as published: 0.1 up to 18 layers, 1e-5 for 24
             rules=(
                 _needs_residual("layer_scale"),
                 Rule(
                     ("model.layer_scale", "model.norm_placement"),
                     lambda m: m.norm_placement == "sandwich",
-                    lambda m: "the norm after each part has a learned gain of its own; --set model.norm_placement=pre",
+                    lambda m: "a sandwich norm already has a learned gain; --set model.norm_placement=pre",
                 ),
             ),
             parameters=lambda m, stack: stack.layers * (3 if stack.over_source else 2) * m.d_model,
@@ -353,14 +378,17 @@ class ModelConfig(Section):
     embedding_mix: StrictBool = part(
         False,
         Part(
-            sentence="each layer reads a learned mixture of the stream and the embedding that it began with",
+            sentence="each layer reads a learned mix of the residual stream and the initial embedding",
             citation="Jordan et al. 2024",
-            title={"en": "Layer ℓ reads the stream mixed with the embedding", "zh": "第 ℓ 层读取残差流与嵌入的混合"},
+            title={
+                "en": "Layer ℓ reads the residual stream mixed with the embedding",
+                "zh": "第 ℓ 层读取残差流与嵌入的混合",
+            },
             formula=lambda m: (
                 r"x_\ell \leftarrow \lambda_\ell \, x_\ell + \mu_\ell \, x_0, \qquad "
                 r"\lambda_\ell = 1, \; \mu_\ell = 0 \text{ at step } 0"
             ),
-            label={"en": "reads the embedding too", "zh": "混入嵌入"},
+            label={"en": "embedding mix", "zh": "混入嵌入"},
             where="layer",
             on=(True,),
             rules=(_needs_residual("embedding_mix"),),
@@ -368,16 +396,43 @@ class ModelConfig(Section):
             kept=lambda m: m.d_model,
         ),
     )
-    activation: ActivationName = "gelu"
+    conv: int = part(
+        0,
+        Part(
+            sentence="a short causal convolution over tokens precedes attention, and another the feed-forward",
+            citation="So et al. 2021; Allen-Zhu 2025",
+            title={"en": "A short convolution before each sublayer", "zh": "每个子层之前的短卷积"},
+            formula=lambda m: (
+                rf"y_t \leftarrow \sum_{{j=0}}^{{{m.conv - 1}}} w_j \odot y_{{t-j}}, \qquad "
+                r"w_0 = 1, \; w_{j>0} = 0 \text{ at step } 0"
+            ),
+            label={"en": "conv, width {conv}", "zh": "卷积宽 {conv}"},
+            where="layer",
+            identity_at_init=True,
+            on=(4, 2),
+            rules=(
+                Rule(
+                    ("model.conv",),
+                    lambda m: m.conv == 1,
+                    lambda m: "a convolution of width 1 mixes no tokens; 4 is usual, 0 turns it off",
+                ),
+            ),
+            parameters=lambda m, stack: 2 * m.conv * m.d_model * stack.layers,
+            kept=lambda m: 2 * m.d_model,
+        ),
+        ge=0,
+        le=1_000,
+    )
+    activation: Annotated[ActivationName, Says("the nonlinearity of the feed-forward")] = "gelu"
     bias: StrictBool = True
     head_bias: StrictBool = False
     tie_embeddings: StrictBool = False
     logit_softcap: float = part(
         0.0,
         Part(
-            sentence="logits are bent by a tanh, so that none is larger than the cap",
+            sentence="a scaled tanh keeps logits below the cap",
             citation="Gemma Team 2024",
-            title={"en": "Logits with a soft cap", "zh": "对数几率软截断"},
+            title={"en": "Soft-capped logits", "zh": "对数几率软截断"},
             formula=lambda m: rf"z \leftarrow {m.logit_softcap:g} \tanh\left(z / {m.logit_softcap:g}\right)",
             label={"en": "softcap {logit_softcap:g}", "zh": "软截断 {logit_softcap:g}"},
             where="head",
@@ -390,15 +445,13 @@ class ModelConfig(Section):
     qk_norm: Literal["none", "before", "after"] = part(
         "none",
         Part(
-            sentence="queries and keys are divided by their root mean square in each head, so that scores stay bounded",
+            sentence="queries and keys are RMS-normalised in each head, so that scores stay bounded",
             options={
-                "before": "queries and keys are divided by their root mean square in each head and scaled by a learned "
-                "gain, before positions rotate them",
-                "after": "queries and keys are divided by their root mean square in each head after positions rotate "
-                "them, without a gain",
+                "before": "queries and keys are RMS-normalised in each head, with a learned gain, before any rotation",
+                "after": "queries and keys are RMS-normalised in each head, without a gain, after any rotation",
             },
             citation="Henry et al. 2020; Qwen Team 2025",
-            title={"en": "Queries and keys with a norm", "zh": "查询与键的归一化"},
+            title={"en": "QK norm: normalised queries and keys", "zh": "查询与键的归一化"},
             formula=lambda m: (
                 r"q \leftarrow \gamma_q \odot q / \operatorname{rms}(q), \qquad "
                 r"k \leftarrow \gamma_k \odot k / \operatorname{rms}(k)"
@@ -417,8 +470,8 @@ class ModelConfig(Section):
                     ("model.qk_norm", "model.attention"),
                     lambda m: m.qk_norm == "after" and not all(ATTENTIONS[name].scores for name in m.attentions),
                     lambda m: (
-                        "linear attention rotates features of queries and keys, not themselves, so "
-                        "nothing comes after; --set model.qk_norm=before"
+                        "linear attention rotates feature maps of queries and keys, so there are no rotated queries "
+                        "and keys to normalise; --set model.qk_norm=before"
                     ),
                 ),
             ),
@@ -428,9 +481,9 @@ class ModelConfig(Section):
     score_cap: float = part(
         0.0,
         Part(
-            sentence="scores are bent by a tanh before biases and masks, so that none is larger than the cap",
+            sentence="a scaled tanh keeps attention scores below the cap, before biases and masks",
             citation="Gemma Team 2024",
-            title={"en": "Scores with a soft cap", "zh": "注意力分数软截断"},
+            title={"en": "Soft-capped attention scores", "zh": "注意力分数软截断"},
             formula=lambda m: rf"s_{{ij}} \leftarrow {m.score_cap:g} \tanh\left(s_{{ij}} / {m.score_cap:g}\right)",
             label={"en": "score cap {score_cap:g}", "zh": "分数软截断 {score_cap:g}"},
             where="attention",
@@ -442,7 +495,7 @@ class ModelConfig(Section):
                 Rule(
                     ("model.score_cap", "model.backend"),
                     lambda m: m.backend == "sdpa",
-                    lambda m: "the fused kernel has no place for a cap on scores; leave backend at 'auto'",
+                    lambda m: "the fused kernel does not support score_cap; leave backend at 'auto'",
                 ),
             ),
         ),
@@ -452,7 +505,7 @@ class ModelConfig(Section):
     sinks: StrictBool = part(
         False,
         Part(
-            sentence="each head may also attend to nothing: a learned logit joins the softmax and has no value",
+            sentence="a learned logit without a value joins each head's softmax, so that a head can attend to nothing",
             citation="Xiao et al. 2024; Agarwal et al. 2025",
             title={"en": "Attention sinks", "zh": "注意力汇聚点"},
             formula=lambda m: r"a_{ij} = \frac{\exp(s_{ij})}{\exp(b_h) + \sum_{j'} \exp(s_{ij'})}",
@@ -470,10 +523,10 @@ class ModelConfig(Section):
     gate: Literal["none", "head", "output"] = part(
         "none",
         Part(
-            sentence="a sigmoid gate of the layer's input scales what attention found",
+            sentence="a sigmoid gate computed from the layer's input scales the attention output",
             options={
-                "head": "a sigmoid gate of the layer's input scales what each head found",
-                "output": "a sigmoid gate of the layer's input scales each feature that attention found",
+                "head": "a sigmoid gate computed from the layer's input scales each head's output",
+                "output": "a sigmoid gate computed from the layer's input scales each feature of attention's output",
             },
             citation="Qiu et al. 2025",
             title={"en": "Gated attention", "zh": "门控注意力"},
@@ -482,7 +535,7 @@ class ModelConfig(Section):
                 if m.gate == "output"
                 else r"o_i^{(h)} \leftarrow \sigma\left(w_h^\top x_i\right) o_i^{(h)}"
             ),
-            label={"en": "gated by {gate}", "zh": "门控（{gate}）"},
+            label={"en": "{gate} gate", "zh": "门控（{gate}）"},
             where="attention",
             on=("head", "output"),
             parameters=lambda m, stack: stack.layers * _gates(m) * (m.d_model + int(m.bias)),
@@ -494,7 +547,7 @@ class ModelConfig(Section):
     value_mix: StrictBool = part(
         False,
         Part(
-            sentence="each later layer's values are mixed with those of the first, by two learned numbers",
+            sentence="from the second layer on, values are mixed with the first layer's by two learned weights",
             citation="Zhou et al. 2024",
             title={"en": "Value residual: values mixed with the first layer's", "zh": "值残差：与第一层的值混合"},
             formula=lambda m: r"v^{(l)} \leftarrow \lambda_1^{(l)} v^{(1)} + \lambda_2^{(l)} v^{(l)}, \qquad l > 1",
@@ -506,7 +559,9 @@ class ModelConfig(Section):
         ),
     )
 
-    dropout: Fraction = 0.1
+    dropout: Annotated[
+        Fraction, Says("fraction of features zeroed at random in training; helps when a small text is seen often")
+    ] = 0.1
     attention_dropout: Fraction = Field(
         default_factory=lambda earlier: (
             earlier.get("dropout", 0.1) if all(ATTENTIONS[name].scores for name in _attentions_of(earlier)) else 0.0
@@ -518,10 +573,10 @@ class ModelConfig(Section):
     layer_drop: float = part(
         0.0,
         Part(
-            sentence="in training, each row of a batch leaves out parts of layers at random, later layers more often",
+            sentence="in training, each sequence skips sublayers at random, more often in deeper layers",
             citation="Huang et al. 2016",
             title={
-                "en": "Stochastic depth: what a part of layer ℓ of L adds, Δ, in training",
+                "en": "Stochastic depth: residual branch Δ in layer ℓ of L, in training",
                 "zh": "随机深度：训练时第 ℓ 层（共 L 层）部件的增量 Δ",
             },
             formula=lambda m: (
@@ -540,48 +595,48 @@ class ModelConfig(Section):
 
     init: Literal["scaled-normal", "normal", "xavier", "torch"] = "scaled-normal"
     init_std: Annotated[float, Field(gt=0.0, le=10.0)] = 0.02
-    embedding_std: Annotated[float, Field(gt=0.0, le=10.0)] | None = None  # as `init` says
+    embedding_std: Annotated[float, Field(gt=0.0, le=10.0)] | None = None  # None: set by `init`
     zero_init: Literal["none", "outputs", "outputs-and-head"] = part(
         "none",
         Part(
-            sentence="maps back into the stream begin at zero, so that each layer begins as the identity",
+            sentence="output projections start at zero, so that each layer starts as the identity",
             citation="Goyal et al. 2017; Zhang et al. 2019",
-            title={"en": "Output maps at step 0", "zh": "输出投影的零初始化"},
+            title={"en": "Output projections at step 0", "zh": "输出投影的零初始化"},
             formula=lambda m: (
                 r"W_O = 0, \qquad W_2 = 0" + (r", \qquad W_{\text{head}} = 0" if m.zero_init != "outputs" else "")
             ),
-            label={"en": "{zero_init} zero at step 0", "zh": "输出投影零初始化"},
+            label={"en": "zero init: {zero_init}", "zh": "输出投影零初始化"},
             where="layer",
-            asleep=True,
+            identity_at_init=True,
             acts="at the start",
             on=("outputs", "outputs-and-head"),
             options={
-                "none": "all weights begin as `init` says",
-                "outputs": "maps back into the stream begin at zero, so that each layer begins as the identity",
-                "outputs-and-head": "each layer begins as the identity, and all tokens as equally likely",
+                "none": "all weights are initialised by `init`",
+                "outputs": "output projections start at zero, so that each layer starts as the identity",
+                "outputs-and-head": "each layer starts as the identity, and all tokens start out equally likely",
             },
             rules=(
                 Rule(
                     ("model.zero_init", "model.tie_embeddings"),
                     lambda m: m.zero_init == "outputs-and-head" and m.tie_embeddings,
                     lambda m: (
-                        "a head that is the embedding cannot begin at zero; zero_init = 'outputs' leaves the head as "
-                        "it is, or --set model.tie_embeddings=false"
+                        "a head tied to the embedding cannot start at zero; choose zero_init = 'outputs', or --set "
+                        "model.tie_embeddings=false"
                     ),
                 ),
                 Rule(
                     ("model.zero_init", "model.norm_placement"),
                     lambda m: m.norm_placement == "sandwich",
                     lambda m: (
-                        "the norm after each part would scale whatever leaves zero to its full size at the first "
-                        "step; --set model.norm_placement=pre"
+                        "a sandwich norm scales a branch to full size as soon as it leaves zero, at the first step; "
+                        "--set model.norm_placement=pre"
                     ),
                 ),
                 Rule(
                     ("model.zero_init", "model.residual"),
                     lambda m: not m.residual,
                     lambda m: (
-                        "without residual connections, nothing passes a layer whose outputs are zero; --set "
+                        "without residual connections, nothing gets past a layer whose output is zero; --set "
                         "model.residual=true"
                     ),
                 ),
@@ -590,7 +645,7 @@ class ModelConfig(Section):
     )
 
     def of_layer(self, i: int) -> "ModelConfig":
-        """Return the network as layer `i` of a stack, from 0, sees it: with that layer's attention and position."""
+        """Return the config of layer `i` of a stack, from 0: with that layer's attention and position."""
         if not self.layers:
             return self
         entry = self.layers[i % len(self.layers)]
@@ -601,7 +656,7 @@ class ModelConfig(Section):
         return self.model_copy(update={"layers": (), **kind})
 
     def kinds(self, n_layers: int | None = None) -> list[tuple["ModelConfig", tuple[int, ...]]]:
-        """Return each kind of layer of a stack, by default of the deepest, with the layers of that kind, from 0."""
+        """Return the distinct layer configs of a stack, by default the deepest, each with its layers, from 0."""
         depth = self.depth if n_layers is None else n_layers
         if not self.layers:
             return [(self, tuple(range(depth)))]
@@ -613,17 +668,17 @@ class ModelConfig(Section):
 
     @property
     def depth(self) -> int:
-        """Layers of the deepest stack."""
+        """The number of layers of the deepest stack."""
         return max(self.n_layers, self.encoder_layers if self.architecture == "encoder-decoder" else 0)
 
     @property
     def attentions(self) -> list[str]:
-        """The kinds of attention in its layers, each once."""
+        """The distinct kinds of attention in its layers."""
         return list(dict.fromkeys(layer.attention for layer, _ in self.kinds()))
 
     @property
     def positions(self) -> list[str]:
-        """The position schemes in its layers, each once."""
+        """The distinct position schemes in its layers."""
         return list(dict.fromkeys(layer.position for layer, _ in self.kinds()))
 
     @property
@@ -632,17 +687,17 @@ class ModelConfig(Section):
 
     @property
     def rope_width(self) -> int:
-        """Features of a head that rope rotates, in pairs."""
+        """The number of features that rope rotates in each head; even."""
         return max(2, int(self.rope_part * self.head_width) // 2 * 2) if self.rope_part < 1.0 else self.head_width
 
     @property
     def rope_trained(self) -> float:
-        """The length in tokens that rope's rotations were trained at, before they are slowed."""
+        """The context in tokens that rope's unscaled frequencies were trained at."""
         return self.rope_original or self.context_length / self.rope_factor
 
     @property
     def rope_gain(self) -> float:
-        """YaRN's factor of queries and of keys (Peng et al. 2023, §3.4); 1 without it."""
+        """YaRN's scale of queries and of keys (Peng et al. 2023, §3.4); 1 without it."""
         if self.rope_scaling != "yarn":
             return 1.0
         return self.yarn_gain or 0.1 * math.log(self.rope_factor) + 1.0
@@ -662,12 +717,12 @@ class ModelConfig(Section):
 
     @property
     def ff_expansion(self) -> int:
-        """Features of the feed-forward's first map: SwiGLU and GEGLU need a gate for each of `d_ff`."""
+        """Output features of the feed-forward's first projection: gated activations need a gate for each of `d_ff`."""
         return ACTIVATIONS[self.activation].maps * self.d_ff
 
     @property
     def kv_width(self) -> int:
-        """Features of all key heads together, and of all value heads."""
+        """The total width of all key heads, and of all value heads."""
         return self.kv_heads * self.head_width
 
 
@@ -681,11 +736,3 @@ def parts_of(model: ModelConfig) -> dict[str, Part]:
     """Return the parts that are on, by setting."""
     fields = ModelConfig.model_fields
     return {name: row for name, row in PARTS.items() if getattr(model, name) != fields[name].default}
-
-
-def sentence_of(key: str, value: str) -> str:
-    """Return what a setting's value does, for people; "" if it is no scheme and no part."""
-    if value in SCHEMES.get(key, {}):
-        return SCHEMES[key][value].sentence
-    row = PARTS.get(key.removeprefix("model."))
-    return row.options.get(value, row.sentence) if row else ""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from engine.config import Tables
-from engine.config.fields import Section, Seed, bookkeeping, in_steps
+from engine.config.fields import Says, Section, Seed, bookkeeping, in_steps
 from engine.config.model import ModelConfig
 from engine.config.sections import (
     EXCLUSIVE,
@@ -37,7 +37,9 @@ class RunConfig(Section):
     schema_version: Literal[1] = Field(1, alias="schema", json_schema_extra={"bookkeeping": True})
     preset: Annotated[str, Field(max_length=200)] = bookkeeping("")
     description: Annotated[str, Field(max_length=2000)] = bookkeeping("")
-    seed: Seed = 1
+    seed: Annotated[
+        Seed, Says("for the initial weights and the order of examples; other seeds show what is chance")
+    ] = 1
     model: ModelConfig = ModelConfig()
     data: DataConfig = DataConfig()
     objective: ObjectiveConfig = ObjectiveConfig()

@@ -208,9 +208,9 @@ def _affordable(model: nn.Module, length: int, device: str, share: float) -> int
     return max(FEWEST_PLACES, int(BUDGET.get(device, BUDGET["cpu"]) * share / cost))
 
 
-def begins_asleep(model: ModelConfig) -> bool:
-    """Whether layers begin as the identity, or close to it."""
-    return any(row.asleep for row in parts_of(model).values())
+def starts_as_identity(model: ModelConfig) -> bool:
+    """Whether layers, or their branches, start as the identity or close to it."""
+    return any(row.identity_at_init for row in parts_of(model).values())
 
 
 def leak_probe(
@@ -229,7 +229,7 @@ def leak_probe(
     largest batch: as many are tried at once if affordable. The model is restored. Before the first step, a copy with
     other weights stands for a network whose layers pass on too little to show what they read.
     """
-    if when == "before" and isinstance(model, Network) and begins_asleep(model.config):
+    if when == "before" and isinstance(model, Network) and starts_as_identity(model.config):
         model = deepcopy(model)
         redraw(model)
     gradient = change = 0.0

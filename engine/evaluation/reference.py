@@ -78,7 +78,8 @@ class Reference:
         for norm, part in parts:
             placement = self.model.norm_placement
             read = start if self.model.parallel else x
-            y = part(read if placement == "post" else self._norm(name + norm, read))
+            y = read if placement == "post" else self._norm(name + norm, read)
+            y = part(self._convolved(name + norm.replace("_norm", "_conv.weight"), y))
             if placement == "sandwich":
                 y = self._norm(name + norm.replace("_norm", "_after.norm"), y)
             if self.model.layer_scale:
@@ -87,6 +88,12 @@ class Reference:
             x = y if alone else x + y
             x = self._norm(name + norm, x) if placement == "post" else x
         return x
+
+    def _convolved(self, name: str, x: Tensor) -> Tensor:
+        if name not in self.weights:
+            return x
+        taps = self.weights[name].view(self.model.conv, -1)
+        return sum((taps[j] * F.pad(x, (0, 0, j, 0))[:, : x.shape[1]] for j in range(len(taps))), torch.zeros_like(x))
 
     def _norm(self, name: str, x: Tensor) -> Tensor:
         if self.model.norm == "none":
@@ -255,7 +262,7 @@ def _sinusoids(place: Tensor, width: int) -> Tensor:
 
 
 def _slowed(model: ModelConfig, i: int, width: int) -> float:
-    """Rope's rate of pair i in radians per token, slowed down (bloc97 2023; Peng et al. 2023; Llama Team 2024)."""
+    """Rope's frequency of pair i in radians per token, scaled (bloc97 2023; Peng et al. 2023; Llama Team 2024)."""
     base, factor = model.rope_base, model.rope_factor
     trained = model.context_length / factor if model.rope_original is None else float(model.rope_original)
     wave = 2.0 * math.pi * base ** (2.0 * i / width)  # tokens a turn

@@ -33,8 +33,8 @@ class AttentionCall:
     k_at: Positions
     see: Visibility
     scheme: PositionScheme  # for its bias and content terms
-    dropout: float = 0.0  # share of the weights
-    softmax: "Softmax | None" = None  # None: scores are softmaxed as they are
+    dropout: float = 0.0  # rate, of the weights
+    softmax: "Softmax | None" = None  # None: a plain softmax
 
     @property
     def written_out(self) -> bool:
@@ -57,32 +57,32 @@ def capped(scores: Tensor, cap: float) -> Tensor:
 
 
 class Softmax(nn.Module):
-    """How scores become weights where it is more than a softmax; the parts that act on scores are here."""
+    """The softmax of a network with a soft cap on scores, attention sinks, or both."""
 
     def __init__(self, cap: float = 0.0, sinks: Tensor | None = None) -> None:
         super().__init__()
-        self.cap = cap  # most that a score may be before its bias; 0: any
-        self.sinks = None if sinks is None else nn.Parameter(sinks)  # (H,) a logit in each row for no key at all
+        self.cap = cap  # bound on a score before its bias; 0: none
+        self.sinks = None if sinks is None else nn.Parameter(sinks)  # (H,) a logit per row that belongs to no key
 
     @classmethod
     def of(cls, model: ModelConfig) -> "Softmax | None":
-        """Return that of a network; None where a softmax is all there is."""
+        """Return that of a network; None for a plain softmax."""
         if not (model.score_cap or model.sinks):
             return None
         return cls(model.score_cap, torch.zeros(model.n_heads) if model.sinks else None)
 
     def before_bias(self, scores: Tensor) -> Tensor:
-        """Bend scaled scores (…, Tq, Tk); like FlashAttention's, before any bias."""
+        """Cap scaled scores (…, Tq, Tk); as in FlashAttention, before any bias."""
         return capped(scores, self.cap)
 
-    def shares(self, scores: Tensor) -> Tensor:
-        """Return the weights (B, H, Tq, Tk). Sinks (H,) take a share that no key gets (Xiao et al. 2024; Agarwal et
-        al. 2025).
+    def weights(self, scores: Tensor) -> Tensor:
+        """Return the weights (B, H, Tq, Tk). Sinks (H,) take a share of each row (Xiao et al. 2024; Agarwal et al.
+        2025).
         """
         if self.sinks is None:
             return scores.softmax(-1)
-        nowhere = self.sinks.to(scores.dtype)[:, None, None].expand(*scores.shape[:-1], 1)
-        return torch.cat((scores, nowhere), dim=-1).softmax(-1)[..., :-1]
+        sinks = self.sinks.to(scores.dtype)[:, None, None].expand(*scores.shape[:-1], 1)
+        return torch.cat((scores, sinks), dim=-1).softmax(-1)[..., :-1]
 
 
 def attention_weights(call: AttentionCall) -> Tensor:
@@ -102,10 +102,10 @@ def attention_weights(call: AttentionCall) -> Tensor:
         scores = scores + bias
     visible = call.visible()
     scores = scores.masked_fill(~visible, -math.inf)
-    # A row that sees nothing would be 0/0: give it finite scores, then take its weights away again.
+    # A row that sees nothing would be 0/0: give it finite scores, then zero its weights.
     lost = ~visible.any(-1, keepdim=True)
     scores = scores.masked_fill(lost, 0.0)
-    weights = scores.softmax(-1) if call.softmax is None else call.softmax.shares(scores)
+    weights = scores.softmax(-1) if call.softmax is None else call.softmax.weights(scores)
     return weights.masked_fill(lost, 0.0).to(q.dtype)
 
 
@@ -143,7 +143,7 @@ def _sdpa(call: AttentionCall, v: Tensor) -> Tensor:
     k, sinks = call.k, None if call.softmax is None else call.softmax.sinks
     if sinks is None:
         mask, is_causal = _sdpa_mask(call)
-    else:  # one key more, of zeros, whose bias is the sink and whose value is zero
+    else:  # an extra key of zeros, whose bias is the sink and whose value is zero
         added, is_causal = _added(call), False
         added = call.q.new_zeros(1, 1, 1, 1) if added is None else added
         shape = (added.shape[0], *call.q.shape[1:3])
@@ -156,9 +156,9 @@ def _sdpa(call: AttentionCall, v: Tensor) -> Tensor:
 
 def _sdpa_why_not(call: AttentionCall) -> str | None:
     if type(call.scheme).content is not PositionScheme.content:
-        return "the scheme adds terms of queries and keys, which the fused kernel has no place for"
+        return "the position scheme adds terms of queries and keys, which the fused kernel does not support"
     capped = call.softmax is not None and call.softmax.cap > 0.0
-    return "the fused kernel has no place for a cap on scores" if capped else None
+    return "the fused kernel does not support a cap on scores" if capped else None
 
 
 def _dense(call: AttentionCall, v: Tensor) -> Tensor:
@@ -174,15 +174,15 @@ def _dense(call: AttentionCall, v: Tensor) -> Tensor:
         if mask is not None:
             scores = (scores.view(batch, heads, time, -1) + mask).flatten(0, 1)
     scores = scores.view(batch, heads, time, -1)
-    weights = (scores.softmax(-1) if call.softmax is None else call.softmax.shares(scores)).flatten(0, 1)
+    weights = (scores.softmax(-1) if call.softmax is None else call.softmax.weights(scores)).flatten(0, 1)
     return torch.bmm(dropout(weights, call.dropout), values).view(batch, heads, time, -1)
 
 
 def _dense_why_not(call: AttentionCall) -> str | None:
     if call.q_at.start is None or call.q_at.start != call.k_at.start or call.q_at.length != call.k_at.length:
-        return "a row may see nothing, which only the reference and the fused kernel know to handle"
+        return "a row may see nothing, which only the reference and the fused kernel handle"
     if type(call.scheme).content is not PositionScheme.content:
-        return "the scheme adds terms of queries and keys, which this kernel has no place for"
+        return "the position scheme adds terms of queries and keys, which this kernel does not support"
     return None
 
 
@@ -193,7 +193,7 @@ def _dense_is_faster(call: AttentionCall) -> bool:
 
 @dataclass(frozen=True)
 class Bands:
-    """How `time` slots are cut into blocks, for a window of `before` slots back and `after` ahead of a query."""
+    """How `time` slots are split into blocks, for a window of `before` slots back and `after` ahead of a query."""
 
     time: int
     before: int
@@ -263,7 +263,7 @@ def _banded(call: AttentionCall, v: Tensor) -> Tensor:
         return _banded_texts(call, v)
     q, at = call.q, call.q_at
     bands = Bands.of(q.shape[2], call.see)
-    # all blocks but the first, whose band begins past the end
+    # all blocks look the same but the first, whose band starts before the text
     alike = call.see.causal and at.start is not None and call.scheme.by_distance
     if alike:
         keys = torch.arange(bands.reach, device=q.device)[None, None]
@@ -354,7 +354,7 @@ def _banded_why_not(call: AttentionCall) -> str | None:
     same = call.q_at is call.k_at or (call.q_at.start is not None and call.q_at.start == call.k_at.start)
     side_by_side = call.q_at.start is not None or call.q_at.one_side
     if not (same and side_by_side and call.q.shape[2] == call.k.shape[2]):
-        return "a band needs queries and keys at the same places, side by side"
+        return "a band needs queries and keys at the same, consecutive positions"
     return None
 
 

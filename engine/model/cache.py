@@ -1,4 +1,4 @@
-"""A layer's state while decoding, so that a new token costs one step and not a whole pass.
+"""A layer's state while decoding, so that a new token costs one step instead of a full pass.
 
 Keys are cached after rotation, with their absolute positions: attention with a cache is the same function of the same
 positions as without.
@@ -14,14 +14,26 @@ from engine.model.positions import Positions
 SMALLEST_CAPACITY = 64  # tokens
 
 
-class KeyValueCache:
+class LayerState:
+    """The state that every layer has."""
+
+    def __init__(self) -> None:
+        self.recent: dict[str, Tensor] = {}  # (B, W − 1, D) by sublayer: the last inputs of its convolution
+
+    def select(self, rows: Tensor) -> None:
+        """Reorder batch rows: row i becomes the old row rows[i]."""
+        self.recent = {part: inputs[rows] for part, inputs in self.recent.items()}
+
+
+class KeyValueCache(LayerState):
     """The keys and values so far, (B, H, T, Dh) each, in one buffer (B, 2 H, capacity, Dh) that doubles when full.
 
-    With a causal `window` w, only those that can still be reached: the newest w − 1 besides the new ones. Batches with
-    padding keep all: the newest keys differ per row.
+    With a causal `window` w, only those still visible are kept: the last w − 1 besides the new ones. Batches with
+    padding keep all: which keys are the last differs per row.
     """
 
     def __init__(self, capacity: int, window: int | None) -> None:
+        super().__init__()
         self.capacity, self.window = capacity, window
         self.length = 0
         self._buffer: Tensor | None = None
@@ -89,7 +101,7 @@ class KeyValueCache:
             self.length -= spare
 
     def select(self, rows: Tensor) -> None:
-        """Reorder batch rows: row i becomes the old row rows[i]."""
+        super().select(rows)
         if self._buffer is not None:
             chosen = self._buffer[:, :, : self.length].index_select(0, rows)
             if rows.numel() > self._buffer.shape[0]:
@@ -100,34 +112,33 @@ class KeyValueCache:
             self._index = self._index[rows]
 
 
-class LinearState:
-    """Linear attention's memory of constant size: Σ φ(k) vᵀ and Σ φ(k) over all keys so far, fp32 or wider."""
+class LinearState(LayerState):
+    """Linear attention's state of constant size: Σ φ(k) vᵀ and Σ φ(k) over all keys so far, fp32 or wider."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.key_values: Tensor | None = None  # (B, H, Dh, Dh)
         self.keys: Tensor | None = None  # (B, H, Dh)
 
     def select(self, rows: Tensor) -> None:
+        super().select(rows)
         if self.key_values is not None and self.keys is not None:
             self.key_values, self.keys = self.key_values[rows], self.keys[rows]
 
 
-LayerState = KeyValueCache | LinearState
-
-
 @dataclass
 class Cache:
-    """The state of a whole network that reads texts in parts."""
+    """The decoding state of a whole network."""
 
     layers: list[LayerState]
     length: int = 0  # tokens read
     source: list[tuple[Tensor, Tensor]] | None = None  # each layer's keys and values of the source, if there is one
     source_at: Positions | None = None
-    read: Tensor | None = None  # (B, T) the tokens themselves, if the network rereads all of them each time
+    read: Tensor | None = None  # (B, T) all tokens so far, if the network reprocesses them at each step
 
     def select(self, rows: Tensor, *, same_sources: bool = False) -> None:
-        """Reorder batch rows in every layer (beam search): row i becomes the old row rows[i]. `same_sources`: its
-        source is known to be that of the old row already.
+        """Reorder batch rows in every layer (beam search): row i becomes the old row rows[i]. `same_sources`: the
+        old row is known to have the same source.
         """
         for layer in self.layers:
             layer.select(rows)

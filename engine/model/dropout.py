@@ -47,9 +47,9 @@ class Dropout(nn.Dropout):
 
 
 class RowDropout(Dropout):
-    """Drop all of a share p of the rows of (B, T, D), and scale the others to preserve the mean: stochastic depth.
+    """Drop a share p of the rows of (B, T, D), and scale the others to preserve the mean: stochastic depth.
 
-    Huang et al. 2016 draw once a batch, and scale at evaluation instead; a draw for each row varies less.
+    Huang et al. 2016 draw once per batch, and scale at evaluation instead; drawing per row has less variance.
     """
 
     def forward(self, x: Tensor) -> Tensor:

@@ -24,12 +24,12 @@ Observe = Callable[[AttentionCall], None]  # called before attention is computed
 
 @dataclass
 class Reading:
-    """What the layers of a stack share while they read a text."""
+    """What the layers of a stack share in a forward pass."""
 
     at: Positions
     source_at: Positions | None = None  # of the source, in a decoder over one
-    embedded: Tensor | None = None  # (B, T, D) what the first layer reads
-    left: dict[str, Tensor] = field(default_factory=dict)  # by earlier layers, for later ones
+    embedded: Tensor | None = None  # (B, T, D) the first layer's input
+    shared: dict[str, Tensor] = field(default_factory=dict)  # from earlier layers, for later ones
 
 
 def into_heads(x: Tensor, head_width: int) -> Tensor:
@@ -44,7 +44,7 @@ def for_each_query(shared: Tensor, n_heads: int) -> Tensor:
 
 
 class HeadNorm(nn.RMSNorm):
-    """Each head's queries or keys over their root mean square (Henry et al. 2020; Qwen Team 2025)."""
+    """RMS norm of each head's queries or keys (Henry et al. 2020; Qwen Team 2025)."""
 
     def forward(self, x: Tensor) -> Tensor:
         """(…, Dh) → (…, Dh), in fp32 or wider."""
@@ -52,7 +52,7 @@ class HeadNorm(nn.RMSNorm):
 
 
 class SelfAttention(nn.Module, ABC):
-    """The base of all self-attention: one projection in, one out."""
+    """The base of all self-attention: an input projection and an output projection."""
 
     def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme, i: int = 0) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class SelfAttention(nn.Module, ABC):
             self.gate = nn.Linear(model.d_model, model.n_heads if model.gate == "head" else model.d_model, model.bias)
 
     def fill(self) -> None:
-        """Set the values that are not drawn at random."""
+        """Set the initial values that are not random."""
         if self.value_mix is not None:
             self.value_mix.fill_(0.5)
 
@@ -84,11 +84,9 @@ class SelfAttention(nn.Module, ABC):
         return self.mixes or isinstance(self.query_norm, HeadNorm)
 
     def shaped(self, q: Tensor, k: Tensor, v: Tensor, reading: Reading) -> tuple[Tensor, Tensor, Tensor]:
-        """Return queries (B, H, T, Dh), keys and values (B, Hkv, T, Dh) as the layer's parts make them, before they are
-        rotated.
-        """
+        """Return queries (B, H, T, Dh), keys and values (B, Hkv, T, Dh) with QK norm and value mixing, unrotated."""
         if self.mixes:
-            v = self.with_first(v, reading.left)
+            v = self.with_first(v, reading.shared)
         return self.query_norm(q), self.key_norm(k), v
 
     @property
@@ -97,7 +95,7 @@ class SelfAttention(nn.Module, ABC):
         return type(self.scheme).rotate is not PositionScheme.rotate or isinstance(self.rotated_norm, HeadNorm)
 
     def turned(self, x: Tensor, index: Tensor) -> Tensor:
-        """Return queries or keys (B, H, T, Dh) as the scores take them: rotated by their positions (N, T)."""
+        """Return queries or keys (B, H, T, Dh) as the scores use them: rotated by their positions (N, T)."""
         rotated: Tensor = self.rotated_norm(self.scheme.rotate(x, index))
         return rotated
 
@@ -107,7 +105,7 @@ class SelfAttention(nn.Module, ABC):
 
     @abstractmethod
     def new_state(self, capacity: int) -> LayerState:
-        """An empty memory for decoding, with room for `capacity` tokens at first."""
+        """An empty decoding state, with initial room for `capacity` tokens."""
 
     @abstractmethod
     def kernel(self, heads: Tensor, at: Positions) -> str:
@@ -119,19 +117,19 @@ class SelfAttention(nn.Module, ABC):
         q, k, v = into_heads(q, self.head_width), into_heads(k, self.head_width), into_heads(v, self.head_width)
         q, k, v = self.shaped(q, k, v, reading)
         mixed = self.attend(q, k, v, reading.at, state).transpose(1, 2).reshape(x.shape)
-        output: Tensor = self.output_dropout(self.output(self.found(mixed, x)))
+        output: Tensor = self.output_dropout(self.output(self.gated(mixed, x)))
         return output
 
-    def with_first(self, v: Tensor, left: dict[str, Tensor]) -> Tensor:
-        """Mix values (B, Hkv, T, Dh) with those that the first layer leaves there (Zhou et al. 2024)."""
+    def with_first(self, v: Tensor, shared: dict[str, Tensor]) -> Tensor:
+        """Mix values (B, Hkv, T, Dh) with the first layer's, which it stores in `shared` (Zhou et al. 2024)."""
         if self.value_mix is None:
-            left["values"] = v  # again where a backward pass recomputes it
+            shared["values"] = v  # again when a backward pass recomputes it
             return v
-        return self.value_mix[0] * left["values"] + self.value_mix[1] * v
+        return self.value_mix[0] * shared["values"] + self.value_mix[1] * v
 
-    def found(self, mixed: Tensor, x: Tensor) -> Tensor:
-        """Return what attention found, (…, D): the joined heads, scaled by the gates of its input (…, D) if there are
-        any, one for each head or feature (Qiu et al. 2025).
+    def gated(self, mixed: Tensor, x: Tensor) -> Tensor:
+        """Return the attention output (…, D) scaled by its gates, if it has any: one per head or feature, computed from
+        the layer's input (…, D) (Qiu et al. 2025).
         """
         if self.gate is None:
             return mixed
@@ -200,7 +198,7 @@ SELF_ATTENTION: dict[str, type[SelfAttention]] = {
 
 
 class CrossAttention(nn.Module):
-    """A decoder's attention over the source: they share no axis, so no positions, and no mask but padding."""
+    """A decoder's attention over the source. They share no axis: no position terms, and no mask but padding."""
 
     observe: Observe | None = None
 
@@ -216,7 +214,7 @@ class CrossAttention(nn.Module):
         self.output_dropout = Dropout(model.attention_output_dropout)
 
     def keys_and_values(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """The encoder's output (B, S, D) → keys and values (B, H, S, Dh), once a source."""
+        """The encoder's output (B, S, D) → keys and values (B, H, S, Dh), once per source."""
         k, v = self.key_value(hidden).chunk(2, dim=-1)
         k, v = (for_each_query(into_heads(part, self.head_width), self.n_heads) for part in (k, v))
         return k, v

@@ -14,14 +14,14 @@ from engine.config.model import ModelConfig
 from engine.seeds import seed_for
 
 RESIDUAL_OUTPUTS = ("attention.output.weight", "feed_forward.output.weight")  # cross-attention's too
-# What begins at zero, by `zero_init` (Goyal et al. 2017; Zhang et al. 2019).
+# Modules that start at zero, by `zero_init` (Goyal et al. 2017; Zhang et al. 2019).
 ZERO: dict[str, tuple[str, ...]] = {
     "none": (),
     "outputs": ("attention.output", "feed_forward.output"),
     "outputs-and-head": ("attention.output", "feed_forward.output", "head"),
 }
 
-# Joined maps are several stacked matrices, each initialised separately.
+# Fused projections stack several matrices, each initialised separately.
 JOINED: dict[str, Callable[[ModelConfig], list[int]]] = {
     "query_key_value.weight": lambda model: [model.d_model, model.kv_width, model.kv_width],
     "key_value.weight": lambda model: [model.kv_width, model.kv_width],
@@ -30,7 +30,7 @@ JOINED: dict[str, Callable[[ModelConfig], list[int]]] = {
 
 
 def joined(model: ModelConfig, name: str) -> list[int]:
-    """Return the rows of each of the matrices that a joined map stacks, by its parameter's name; [] if it is one."""
+    """Return the rows of each matrix in a fused projection, by parameter name; [] for a single matrix."""
     return next((rows(model) for suffix, rows in JOINED.items() if name.endswith("." + suffix)), [])
 
 
@@ -48,7 +48,7 @@ def _fill_matrix(weight: Tensor, name: str, model: ModelConfig, generator: Gener
     else:
         std = model.init_std
         if model.init == "scaled-normal" and name.endswith(RESIDUAL_OUTPUTS):
-            # GPT-2: the stream's variance grows with the number of branches that are added to it.
+            # GPT-2: the residual stream's variance grows with the number of branches that are added to it.
             branches = 2 * model.n_layers
             if model.architecture == "encoder-decoder":
                 branches = 2 * model.encoder_layers if name.startswith("encoder.") else 3 * model.n_layers
@@ -59,7 +59,7 @@ def _fill_matrix(weight: Tensor, name: str, model: ModelConfig, generator: Gener
 @torch.no_grad()
 def initialise(network: nn.Module, model: ModelConfig, seed: int) -> None:
     """Fill every parameter: matrices as `model.init` says, norm gains 1, biases 0 (`torch`: its own small ones), and
-    whatever a module fills itself.
+    what a module's own `fill` sets.
     """
     zero = ZERO[model.zero_init]
     linears = {name: module for name, module in network.named_modules() if isinstance(module, nn.Linear)}
@@ -81,5 +81,5 @@ def initialise(network: nn.Module, model: ModelConfig, seed: int) -> None:
             values.uniform_(-bound, bound, generator=generator)
         parameter.copy_(values)
     for module in network.modules():
-        if callable(fill := getattr(module, "fill", None)):  # a module that has values of its own at first
+        if callable(fill := getattr(module, "fill", None)):  # a module with initial values of its own
             fill()

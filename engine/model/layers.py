@@ -13,7 +13,7 @@ from engine.config.model import ModelConfig
 from engine.model.cache import LayerState
 from engine.model.dropout import Dropout, RowDropout
 from engine.model.heads import SELF_ATTENTION, CrossAttention, Reading
-from engine.model.positions import PositionScheme
+from engine.model.positions import Positions, PositionScheme
 from engine.model.visibility import Visibility
 
 Map = Callable[[Tensor], Tensor]
@@ -48,15 +48,15 @@ def make_norm(model: ModelConfig) -> nn.Module:
 
 
 class Gain(nn.Module):
-    """A learned factor for each feature: LayerScale (Touvron et al. 2021)."""
+    """A learned gain per feature: LayerScale (Touvron et al. 2021)."""
 
-    def __init__(self, width: int, at_first: float) -> None:
+    def __init__(self, width: int, initial: float) -> None:
         super().__init__()
-        self.at_first = at_first
+        self.initial = initial
         self.weight = nn.Parameter(torch.empty(width))
 
     def fill(self) -> None:
-        self.weight.fill_(self.at_first)
+        self.weight.fill_(self.initial)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, D) → (B, T, D)."""
@@ -64,7 +64,7 @@ class Gain(nn.Module):
 
 
 class Mix(nn.Module):
-    """A learned mixture λ x + μ x₀ of the stream with the embedding that it began with (Jordan et al. 2024)."""
+    """A learned mixture λ x + μ x₀ of the residual stream with the initial embedding (Jordan et al. 2024)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -79,22 +79,50 @@ class Mix(nn.Module):
         return self.weight[0] * x + self.weight[1] * embedded
 
 
+class ShortConvolution(nn.Module):
+    """A causal depthwise convolution over tokens (So et al. 2021; Allen-Zhu 2025), initially the identity."""
+
+    def __init__(self, width: int, tokens: int, part: str) -> None:
+        super().__init__()
+        self.tokens, self.part = tokens, part
+        self.weight = nn.Parameter(torch.empty(tokens * width))  # from the newest token to the oldest, D each
+
+    def fill(self) -> None:
+        self.weight.zero_()[: len(self.weight) // self.tokens] = 1.0
+
+    def forward(self, x: Tensor, at: Positions, state: LayerState | None) -> Tensor:
+        """(B, T, D) → (B, T, D); zero-padded before the first token."""
+        others = self.tokens - 1
+        before = None if state is None else state.recent.get(self.part)
+        x = torch.cat((x.new_zeros(x.shape[0], others, x.shape[2]) if before is None else before, x), dim=1)
+        if state is not None:
+            state.recent[self.part] = x[:, -others:]
+        own, *earlier = self.weight.to(x.dtype).view(self.tokens, -1)
+        found: Tensor = own * x[:, others:]
+        for back, weight in enumerate(earlier, 1):
+            seen = x[:, others - back : -back]
+            if at.start is None:  # there may be padding before the first token
+                seen = seen.masked_fill((at.index < back)[:, :, None], 0.0)
+            found = found + weight * seen
+        return found
+
+
 def after(model: ModelConfig, depth: float) -> nn.Sequential:
-    """Return what the output of a part of a layer passes before it is added to the stream; often nothing. `depth` is
-    how deep the layer is, up to 1.
+    """Return what is applied to a sublayer's output before it is added to the residual stream; often nothing. `depth`
+    is the layer's relative depth, up to 1.
     """
     steps: dict[str, nn.Module] = {}
     if model.norm_placement == "sandwich":
         steps["norm"] = make_norm(model)
     if model.layer_scale:
         steps["scale"] = Gain(model.d_model, model.layer_scale)
-    if model.layer_drop:  # a share that grows with depth (Huang et al. 2016, eq. 4)
+    if model.layer_drop:  # a rate that grows with depth (Huang et al. 2016, eq. 4)
         steps["drop"] = RowDropout(model.layer_drop * depth)
     return nn.Sequential(OrderedDict(steps))
 
 
 class FeedForward(nn.Module):
-    """Two linear maps with an activation between, at each position alone (Vaswani et al. 2017, §3.3)."""
+    """Two projections with an activation between, applied to each position separately (Vaswani et al. 2017, §3.3)."""
 
     def __init__(self, model: ModelConfig) -> None:
         super().__init__()
@@ -112,14 +140,14 @@ class FeedForward(nn.Module):
 
 
 class Branch(NamedTuple):
-    """A part of a layer: a norm, and what is computed from its output, both (B, T, D) → (B, T, D)."""
+    """A residual branch of a layer: a norm and a sublayer, both (B, T, D) → (B, T, D)."""
 
     norm: Map
     f: Map
 
 
 class Layer(nn.Module):
-    """Self-attention, in a decoder over a source also cross-attention, then feed-forward, each around a residual.
+    """Self-attention, cross-attention in a decoder over a source, and feed-forward, each with a residual connection.
 
     Pre-norm (GPT-2; Xiong et al. 2020): x + f(norm(x)). Post-norm (Vaswani et al. 2017): norm(x + f(x)). Sandwich (Ding
     et al. 2021): x + norm(f(norm(x))). Without `residual`, no x + term. In parallel (Wang and Komatsuzaki 2021):
@@ -133,6 +161,10 @@ class Layer(nn.Module):
         self.pre_norm, self.residual, self.parallel = model.norm_placement != "post", model.residual, model.parallel
         self.mix = Mix() if model.embedding_mix else None
         self.attention_norm = make_norm(model)
+        self.attention_conv, self.feed_forward_conv = (
+            ShortConvolution(model.d_model, model.conv, part) if model.conv else None
+            for part in ("attention", "feed-forward")
+        )
         self.attention = SELF_ATTENTION[model.attention](model, see, scheme, i)
         self.attention_after = after(model, (i + 1) / n)
         self.cross_attention = CrossAttention(model) if over_source else None
@@ -150,8 +182,20 @@ class Layer(nn.Module):
         source: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
         """(B, T, D) → (B, T, D); `source` are this layer's keys and values of the source."""
-        attend = Branch(self.attention_norm, lambda y: self.attention_after(self.attention(y, reading, state)))
-        feed = Branch(self.feed_forward_norm, lambda y: self.feed_forward_after(self.feed_forward(y)))
+
+        def attended(y: Tensor) -> Tensor:
+            if self.attention_conv is not None:
+                y = self.attention_conv(y, reading.at, state)
+            output: Tensor = self.attention_after(self.attention(y, reading, state))
+            return output
+
+        def fed(y: Tensor) -> Tensor:
+            if self.feed_forward_conv is not None:
+                y = self.feed_forward_conv(y, reading.at, state)
+            output: Tensor = self.feed_forward_after(self.feed_forward(y))
+            return output
+
+        attend, feed = Branch(self.attention_norm, attended), Branch(self.feed_forward_norm, fed)
         across = None
         if self.cross_attention is not None:
             cross, end = self.cross_attention, self.cross_attention_after
@@ -159,7 +203,7 @@ class Layer(nn.Module):
         return self.flow(x, reading, attend, feed, across)
 
     def flow(self, x: Tensor, reading: Reading, attend: Branch, feed: Branch, across: Branch | None = None) -> Tensor:
-        """How a layer's branches are joined, whoever computes them: (B, T, D) → (B, T, D)."""
+        """Join a layer's branches, in training and in decoding: (B, T, D) → (B, T, D)."""
         if self.mix is not None:
             x = self.mix(x, reading.embedded)
         start, x = x, self.around(x, attend)

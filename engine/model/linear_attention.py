@@ -1,7 +1,7 @@
 """Linear attention (Katharopoulos et al. 2020): φ(q)·φ(k) instead of a softmax, so keys can be summed in advance.
 
 out_t = Σ_j (φ(q_t)·φ(k_j)) v_j / Σ_j φ(q_t)·φ(k_j), φ(x) = elu(x) + 1 > 0, j over the keys that t may see. There is no
-score matrix, so no additive bias. Rotary positions turn φ(q) and φ(k) in the numerator only (Su et al. 2021, eq. 19).
+score matrix, so no additive bias. Rotary positions rotate φ(q) and φ(k) in the numerator only (Su et al. 2021, eq. 19).
 Sums are fp32 or wider. Notation: B batch, T time, H heads, Dh head width, C chunk.
 """
 
@@ -133,8 +133,8 @@ def linear_attention(
     """Linear attention (B, H, T, Dh) of unrotated q and k, zeros where nothing is seen; no T × T matrix except in the
     backend `reference`.
 
-    `scheme` is for its rotation: one with a bias or content term has no place here. `state`: the sums over what was
-    seen before, extended in place; causal only.
+    Only the rotation of `scheme` is used: a bias or content term is not supported. `state`: the sums over earlier
+    tokens, extended in place; causal only.
     """
     with torch.autocast(q.device.type, enabled=False):  # else the prefix sums would be rounded to bf16
         if backend == "reference" and state is None:  # the reference keeps no keys: earlier ones are only in the sums

@@ -1,4 +1,4 @@
-"""Token positions and position schemes: how a Transformer knows where a token stands.
+"""Token positions and position schemes: how a Transformer knows the order of its tokens.
 
 A scheme implements some of `embed`, `rotate`, `bias` and `content`, all on ABSOLUTE positions, so cached decoding is
 correct by construction. Notation: B batch, N ∈ {1, B}, T time, H heads, D model width, Dh head width.
@@ -58,7 +58,7 @@ class PositionScheme(nn.Module):
     """Whether `bias` depends on the distance alone, so that blocks of a text and steps of decoding may share it."""
 
     def fill(self) -> None:
-        """Set the values that are not drawn at random, if any: a network is built without values."""
+        """Set the initial values that are not random, if any: a network is built without values."""
 
     def embed(self, pos: Tensor) -> Tensor | None:
         """Return the term added to the token embeddings before the first layer: (N, T) → (N, T, D)."""
@@ -102,7 +102,7 @@ def make_embedding(rows: int, columns: int) -> nn.Embedding:
 
 
 class Learned(PositionScheme):
-    """One learned vector per position (Gehring et al. 2017; GPT). Nothing exists past `longest`."""
+    """One learned vector per position (Gehring et al. 2017; GPT). None exist past `longest`."""
 
     def __init__(self, longest: int, d_model: int) -> None:
         super().__init__()
@@ -116,19 +116,24 @@ class Learned(PositionScheme):
 
 
 class Rope(PositionScheme):
-    """Rotary embedding: feature pairs of q and k turn by pos · θ_i (Su et al. 2021, RoFormer, eq. 15).
+    """Rotary embedding: feature pairs of q and k are rotated by pos · θ_i (Su et al. 2021, RoFormer, eq. 15).
 
     θ_i = base^(−2i / Dh). The pairing is a convention that weights depend on: `half` pairs feature i with i + Dh/2
     (GPT-NeoX, LLaMA in transformers), `adjacent` pairs 2i with 2i + 1 (the paper). Of a wider head only the first
-    `width` features turn (Black et al. 2022, GPT-NeoX, §2.1.1). `slowed` changes the rates θ (width / 2) in radians
-    per token, and `gain` scales what is turned, for texts longer than those trained on.
+    `width` features are rotated (Black et al. 2022, GPT-NeoX, §2.1.1). For longer contexts than those trained on,
+    `rescale` changes the frequencies θ (width / 2) in radians per token, and `gain` scales the rotated features.
     """
 
     def __init__(
-        self, width: int, base: float, pairing: str, slowed: Callable[[Tensor], Tensor] | None = None, gain: float = 1.0
+        self,
+        width: int,
+        base: float,
+        pairing: str,
+        rescale: Callable[[Tensor], Tensor] | None = None,
+        gain: float = 1.0,
     ) -> None:
         super().__init__()
-        self.width, self.base, self.pairing, self.slowed, self.gain = width, base, pairing, slowed, gain
+        self.width, self.base, self.pairing, self.rescale, self.gain = width, base, pairing, rescale, gain
         self._turn: tuple[Tensor, torch.dtype, Tensor, Tensor] | None = None
 
     def rotate(self, x: Tensor, pos: Tensor) -> Tensor:
@@ -139,7 +144,7 @@ class Rope(PositionScheme):
             exact = widest_float(pos.device)
             even = torch.arange(0, self.width, 2, device=pos.device, dtype=exact)
             rates = self.base ** (-even / self.width)
-            angle = pos[:, None, :, None].to(exact) * (rates if self.slowed is None else self.slowed(rates))
+            angle = pos[:, None, :, None].to(exact) * (rates if self.rescale is None else self.rescale(rates))
             cos, sin = angle.cos(), angle.sin()
             if self.gain != 1.0:
                 cos, sin = cos * self.gain, sin * self.gain
@@ -160,11 +165,11 @@ class Rope(PositionScheme):
         return turned.to(x.dtype)
 
 
-def slowed_rates(model: ModelConfig, rates: Tensor) -> Tensor:
-    """Return rope's rates θ (width / 2) as `model.rope_scaling` slows them by a factor s, for texts s times longer.
+def scaled_frequencies(model: ModelConfig, rates: Tensor) -> Tensor:
+    """Return rope's frequencies θ (width / 2) as `model.rope_scaling` changes them for contexts s times longer.
 
     Linear: Chen et al. 2023, §2.3. NTK: base · s^(d / (d − 2)) (bloc97 2023). YaRN: Peng et al. 2023, §3.2, with the
-    authors' ramp over features. Llama 3: Llama Team 2024, their code. Between the limits of the last two, a mixture.
+    authors' ramp over features. Llama 3: Llama Team 2024, their code. The last two interpolate between their limits.
     """
     width, factor, length = 2 * rates.numel(), model.rope_factor, model.rope_trained
     if model.rope_scaling == "linear":
@@ -174,7 +179,7 @@ def slowed_rates(model: ModelConfig, rates: Tensor) -> Tensor:
         return rates * factor ** (-2.0 * feature / max(1, width - 2))
     if model.rope_scaling == "yarn":
 
-        def turning(turns: float) -> float:  # the feature pair that turns so often within the length trained at
+        def turning(turns: float) -> float:  # the feature pair that makes so many turns in the trained context
             return width * math.log(length / (turns * 2.0 * math.pi)) / (2.0 * math.log(model.rope_base))
 
         low = max(math.floor(turning(model.yarn_fast)), 0)
@@ -203,7 +208,7 @@ class Relative(PositionScheme):
 
 
 class Alibi(PositionScheme):
-    """A penalty that grows with the distance, −m_h · |q − k| (Press et al. 2022), in encoders on both sides."""
+    """A penalty that grows with the distance, −m_h · |q − k| (Press et al. 2022); in encoders, on both sides."""
 
     slopes: Tensor  # (H,)
 
@@ -310,7 +315,7 @@ BUILDERS: dict[str, Callable[[ModelConfig, int, bool], PositionScheme]] = {
         model.rope_width,
         model.rope_base,
         model.rope_pairing,
-        None if model.rope_scaling == "none" else partial(slowed_rates, model),
+        None if model.rope_scaling == "none" else partial(scaled_frequencies, model),
         model.rope_gain,
     ),
     "relative": lambda model, longest, causal: Relative(model.n_heads, model.relative_max_distance),
@@ -321,8 +326,8 @@ BUILDERS: dict[str, Callable[[ModelConfig, int, bool], PositionScheme]] = {
 
 
 def make_schemes(model: ModelConfig, n_layers: int, longest: int, *, causal: bool) -> list[PositionScheme]:
-    """One scheme per layer; if the paper shares it, one for all layers of that position. `longest` is the size of a
-    learned table.
+    """Return a scheme per layer, or one for all layers of its position if the paper shares it. `longest` is the size of
+    a learned table.
     """
     shared: dict[str, PositionScheme] = {}
     found = []

@@ -71,18 +71,18 @@ def training_kernel(
 
 
 def fused_by(model: ModelConfig) -> str:
-    """Return how torch's fused kernel takes the parts that are on: the hardest of them; see `Part.fused`."""
+    """Return how torch's fused kernel supports the parts that are on, by the least supported; see `Part.fused`."""
     found = {row.fused for row in parts_of(model).values()}
     return next((how for how in ("no", "in the mask") if how in found), "as it is")
 
 
 @dataclass(frozen=True)
 class StackShape:
-    layers: int  # how many
+    layers: int  # their number
     longest: int  # its longest input in tokens
-    causal: bool  # whether it may not see its future
+    causal: bool  # whether its self-attention is causal
     over_source: bool = False  # whether its layers have cross-attention
-    encodes: bool = False  # whether it reads that source
+    encodes: bool = False  # whether it encodes the source
 
 
 def stacks(model: ModelConfig) -> list[StackShape]:
@@ -93,10 +93,10 @@ def stacks(model: ModelConfig) -> list[StackShape]:
 
 
 def parameters(model: ModelConfig, vocab_size: int) -> dict[str, int]:
-    """Count parameters by component; the sum is exact. `model.vocab_size` wins over `vocab_size`."""
+    """Count parameters by component; the sum is exact. `model.vocab_size` overrides `vocab_size`."""
     vocab = model.vocab_size or vocab_size
     d, ff, wide, bias = model.d_model, model.d_ff, model.ff_expansion, int(model.bias)
-    joined = 2 * d + 2 * model.kv_width  # rows of the query, key, value and output maps
+    joined = 2 * d + 2 * model.kv_width  # rows of the query, key, value and output projections
     attention = d * joined + bias * joined
     norm = NORMS[model.norm].parameters(model)
     built = stacks(model)
@@ -122,7 +122,7 @@ def parameters(model: ModelConfig, vocab_size: int) -> dict[str, int]:
 
 
 def _position_parameters(model: ModelConfig, stack: StackShape) -> int:
-    """Count those of a stack's position schemes: of each one in its layers, with the number of these layers."""
+    """Count the parameters of a stack's position schemes, each with the number of layers that use it."""
     layers: dict[str, int] = {}
     for layer, places in model.kinds(stack.layers):
         layers[layer.position] = layers.get(layer.position, 0) + len(places)
@@ -135,7 +135,7 @@ def parameter_count(model: ModelConfig, vocab_size: int) -> int:
 
 
 def matrix_parameters(model: ModelConfig) -> int:
-    """Count the weights of the layers' matrices, without those of parts."""
+    """Count the weights of the layers' matrices, without optional parts."""
     d, found = model.d_model, 0
     for stack in stacks(model):
         attention = d * (2 * d + 2 * model.kv_width)
@@ -157,7 +157,7 @@ def flops_per_token(model: ModelConfig, vocab_size: int, rows: int = 1) -> int:
     that skips the masked half does half of that), the band of a window with its padded blocks, the chunks of linear
     attention. The backward pass costs two forward passes (Kaplan et al. 2020). A target token of an encoder-decoder
     also pays for its share of the source. Rows are as long as the context; all `rows` of a batch share
-    what positions need once (Transformer-XL projects its distances).
+    what a position scheme computes once (Transformer-XL projects its distances).
     """
     d, kv, target = model.d_model, model.kv_width, model.context_length
     once, products = 0.0, float((model.vocab_size or vocab_size) * d * target)
@@ -175,7 +175,7 @@ def flops_per_token(model: ModelConfig, vocab_size: int, rows: int = 1) -> int:
         if stack.over_source:
             across = length * (2 * d * d + 2 * model.source_tokens * d) + model.source_tokens * d * 2 * kv
         products += stack.layers * (length * linear + across) + mixing
-    # The inputs of what is computed once need no gradient (they are sinusoids, say): one forward pass is saved.
+    # The inputs of what is computed once need no gradient (sinusoids, for example): one forward pass is saved.
     return round((3 * 2 * products + 2 * 2 * once / rows) / target)
 
 
@@ -241,7 +241,7 @@ def kept(config: RunConfig, shape: BatchShape, *, gpu: bool = False) -> float:
         length = shape.target if stack.causal or not shape.source else shape.source
         tokens = shape.rows * length
         padded = stack.encodes and config.on_rows
-        per_layer: list[tuple[int, float]] = []  # how many layers keep so much each
+        per_layer: list[tuple[int, float]] = []  # (number of layers, what each keeps)
         for kind, places in model.kinds(stack.layers):
             kernel = training_kernel(kind, stack.causal, length, padded=padded, gpu=gpu)
             layer = _norms(model) + _attention(kind, kernel, stack.causal, length, MASK[gpu])
@@ -268,7 +268,7 @@ def _norm(model: ModelConfig) -> float:
 
 
 def _norms(model: ModelConfig) -> float:
-    """Of a part of a layer. The output of a norm after it is only added to the stream."""
+    """The norms of a sublayer. The output of a sandwich norm is only added to the residual stream."""
     return _norm(model) + (_norm(model) - model.d_model if model.norm_placement == "sandwich" else 0.0)
 
 
@@ -284,7 +284,7 @@ def _attention(model: ModelConfig, kernel: Kernel, causal: bool, length: int, ma
     d = model.d_model
     filled, position, dropped = kernel.filled / length, POSITIONS[model.position], model.attention_dropout > 0.0
     rotated, content = position.rotates, position.acts_on == "content"
-    plain, bent = fused_by(model) == "as it is", sum(row.kept_a_score for row in parts_of(model).values())
+    plain, of_parts = fused_by(model) == "as it is", sum(row.kept_a_score for row in parts_of(model).values())
     scores = filled * model.n_heads * kernel.keys
     out = d + mask * d * (model.attention_output_dropout > 0.0)
     if kernel.name == "sdpa":
@@ -302,10 +302,10 @@ def _attention(model: ModelConfig, kernel: Kernel, causal: bool, length: int, ma
     if kernel.name == "math":
         return out + 3 * d + scores * (2.25 if dropped else 1)  # the dropout mask has one byte per number
     if kernel.name == "dense":
-        return out + 3 * d + scores * ((3 if dropped else 1) + bent)
+        return out + 3 * d + scores * ((3 if dropped else 1) + of_parts)
     copies = (7 if content else 3) * d * max(1.0, kernel.keys / kernel.queries)
     # As large as the scores: the softmax, its masked version, the result of dropout, and what parts keep.
-    weights = (3 if dropped else 2) + (CONTENT if content else 0) + bent
+    weights = (3 if dropped else 2) + (CONTENT if content else 0) + of_parts
     return out + copies + scores * weights
 
 

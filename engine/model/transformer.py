@@ -35,7 +35,7 @@ class Stack(nn.Module):
         kinds = [model.of_layer(i) for i in range(n_layers)]
         shared = {kind.position: scheme for kind, scheme in zip(kinds, schemes, strict=True) if scheme.shared}
         self.positions = shared.pop(model.position) if model.position in shared else PositionScheme()
-        if shared:  # of layers with another position than the model's
+        if shared:  # of layers whose position is not the model's
             self.layer_positions = nn.ModuleDict(shared)
         self.embedding_dropout = Dropout(model.embedding_dropout)
         self.layers = nn.ModuleList(
@@ -92,7 +92,7 @@ class Network(nn.Module, ABC):
     """The interface of every network: nothing outside needs to know its class."""
 
     reads_source = False  # `forward` takes a source (B, S) before the text
-    has_cache = True  # a text can be read in parts; otherwise all of it is reread for each new token
+    has_cache = True  # otherwise the whole text is reprocessed for each new token
     config: ModelConfig
     vocab_size: int
     token_embedding: nn.Embedding
@@ -109,7 +109,7 @@ class Network(nn.Module, ABC):
         return logits
 
     def new_cache(self, capacity: int = 0, source: Tensor | None = None, source_at: Positions | None = None) -> Cache:
-        """Return an empty cache, with room for `capacity` tokens at first. A network that reads a source
+        """Return an empty cache, with initial room for `capacity` tokens. A network that reads a source
         (B, S) reads it here; its positions are −1 at padding, by default consecutive.
         """
         attentions = [layer.get_submodule("attention") for layer in self.stacks[-1].layers]
@@ -166,7 +166,7 @@ class DecoderLM(LanguageModel):
 class EncoderLM(LanguageModel):
     """A masked language model: it fills gaps from the text on both sides (BERT: Devlin et al. 2019)."""
 
-    has_cache = False  # any new token may change all others
+    has_cache = False  # a new token may change the predictions of all others
 
     def decode(self, tokens: Tensor, cache: Cache) -> Tensor:
         cache.read = tokens if cache.read is None else torch.cat((cache.read, tokens), dim=1)
@@ -175,7 +175,7 @@ class EncoderLM(LanguageModel):
 
 
 class EncoderDecoder(Network):
-    """The target is written token by token with the whole source in view (Vaswani et al. 2017). They share one
+    """The target is generated token by token, attending to the whole source (Vaswani et al. 2017). They share an
     embedding unless `model.source_vocab_size` is set.
     """
 
@@ -206,7 +206,7 @@ class EncoderDecoder(Network):
 
     def new_cache(self, capacity: int = 0, source: Tensor | None = None, source_at: Positions | None = None) -> Cache:
         if source is None:
-            raise ValueError("an encoder-decoder writes about a source")
+            raise ValueError("an encoder-decoder needs a source")
         cache = super().new_cache(capacity)
         cache.source, cache.source_at = self._read(source, source_at)
         return cache
@@ -224,7 +224,7 @@ class EncoderDecoder(Network):
 
 
 def make_head(model: ModelConfig, embedding: nn.Embedding) -> nn.Linear:
-    """Return the map to the vocabulary, with the embedding's weights if tied (Press and Wolf 2017)."""
+    """Return the projection to the vocabulary, with the embedding's weights if tied (Press and Wolf 2017)."""
     head = nn.Linear(model.d_model, embedding.num_embeddings, bias=model.head_bias)
     if model.tie_embeddings:
         head.weight = embedding.weight

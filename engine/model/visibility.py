@@ -11,7 +11,7 @@ from engine.schemes import ATTENTIONS, QUICKER
 
 LONG = 1024  # tokens at which a band replaces a T × T mask, where it can
 NARROW = 3  # a band is smaller than a mask if the text is this many times longer than a query's reach
-SMALLEST_BLOCK = 32  # queries of a band; smaller blocks cost more calls than they save in products (measured on CPU)
+SMALLEST_BLOCK = 32  # queries of a band; smaller blocks lose more to calls than they save in products (measured on CPU)
 CHUNK = 64  # tokens that linear attention multiplies as a small matrix; only sums are carried between chunks
 
 
@@ -19,8 +19,8 @@ CHUNK = 64  # tokens that linear attention multiplies as a small matrix; only su
 class Visibility:
     causal: bool  # only keys at or before the query
     window: int | None = None  # causal: the newest `window` keys, self included; else |q − k| ≤ window // 2
-    # besides the window, every key k with k % link_every == link_every − 1 (the summary places of the fixed pattern of
-    # Child et al. 2019, Sparse Transformers, one a block).
+    # besides the window, every key k with k % link_every == link_every − 1 (the summary positions of the fixed pattern
+    # of Child et al. 2019, Sparse Transformers, one per block).
     link_every: int | None = None
 
     def __call__(self, q: Any, k: Any) -> Any:
@@ -39,7 +39,7 @@ class Visibility:
 
     @property
     def has_gaps(self) -> bool:
-        """Whether a query may see a key and not one between the two."""
+        """Whether a query may see a key but not every key between the two."""
         return self.link_every is not None
 
     def reach(self, n_layers: int) -> int | None:

@@ -1,7 +1,7 @@
-"""The optimizer: which parameters decay, which have a rate of their own, and the learning rate at each step.
+"""The optimizer: weight decay and learning rate by parameter group, and the learning rate at each step.
 
-torch's Adam, AdamW and SGD are used as they are; Lion and Muon are written out. Like torch's fused ones, these leave
-everything as it was where `found_inf` is 1, so that a step that is not finite needs no look at the device.
+Adam, AdamW and SGD are torch's; Lion and Muon are implemented here. Like torch's fused optimizers, they skip the update
+where `found_inf` is 1, so that a step that is not finite needs no device synchronisation.
 """
 
 from abc import ABC, abstractmethod
@@ -15,7 +15,6 @@ from engine.config.model import ModelConfig
 from engine.config.sections import OptimizerConfig
 from engine.model.initialisation import joined
 from engine.model.positions import PositionScheme
-from engine.schemes import SCHEDULES, whole_steps
 from engine.training.numerics import has_bf16
 
 # Which kinds of parameter weight decay touches. "matrices-and-positions" is nanoGPT's habit (everything with two
@@ -28,7 +27,7 @@ DECAYED: dict[str, frozenset[str]] = {
 }
 
 Group = dict[str, Any]  # as torch takes it
-EMA = "ema"  # among a weight's moments: its moving average, see `engine.training.step`
+EMA = "ema"  # in a weight's optimizer state: its moving average, see `engine.training.step`
 ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
 
 
@@ -46,7 +45,7 @@ def parameter_kinds(model: nn.Module) -> dict[str, str]:
         elif isinstance(modules[owner], nn.Linear | nn.Embedding):
             kinds[name] = "linear" if isinstance(modules[owner], nn.Linear) else "embedding"
         else:  # decay must be decided, not guessed
-            raise ValueError(f"no decay group knows the parameter '{leaf}' of {type(modules[owner]).__name__}")
+            raise ValueError(f"no decay group covers the parameter '{leaf}' of {type(modules[owner]).__name__}")
     return kinds
 
 
@@ -59,8 +58,8 @@ def decay_groups(model: nn.Module, decay: str) -> dict[str, list[str]]:
 
 
 def place(name: str, kind: str) -> str:
-    """Return where in the network a parameter is, as `matrix_lr`, `embedding_lr` and `head_lr` name it; "" elsewhere:
-    gains, biases and positions.
+    """Return which of `matrix_lr`, `embedding_lr` and `head_lr` applies to a parameter: "matrix", "embedding" or
+    "head"; "" for gains, biases and positions.
     """
     if name.startswith("head."):
         return "head"
@@ -68,8 +67,8 @@ def place(name: str, kind: str) -> str:
 
 
 def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
-    """Return the optimizer of a network. Its groups are those of weight decay, each divided where a part has a rate or
-    steps of its own; `scale` is a group's share of the scheduled rate, `keeps` the names of its moments.
+    """Return the optimizer of a network. Its parameter groups are those of weight decay, split further where learning
+    rate or update rule differ; `scale` multiplies the scheduled rate, `keeps` names the optimizer state of a weight.
     """
     named, kinds = dict(model.named_parameters()), parameter_kinds(model)
     groups: list[Group] = []
@@ -101,7 +100,7 @@ def _rate(config: OptimizerConfig, at: str) -> float | None:
 
 
 def _state_names(config: OptimizerConfig, at: str) -> tuple[str, ...]:
-    """The names in the optimizer's state of each weight at a place."""
+    """Return the keys of the optimizer state of a weight at a `place`."""
     if config.kind == "lion":
         return ("exp_avg",)
     if config.kind == "sgd" or (config.kind == "muon" and at == "matrix"):
@@ -110,23 +109,17 @@ def _state_names(config: OptimizerConfig, at: str) -> tuple[str, ...]:
 
 
 def state_names(optimizer: torch.optim.Optimizer) -> dict[Tensor, tuple[str, ...]]:
-    """Return the names in an optimizer's state of each parameter after a step."""
+    """Return the keys of each parameter's optimizer state after a step."""
     return {weight: group.get("keeps", ADAM_STATE) for group in optimizer.param_groups for weight in group["params"]}
-
-
-def learning_rate(config: OptimizerConfig, step: int, steps: int) -> float:
-    """Return the rate of optimizer step `step` (from 1) of `steps`: linear warm-up, then the schedule."""
-    warmup = whole_steps(config.warmup)
-    return config.lr * step / warmup if step <= warmup else SCHEDULES[config.schedule].rate(config, step, steps)
 
 
 # The optimizers
 
 
-class WrittenOut(torch.optim.Optimizer, ABC):
-    """An optimizer that torch does not have, or not like this."""
+class CustomOptimizer(torch.optim.Optimizer, ABC):
+    """Base of the optimizers that torch does not have."""
 
-    found_inf: Tensor | None = None  # 1 where a gradient is not finite: nothing changes then
+    found_inf: Tensor | None = None  # 1 if a gradient is not finite: the update is skipped
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
@@ -135,10 +128,10 @@ class WrittenOut(torch.optim.Optimizer, ABC):
 
     @abstractmethod
     def update(self, group: Group) -> None:
-        """Take the step of a group's parameters."""
+        """Update the parameters of a group."""
 
     def moment(self, weight: Tensor, name: str) -> Tensor:
-        """Return a weight's moment, 0 at first."""
+        """Return a weight's moment, initially 0."""
         if name not in self.state[weight]:
             self.state[weight][name] = torch.zeros_like(weight)
         moment: Tensor = self.state[weight][name]
@@ -148,47 +141,48 @@ class WrittenOut(torch.optim.Optimizer, ABC):
         tensor.copy_(value if self.found_inf is None else torch.where(self.found_inf > 0, tensor, value))
 
 
-class Lion(WrittenOut):
-    """The sign of a moment: every weight moves by the learning rate (Chen et al. 2023, alg. 2)."""
+class Lion(CustomOptimizer):
+    """The sign of the momentum: every weight moves by the learning rate (Chen et al. 2023, alg. 2)."""
 
     def __init__(self, groups: list[Group], lr: float, betas: tuple[float, float]) -> None:
         super().__init__(groups, {"lr": lr, "betas": betas, "weight_decay": 0.0})
 
     def update(self, group: Group) -> None:
-        (one, two), rate = group["betas"], group["lr"]
+        (beta1, beta2), rate = group["betas"], group["lr"]
         for weight in group["params"]:
             if weight.grad is None:
                 continue
             moment = self.moment(weight, "exp_avg")
-            direction = moment.lerp(weight.grad, 1.0 - one).sign_()
+            direction = moment.lerp(weight.grad, 1.0 - beta1).sign_()
             self.put(weight, weight * (1.0 - rate * group["weight_decay"]) - rate * direction)
-            self.put(moment, moment.lerp(weight.grad, 1.0 - two))
+            self.put(moment, moment.lerp(weight.grad, 1.0 - beta2))
 
 
 # Newton–Schulz: the coefficients of a·x + b·x³ + c·x⁵, applied five times (Jordan et al. 2024)
 QUINTIC = (3.4445, -4.7750, 2.0315)
-TIMES = 5
+ITERATIONS = 5
 LEAST_NORM = 1e-7
 ADAM_SIZE = 0.2  # root mean square of an update, about that of AdamW (Liu et al. 2025, §2.2)
 
 
 def orthogonalised(x: Tensor) -> Tensor:
-    """Return matrices (…, M, N) with their singular values moved to about 1: between 0.7 and 1.2."""
+    """Return matrices (…, M, N) with their singular values pushed to about 1: between 0.7 and 1.2."""
     a, b, c = QUINTIC
     wide: Tensor = x.mT if x.shape[-2] > x.shape[-1] else x
     wide = wide / torch.linalg.matrix_norm(wide, keepdim=True).clamp(min=LEAST_NORM)
-    for _ in range(TIMES):
+    for _ in range(ITERATIONS):
         square = wide @ wide.mT
         wide = a * wide + (b * square + c * (square @ square)) @ wide
     return wide.mT if x.shape[-2] > x.shape[-1] else wide
 
 
-class Muon(WrittenOut):
+class Muon(CustomOptimizer):
     """Muon for the layers' matrices (groups with `rows`), AdamW for everything else (Jordan et al. 2024).
 
-    The momentum of each map is orthogonalised: maps that one matrix joins (queries, keys and values; a gate and its
-    values) apart, maps of one shape together. Its size is then that of AdamW's updates (Liu et al. 2025), so that both
-    can share a learning rate. A GPU that has bf16 orthogonalises in it, as published; others in fp32.
+    Each projection's momentum is orthogonalised; projections fused into one matrix (queries, keys and values; a gate
+    and its values) are split first, those of equal shape batched. The update is scaled to the size of AdamW's (Liu et
+    al. 2025), so that both can share a learning rate. It is computed in bf16 on GPUs that have it, as published,
+    otherwise in fp32.
     """
 
     def __init__(
@@ -230,12 +224,12 @@ class Muon(WrittenOut):
             together = torch.stack(parts)
             found = orthogonalised(together.bfloat16() if self.bf16 and together.dtype == torch.float32 else together)
             for part, one in zip(parts, found * (ADAM_SIZE * max(shape) ** 0.5), strict=True):
-                part.copy_(one)  # into its update
+                part.copy_(one)  # into `update`
         for weight, update in updates:
             self.put(weight, weight * (1.0 - group["lr"] * group["weight_decay"]) - group["lr"] * update)
 
 
-# How each of `engine.schemes.OPTIMIZERS` is made. Adam's and SGD's decay is coupled into the gradient.
+# Builds each of `engine.schemes.OPTIMIZERS`. Adam and SGD add weight decay to the gradient.
 OPTIMIZER: dict[str, Callable[[list[Group], OptimizerConfig, bool], torch.optim.Optimizer]] = {
     "adamw": lambda groups, o, fused: torch.optim.AdamW(groups, lr=o.lr, betas=o.betas, eps=o.eps, fused=fused),
     "adam": lambda groups, o, fused: torch.optim.Adam(groups, lr=o.lr, betas=o.betas, eps=o.eps, fused=fused),

@@ -15,11 +15,12 @@ from engine.data.loader import Examples
 from engine.data.objectives import IGNORED, Batch
 from engine.model.dropout import Dropout
 from engine.model.transformer import Network
+from engine.schemes import learning_rate
 from engine.seeds import seed_for
 from engine.training.control import Diverged
 from engine.training.devices import seed_generators
 from engine.training.numerics import autocast, chosen_precision, compiles
-from engine.training.optimizer import EMA, learning_rate, make_optimizer
+from engine.training.optimizer import EMA, make_optimizer
 
 
 @dataclass(frozen=True)

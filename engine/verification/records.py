@@ -12,8 +12,8 @@ from engine.plain_files import open_plain, read_plain
 from engine.runs.files import parsed_lines, read_json
 from engine.runs.records import ValidationRecord
 from engine.runs.twins import fingerprint
+from engine.schemes import learning_rate
 from engine.training import checkpoint
-from engine.training.optimizer import learning_rate
 from engine.training.trainer import better
 from engine.verification.evidence import Evidence
 from engine.verification.finding import Difference, Outcome, Record, Unknown, differences, same_value

@@ -33,7 +33,7 @@ def test_a_study_says_what_the_reports_did_not(tmp_path: Path, capsys) -> None:
     assert process.returncode == 0, said
     assert main(["compare", "false", "--runs-dir", str(tmp_path / "runs")]) == 0
     said = capsys.readouterr().out
-    assert verdict(said, "heads2").startswith(("one seed: cannot tell", "still falling"))
+    assert verdict(said, "heads2").startswith(("one seed: inconclusive", "still falling"))
     assert verdict(said, "both-ways").startswith("LEAK: not comparable")
     assert verdict(said, "window-forgotten").startswith("INERT: not comparable")
     table = said.partition("probes and scores")[0]

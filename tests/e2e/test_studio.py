@@ -68,7 +68,7 @@ def design(screen: Screen, *changes: str) -> None:
     screen.press("enter", "B")
     screen.until("on which base")
     screen.press("down", "down", "down", "enter")
-    screen.until("2,800")
+    screen.until("1,200")
     screen.until_gone("on which base")
     for change in (*SMALL, *changes):
         screen.press("e")

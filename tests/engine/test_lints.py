@@ -9,7 +9,7 @@ def test_a_setting_that_does_nothing_here_is_named_with_what_it_needs() -> None:
     config = RunConfig.model_validate({"model": {"window": 8, "rope_base": 500.0}})
     found = [lint for lint in lints.lint(config) if "no effect" in lint.text]
     assert [lint.key for lint in found] == ["model.window"]
-    assert "attention = 'window'" in found[0].text and "model.rope_base (position = 'rope')" in found[0].text
+    assert "attention = 'window'" in found[0].text and "model.rope_base (needs position = 'rope')" in found[0].text
     acting = RunConfig.model_validate({"model": {"window": 8, "attention": "window"}})
     assert not [lint for lint in lints.lint(acting) if "no effect" in lint.text]
 
@@ -109,8 +109,8 @@ def test_settings_of_translations_are_idle_elsewhere(section: str, key: str, val
 @pytest.mark.parametrize(
     ("validation", "changes", "said"),
     [
-        (100_000_000, {}, "100,000,000 tokens and takes about 16 × as long as the 250 steps before it"),
-        (100_000_000, {"evaluation": {"stride": 64}}, "400,000,000 tokens and takes about 65 ×"),
+        (100_000_000, {}, "100,000,000 tokens, which takes about 16 × as long as the 250 steps before it"),
+        (100_000_000, {"evaluation": {"stride": 64}}, "400,000,000 tokens, which takes about 65 ×"),
         (100_000_000, {"evaluation": {"every": 10}, "train": {"steps": 5}}, "814 × as long as the 5 steps"),
         (100_000_000, {"evaluation": {"every": 0}}, "about 2 × as long as the 2,000 steps"),
         (6_000_000, {}, ""),

@@ -28,9 +28,10 @@ from engine.schemes import (
     SCHEMES,
     Scheme,
     in_words,
+    learning_rate,
 )
 from engine.training.assemble import assemble
-from engine.training.optimizer import OPTIMIZER, learning_rate, state_names
+from engine.training.optimizer import OPTIMIZER, state_names
 from engine.training.self_check import check_reference, scheduled, small_copy
 from tests.engine.model.cells import BASE, VOCAB
 from tui_transformer.lab.reports.languages import LANGUAGES

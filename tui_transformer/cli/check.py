@@ -1,7 +1,11 @@
 """`check`: what can be known about a model before training."""
 
+import sys
+from contextlib import AbstractContextManager
 from dataclasses import asdict
+from typing import Annotated
 
+import typer
 from rich.text import Text
 
 from engine import capabilities
@@ -27,14 +31,23 @@ def check(
     corpus: Corpus = None,
     device: Device = "auto",
     json: Json = False,
+    progress: Annotated[
+        bool, typer.Option("--progress", hidden=True, help="Say on stderr what is being done.")
+    ] = False,
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
     """Try a model without training it: leaks, cache parity, whether its switches do something, time and memory."""
+
+    def doing(what: str) -> AbstractContextManager[object]:
+        if progress:
+            print(what, file=sys.stderr, flush=True)
+        return loading(what)
+
     request = Request(preset, config, on, tuple(set_ or ()), corpus, None)
     asked, source = request.resolve(), request.source()
     capabilities.require(asked, f"preset '{source.name}'")
-    with loading("loading the engine, the corpus and the model"):
+    with doing("loading the engine, the corpus and the model"):
         from engine.evaluation.alarms import overlapping
         from engine.model import size
         from engine.model.size import BatchShape, memory_bytes
@@ -54,7 +67,7 @@ def check(
         model = built(runnable, vocabulary, where)
         inherited = [] if source_run is None else source_run.copy_weights(model, runnable)[1]
         batches = task.batches(asked, where)
-    with loading("checking"):
+    with doing("checking for leaks and for switches without effect"):
         leak = probed(runnable, model, batches, when="before", step=0)
         verdicts = [leak, *self_check(runnable, model, task)]
         verdicts += [overlapping(task.overlap)] if task.overlap is not None else []
@@ -63,6 +76,7 @@ def check(
             if parent is not None:
                 verdicts += switch_effect(asked, parent, vocabulary)
         verdicts = list(dict.fromkeys(verdicts))
+    with doing("timing a few steps"):
         try:
             cost = step_cost(runnable, model, batches)
         except (MemoryError, RuntimeError) as error:

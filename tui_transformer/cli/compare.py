@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated
 
 import typer
@@ -18,6 +19,7 @@ from tui_transformer.cli.names import resolve_names
 from tui_transformer.cli.options import Json, RunsDir, run_and_study_names, run_names
 from tui_transformer.cli.output import emit, is_terminal, print_columns, say, stdout
 from tui_transformer.lab.analysis import group_columns
+from tui_transformer.lab.analysis.answer import Answer, answers
 from tui_transformer.lab.analysis.columns import ALIASES, Column, columns
 from tui_transformer.lab.analysis.detail import text_of
 from tui_transformer.lab.analysis.entry import Entry, majority_rows, read_entry
@@ -25,10 +27,12 @@ from tui_transformer.lab.analysis.export import DATA, FORMATS, group_table, save
 from tui_transformer.lab.analysis.folder import Folder, study_files
 from tui_transformer.lab.analysis.groups import Grouping, unit_of
 from tui_transformer.lab.analysis.query import Known, parse, sort
+from tui_transformer.lab.analysis.sentences import answer_sentences
 from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults
 
 RUN, VARIANT = BY = ("run", "variant")
 GAP = 2  # spaces between columns
+LEAST_DRAWN, READABLE = 56, 110  # columns of a forest plot at least, and of a line of text
 
 
 @command(170)
@@ -123,9 +127,20 @@ def compare(
         say(f"{count:,} {VARIANT if by_variant else RUN}s written to {out}")
     elif count and by_variant:
         width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
+        if width is not None and width >= LEAST_DRAWN:
+            _draw(answers(variants), width)
         sys.stdout.write(text_of(variants, all_settings=all_settings, width=width))
     elif count:
         _print(columns(shown, pinned, all_settings=all_settings), shown, pinned)
+
+
+def _draw(found: Sequence[Answer], width: int) -> None:
+    """Draw each family of variants as a forest plot, and say what it shows."""
+    from tui_transformer.lab.charts.forest import forest_text
+
+    for answer in found:
+        print(forest_text(answer, width, colour=stdout().color_system is not None))
+        print(f"\n{fill(clean_line(' '.join(answer_sentences(answer))), min(width, READABLE))}\n")
 
 
 def _column(shown: Sequence[VariantResult], key: str) -> Column:

@@ -53,8 +53,8 @@ def show(
 ) -> None:
     """One preset: what it changes, its complete settings, parameters, cost."""
     from engine import capabilities
-    from engine.config.keys import diff, flatten, parse_overrides
-    from engine.config.model import numbered, parts_of, sentence_of
+    from engine.config.keys import diff, flatten, parse_overrides, sentence_of
+    from engine.config.model import numbered, parts_of
     from engine.config.toml import write
     from engine.schemes import SCHEMES, in_words
     from tui_transformer.lab.design.draft import cost
@@ -101,7 +101,7 @@ def show(
         lines.append(f"{which}: {kind.attention} attention, position {kind.position}")
     for name, row in parts_of(config.model).items():
         value = str(settings[f"model.{name}"])
-        lines.append(f"{name} {value}: {sentence_of(f'model.{name}', value)} ({row.citation})")
+        lines.append(f"{name} {value}: {sentence_of(f'model.{name}', value) or row.sentence} ({row.citation})")
     if found is None:
         lines.append("parameters: known once the corpus's vocabulary is (the run's model.json)")
     else:

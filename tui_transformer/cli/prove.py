@@ -174,7 +174,7 @@ async def _in_studio(context: Context, config: RunConfig) -> tuple[float, list[f
     root.mkdir()
     app = Studio(runs_dir=root, device=context.device)
     async with app.run_test(size=SIZE):
-        app.post_message(DesignPane.Launch(config, as_typed(), "thread"))
+        app.post_message(DesignPane.Launch(config, as_typed(), "thread", "proof"))
         began = time.monotonic()
         while app.launches.here is None:
             if time.monotonic() - began > PATIENCE:

@@ -46,13 +46,13 @@ def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = N
     chart = line_chart(
         [
             Line(train.x, train.y, "cyan", label="train"),
-            Line(validation.x, validation.y, "orange1", label="validation"),
+            Line(validation.x, validation.y, "orange1", dots=True, label="validation"),
         ],
         title=f"loss, nats per {unit}",
         width=min(console.width, MAX_WIDTH),
         height=CHART_HEIGHT,
         levels=[(floor.words, floor.nats, "green") for floor in floors[:1]],
-        top=usual_top(losses, min((floor.nats for floor in floors), default=min(losses, default=0.0))),
+        top=usual_top((train, validation), min((floor.nats for floor in floors), default=min(losses, default=0.0))),
         colour=is_terminal(sys.stdout) and not console.no_color,
     )
     console.print(Text.from_ansi(chart), soft_wrap=True)

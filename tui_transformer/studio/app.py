@@ -119,7 +119,7 @@ class Welcome(ModalScreen[bool]):
                 sign = key.key.split(",")[0]
                 words.append(f"  {sign}  {key.description.capitalize():<12}", "bold").append(f"{key.tooltip}\n")
         words.append("\n")
-        words.append("enter", "bold reverse").append("  chooses a demo that a laptop trains in two to three minutes;  ")
+        words.append("enter", "bold reverse").append("  chooses a demo that a laptop trains in a minute or two;  ")
         words.append("f5", "bold reverse").append("  then trains it.\n\n")
         words.append("escape looks around first.   ?  shows the keys, wherever you are.", "dim")
         with Vertical(classes="dialog"):
@@ -262,7 +262,7 @@ class Studio(TypingOrder):
     async def on_design_pane_launch(self, event: DesignPane.Launch) -> None:
         how = self._mode(event.how)
         with errors_said(self):
-            run = await asyncio.to_thread(self.launches.create, event.config, how, event.command)
+            run = await asyncio.to_thread(self.launches.create, event.config, how, event.command, event.name)
             self.query_one(TrainPane).show(run)
             self.action_show_pane("train")
             await self._watch_over(self.launches.start, run, how)

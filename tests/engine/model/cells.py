@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import torch
 
 from engine.config.schema import RunConfig
-from engine.evaluation.checks import begins_asleep, redraw
+from engine.evaluation.checks import redraw, starts_as_identity
 from engine.model.positions import Positions
 from engine.model.transformer import Network, build_model
 from tests.legal_cells import AXES as ALL_AXES
@@ -65,7 +65,7 @@ def draw(seed: int, length: int, rows: int = 2) -> torch.Tensor:
 def network(cell: RunConfig) -> Network:
     """In float64, dropout off; with other weights where layers begin as the identity, or close to it."""
     built = build_model(cell.model, VOCAB, 1).double().eval()
-    if begins_asleep(cell.model):
+    if starts_as_identity(cell.model):
         redraw(built)
     return built
 

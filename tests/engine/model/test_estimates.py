@@ -17,7 +17,14 @@ from engine.schemes import ACTIVATIONS
 VOCABULARY, ROWS = 50, 3
 ALIKE = ("rope", "xl", "relative", "t5", "alibi", "learned-pe", "linear", "win16", "sparse", "kv1", "swiglu")
 LENGTHS = (128, 200)
-PARTS_KEPT = ({"qk_norm": "before"}, {"score_cap": 5.0}, {"sinks": True}, {"gate": "output"}, {"value_mix": True})
+PARTS_KEPT = (
+    {"qk_norm": "before"},
+    {"score_cap": 5.0},
+    {"sinks": True},
+    {"gate": "output"},
+    {"value_mix": True},
+    {"conv": 4},
+)
 
 
 def config_of(name: str, *, length: int, **model) -> RunConfig:

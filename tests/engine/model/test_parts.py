@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from engine import capabilities
-from engine.config.model import PARTS, ModelConfig, sentence_of
+from engine.config.keys import sentence_of
+from engine.config.model import PARTS, ModelConfig
 from engine.config.schema import RunConfig
 from engine.data.objectives import make_objective
 from engine.evaluation.checks import leak_probe

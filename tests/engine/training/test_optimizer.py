@@ -8,8 +8,9 @@ from engine.config.schema import RunConfig
 from engine.config.sections import OptimizerConfig
 from engine.model.transformer import build_model
 from engine.runs.reader import RunReader
+from engine.schemes import learning_rate
 from engine.training.assemble import assemble
-from engine.training.optimizer import decay_groups, learning_rate, make_optimizer, orthogonalised
+from engine.training.optimizer import decay_groups, make_optimizer, orthogonalised
 from tests.engine.model.cells import VOCAB, cells, name
 
 
@@ -41,8 +42,8 @@ def test_tied_weights_are_in_one_group_once(tiny) -> None:
 
 def test_a_parameter_nobody_classified_is_an_error(tiny) -> None:
     model = build_model(tiny().model, 11, 1)
-    model.extra = torch.nn.PReLU()
-    with pytest.raises(ValueError, match="no decay group knows"):
+    model.extra = torch.nn.Bilinear(2, 2, 2)
+    with pytest.raises(ValueError, match="no decay group covers"):
         decay_groups(model, "matrices")
 
 
@@ -262,7 +263,7 @@ def test_groups_are_divided_only_where_something_is_set(tiny) -> None:
 
 
 def test_a_rate_of_its_own_needs_one_to_be_in_proportion_to() -> None:
-    with pytest.raises(ValueError, match="matrix_lr follows the schedule of lr in proportion"):
+    with pytest.raises(ValueError, match="matrix_lr follows the schedule in proportion to lr"):
         OptimizerConfig(lr=0.0, matrix_lr=0.01)
 
 

@@ -100,18 +100,18 @@ def _sink_of_the_whole_text(patch: pytest.MonkeyPatch) -> None:
 
 
 def _sink_keeps_its_share(patch: pytest.MonkeyPatch) -> None:
-    real = attention.Softmax.shares
+    real = attention.Softmax.weights
 
     def given_back(self, scores):
         found = real(self, scores)
         return found / found.sum(-1, keepdim=True)
 
-    patch.setattr(attention.Softmax, "shares", given_back)
+    patch.setattr(attention.Softmax, "weights", given_back)
 
 
 def _cap_after_the_mask(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(attention.Softmax, "before_bias", lambda self, scores: scores)
-    patch.setattr(attention.Softmax, "shares", lambda self, scores: (2.0 * torch.tanh(scores / 2.0)).softmax(-1))
+    patch.setattr(attention.Softmax, "weights", lambda self, scores: (2.0 * torch.tanh(scores / 2.0)).softmax(-1))
 
 
 def _layers_in_turn(patch: pytest.MonkeyPatch) -> None:
@@ -141,13 +141,25 @@ def _no_row_dropped(patch: pytest.MonkeyPatch) -> None:
 
 
 def _gate_always_open(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(heads.SelfAttention, "found", lambda self, mixed, x: mixed)
+    patch.setattr(heads.SelfAttention, "gated", lambda self, mixed, x: mixed)
 
 
 def _first_values_ignored(patch: pytest.MonkeyPatch) -> None:
     real = heads.SelfAttention.with_first
     patch.setattr(
-        heads.SelfAttention, "with_first", lambda self, v, left: real(self, v, {"values": v} if left else left)
+        heads.SelfAttention, "with_first", lambda self, v, shared: real(self, v, {"values": v} if shared else shared)
+    )
+
+
+def _tokens_before_forgotten(patch: pytest.MonkeyPatch) -> None:
+    real = layers.ShortConvolution.forward
+    patch.setattr(layers.ShortConvolution, "forward", lambda self, x, at, state: real(self, x, at, None))
+
+
+def _convolution_of_the_whole_text(patch: pytest.MonkeyPatch) -> None:
+    real = layers.ShortConvolution.forward
+    patch.setattr(
+        layers.ShortConvolution, "forward", lambda self, x, at, state: real(self, x.flip(1), at, state).flip(1)
     )
 
 
@@ -284,8 +296,8 @@ def _cache_forgets_as_it_grows(patch: pytest.MonkeyPatch) -> None:
 def _heads_ignored(patch: pytest.MonkeyPatch) -> None:
     real = heads.SelfAttention.__init__
 
-    def init(self, model, see, scheme, **more):
-        real(self, model, see, scheme, **more)
+    def init(self, model, *rest):
+        real(self, model, *rest)
         if model.position != "rope":  # which would turn heads of another width
             self.n_heads, self.head_width = 1, model.d_model
 
@@ -448,6 +460,10 @@ BUGS = {
     "no row dropped": Bug(_no_row_dropped, {"dropout"}, ("model.layer_drop=0.2",)),
     "a gate that is always open": Bug(_gate_always_open, {"reference", "parameters"}, ("model.gate=head",)),
     "values mixed with themselves": Bug(_first_values_ignored, {"reference"}, ("model.value_mix=true",)),
+    "a cache that forgets the tokens before": Bug(
+        _tokens_before_forgotten, {"cache parity", "sampling"}, ("model.conv=4",)
+    ),
+    "a convolution that looks ahead": Bug(_convolution_of_the_whole_text, LEAK, ("model.conv=4",)),
     "keys without their norm": Bug(_key_norm_ignored, {"parameters", "reference"}, ("model.qk_norm=before",)),
     "finite mask": Bug(_finite_mask, LEAK, WRITTEN_OUT),
     "rotary positions on queries only, in the layer": Bug(

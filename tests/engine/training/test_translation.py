@@ -16,9 +16,9 @@ from engine.model.size import parameter_count
 from engine.model.transformer import EncoderDecoder, build_model, evaluating
 from engine.runs.reader import RunReader
 from engine.runs.records import Scores
+from engine.schemes import learning_rate
 from engine.training.assemble import assemble
 from engine.training.checkpoint import load_network
-from engine.training.optimizer import learning_rate
 from engine.training.step import Stepper
 from engine.training.task import make_task
 from engine.training.trainer import better

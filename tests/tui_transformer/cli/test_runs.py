@@ -8,7 +8,7 @@ from tui_transformer.cli.runs import runs as list_runs
 def test_a_line_has_the_short_word_of_a_badge_and_json_its_name(tmp_path, capsys) -> None:
     record(tmp_path, "short", verdicts=[("shape", "STILL-FALLING", "it still fell by 0.2 a thousand steps")])
     list_runs(runs_dir=tmp_path)
-    assert capsys.readouterr().out.splitlines()[1].split()[-1] == "FALLING"
+    assert capsys.readouterr().out.splitlines()[1].split()[-1] == "UNDERTRAINED"
     list_runs(json=True, runs_dir=tmp_path)
     assert json.loads(capsys.readouterr().out)["badges"] == ["STILL-FALLING"]
 

@@ -46,7 +46,7 @@ async def test_the_first_start_explains_itself_once(tmp_path, own_settings) -> N
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         assert isinstance(app.screen, Welcome)
-        assert "two to three minutes" in shown(app)
+        assert "a minute or two" in shown(app)
         await pilot.press("escape")
         assert not isinstance(app.screen, Welcome)
     assert tomllib.loads(own_settings.read_text())["welcomed"] is True

@@ -154,6 +154,7 @@ def test_a_probe_is_green_only_where_luck_does_not_explain_it() -> None:
     assert not Probe("near", 0.09, 0.083, "", 2000).beats_chance
     assert not Probe("rhyme", 0.22, 0.2, "", 400).beats_chance
     assert Probe("rhyme", 0.26, 0.2, "", 400).beats_chance
+    assert not Probe("unknown", 0.99, None, "", 400).beats_chance
     assert not Probe("old", 0.26, 0.2, "").beats_chance and Probe("old", 0.41, 0.2, "").beats_chance
     assert Probe("damaged", math.inf, 0.2, "", 0).beats_chance in (True, False)
 

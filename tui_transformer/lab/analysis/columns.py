@@ -71,6 +71,11 @@ def _difference(of: Callable[[Entry], Value], *, whatever: bool = False) -> Call
     return value
 
 
+def _final(entry: Entry) -> Value:
+    """The last loss, unless more are to come: losses at different steps have no meaningful difference."""
+    return None if entry.live else entry.last
+
+
 def _loss(value: Value) -> str:
     return f"{value:.4f}" if abs(value) < 1000 else f"{value:.4g}"
 
@@ -115,7 +120,7 @@ VERDICT = Column("verdict", "verdict", "verdict", verdict, str, str, right=False
 CHECKS = Column("checks", "checks", "checks", checks, _badges, _words, right=False, always=True, nothing=PASSED)
 MORE = _difference(lambda e: e.parameters, whatever=True)
 MORE_PARAMETERS = Column("Δparams", "Δ params", "parameters − baseline's", MORE, _signed, str, beside=True)
-JUDGED = (LAST, _lower("last", lambda e: e.last, "last loss − baseline's"), VERDICT, CHECKS)
+JUDGED = (LAST, _lower("last", _final, "last loss − baseline's"), VERDICT, CHECKS)
 MEASURED = (
     Column("best", "best", "best validation loss", lambda e, b: e.best, _loss, _exact, always=True),
     _lower("best", lambda e: e.best, "best loss − baseline's"),

@@ -48,7 +48,7 @@ from tui_transformer.lab.analysis.verdict import (
 from tui_transformer.lab.records.badges import badge
 
 UNSET = "–"
-NO_BASELINE = "No baseline is pinned: p pins one."
+NO_BASELINE = "No baseline is set: p sets one."
 GAP = 2  # spaces between two
 Rows = list[list[str]]
 _KINDS = {AS_EXPECTED: "advice", NOT_AS_EXPECTED: "warn"}

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from engine.evaluation.translation import SAMPLES, paired_bootstrap
 from engine.measures import Measure
 from engine.runs.records import Translations, read_file
+from tui_transformer.lab.analysis.answer import Answer
 from tui_transformer.lab.analysis.entry import BEST, LAST, LOSS, majorities
 from tui_transformer.lab.analysis.groups import INERT, why_not
 from tui_transformer.lab.analysis.language import ENGLISH, Language, Word
@@ -21,8 +22,68 @@ from tui_transformer.lab.analysis.verdict import (
 )
 from tui_transformer.lab.formatting import per_cent, short
 
+LONGEST_LIST = 4  # names in a sentence, before the rest is counted
 OVERFIT, FALLING = "OVERFIT", "STILL-FALLING"
 EXPLORATORY = 5  # seeds below which a study is a first look
+
+
+def answer_sentences(answer: Answer, language: Language = ENGLISH) -> Iterator[str]:
+    """The whole conclusion, fit for a report: what differs, what does not count, and what it says nothing about."""
+    say, measure, family = language.say, answer.measure, answer.family
+    by_kind: dict[str, list[VariantResult]] = {}
+    excluded = []
+    for result in answer.results:
+        reason, judged = family.reason(result.group), result.judgement(measure)
+        if reason is not None:
+            excluded.append(say("bracketed", text=result.name, facts=language.tell(reason)))
+        elif judged is not None and judged.kind == "nothing":
+            excluded.append(say("bracketed", text=result.name, facts=language.judgement(judged, "brief")))
+        elif judged is not None:
+            by_kind.setdefault(judged.kind, []).append(result)
+    baseline, clauses = family.baseline.name if family.baseline is not None else "", []
+    for kind in ("better", "worse", "same"):
+        if found := by_kind.get(kind):
+            names = _listed([result.name for result in found], language)
+            clauses.append(language.counted(f"answer.{kind}", len(found), names=names, baseline=baseline))
+    unsettled = by_kind.get("inconclusive", [])
+    if unsettled:
+        seeds = language.counted("seeds", max(len(result.group.counted) for result in unsettled))
+        names = _listed([result.name for result in unsettled], language)
+        clauses.append(say("answer.inconclusive", names=names, baseline=baseline, seeds=seeds))
+    if clauses:
+        text = say("join.semicolon").join(clauses)
+        on = text if measure is LAST else say("answer.on", measure=language.word(measure.name), text=text)
+        yield say("answer", text=on)
+    judgements = [result.judgement(measure) for result in unsettled]
+    needed = sorted({judged.seeds for judged in judgements if judged is not None and judged.seeds is not None})
+    if needed:
+        key = "answer.seeds" if len(needed) == 1 else "answer.seeds.range"
+        yield say(key, seeds=f"{needed[0]:,}", most=f"{needed[-1]:,}")
+    if found := by_kind.get("one-seed"):
+        names = _listed([result.name for result in found], language)
+        yield language.counted("answer.one-seed", len(found), names=names, baseline=baseline)
+    if excluded:
+        yield language.counted("answer.not", len(excluded), names=_listed(excluded, language))
+    for result in answer.results:
+        if result.group.counted and result.group.diverged:
+            yield say("answer.diverged", name=result.name, n=result.group.diverged, total=len(result.runs))
+    runs = [run for result in answer.results for run in result.runs]
+    if any(run.live or run.state == "queued" for run in runs):
+        planned = sum(result.planned for result in answer.results)
+        yield say("answer.unfinished", n=sum(run.state == "finished" for run in runs), total=planned)
+    counted = [run for result in answer.results if not result.why_not for run in result.group.counted.values()]
+    falling, steps = sum(FALLING in run.badges for run in counted), {run.last_step for run in counted}
+    if falling:
+        key = "answer.falling" if falling == len(counted) else "answer.falling.some"
+        step = steps.pop() if len(steps) == 1 else None
+        budget = say("answer.budget") if step is None else say("answer.steps", n=f"{step:,}")
+        yield say(key, n=falling, total=len(counted), budget=budget)
+
+
+def _listed(names: Sequence[str], language: Language) -> str:
+    if len(names) > LONGEST_LIST:
+        names = [*names[: LONGEST_LIST - 1], language.say("answer.more", n=len(names) - LONGEST_LIST + 1)]
+    return language.joined(names)
 
 
 def verdict_sentence(standing: VariantResult, language: Language = ENGLISH) -> str:

@@ -58,11 +58,11 @@ def verdict(entry: Entry, baseline: Entry | None) -> str:
     if entry.last is None or baseline.last is None:
         return "no score yet" if entry.last is None else "baseline has no score yet"
     if entry.live or baseline.live:
-        return "still training: cannot tell"
+        return "still training"
     if entry.state in ENDED_EARLY or baseline.state in ENDED_EARLY:
-        return f"{'' if entry.state in ENDED_EARLY else 'baseline '}ended early: cannot tell"
+        return f"{'' if entry.state in ENDED_EARLY else 'baseline '}ended early"
     if "STILL-FALLING" in entry.badges or "STILL-FALLING" in baseline.badges:
-        return "still falling: cannot tell"
+        return "still falling: inconclusive"
     own, level = (Scores(((0, loss),)) for loss in (entry.last, baseline.last))
     difference = against_baseline({LAST.key: {entry.path: own}}, {LAST.key: level}, LAST.key)[LAST.key]
     return brief(judge(difference.get(entry.path), lower_is_better=True))
@@ -117,6 +117,11 @@ class VariantFamily:
             return Message("no.training" if any(run.live for run in one.runs) else "no.seed", {"whose": whose})
         reason = other_measure(group.representative, baseline.representative)
         return Message("no.other", {"what": reason}) if reason is not None else None
+
+    def is_other(self, group: Group) -> bool:
+        """Return whether a variant's scores are another measure than the baseline's."""
+        reason = self.reason(group)
+        return reason is not None and reason.key == "no.other"
 
     @cached_property
     def measures(self) -> tuple[Measure, ...]:

@@ -14,6 +14,7 @@ from rich.cells import cell_len
 from engine.clean import clean_line
 from engine.errors import InputError
 from tui_transformer.lab.analysis import group_columns
+from tui_transformer.lab.analysis.answer import Answer, answers, usual_baseline
 from tui_transformer.lab.analysis.columns import FIXED, Column, columns
 from tui_transformer.lab.analysis.entry import NO_RUN, Entry, majority_rows
 from tui_transformer.lab.analysis.folder import StudyFile
@@ -84,9 +85,16 @@ class View:
     def __init__(self) -> None:
         self._cells: dict[Path, _Cells] = {}
         self._variants: dict[Path, _Cells] = {}
-        self._grouping, self._standings = Grouping(), VariantResults()
+        self._grouping, self._standings, self._answered = Grouping(), VariantResults(), VariantResults()
         self._baseline: Entry | None = None
         self._known: tuple[Sequence[Entry], Known] = ((), Known())
+
+    def answers(
+        self, entries: Sequence[Entry], studies: Mapping[str, StudyFile], pinned: Path | None, measure: str
+    ) -> tuple[Answer, ...]:
+        """Return what to show first, and in turn. Without a pinned run, runs of no study get a usual baseline."""
+        groups = self._grouping.of(entries)
+        return answers(self._answered.of(groups, studies, pinned or usual_baseline(groups)), measure)
 
     def arrange(
         self, entries: Sequence[Entry], options: Options, studies: Mapping[str, StudyFile] | None = None

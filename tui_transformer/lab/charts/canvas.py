@@ -1,16 +1,17 @@
-"""Charts as character cells, drawn by plotext: lines in braille dots (eight per cell), bands, levels, marks, axes.
+"""Charts as character cells: lines in braille dots (eight per cell), bands, levels, marks, grid, axes.
 
-plotext paints in numbered colours; here each number stands for a style name that the screen's theme defines.
-Points are thinned to what the columns can show before drawing: a million points cost no more than a few.
+A cell has a style by name, which the screen's theme defines. `Canvas` places everything, so that a point, its mark and
+a level at its height share a cell. Points are thinned to what the columns can show: a million cost no more than a few.
 """
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache, partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+from typing import NamedTuple, Protocol
 
-import plotext
 from rich.cells import cell_len
 from rich.color import ColorSystem
 from rich.style import Style
@@ -22,29 +23,54 @@ BLANK: Cell = (" ", "")
 FROM_ZERO = 0.2  # share of the largest x: if the first point is nearer to 0, the axis begins at 0
 LOWEST = 1e-12  # on a log axis; smaller values are drawn there
 ROOM_FOR_AXIS = 10  # least rows for the x axis to get its own line
+LABELS = 4  # least on an axis
+APART = 4  # least columns between two dots on a line
 AXIS = "axis"
+ROUND = (0.5, 1, 2, 2.5, 5, 10)
+EARLY = 0.15  # share of the steps that are the initial fall
+DWARFS = 2.5  # it is cut off if it is as many times higher than the rest
+DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))  # of a braille character: [column][row from the bottom]
+BRAILLE = 0x2800
+
+
+class Points(Protocol):
+    """A curve: x in order, and y."""
+
+    @property
+    def x(self) -> Sequence[float]: ...
+
+    @property
+    def y(self) -> Sequence[float]: ...
 
 
 @dataclass(frozen=True)
 class Line:
-    """Points to join. `dots`: mark each point too, where they are few."""
+    """Points to join. `dots`: mark points too, so that the line is told from others without colours."""
 
     x: Sequence[float]
     y: Sequence[float]
     style: str
     dots: bool = False
+    dashed: bool = False
     label: str = ""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A single character. `on`: the style of the line under it; "" for none."""
+    """A single character, on its point exactly."""
 
     x: float
     y: float
     sign: str
     style: str
-    on: str = ""
+
+
+class Level(NamedTuple):
+    """A horizontal line; with a label, its value stands on the y axis and its row has a background, under any line."""
+
+    y: float
+    style: str
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,19 +83,28 @@ class Canvas:
     bottom: float = 0.0  # y at the lowest row, by its logarithm where `log`; `top` at the highest
     top: float = 1.0
     log: bool = False
+    labelled: tuple[Sequence[int], Sequence[int]] = field(default=((), ()))  # rows and columns with a label
 
     @property
-    def _columns(self) -> int:
-        return max(1, len(self.cells[0]) - self.margin - 1)
+    def _dots(self) -> int:
+        """The number of dot columns."""
+        return 2 * max(1, len(self.cells[0]) - self.margin)
 
     def x_at(self, column: int) -> float:
-        share = min(1.0, max(0.0, (column - self.margin) / self._columns))
+        share = min(1.0, max(0.0, (2 * (column - self.margin) + 0.5) / (self._dots - 1)))
         return self.low + share * (self.high - self.low)
 
-    def column_of(self, x: float) -> int:
+    def dot_column(self, x: float) -> int:
         span = self.high - self.low
         share = (x - self.low) / span if span > 0 else 0.0
-        return self.margin + round(min(1.0, max(0.0, share)) * self._columns)
+        return round(min(1.0, max(0.0, share)) * (self._dots - 1))
+
+    def column_of(self, x: float) -> int:
+        return self.margin + self.dot_column(x) // 2
+
+    def row_of(self, y: float) -> int:
+        """The row of a dot at y; negative or too large beyond the chart."""
+        return self.rows - 1 - round(self.height_of(y) * (4 * self.rows - 1)) // 4
 
     def height_of(self, y: float) -> float:
         """Return y's place between the lowest row (0) and the highest (1), or beyond them."""
@@ -83,7 +118,7 @@ def draw(
     height: int,
     x_text: Callable[[float], str],
     x_label: str = "",
-    levels: Sequence[tuple[float, str]] = (),  # horizontal lines: y, style
+    levels: Sequence[Level] = (),  # the first is on top
     marks: Sequence[Mark] = (),
     top: float = math.inf,  # higher values are cut off
     log: bool = False,  # y by its logarithm; every y must be positive
@@ -97,50 +132,58 @@ def draw(
     shown = [line for line in lines if len(line.x)]
     if not shown or rows < 2 or width < 16:
         return None
-    levels = [(y, style) for y, style in levels if math.isfinite(y) and (y > 0 or not log)]
+    levels = [level for level in levels if math.isfinite(level.y) and (level.y > 0 or not log)]
     low_x = min(*also_x, math.inf, *(line.x[0] for line in shown))
     high_x = max(*also_x, -math.inf, *(line.x[-1] for line in shown))
     if 0 < low_x < FROM_ZERO * high_x:
         low_x = 0.0
-    within = [min(y, top) for line in shown for y in (min(line.y), max(line.y))] + [y for y, _ in levels]
+    within = [min(y, top) for line in shown for y in (min(line.y), max(line.y))] + [level.y for level in levels]
     within += [min(y, top) for y in also_y]
     low_y, high_y = of_y(min(within)), of_y(max(within))
     if high_y - low_y < 1e-12:
         pad = abs(high_y) * 0.05 or 0.5
         low_y, high_y = low_y - pad, high_y + pad
 
-    places, texts = _y_labels(low_y, high_y, rows, log)
-    styles = list(dict.fromkeys([*(line.style for line in shown), *(style for _, style in levels)]))
-    paint = {style: number for number, style in enumerate(styles, 1)}
-    end = high_x if high_x > low_x else low_x + 1.0
-    plotext.clear_figure()
-    plotext.theme("clear")
-    plotext.limit_size(False, False)  # it would ask stdout for a terminal size; a screen has none
-    plotext.plot_size(width, height)
-    plotext.xaxes(own_line, False)
-    plotext.yaxes(True, False)
-    plotext.xlim(low_x, end)
-    plotext.ylim(low_y, high_y)
-    plotext.yticks(places, texts)
-    left = max(len(text) for text in texts) + 1 if texts else 1
-    across = _x_labels(low_x, high_x, width - left, x_text, x_label)
-    plotext.xticks([x for x, _ in across], [text for _, text in across])
-    for level, style in levels:
-        plotext.plot([low_x, end], [of_y(level)] * 2, marker="┄", color=paint[style])
-    for line in shown:
-        x, y = thin(line.x, line.y, 2 * (width - left))
-        plotext.plot(x, [*map(of_y, y)], marker="braille", color=paint[line.style])
-        if line.dots and len(x) <= (width - left) // 4:
-            marks = [*(Mark(*at, "•", line.style, on=line.style) for at in zip(x, y, strict=True)), *marks]
-    cells = _cells({number: style for style, number in paint.items()})
-    plotext.clear_figure()
-    margin = 1 + max((i for i, (c, _) in enumerate(cells[0]) if c in "│┤" and i <= left), default=left - 1)
-    if x_label and all(cell == BLANK for cell in cells[-1][-len(x_label) :]):
+    canvas = Canvas([], 0, rows, low_x, high_x if high_x > low_x else low_x + 1.0, low_y, high_y, log)
+    labels: dict[int, Cell] = {}  # by row
+    for y, text in _y_labels(low_y, high_y, rows, log):
+        labels.setdefault(canvas.row_of(y), (text, AXIS))
+    named = {canvas.row_of(level.y): level for level in reversed(levels) if level.label}
+    labels |= {row: (_numbers([round(level.y, 3)])[0], level.style) for row, level in named.items()}
+    margin = max((len(text) for text, _ in labels.values()), default=0) + 1
+    across = _x_labels(low_x, high_x, width - margin, x_text, x_label)
+    canvas = replace(canvas, cells=[[BLANK] * width for _ in range(height)], margin=margin)
+    columns = [canvas.column_of(x) for x, _ in across]
+    canvas = replace(canvas, labelled=(sorted(labels), columns))
+
+    cells = canvas.cells
+    for row in range(rows):
+        text, style = labels.get(row, ("", AXIS))
+        cells[row][:margin] = [*((c, style) for c in text.rjust(margin - 1)), ("┤" if text else "│", AXIS)]
+    if own_line:
+        cells[rows][margin - 1 :] = [("└", AXIS), *(("┬" if x in columns else "─", AXIS) for x in range(margin, width))]
+    for column, (_, text) in zip(columns, across, strict=True):
+        start = max(margin, min(column - len(text) // 2, width - len(text)))
+        cells[-1][start : start + len(text)] = [(c, AXIS) for c in text]
+    if x_label and all(cell == BLANK for cell in cells[-1][-len(x_label) - 1 :]):
         cells[-1][-len(x_label) :] = [(c, AXIS) for c in x_label]
-    canvas = Canvas(cells, margin, rows, low_x, high_x, low_y, high_y, log)
+    for level in reversed(levels):
+        row = canvas.row_of(level.y)
+        if 0 <= row < rows:
+            cells[row][margin:] = [(ACROSS, level.style)] * (width - margin)
+    for line in shown:
+        _trace(canvas, line)
+        if line.dots:
+            points = list(zip(*thin(line.x, line.y, width), strict=True))[::-1]  # the newest is always marked
+            every = -(-len(points) * APART // (width - margin))
+            marks = [*(Mark(*at, "•", line.style) for at in points[::every]), *marks]
     for mark in marks:
-        if canvas.height_of(mark.y) <= 1.0:
-            _put(canvas, mark)
+        if 0 <= (row := canvas.row_of(mark.y)) < rows:
+            cells[row][canvas.column_of(mark.x)] = (mark.sign, mark.style)
+    for row, level in named.items():
+        label = f" {level.label} "
+        cells[row][margin + 1 : margin + 1 + len(label)] = [(c, level.style) for c in label]
+        cells[row][margin:] = [(sign, f"{style}{ON}{level.style}-row") for sign, style in cells[row][margin:]]
     return canvas
 
 
@@ -148,44 +191,52 @@ def _of(y: float, log: bool) -> float:
     return math.log10(max(y, LOWEST)) if log else float(y)
 
 
-def _cells(styles: dict[int, str]) -> list[list[Cell]]:
-    """Return plotext's figure from the top: each character with its style's name, or the axes'."""
-    figure = plotext._core._figure
-    figure._build_matrix()  # what its `build` does before it joins characters and colours into one text
-    made = figure.monitor.matrix
-    painted = zip(reversed(made.marker), reversed(made.fullground), strict=True)
-    return [
-        [BLANK if c == " " else (c, styles.get(paint, AXIS)) for c, paint in zip(*row, strict=True)] for row in painted
+def _trace(canvas: Canvas, line: Line) -> None:
+    """Draw a line's dots; its cells are its own, whatever was there."""
+    columns, highest = len(canvas.cells[0]) - canvas.margin, 4 * canvas.rows - 1
+    drawn: dict[tuple[int, int], int] = {}
+    points = [
+        (canvas.dot_column(x), canvas.height_of(y) * highest)
+        for x, y in zip(*thin(line.x, line.y, 2 * columns), strict=True)
     ]
+    for (a, b), (c, d) in pairwise([points[0], *points] if points else []):
+        for u, v in _dots_between(a, b, c, d, highest):
+            if not (line.dashed and u // 2 % 2):
+                place = canvas.rows - 1 - v // 4, canvas.margin + u // 2
+                drawn[place] = drawn.get(place, 0) | DOTS[u % 2][v % 4]
+    for (row, column), dots in drawn.items():
+        canvas.cells[row][column] = (chr(BRAILLE + dots), line.style)
 
 
-def _put(canvas: Canvas, mark: Mark) -> None:
-    """Put a mark in its line's cell: plotext rounds dots and characters differently."""
-    column, row = canvas.column_of(mark.x), round((1.0 - canvas.height_of(mark.y)) * (canvas.rows - 1))
-    rows = [at for at in (row, row - 1, row + 1) if 0 <= at < canvas.rows]
-    beside = [at for at in (column - 1, column + 1) if canvas.margin <= at < len(canvas.cells[0])]
-    here = [(at, column) for at in rows]
-    near = [*here, *((at, other) for at in rows for other in beside)]
-    own = [(y, x) for y, x in near if mark.on and canvas.cells[y][x][1] == mark.on]
-    line = [(y, x) for y, x in here if "\u2800" < canvas.cells[y][x][0] <= "\u28ff"]
-    y, x = next(iter(own or line or here))
-    canvas.cells[y][x] = (mark.sign, mark.style)
+def _dots_between(a: int, b: float, c: int, d: float, highest: int) -> Iterator[tuple[int, int]]:
+    """The dots from (a, b) to (c, d) at heights from 0 to `highest`."""
+    first, last = 0.0, 1.0  # the visible part
+    for edge in (0.0, float(highest)):
+        if (b - edge) * (d - edge) < 0:
+            cut = (edge - b) / (d - b)
+            first, last = (max(first, cut), last) if (b > edge) == (edge > 0) else (first, min(last, cut))
+    if first > last or (b + first * (d - b) + b + last * (d - b)) / 2 > highest + 0.5 or max(b, d) < -0.5:
+        return
+    count = max(1, round((last - first) * max(abs(c - a), abs(d - b))))
+    for i in range(count + 1):
+        share = first + (last - first) * i / count
+        yield round(a + share * (c - a)), min(highest, max(0, round(b + share * (d - b))))
 
 
-def _y_labels(low: float, high: float, rows: int, log: bool) -> tuple[list[float], list[str]]:
+def _y_labels(low: float, high: float, rows: int, log: bool) -> list[tuple[float, str]]:
     """Round numbers; on a log axis 1, 2 and 5 times powers of ten, unless these are too few."""
-    wanted = max(2, min(8, rows // 3))
+    wanted = max(LABELS, min(8, rows // 3))
     if not log:
-        values = ticks(low, high, wanted)
-        return values, _numbers(values)
+        values = ticks(low, high, wanted, least=LABELS)
+        return list(zip(values, _numbers(values), strict=True))
     powers = range(math.floor(low), math.ceil(high) + 1)
     for factors in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7)):
         values = [f * 10.0**p for p in powers for f in factors if low - 1e-9 <= math.log10(f * 10.0**p) <= high + 1e-9]
-        if len(values) >= min(3, wanted):
+        if len(values) >= LABELS:
             break
     else:
-        values = [value for value in ticks(10.0**low, 10.0**high, wanted) if value > 0]
-    return [math.log10(value) for value in values], _numbers(values)
+        values = [value for value in ticks(10.0**low, 10.0**high, wanted, least=LABELS) if value > 0]
+    return list(zip(values, _numbers(values), strict=True))
 
 
 def _numbers(values: Sequence[float]) -> list[str]:
@@ -203,16 +254,18 @@ def _numbers(values: Sequence[float]) -> list[str]:
 def _x_labels(
     low: float, high: float, columns: int, x_text: Callable[[float], str], x_label: str
 ) -> list[tuple[float, str]]:
-    """Round numbers with gaps between them, and room for the x name at the end."""
+    """Round numbers with gaps between them, and room for the x name at the end unless that leaves too few."""
     found: list[tuple[float, str]] = []
-    span, free = high - low, 0
-    end = columns - len(x_label) - 1 if x_label else columns
-    for value in ticks(low, high, max(2, columns // 14)):
-        label, middle = x_text(value), round((value - low) / span * (columns - 1)) if span > 0 else 0
-        start = max(0, min(middle - len(label) // 2, columns - len(label)))  # as plotext keeps it within
-        if start >= free and start + len(label) <= end:
-            found.append((value, label))
-            free = start + len(label) + 2
+    for end in (columns - len(x_label) - 1 if x_label else columns, columns):
+        found, free, span = [], 0, high - low
+        for value in ticks(low, high, max(LABELS, columns // 14), least=LABELS):
+            label, middle = x_text(value), round((value - low) / span * (columns - 1)) if span > 0 else 0
+            start = max(0, min(middle - len(label) // 2, columns - len(label)))
+            if start >= free and start + len(label) <= end:
+                found.append((value, label))
+                free = start + len(label) + 2
+        if len(found) >= LABELS:
+            break
     return found
 
 
@@ -230,12 +283,12 @@ def line_chart(
     known = [(one, points) for one in series if (points := thin(one.x, one.y, width))[0]]
     seen = [(label, y, paint) for label, y, paint in levels if math.isfinite(y)]
     canvas = draw(
-        [Line(*points, one.style) for one, points in known],
+        [Line(*points, one.style, one.dots) for one, points in known],
         width=width,
         height=height - 1,
         x_text=lambda x: f"{x:,.10g}",
         x_label="step",
-        levels=[(y, paint) for _, y, paint in seen],
+        levels=[Level(y, paint) for _, y, paint in seen],
         top=top,
     )
     if canvas is None:
@@ -272,84 +325,77 @@ def thin(x: Sequence[float], y: Sequence[float], columns: int) -> tuple[list[flo
     return [a for a, _ in points], [b for _, b in points]
 
 
-def usual_top(values: Sequence[float], low: float) -> float:
-    """The top of a chart: cuts off the initial fall if it dwarfs the rest of the curve."""
-    if len(values) < 20:
+def usual_top(curves: Iterable[Points], low: float) -> float:
+    """The top of a chart: cuts off the initial fall if it dwarfs the rest of every curve; infinity if it does not."""
+    found = [[at for at in zip(curve.x, curve.y, strict=True) if math.isfinite(at[1])] for curve in curves]
+    found = [points for points in found if points]
+    if not found:
         return math.inf
-    usual = sorted(values)[int(0.9 * len(values))]
-    return low + 2.5 * (usual - low)
+    first, last = min(points[0][0] for points in found), max(points[-1][0] for points in found)
+    late = [sorted(y for x, y in points if x >= first + EARLY * (last - first)) for points in found]
+    usual = max(values[int(0.97 * (len(values) - 1))] for values in late if values) - low  # without spikes
+    highest = max(y for points in found for _, y in points)
+    return low + 1.15 * usual if highest > low + DWARFS * usual > low else math.inf
 
 
-def ticks(low: float, high: float, wanted: int = 6) -> list[float]:
-    """Round numbers within [low, high], about as many as wanted."""
+def ticks(low: float, high: float, wanted: int = 6, *, least: int = 1) -> list[float]:
+    """Round numbers within [low, high], about as many as wanted, and at least so many."""
     if not high > low:
         return [low]
     raw = (high - low) / wanted
     size = 10.0 ** math.floor(math.log10(raw))
-    step = next(size * m for m in (1, 2, 2.5, 5, 10) if size * m >= raw)
-    first = math.ceil(low / step - 1e-9)
-    return [round(k * step, 12) for k in range(first, math.floor(high / step + 1e-9) + 1)]
+    at_most = next(i for i, m in enumerate(ROUND) if size * m >= raw)
+    for step in (size * m for m in ROUND[at_most::-1]):
+        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+        if last - first + 1 >= least:
+            break
+    return [round(k * step, 12) for k in range(first, last + 1)]
 
 
-# What is drawn between the lines. A band is a texture of dots, visible without colours and where it is
-# thinner than a row; dense where a conclusion holds, sparse where not. It never covers a line, and is sparser
-# than one.
+# What is drawn behind the lines. A band is the background of cells, so it covers no line.
 
-DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))  # of a braille character: [column][row from the top]
-BRAILLE = 0x2800
-NOTHING = (0, "")  # no dots, of no style
-ACROSS, UPRIGHT = "┄", "┊"
+ACROSS, UPRIGHT, ON = "┄", "┊", " on "  # `run0 on band1`: the style of a cell and of its background
+EMPTY = " ┈╎┼"  # and the grid
+BEHIND = EMPTY + ACROSS  # what may be drawn over
 
 
 @dataclass(frozen=True)
 class Shade:
     x: Sequence[float]  # of its points
     ends: Sequence[tuple[float, float]]  # its lower and upper edge there
-    style: str  # of its dots
-    thick: Sequence[bool] = ()  # points where every second place is a dot, not every fourth; () for none
+    style: str  # of its background, by the number of its run
+    faint: Sequence[bool] = ()  # points where nothing can be concluded; () for none
 
 
 def shade(canvas: Canvas, bands: Sequence[Shade]) -> None:
-    """Fill bands in empty cells; where two overlap, both show in the later one's colour."""
-    dots: dict[tuple[int, int], tuple[int, str]] = {}
-    places = 4 * canvas.rows - 1
+    """Fill the cells whose middle a band covers, and at least one in each column; the last band is on top."""
     for band in bands:
         if not band.x:
             continue
-        for column in range(canvas.column_of(band.x[0]), canvas.column_of(band.x[-1]) + 1):
-            x, at = band.x, canvas.x_at(column)
+        x = band.x
+        for column in range(canvas.column_of(x[0]), canvas.column_of(x[-1]) + 1):
+            at = canvas.x_at(column)
             left = max(0, min(bisect_right(x, at) - 1, len(x) - 1))
             right = min(left + 1, len(x) - 1)
             share = min(1.0, max(0.0, (at - x[left]) / (x[right] - x[left]))) if right > left else 0.0
             edges = (a + share * (b - a) for a, b in zip(band.ends[left], band.ends[right], strict=True))
-            low, high = (canvas.height_of(y) * places for y in edges)
-            thick = bool(band.thick) and band.thick[left] and band.thick[right]
-            first, last = max(0, round(low)), min(places, round(high))
-            for row in range(first // 4, last // 4 + 1):
-                pattern = _pattern(max(0, first - 4 * row), min(3, last - 4 * row), thick)
-                place = (canvas.rows - 1 - row, column)
-                if pattern:
-                    dots[place] = dots.get(place, NOTHING)[0] | pattern, band.style
-    for (row, column), (pattern, style) in dots.items():
-        if canvas.cells[row][column][0] in " ┄":
-            canvas.cells[row][column] = (chr(BRAILLE + pattern), style)
-
-
-@cache
-def _pattern(first: int, last: int, thick: bool) -> int:
-    """The dots of a cell between two heights, 0 to 3 from its bottom: every fourth place, or every second."""
-    every = {(height, half) for height in range(first, last + 1) for half in (0, 1)}
-    chosen = [(h, half) for h, half in every if (h % 2 == half if thick else h == 2 * half)]
-    return sum(DOTS[half][3 - height] for height, half in chosen)
+            low, high = ((1.0 - canvas.height_of(y)) * canvas.rows for y in edges)
+            first, last = math.ceil(high - 0.5), math.floor(low - 0.5)
+            if first > last:  # thinner than a row
+                first = last = math.floor((low + high) / 2)
+            faint = bool(band.faint) and (band.faint[left] or band.faint[right])
+            for row in range(max(0, first), min(canvas.rows - 1, last) + 1):
+                sign, style = canvas.cells[row][column]
+                style = style.partition(ON)[0]
+                canvas.cells[row][column] = (sign, f"{style}{ON}{'faint' if faint else 'band'}{band.style}")
 
 
 def across(canvas: Canvas, y: float, style: str) -> None:
     """Draw a horizontal line at y, behind everything else, in the row where dots at y would be."""
-    row = canvas.rows - 1 - round(canvas.height_of(y) * (4 * canvas.rows - 1)) // 4
-    if 0 <= row < canvas.rows:
+    if 0 <= (row := canvas.row_of(y)) < canvas.rows:
         for column in range(canvas.margin, len(canvas.cells[0])):
-            if canvas.cells[row][column][0] == " ":
-                canvas.cells[row][column] = (ACROSS, style)
+            if canvas.cells[row][column][0] in EMPTY:
+                _behind(canvas, row, column, ACROSS, style)
 
 
 def upright(canvas: Canvas, x: float, style: str, top: Sequence[Cell] = ()) -> None:
@@ -358,7 +404,23 @@ def upright(canvas: Canvas, x: float, style: str, top: Sequence[Cell] = ()) -> N
         return
     column = canvas.column_of(x)
     for row in range(canvas.rows):
-        if canvas.cells[row][column][0] in " ┄":
-            canvas.cells[row][column] = (UPRIGHT, style)
+        if canvas.cells[row][column][0] in BEHIND:
+            _behind(canvas, row, column, UPRIGHT, style)
     start = max(canvas.margin, min(column, len(canvas.cells[0]) - len(top)))
     canvas.cells[0][start : start + len(top)] = top
+
+
+def grid(canvas: Canvas, style: str = "grid") -> None:
+    """Draw faint lines at the labels of both axes, behind everything else."""
+    rows, columns = canvas.labelled
+    for row in range(canvas.rows):
+        for column in range(canvas.margin, len(canvas.cells[0])) if row in rows else columns:
+            if canvas.cells[row][column][0] == " ":
+                sign = "┈" if row in rows and column not in columns else "┼" if row in rows else "╎"
+                _behind(canvas, row, column, sign, style)
+
+
+def _behind(canvas: Canvas, row: int, column: int, sign: str, style: str) -> None:
+    """Draw a sign and keep the cell's background."""
+    _, on, band = canvas.cells[row][column][1].partition(ON)
+    canvas.cells[row][column] = (sign, f"{style}{on}{band}")

@@ -12,6 +12,9 @@ from engine.runs.records import LARGEST, Measured, TrainRecord, ValidationRecord
 from tui_transformer.lab.formatting import duration, short
 
 CHARTED = tuple(measure for measure in MEASURES if measure.charted)
+PROBES = Measure("probes", "probes", share=True)  # all of them in one chart, see `overlay.probes_over_time`
+THROUGHPUT = Measure("tokens_per_second", "tokens per second")  # of train records alone
+CHARTS = (*CHARTED[:1], PROBES, *(measure for measure in CHARTED[1:] if not measure.probe), THROUGHPUT)
 R = TypeVar("R", bound=Measured)
 AXES = ("step", "tokens", "seconds")
 AXIS_LABELS = {"step": "steps", "tokens": "tokens", "seconds": "time", "distance": "characters back"}
@@ -44,6 +47,7 @@ class Picture:
     raw: Curve = Curve()  # the train curve before smoothing; empty if not smoothed
     train: Curve = Curve()
     validation: Curve = Curve()
+    ghost: Curve = Curve()  # another run's, behind these
     # losses of perfect predictors: given the window, then the whole past. Runs of earlier versions have only the
     # latter
     floors: tuple[float, ...] = ()
@@ -53,13 +57,24 @@ class Picture:
     def empty(self) -> bool:
         return not (self.train.x or self.validation.x)
 
+    @property
+    def gap(self) -> tuple[Sequence[float], Sequence[tuple[float, float]]]:
+        """What lies between train and validation, at the evaluations: x, and the lower and upper edge."""
+        train, scored = smoothed(self.train, SMOOTHINGS["strong"]), self.validation
+        known = [i for i, x in enumerate(scored.x) if train.x and train.x[0] <= x <= train.x[-1]]
+        ends = [sorted((train.y[train.near(scored.x[i]) or 0], scored.y[i])) for i in known]
+        return [scored.x[i] for i in known], [(low, high) for low, high in ends]
+
 
 def value_of(record: ValidationRecord, measure: Measure) -> float | None:
     return record.probes.get(measure.key) if measure.probe else record.value(measure.key)
 
 
 def known(measure: Measure, validation: Sequence[ValidationRecord]) -> bool:
-    return measure.of_loss is not None or any(value_of(record, measure) is not None for record in validation[-1:])
+    if measure is PROBES:
+        return any(record.probes for record in validation[-1:])
+    always = measure.of_loss is not None or measure is THROUGHPUT
+    return always or any(value_of(record, measure) is not None for record in validation[-1:])
 
 
 def picture(
@@ -71,12 +86,15 @@ def picture(
     smoothing: str,
     log: bool,
     floors: Sequence[float],
+    ghost: Sequence[ValidationRecord] = (),
 ) -> Picture:
-    """The curves of a measure, the train curve smoothed; `floors` are of the loss."""
+    """The curves of a measure, the train curve smoothed; `floors` are of the loss, `ghost` another run's scores."""
     of_loss = measure.of_loss
-    raw = curve_of(train, axis, "loss") if of_loss is not None else Curve()
+    raw = curve_of(train, axis, "loss" if of_loss is not None else measure.key)
     smooth = smoothed(raw, SMOOTHINGS[smoothing])
     scored = _curve(validation, axis, partial(value_of, measure=measure))
+    end = max([*raw.x[-1:], *scored.x[-1:]], default=0.0)  # a longer run must not squeeze this one
+    behind = _curve(ghost, axis, partial(value_of, measure=measure))
     levels = () if of_loss is None else tuple(map(of_loss, floors))
     made = Picture(
         measure,
@@ -85,6 +103,7 @@ def picture(
         raw=_map(raw, of_loss) if smooth is not raw else Curve(),
         train=_map(smooth, of_loss),
         validation=scored,
+        ghost=Curve.of((x, y) for x, y in zip(behind.x, behind.y, strict=True) if x <= end),
         floors=levels,
         best=scored.y.index((min if measure.lower else max)(scored.y)) if scored.y else None,
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.measures import family
+from engine.runs.records import ValidationRecord
 from engine.runs.tail import Metrics
 from tui_transformer.lab.analysis.curves import (
     Band,
@@ -24,7 +25,19 @@ from tui_transformer.lab.analysis.curves import (
 )
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.groups import other, unit_of, void
-from tui_transformer.lab.charts.canvas import Canvas, Line, Mark, Shade, across, draw, shade, upright, usual_top
+from tui_transformer.lab.charts.canvas import (
+    Canvas,
+    Level,
+    Line,
+    Mark,
+    Shade,
+    across,
+    draw,
+    grid,
+    shade,
+    upright,
+    usual_top,
+)
 from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.charts.curves import AXIS_LABELS, Curve, axis_text, curve_of
 from tui_transformer.lab.records.badges import badge
@@ -47,6 +60,7 @@ class Stroke:
     train: Curve = NO_CURVE  # empty if not asked for
     sign: str = ""  # why its curve must not be compared with the others; "" if it may
     seeds: int | None = None  # runs that the curve averages; None for a single run
+    on_top: bool = False  # drawn over the others: the baseline
 
 
 @dataclass(frozen=True)
@@ -123,7 +137,8 @@ def losses(drawn: Drawn, axis: str, *, train: bool, log: bool) -> Overlay:
         made = band(drawn.points(group, axis))
         raw = curve_of(drawn.of_run(group.runs[0]).train, axis, "loss") if train else NO_CURVE
         seeds = made.n if drawn.means else None
-        strokes.append(Stroke(slot, group.label, made, raw, sign(group, drawn.baseline), seeds))
+        on_top = drawn.baseline is not None and group.runs == drawn.baseline.runs
+        strokes.append(Stroke(slot, group.label, made, raw, sign(group, drawn.baseline), seeds, on_top))
     values = (y for s in strokes for y in (*s.curve.y, *(low for low, _ in s.curve.ends), *s.train.y))
     what = "validation and train loss" if train else f"{mean}validation loss"
     return Overlay(
@@ -144,13 +159,13 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
     """
     baseline, means = drawn.baseline, drawn.means
     if baseline is None:
-        return Overlay("difference to a baseline", "difference", axis, zero=True, waiting="p pins the baseline")
+        return Overlay("difference to a baseline", "difference", axis, zero=True, waiting="p: set a run as baseline")
     brief = "difference" if means else f"Δ at equal {EQUAL[axis]}"
     how = "by seed" if means else f"at equal {EQUAL[axis]}"
     title = f"validation loss − {baseline.label}'s {how}, {unit_of(baseline.runs)}"
     others = [(slot, group) for slot, group in drawn.groups if group.runs != baseline.runs]
     if not others:
-        waiting = f"space selects {'variants' if means else 'runs'} to hold against it"
+        waiting = f"select {'variants' if means else 'runs'} (space) to compare to the baseline"
         return Overlay(title, brief, axis, zero=True, waiting=waiting)
     level, strokes, reasons = drawn.points(baseline, axis), [], []
     for slot, group in others:
@@ -165,7 +180,7 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
             reasons.append(f"{group.label}: no seed in common with {baseline.label}")
     waiting = drawn.waiting("no evaluation yet" if means else f"they share no stretch of {axis}s")
     if reasons and (means or not strokes):
-        alone = reasons[0] if len(reasons) == 1 else f"none of these can be held against {baseline.label}"
+        alone = reasons[0] if len(reasons) == 1 else f"none of these can be compared to {baseline.label}"
         waiting = drawn.waiting(alone) if means else alone
     apart = (EACH,) if any(stroke.curve.ends for stroke in strokes) else ()
     notes = (*(_notes(strokes) if means else ()), *apart)
@@ -230,29 +245,69 @@ def distances(drawn: Drawn, probe: str) -> Overlay:
     )
 
 
+def probes_over_time(validation: Sequence[ValidationRecord], axis: str, chances: Mapping[str, float]) -> Overlay:
+    """A run's probes over its evaluations, one line each; dotted: chance."""
+    names = list(validation[-1].probes)[: len(LETTERS)] if validation else []
+    points = {name: [(r.value(axis), r.probes[name]) for r in validation if name in r.probes] for name in names}
+    curves = {name: Band.of((float(x), y) for x, y in found if x is not None) for name, found in points.items()}
+    return Overlay(
+        "probes, share right",
+        "probes",
+        axis,
+        tuple(Stroke(slot, name, curve) for slot, (name, curve) in enumerate(curves.items())),
+        share=True,
+        levels=tuple(sorted({chances[name] for name in names if name in chances})),
+        waiting="no evaluation yet",
+    )
+
+
+def study_losses(variants: Mapping[str, Mapping[int, Sequence[ValidationRecord]]], axis: str, *, log: bool) -> Overlay:
+    """The validation losses of a study's variants so far, from evaluations by variant and seed.
+
+    A line is the mean over the seeds that came furthest; a seed that is behind is drawn faintly by itself.
+    """
+    strokes = []
+    for slot, (name, seeds) in enumerate(list(variants.items())[: len(LETTERS)]):
+        known = {seed: found for seed, records in seeds.items() if (found := scored(records, axis))}
+        furthest = max((max(found) for found in known.values()), default=0.0)
+        made = band({seed: found for seed, found in known.items() if max(found) == furthest})
+        behind = [found for found in known.values() if max(found) < furthest]
+        live = Curve.of(sorted(behind[-1].values())) if behind else NO_CURVE
+        strokes.append(Stroke(slot, name, made, live, seeds=made.n))
+    return Overlay(
+        "mean validation loss over seeds",
+        "mean loss",
+        axis,
+        tuple(strokes),
+        waiting="no evaluation yet",
+        log=log and min((y for s in strokes for y in (*s.curve.y, *map(min, s.curve.ends))), default=0.0) > 0,
+        notes=_notes(strokes),
+    )
+
+
 def paint(made: Overlay, width: int, height: int) -> Canvas | None:
     """Draw train below validation, with a letter at a different place on each line; None if empty."""
-    strokes = made.drawn
+    strokes = sorted(made.drawn, key=lambda stroke: stroke.on_top)
     if not strokes:
         return None
     lines = [Line(s.train.x, s.train.y, f"raw{s.slot}") for s in strokes]
     lines += [Line(s.curve.x, s.curve.y, f"run{s.slot}") for s in strokes]
-    values = [y for s in strokes for y in (*s.curve.y, *s.train.y)]
     told = []
     for s in strokes if made.zero else ():  # one mark where its interval excludes zero, another where not; not too many
         points, style = list(zip(s.curve.x, s.curve.y, s.curve.apart, strict=False)), f"run{s.slot}"
         every = max(1, -(-len(points) * MARK_EVERY // max(1, width)))
-        told += [Mark(x, y, "●" if apart else "○", style, on=style) for x, y, apart in points[::every]]
+        told += [Mark(x, y, "●" if apart else "○", style) for x, y, apart in points[::every]]
     letters = []
     for i, s in enumerate(strokes):  # further along for each line, so that letters do not overlap
         path, style = list(zip(s.curve.x, s.curve.y, strict=True)), f"run{s.slot}"
         at = min(len(path) - 1, round((i + 1) / (len(strokes) + 1) * (len(path) - 1) + 0.25 * len(path)))
-        letters += [Mark(*path[at], LETTERS[s.slot], style, on=style)] if path else []
+        letters += [Mark(*path[at], LETTERS[s.slot], style)] if path else []
     bands = [
-        Shade(s.curve.x, s.curve.ends, f"band{s.slot}", s.curve.apart if made.zero else ())
+        Shade(s.curve.x, s.curve.ends, str(s.slot), [not apart for apart in s.curve.apart] if made.zero else ())
         for s in strokes
         if s.curve.ends
     ]
+    bands.sort(key=lambda band: sum(low - high for low, high in band.ends) / len(band.ends))  # the narrow ones on top
     edges = [y for band in bands for ends in band.ends for y in ends if y > 0 or not made.log]
     canvas = draw(
         lines,
@@ -260,15 +315,18 @@ def paint(made: Overlay, width: int, height: int) -> Canvas | None:
         height=height,
         x_text=lambda x: axis_text(made.axis, x),
         x_label=AXIS_LABELS[made.axis],
-        levels=[(0.0, "zero")] if made.zero else [],
+        levels=[Level(0.0, "zero")] if made.zero else [],
         marks=[*told, *letters],
-        top=math.inf if made.zero or made.log or made.share else usual_top(values, min(values)),
+        top=math.inf
+        if made.zero or made.log or made.share
+        else usual_top(lines, min(y for line in lines for y in line.y)),
         log=made.log,
         also_x=[x for x, _ in made.reaches],
         also_y=(0.0, 1.0) if made.share else [*edges, *made.levels],
     )
     if canvas is not None:
         shade(canvas, bands)
+        grid(canvas)
         for y in made.levels:
             across(canvas, y, "zero")
         for x, slots in made.reaches:

@@ -17,7 +17,7 @@ import tomli_w
 from engine.capabilities import check
 from engine.command_line import program
 from engine.config import presets
-from engine.config.keys import diff, flatten, parse_override
+from engine.config.keys import diff, flatten, parse_override, sentence_of
 from engine.config.schema import RunConfig
 from engine.config.sections import EXCLUSIVE
 from engine.config.tasks import Refusal
@@ -30,8 +30,10 @@ from engine.model import size
 from engine.model.size import BatchShape, memory_bytes
 from engine.runs.records import Number, Raw, Record, VerdictRecord
 from tui_transformer.lab.formatting import about
+from tui_transformer.lab.launch.names import run_name
 from tui_transformer.lab.studies.study import nested
 
+SMALL = "demo"  # the base that a laptop trains in minutes
 OPTIONS = {"data.corpus": "--corpus", "seed": "--seed"}  # keys with an option of their own
 PARTNERS = 4  # changes that a choice may need besides itself: objective, architecture, tokenizer, score, corpus
 Differences = Mapping[str, tuple[Any, Any]]
@@ -147,6 +149,36 @@ class Draft:
     def name(self) -> str:
         return self.preset.name if self.on is None else f"{self.preset.name}@{self.on}"
 
+    @property
+    def run_name(self) -> str:
+        """What a run of it is called, from what changed; numbered where that is taken."""
+        return run_name(self.name, self.changes, self.values)
+
+    @cached_property
+    def own_base(self) -> str | None:
+        """The base that an overlay extends; None for a base."""
+        links = presets.chain(self.preset)
+        return links[0].name if len(links) > 1 else None
+
+    @property
+    def base(self) -> str | None:
+        """The base that an overlay is on; None for a base."""
+        return self.on or self.own_base
+
+    def with_base(self, name: str) -> "Draft":
+        return replace(self, on=None if name == self.own_base else name)
+
+    def bases(self) -> list[tuple["Draft", str]]:
+        """This change on each base there is, each with why that cannot be, or ""."""
+        found = [self.with_base(one.name) for one in presets.list_presets() if one.extends is None]
+        return [(draft, draft.problem) for draft in found]
+
+    def small(self, base: str = SMALL) -> "Draft | None":
+        """The same changes on a small base; None if they are none, or do not fit it."""
+        changed = self.with_base(base) if self.own_base else Draft.of(base).with_changes(self.changes)
+        same = changed.config is None or changed.problem or changed == self or not (self.own_base or self.changes)
+        return None if same else changed
+
     @cached_property
     def _resolved(self) -> tuple[RunConfig | None, str]:
         try:
@@ -252,11 +284,16 @@ class Draft:
 
     def against_parent(self) -> Differences:
         """The differences from what the preset extends; nothing for a base."""
+        return _differences(self.reference[1], self.config) if self.parent else {}
+
+    @cached_property
+    def reference(self) -> tuple[str, RunConfig | None]:
+        """What its changes are seen against: an overlay's base, else the preset itself."""
+        name = self.parent or self.preset.name
         try:
-            parent = presets.parent_config(self.preset, self.on)
+            return name, presets.parent_config(self.preset, self.on) if self.parent else self.unchanged.config
         except InputError:
-            return {}
-        return _differences(parent, self.config)
+            return name, None
 
     @property
     def parent(self) -> str | None:
@@ -298,6 +335,13 @@ def values_of(key: str) -> tuple[Any, ...]:
     if annotation is bool:
         return (True, False)
     return get_args(annotation) if get_origin(annotation) is Literal else ()
+
+
+def sentence(key: str, value: Any = None) -> str:
+    """What a setting does, or what one of its values does; "" if there is nothing to say."""
+    if key == "data.corpus" and value in CORPORA:
+        return CORPORA[value].description
+    return sentence_of(key, None if value is None else str(value))
 
 
 def as_set(value: Any) -> str:

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ from tui_transformer.lab.design.study_draft import Estimate
 from tui_transformer.lab.launch.logs import last_words
 from tui_transformer.lab.studies.study import SUFFIX, Study
 
+MOST = 2**26  # bytes of a line
 LEFT_OUT = ("train.steps", "seed", "preset", "description")  # not part of a step's time
 
 
@@ -35,18 +36,23 @@ def _of_kind(kind: str, lines: Sequence[str]) -> list[dict[str, Any]]:
     return [one for one in found if isinstance(one, dict) and one.get("kind") == kind]
 
 
-async def _run(command: list[str], *, stays: bool = False) -> tuple[int, list[str], str]:
+async def _run(
+    command: list[str], *, stays: bool = False, told: Callable[[str], None] = lambda line: None
+) -> tuple[int, list[str], str]:
     """Return a process's exit code, its stdout lines, and the last line of its complaint.
 
-    Cancelling this kills the process and its children, unless it `stays`.
+    Cancelling this kills the process and its children, unless it `stays`. `told` gets each line of its error stream.
     """
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     starting = asyncio.ensure_future(
-        asyncio.create_subprocess_exec(*command, stdin=nothing, stdout=pipe, stderr=pipe, start_new_session=True)
+        asyncio.create_subprocess_exec(
+            *command, stdin=nothing, stdout=pipe, stderr=pipe, start_new_session=True, limit=MOST
+        )
     )
     try:
         process = await asyncio.shield(starting)
-        out, complaints = await process.communicate()
+        out, complaints = await asyncio.gather(_read(process.stdout), _read(process.stderr, told))
+        await process.wait()
     except asyncio.CancelledError:
         process = await starting  # it may have started by now
         if process.returncode is None and not stays:
@@ -54,8 +60,15 @@ async def _run(command: list[str], *, stays: bool = False) -> tuple[int, list[st
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
         raise
-    said = last_words(complaints.decode("utf-8", "replace"))
-    return process.returncode or 0, out.decode("utf-8", "replace").splitlines(), said
+    return process.returncode or 0, out, last_words("\n".join(complaints))
+
+
+async def _read(stream: asyncio.StreamReader | None, told: Callable[[str], None] = lambda line: None) -> list[str]:
+    found = []
+    while stream is not None and (line := await stream.readline()):
+        found.append(line.decode("utf-8", "replace").rstrip("\r\n"))
+        told(found[-1])
+    return found
 
 
 # A design: `check`
@@ -78,11 +91,11 @@ class Benchmarks:
             return found
         return found.model_copy(update={"seconds": found.seconds_per_step * config.train.steps})
 
-    async def measure(self, draft: Draft) -> Benchmark:
-        """Measure a design; cancelling this kills the process. Raises as `measure` below."""
+    async def measure(self, draft: Draft, told: Callable[[str], None] = lambda line: None) -> Benchmark:
+        """Measure a design; cancelling this kills the process. `told` hears what it does. Raises as `measure` below."""
         found = self.known(draft)
         if found is None:
-            found = self._known[self._key(draft)] = await measure(self.command(draft))
+            found = self._known[self._key(draft)] = await measure(self.command(draft), told)
         return found
 
     @staticmethod
@@ -93,16 +106,16 @@ class Benchmarks:
 
     def command(self, draft: Draft) -> list[str]:
         """Return `check` with the draft's arguments, which compares its switches with its preset's."""
-        words = [sys.executable, "-m", "tui_transformer", "check", *draft.arguments(), "--json"]
+        words = [sys.executable, "-m", "tui_transformer", "check", *draft.arguments(), "--json", "--progress"]
         words += ["--device", self.device]
         words += ["--runs-dir", str(self.runs_dir)] if self.runs_dir is not None else []
         return [*words, "--data-dir", str(self.data_dir)] if self.data_dir is not None else words
 
 
-async def measure(command: list[str]) -> Benchmark:
+async def measure(command: list[str], told: Callable[[str], None] = lambda line: None) -> Benchmark:
     """Run `check … --json`; problems it finds are an answer. Raises InputError only if there is none."""
     try:
-        _, lines, complaint = await _run(command)
+        _, lines, complaint = await _run(command, told=told)
     except OSError as error:
         raise InputError(f"nothing could be measured: {error.strerror or error}") from None
     costs = _of_kind("cost", lines)
@@ -141,7 +154,7 @@ async def start(study: Study, target: LaunchTarget) -> str:
         listed = command_line("runs", runs_dir=target.runs_dir)
         raise InputError(f"study '{study.name}' did not report that it started; `{listed}` lists the runs")
     runs = len(study.cells())
-    return f"{study.name} runs: its {runs} runs come into Train (2) one by one, and Compare (3) holds their table"
+    return f"{study.name} started: its {runs} runs appear in Train (2) one by one, their table in Compare (3)"
 
 
 async def _ask_ablate(study: Study, target: LaunchTarget, option: str, *, stays: bool = False) -> list[str]:

@@ -23,6 +23,8 @@ from engine.errors import InputError
 from engine.lints import lint
 from engine.runs.records import Count, Number
 from tui_transformer.lab.design.draft import Benchmark, Draft, cost
+from tui_transformer.lab.design.forecast import Machine, tokens_a_step
+from tui_transformer.lab.launch.names import run_name
 from tui_transformer.lab.studies.arguments import StudyArgs, grid, parse_axis, parse_seeds
 from tui_transformer.lab.studies.plan import Plan, Price, disk_bytes
 from tui_transformer.lab.studies.study import (
@@ -38,7 +40,6 @@ from tui_transformer.lab.studies.study import (
     variant_config,
 )
 
-DESIGN = "design"  # the variant that changes nothing
 GENERIC = "baseline"  # parent of overlays for any base
 NOT_OF_A_STUDY = ("schema", "preset", "description", "seed")
 SEEDS = (1, 2, 3)
@@ -76,9 +77,9 @@ class VariantLine:
 class StudyDraft:
     design: Draft  # the base
     name: str
-    variants: tuple[Variant, ...] = (Variant(DESIGN),)
+    variants: tuple[Variant, ...]
+    baseline: str  # the variant others are compared with
     seeds: tuple[int, ...] = SEEDS  # of the runs; the design's own seed is ignored
-    baseline: str = DESIGN  # the variant others are compared with
     description: str = ""
     note: str = ""  # the outcome of applying a study to this design
     said_as: tuple[str, ...] = ()  # command-line form of the variants; empty if only a file can express them
@@ -86,8 +87,15 @@ class StudyDraft:
 
     @classmethod
     def of(cls, design: Draft) -> "StudyDraft":
-        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", design.name).strip(".-") or DESIGN
-        return cls(design, f"{stem[:60]}-study")
+        plain = plain_name(design)
+        return cls(design, f"{plain}-study", (Variant(plain),), plain)
+
+    def with_design(self, design: Draft) -> "StudyDraft":
+        """Return a copy on another design; the variant that changes nothing is called after it."""
+        old, new = plain_name(self.design), plain_name(design)
+        named = tuple(replace(variant, name=new) if variant == Variant(old) else variant for variant in self.variants)
+        baseline = new if self.baseline == old else self.baseline
+        return replace(self, design=design, variants=named, baseline=baseline)
 
     # Changing it
 
@@ -116,7 +124,7 @@ class StudyDraft:
         made = grid(axes)
         if not any(self._line(variant).configs for variant in made):
             raise InputError(self._line(made[0]).why_not)
-        alone = len(self.variants) == 1 and self.variants[0].name == DESIGN
+        alone = self.variants == (Variant(plain_name(self.design)),)
         said_as = tuple(part for word in words for part in ("--vary", word)) if alone else ()
         return replace(self.with_variants(made), said_as=said_as)
 
@@ -149,11 +157,12 @@ class StudyDraft:
     def without(self, name: str) -> "StudyDraft":
         """Return a copy without a variant; if it was the baseline, the design becomes that."""
         kept = tuple(variant for variant in self.variants if variant.name != name)
-        if name == DESIGN and self.baseline == DESIGN and kept:
+        plain = plain_name(self.design)
+        if name == self.baseline == plain and kept:
             return replace(self, variants=kept, baseline=kept[0].name, said_as=())
-        if not any(variant.name == DESIGN for variant in kept) and self.baseline == name:
-            kept = (Variant(DESIGN), *kept)
-        baseline = DESIGN if self.baseline == name else self.baseline
+        if not any(variant.name == plain for variant in kept) and self.baseline == name:
+            kept = (Variant(plain), *kept)
+        baseline = plain if self.baseline == name else self.baseline
         return replace(self, variants=kept, baseline=baseline, said_as=())
 
     def with_seeds(self, text: str) -> "StudyDraft":
@@ -197,7 +206,7 @@ class StudyDraft:
         """
         on = self.design.on
         root = presets.chain(presets.find(on) if on else self.design.preset)[0].name
-        as_it_is = settings_of(self._configs(Variant(DESIGN)))
+        as_it_is = settings_of(self._configs(Variant("this")))
         offered = [(preset, Variant(preset.name, preset.name)) for preset in presets.list_presets()]
         # A study can only name shipped presets, so user presets are expressed as their changes.
         offered += [(preset, Variant(preset.name, changes=_own_changes(presets.chain(preset)[1:]))) for preset in own]
@@ -219,12 +228,13 @@ class StudyDraft:
         """Every variant's state. Of two duplicates the later is left out, or the design if it is one."""
         found: dict[str, VariantLine] = {}
         first: dict[str, str] = {}
-        for variant in sorted(self.variants, key=lambda v: v.name == DESIGN):
+        plain = plain_name(self.design)
+        for variant in sorted(self.variants, key=lambda v: v.name == plain):
             line = found[variant.name] = self._line(variant)
             same = first.setdefault(settings_of(line.configs), variant.name) if line.configs else variant.name
             if same != variant.name:
-                twice = f"asks for the same as {same}: it would be the same run twice"
-                why_not = f"{same} is the design as it stands" if variant.name == DESIGN else twice
+                twice = f"the same as {same}: it would be the same run twice"
+                why_not = f"{same} is the design as it stands" if variant.name == plain else twice
                 found[variant.name] = replace(line, why_not=why_not)
         return tuple(found[variant.name] for variant in self.variants)
 
@@ -241,9 +251,13 @@ class StudyDraft:
         asked = settings_of(chosen.configs)
         return next(other.variant.name for other in self.kept if settings_of(other.configs) == asked)
 
+    @property
+    def baseline_config(self) -> RunConfig | None:
+        return next((line.config for line in self.kept if line.variant.name == self.held_against), None)
+
     def differences(self, line: VariantLine) -> dict[str, Change]:
         """How a variant differs from the baseline: dotted key → (baseline's, its own)."""
-        other = next((o.config for o in self.kept if o.variant.name == self.held_against), None)
+        other = self.baseline_config
         if other is None or line.config is None:
             return {}
         return {key: change for key, change in diff(other, line.config).items() if key != "seed"}
@@ -297,14 +311,14 @@ class StudyDraft:
         count = len(self.seeds)
         said = []
         if count == 1:
-            said.append("one seed: nothing can be concluded, for luck alone makes differences")
+            said.append("one seed proves nothing: differences may be luck")
         elif count < DECIDES:
-            said.append(f"{count} seeds are exploratory: small differences stay untold; {DECIDES} and more decide")
+            said.append(f"{count} seeds can miss small differences; use {DECIDES} or more for a firm verdict")
         for line in self.kept:
             others = [key for key in self.differences(line) if key in LOSS_DEPENDS_ON]
             if others:
                 name = line.variant.name
-                said.append(f"{name}: another {others[0]}, so its loss cannot be held against the baseline's")
+                said.append(f"{name}: another {others[0]}, so its loss cannot be compared to the baseline's")
         lints = [found for line in self.kept if line.config is not None for found in lint(line.config)]
         return (*said, *([self.note] if self.note else []), *dict.fromkeys(f"{f.key}: {f.text}" for f in lints))
 
@@ -344,6 +358,11 @@ class StudyDraft:
 
 def _alike(one: Variant, other: Variant) -> bool:
     return (one.preset, one.stages, dict(one.changes)) == (other.preset, other.stages, dict(other.changes))
+
+
+def plain_name(design: Draft) -> str:
+    """The name of the variant that is the design itself."""
+    return run_name(design.name, {}, {})[:60]
 
 
 def free_name(wanted: str, taken: Container[str]) -> str:
@@ -411,10 +430,15 @@ class Estimate(Plan):
     measured: bool = False  # whether a step of every variant was timed, not only the design's
 
 
-def estimated(draft: StudyDraft, benchmark: Benchmark | None, characters: Characters | None = None) -> Estimate:
-    """Estimate from the design's measured step: time scales with a variant's operations per step.
-
-    Times are unknown without a benchmark of the design.
+def estimated(
+    draft: StudyDraft,
+    benchmark: Benchmark | None,
+    characters: Characters | None = None,
+    machine: Machine | None = None,
+    train_tokens: int | None = None,
+) -> Estimate:
+    """Estimate from the design's measured step, as time scales with a variant's operations per step; without one,
+    from what the machine did in earlier runs.
     """
     prices: dict[str, Price] = {}
     disk: int | None = 0
@@ -433,10 +457,13 @@ def estimated(draft: StudyDraft, benchmark: Benchmark | None, characters: Charac
         own = [_operations(config, characters) for config in line.configs]
         if benchmark is not None and work and None not in own:
             seconds = benchmark.seconds * sum(filter(None, own)) / work
+        elif benchmark is None and machine is not None:
+            ahead = [machine.forecast(config, one, train_tokens).seconds for config, one in known]
+            seconds = sum(filter(None, ahead)) if None not in ahead else 0.0
         prices[name] = Price(seconds=seconds, parameters=parameters)
     each = [price.seconds for price in prices.values() if price.seconds]
     whole = len(draft.seeds) * sum(each) if len(each) == len(draft.kept) else None
-    devices = (benchmark.device,) if benchmark is not None else ()
+    devices = (benchmark.device,) if benchmark is not None else (machine.device,) if machine is not None else ()
     return Estimate(prices=prices, seconds=whole, disk_bytes=disk, devices=devices)
 
 
@@ -445,8 +472,6 @@ def _operations(config: RunConfig, characters: Characters | None) -> float | Non
     found = cost(config, characters)
     if found is None:
         return None
-    train = config.train
-    if train.epochs is not None:
-        return found.flops * train.epochs
-    tokens = train.batch_tokens or train.batch_size * train.accumulation * config.window_targets
-    return float(found.flops) * tokens * train.steps
+    if config.train.epochs is not None:
+        return found.flops * config.train.epochs
+    return found.flops * tokens_a_step(config) * config.train.steps

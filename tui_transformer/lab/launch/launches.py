@@ -5,6 +5,7 @@ Call from a worker thread: everything here may wait for a disk or a process. It 
 """
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -13,8 +14,10 @@ from engine.errors import InputError
 from engine.runs.commands import Command, send
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.training.control import StopRequested
+from tui_transformer.lab.formatting import count
 from tui_transformer.lab.launch import queue
 from tui_transformer.lab.launch.launch import Training, enqueue, started
+from tui_transformer.lab.studies.record import is_run, stop_file
 
 LaunchMode = Literal["thread", "process", "queue"]
 
@@ -38,16 +41,16 @@ class Launches:
         """Return whether this app is about to begin a run that still looks queued."""
         return run in self._beginning or self.here == run
 
-    def create(self, config: RunConfig, how: LaunchMode, command: str) -> Path:
-        """Make a run directory, at once; `start` begins it."""
+    def create(self, config: RunConfig, how: LaunchMode, command: str, name: str | None = None) -> Path:
+        """Make a run directory, at once; `start` begins it. Without a name it is the preset's, numbered if taken."""
         if how == "thread":
-            self._require_free("launch this one detached (f6), or queue it (Q)")
+            self._require_free("run this one in the background (f6) or queue it (Q)?")
         if how == "queue":
             device = self._device()
             return queue.add(
-                config, runs_dir=self.runs_dir, name=None, command=command, device=device, data_dir=self.data_dir
+                config, runs_dir=self.runs_dir, name=name, command=command, device=device, data_dir=self.data_dir
             )
-        run = enqueue(config, runs_dir=self.runs_dir, name=None, command=command)
+        run = enqueue(config, runs_dir=self.runs_dir, name=name, command=command)
         self._beginning.add(run)
         return run
 
@@ -55,7 +58,7 @@ class Launches:
         """Start a run made by `create`. While it trains in this process it is `here`; `outcome` says how it ended."""
         if how == "queue":
             queue.ensure_runner(run, self._device())
-            return f"{run.name} is queued; it trains when {self._device()} is free"
+            return f"{run.name} is queued; it will start when {self._device()} is free"
         try:
             if how == "thread":
                 self._train_here("begin", run)
@@ -77,7 +80,7 @@ class Launches:
         if how == "thread":
             self._require_free("resume this one detached (f6)")
             self._train_here(verb, run)
-            return f"{run.name} goes on here"
+            return f"{run.name} resumes here"
         return self._spawned(verb, run)
 
     def outcome(self) -> str:
@@ -86,7 +89,7 @@ class Launches:
         assert training is not None
         run = training.run
         if isinstance(training.error, StopRequested):
-            return f"{run.name} was stopped before it started; `r` starts it"
+            return f"{run.name} was stopped before it started; press r to start it"
         if training.error is not None:
             if isinstance(training.error, InputError):
                 if training.verb == "begin":
@@ -110,6 +113,18 @@ class Launches:
             raise InputError(f"{run.name} is {reader.state}: there is nothing to {command.value}")
         send(run, command)
 
+    def tell_study(self, name: str, runs: Sequence[Path], command: Command) -> str:
+        """Send a command to all runs of a study that train, and say how many; a stop also reaches whoever runs it."""
+        live = [run for run in runs if RunReader(run).state in LIVE_STATES]
+        if command is Command.STOP and is_run(self.runs_dir, name):
+            stop_file(self.runs_dir, name).touch()
+        else:
+            for run in live:
+                send(run, command)
+        if not live and command is not Command.STOP:
+            raise InputError(f"no run of {name} is training")
+        return count(len(live), "run")
+
     def hand_over(self) -> str:
         training = self.training
         if training is None or not training.alive:
@@ -119,7 +134,7 @@ class Launches:
         state = reader.state
         if process is None or state not in ("handing-over", *LIVE_STATES):
             return f"{reader.name} is {state}; its last checkpoint can be resumed"
-        return f"{reader.name} continues in the background (process {process.pid}): {reader.command('watch')}"
+        return f"{reader.name} continues in the background (pid {process.pid}). Watch it: {reader.command('watch')}"
 
     def stop_here(self) -> str:
         training = self.training
@@ -146,7 +161,7 @@ class Launches:
             process = started(verb, RunReader(run), device=self.device, data_dir=self.data_dir)
         finally:
             self._beginning.discard(run)
-        return f"{run.name} trains in a process of its own ({process.pid}); it outlives this window"
+        return f"{run.name} trains in the background (pid {process.pid})"
 
     def _device(self) -> str:
         from engine.training.devices import resolve_device

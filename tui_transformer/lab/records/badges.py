@@ -17,7 +17,7 @@ class Badge:
     """Something that is wrong with a run's scores."""
 
     name: str  # as in checks.json
-    word: str  # for little room; at most nine columns
+    word: str  # for little room; at most twelve columns
     means: str  # one sentence
     advice: str  # what to do about it, one sentence
     void: bool = False  # whether its loss must not be compared with others

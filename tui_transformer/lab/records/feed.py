@@ -2,17 +2,19 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.runs.reader import LIVE_STATES, RunReader
-from engine.runs.records import TrainRecord
-from engine.runs.tail import newest_records, stamp
+from engine.runs.records import TrainRecord, ValidationRecord
+from engine.runs.tail import History, newest_records, stamp
 from tui_transformer.lab.records.badges import worst_first
 from tui_transformer.lab.records.run_view import Followed, RunRow, RunView
 from tui_transformer.lab.records.scan import RunsScan
+from tui_transformer.lab.records.study_row import StudyRow, Totals, studies
 
 FOLLOWED = 4  # runs whose curves are kept after another was chosen
+FEW = 50  # train records kept of a study's runs, whose evaluations alone are drawn
 WATCHED = ("status.json", "summary.json", "checks.json")
 QUEUED, DAMAGED = "queued", "damaged"
 
@@ -21,12 +23,16 @@ QUEUED, DAMAGED = "queued", "damaged"
 class Snapshot:
     rows: tuple[RunRow, ...] = ()  # running ones first, then the queue in order, then the newest first
     view: RunView | None = None  # the chosen run; None if none is chosen, it is gone, or the look was not full
+    studies: tuple[StudyRow, ...] = ()  # which of the runs belong together; a chosen one has its evaluations
     problem: str = ""  # why the folder cannot be read; "" if it can, or does not exist yet
     changed: bool = True  # whether anything is new since the last look
-    chosen: Path | None = None  # the requested run
+    chosen: Path | None = None  # the requested run, or a study's file
 
     def row(self, run: Path | None) -> RunRow | None:
         return next((row for row in self.rows if row.path == run), None)
+
+    def study(self, path: Path | None) -> StudyRow | None:
+        return next((study for study in self.studies if study.path == path), None)
 
 
 class Feed:
@@ -41,14 +47,17 @@ class Feed:
             moving=lambda row: row.live or row.state == "lost",
             broke=lambda row, before: row.state == DAMAGED,
         )
+        self._runs_dir = runs_dir
         self._followed: dict[Path, Followed] = {}
+        self._totals = Totals()
+        self._histories: dict[Path, History] = {}  # of the chosen study's runs
         self._last = Snapshot()
 
     def look(self, chosen: Path | None = None, *, full: bool = True) -> Snapshot:
         """Return the current state; if `full`, with the chosen run's curves, samples, log and the rest."""
         now = self._clock()
         waiting = {row.path for row in self._last.rows if row.state == QUEUED}
-        self._scan.look(now, waiting if chosen is None else {*waiting, chosen})
+        self._scan.look(now, waiting if chosen is None or self._last.study(chosen) else {*waiting, chosen})
         known = self._scan.found
         oldest = sorted(known, key=lambda row: (row.created, row.made, row.name))
         live = [row for row in reversed(oldest) if row.live]
@@ -58,9 +67,27 @@ class Feed:
         last = self._last
         rows = last.rows if rows == last.rows else rows
         view = last.view if view is not None and view == last.view else view
-        changed = rows is not last.rows or view is not last.view or self._scan.problem != last.problem
-        self._last = Snapshot(rows, view, self._scan.problem, changed, chosen)
+        nodes = tuple(
+            self._scored(study) if full and study.path == chosen else study
+            for study in studies(self._runs_dir, rows, self._totals, time.time())
+        )
+        nodes = last.studies if nodes == last.studies else nodes
+        same = rows is last.rows and view is last.view and nodes is last.studies
+        changed = not same or self._scan.problem != last.problem
+        self._last = Snapshot(rows, view, nodes, self._scan.problem, changed, chosen)
         return self._last
+
+    def _scored(self, study: StudyRow) -> StudyRow:
+        """The study with its evaluations."""
+        self._histories = {run.path: self._histories.get(run.path) or History(run.path, FEW) for run in study.runs}
+        scores: dict[str, dict[int, tuple[ValidationRecord, ...]]] = {}
+        for run in study.runs:
+            self._histories[run.path].poll()
+            if not run.study.stage:
+                metrics = self._histories[run.path].metrics
+                scores.setdefault(run.study.variant, {})[run.study.seed] = metrics.validation
+        version = sum(len(records) for seeds in scores.values() for records in seeds.values())
+        return replace(study, scores=scores, version=version)
 
     def _view(self, chosen: Path, rows: tuple[RunRow, ...], now: float) -> RunView | None:
         row = next((row for row in rows if row.path == chosen), None)
@@ -106,4 +133,11 @@ def _row(reader: RunReader) -> RunRow:
         attempt=status.attempt,
         control_id=status.control_id,
         checkpoint=status.checkpoint or "",
+        study=born.study,
+        took=_took(reader.path) if state == "finished" and born.study.name else None,
     )
+
+
+def _took(run: Path) -> float | None:
+    began, ended = stamp(run / "run.json"), stamp(run / "status.json")
+    return (ended[0] - began[0]) / 1e9 if began is not None and ended is not None else None

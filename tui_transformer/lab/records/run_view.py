@@ -22,11 +22,13 @@ from engine.runs.records import (
     Run,
     RunFile,
     Sample,
+    StudyPlace,
     Summary,
     TrainRecord,
     ValidationRecord,
 )
 from engine.runs.tail import History, Stamp, newest_lines, newest_records, stamp
+from engine.schemes import learning_rate
 from tui_transformer.lab.records.badges import Finding, findings
 from tui_transformer.lab.records.pace import MOVING, Pace
 
@@ -35,9 +37,22 @@ LOG = (200, 1 << 16)  # lines, bytes
 EVENTS = (100, 1 << 16)
 SAMPLES = (8, 1 << 18)
 FEW = 100  # assumed number of places if unknown: so few that noise is not taken for skill
-SOUND: tuple[TaskKind | None, str] = (TASKS["next-token"], "")  # task and corpus without a config
+NO_STUDY = StudyPlace()
+RATES = 200  # learning rates of a schedule that are shown
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a run's config says about how to show it."""
+
+    task: TaskKind | None = TASKS["next-token"]  # None if the file is damaged
+    corpus: str = ""
+    rates: tuple[float, ...] = ()  # the learning rate over the whole run, evenly spaced
+    sample_every: int = 0  # steps; 0: only at the end
+
+
 R = TypeVar("R", bound=RunFile)
 
 
@@ -53,8 +68,9 @@ class Probe:
 
     @property
     def beats_chance(self) -> bool:
+        """Whether its 95 % interval (Wilson 1927) lies above chance; not if chance is unknown."""
         if self.chance is None:
-            return True
+            return False
         share, n, z = min(1.0, max(0.0, self.right)), self.places or FEW, 1.96
         half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
         low = (share + z * z / (2 * n) - half) / (1 + z * z / n)
@@ -81,6 +97,8 @@ class RunRow:
     attempt: int = 0
     control_id: int = 0
     checkpoint: str = ""
+    study: StudyPlace = NO_STUDY
+    took: float | None = None  # seconds from its making to its end, if it finished in a study
 
     @property
     def name(self) -> str:
@@ -107,6 +125,8 @@ class RunView:
     path: Path
     version: int  # changes whenever `train` or `validation` does
     corpus: str = ""  # what it is trained on
+    rates: tuple[float, ...] = ()  # the learning rate over the whole run, evenly spaced
+    sample_every: int = 0  # steps between samples; 0: only at the end
     unit: str = "character"  # unit a loss averages over
     # losses of perfect predictors in nats per unit, first the one `excess` refers to
     floors: tuple[Floor, ...] = ()
@@ -145,7 +165,8 @@ class Followed:
         running = row.state == "running"
         self._pace.see(step=row.step, moving=running and row.phase in MOVING, attempt=row.attempt, clock=clock)
         since = self._cached("begun", "events.jsonl", begun_at, 0)
-        task, corpus = self._cached("config", "config.toml", self._config, SOUND)
+        asked = self._cached("config", "config.toml", self._config, Asked())
+        task = asked.task
 
         files = (DataFacts, Summary, Checks, ModelFacts, Environment)
         problems = [kind.file for kind in files if self._record(kind) is None]
@@ -159,7 +180,9 @@ class Followed:
         return RunView(
             path=self._path,
             version=metrics.version,
-            corpus=data.corpus or corpus,
+            corpus=data.corpus or asked.corpus,
+            rates=asked.rates,
+            sample_every=asked.sample_every,
             unit=task.unit if task else "character",
             floors=data.floors,
             train=metrics.train,
@@ -203,13 +226,19 @@ class Followed:
         missing: R | None = kind()
         return self._cached(kind.file, kind.file, read, missing)
 
-    def _config(self, path: Path) -> tuple[TaskKind | None, str]:
-        """Return task and corpus; no task if the file is damaged."""
+    def _config(self, path: Path) -> Asked:
         try:
             config = RunReader(self._path).config
         except (InputError, OSError, ValueError, RecursionError):
-            return None, ""
-        return config.task, config.data.corpus
+            return Asked(task=None)
+        steps = config.train.steps
+        try:
+            places = [1 + round(i / (RATES - 1) * (steps - 1)) for i in range(RATES)]
+            rates = tuple(learning_rate(config.optimizer, step, steps) for step in places)
+        except (ValueError, ArithmeticError):  # its durations are not in steps yet
+            rates = ()
+        every = config.evaluation.sample_every
+        return Asked(config.task, config.data.corpus, rates, every if every <= steps else 0)
 
 
 def _probes(last: ValidationRecord | None, data: DataFacts) -> tuple[Probe, ...]:

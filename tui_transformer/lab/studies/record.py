@@ -80,6 +80,11 @@ def is_run(runs_dir: Path, name: str) -> bool:
         return True
 
 
+def stop_file(runs_dir: Path, name: str) -> Path:
+    """Its existence asks whoever runs the study to stop: on this machine or another one."""
+    return runs_dir / f".{name}.study.stop"
+
+
 def gone_on_with(asked: Study, before: Study) -> Study:
     """Return the study to resume: as started, with the seeds added since."""
     if THREADS in before.changes and THREADS not in asked.changes:  # the plan chose it

@@ -25,7 +25,7 @@ from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.writer import RunWriter
 from tui_transformer.lab.launch.launch import enqueue, spawn
 from tui_transformer.lab.launch.logs import last_words_in
-from tui_transformer.lab.studies.record import CellStatus, Verb, look, look_at_all, study_file
+from tui_transformer.lab.studies.record import CellStatus, Verb, look, look_at_all, stop_file, study_file
 from tui_transformer.lab.studies.study import Cell
 
 LOOK = 0.25  # seconds between polls of running cells
@@ -135,6 +135,8 @@ class Runner:
         folder vanished: it is not recreated, for it may be a disk that was removed.
         """
         self._recorded = study_file(self.runs_dir, self.study).exists()
+        asked = stop_file(self.runs_dir, self.study)
+        asked.unlink(missing_ok=True)  # it stopped an earlier runner
         left = left_behind(self.paths.values())  # what a killed runner left at work is waited for
         try:
             for cell in self.cells:
@@ -146,6 +148,8 @@ class Runner:
                 elif status.verb != "done" and (status.verb != "failed" or self.retry_failed):
                     self._waiting.append(status)
             while self._going or (self._waiting and not self._stop.is_set()):
+                if asked.exists():
+                    self._stop.set()
                 while len(self._going) < self.jobs and not self._stop.is_set():
                     following = self._next()
                     if following is None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.containers import Horizontal
+from textual.message import Message
 
 from engine.clean import clean_line
 from tui_transformer.lab.charts.canvas import Canvas, Cell
@@ -29,6 +30,7 @@ from tui_transformer.studio.shared.chart import Chart, cells_of, title_line, who
 
 WHERE = {"step": "step {}", "tokens": "{} tokens", "distance": "{} back"}
 BRIEF = (("", 2, True), ("", 3, False), ("", 2, False))  # a value without its spread is still correct
+HIDDEN = "×"
 MORE = "…"  # stands for runs that do not fit
 SHORTEST = 6  # least columns of a meaningful name in the legend
 
@@ -36,31 +38,37 @@ SHORTEST = 6  # least columns of a meaningful name in the legend
 @dataclass(frozen=True)
 class OverlayDrawing:
     made: Overlay
+    hidden: frozenset[int] = frozenset()  # numbers of letters that only the legend shows
 
     def canvas(self, width: int, height: int) -> Canvas | None:
-        return paint(self.made, width, height)
+        seen = tuple(stroke for stroke in self.made.strokes if stroke.slot not in self.hidden)
+        return paint(replace(self.made, strokes=seen), width, height)
 
     def title(self, width: int, style: str) -> list[Cell]:
         """Return what y is, and the legend, whose names get the available room."""
         made = self.made
-        names = [(stroke, clean_line(stroke.name)) for stroke in made.drawn]
+        drawn = [replace(s, sign=HIDDEN, seeds=None) if s.slot in self.hidden else s for s in made.drawn]
+        names = [(stroke, clean_line(stroke.name)) for stroke in drawn]
         log = [("log", "dim")] if made.log else []
         longest = max((cell_len(name) for _, name in names), default=0)
         for label in (clean_line(made.title), clean_line(made.brief)):
             for room in range(longest, SHORTEST - 1, -1):
-                legend = [(" ".join(_words(s, _cut(name, room))), f"run{s.slot}") for s, name in names]
+                legend = [(" ".join(_words(s, _cut(name, room))), self._style(s)) for s, name in names]
                 taken = cell_len(label) + sum(cell_len(text) + 2 for text, _ in legend)
                 if taken + (4 if made.log else 0) <= width:
                     return title_line(label, style, [*legend, *log], width, 2)
         for words in (_words(stroke, "") for stroke, _ in names), ([LETTERS[s.slot], s.sign] for s, _ in names):
-            legend = [(" ".join(word), f"run{s.slot}") for word, (s, _) in zip(words, names, strict=True)]
+            legend = [(" ".join(word), self._style(s)) for word, (s, _) in zip(words, names, strict=True)]
             if cell_len(made.brief) + sum(cell_len(text) + 2 for text, _ in legend) + (5 if made.log else 0) <= width:
                 break
         return title_line(made.brief, style, [*legend, *log], width, 2)
 
+    def _style(self, stroke: Stroke) -> str:
+        return f"{'raw' if stroke.slot in self.hidden else 'run'}{stroke.slot}"
+
     def values(self, width: int, x: float | None) -> list[Cell]:
         made = self.made
-        strokes = [stroke for stroke in made.drawn if stroke.curve.x]
+        strokes = [stroke for stroke in made.drawn if stroke.curve.x and stroke.slot not in self.hidden]
         if not strokes:
             return []
         place = "" if x is None else axis_text(made.axis, x)
@@ -126,10 +134,18 @@ class Options:
 class CompareCharts(Horizontal):
     """Draws only what is visible, and only what changed."""
 
+    @dataclass
+    class Toggled(Message):
+        """A legend's entry was clicked."""
+
+        slot: int
+
     def __init__(self) -> None:
         super().__init__(id="compare-charts")
         self.options = Options()
-        self.two = False  # whether there is room for both
+        self.wide = False  # whether there is room for both
+        self.zoomed = False  # whether one has it all
+        self.hidden: frozenset[int] = frozenset()  # numbers of the letters whose curves are not drawn
         self.single = CURVES
         self.beside = DIFFERENCE  # what is on the right
         self._of: Drawn | None = None
@@ -143,6 +159,10 @@ class CompareCharts(Horizontal):
     @property
     def cost(self) -> float:
         return sum(chart.cost for chart in (self._curves, self._difference) if chart.display)
+
+    @property
+    def two(self) -> bool:
+        return self.wide and not self.zoomed
 
     @property
     def views(self) -> tuple[str, ...]:
@@ -161,11 +181,11 @@ class CompareCharts(Horizontal):
             if not name and chart.has_focus:  # what is about to close cannot keep the focus
                 other.focus()
             chart.display = bool(name)
-            now = (name, self.options, drawn.versions, drawn.baseline is not None)
+            now = (name, self.options, self.hidden, drawn.versions, drawn.baseline is not None)
             if name and self._seen.get(chart) != now:
                 self._seen[chart] = now
                 made = self._made(name, drawn)
-                chart.show(OverlayDrawing(made), clean_line(made.waiting))
+                chart.show(OverlayDrawing(made, self.hidden), clean_line(made.waiting))
 
     def _made(self, name: str, drawn: Drawn) -> Overlay:
         options = self.options
@@ -180,6 +200,24 @@ class CompareCharts(Horizontal):
             self.on_chart_pointed(Chart.Pointed(None))
         self.options = options
         self.show(self._of)
+
+    def turn(self, slot: int) -> None:
+        """Hide a letter's curve, or show it again."""
+        self.hidden ^= {slot}
+        self.show(self._of)
+
+    def zoom(self, on: bool) -> None:
+        """Show one chart, the focused one, or as many as there is room for."""
+        if on and self.wide:
+            self.single = self.beside if self._difference.has_focus else CURVES
+        self.zoomed = on
+        self.show(self._of)
+
+    def on_chart_legend_clicked(self, event: Chart.LegendClicked) -> None:
+        event.stop()
+        kind, slot = event.style[:-1], event.style[-1:]
+        if kind in ("run", "raw") and slot.isdigit():
+            self.post_message(self.Toggled(int(slot)))
 
     def turn_axis(self) -> None:
         axis = AXES[(AXES.index(self.options.axis) + 1) % len(AXES)]

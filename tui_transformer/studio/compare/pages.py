@@ -62,7 +62,7 @@ class NotePage(ModalScreen[str | None]):
             yield Static(Text(clean_line(f"A note about {self._of}"), style="bold"), classes="dialog-title")
             yield TextArea(clean(self._text), soft_wrap=True)
             yield Static("", classes="dialog-wrong")
-            yield Static(Text("ctrl+s keeps it, escape does not"), classes="dialog-text")
+            yield Static(Text("ctrl+s: save · esc: discard"), classes="dialog-text")
 
     def on_mount(self) -> None:
         area = self.query_one(TextArea)

@@ -1,4 +1,6 @@
-"""Compare: runs side by side, what differs, overlaid curves, and only conclusions that the data supports.
+"""Compare: the answer of a study as a forest plot, or a table of runs or variants; under it, overlaid curves.
+
+Until somebody selects or pins runs, those that answer are drawn.
 
 A worker thread reads the runs folder. Notes, tags, exports and reports are also written in threads.
 """
@@ -22,34 +24,42 @@ from textual.widgets import Input
 from engine.clean import clean_line
 from engine.runs.manage import check_tag, write_notes
 from engine.runs.tail import Metrics
+from tui_transformer.lab.analysis.answer import Answer
 from tui_transformer.lab.analysis.curves import MOST, Curves, Group, seeds_of
 from tui_transformer.lab.analysis.detail import detail, group_detail
 from tui_transformer.lab.analysis.entry import NO_RUN, Entry
 from tui_transformer.lab.analysis.export import DATA, FORMATS, group_table, save, table
 from tui_transformer.lab.analysis.folder import Folder, RunScan
 from tui_transformer.lab.analysis.groups import unit_of
-from tui_transformer.lab.analysis.sentences import verdict_sentence
+from tui_transformer.lab.analysis.sentences import answer_sentences, verdict_sentence
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.analysis.view import RUNS, VARIANTS, Options, Selection, Shown, View
 from tui_transformer.lab.charts.overlay import Drawn
+from tui_transformer.lab.formatting import count
 from tui_transformer.lab.records.pace import PollInterval
 from tui_transformer.lab.reports.formats import FORMATS as REPORTS
 from tui_transformer.lab.reports.languages import LANGUAGES
 from tui_transformer.lab.reports.selection import ReportSelection, of_runs, of_variants
+from tui_transformer.studio.compare.forest import ForestList, ForestPlot
 from tui_transformer.studio.compare.overlay_charts import CompareCharts
 from tui_transformer.studio.compare.pages import DetailPage, NotePage
 from tui_transformer.studio.compare.run_table import RunTable, TableHead
+from tui_transformer.studio.compare.splitter import Splitter
 from tui_transformer.studio.keys import PANES
 from tui_transformer.studio.messages import Play, errors_said, say
-from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, complaint, may_replace
+from tui_transformer.studio.shared.dialog import Answer as Choice
+from tui_transformer.studio.shared.dialog import Ask, AskText, complaint, may_replace
 from tui_transformer.studio.shared.line_list import SearchLine
 from tui_transformer.studio.shared.palette import Palette
 from tui_transformer.studio.shared.words import Words, nothing_here
 
 TWO = 100  # least screen columns for two charts
 NEEDS_A_ROW = ("by_variant", "detail", "play", "select", "pin", "sort", "reverse", "all_settings", "export", "report")
+OF_THE_TABLE = ("sort", "reverse", "only", "all_settings")
 NEEDS_A_CURVE = ("train_curves", "log_y", "probe")
 NEEDS_A_RUN = ("note", "tags", "over_seeds")  # not a variant
+SHARE, LEAST_TOP, LEAST_CHARTS = 0.4, 5, 9  # of the pane's lines the upper part may take; least lines of the two
+FEW = 4  # curves drawn at first where there are more variants than letters
 EXAMPLE = "rope   n_heads>=2   loss<1.3   badge:LEAK   tag:good   -failed"
 FILE = "comparison"  # of an export, without suffix
 SPOKEN = {"en": "in English", "zh": "in Chinese, 中文"}
@@ -65,12 +75,21 @@ class ComparePane(Vertical, can_focus=True):
         self.options, self.selection = Options(), Selection()
         self.look, self.metrics, self.shown = RunScan(), dict[Path, Metrics](), Shown()
         self.chosen: Path | None = None
+        self.answering = True  # whether the answer is shown, not the table
+        self.answers: tuple[Answer, ...] = ()  # one for each study
+        self.study: str | None = None  # whose answer is shown; None for the first
+        self.measure = ""  # it is about; "" for the primary one
+        self.touched = False  # whether the selection and the baseline are the user's
+        self.zoomed = False  # whether the charts have all the room
+        self._top_lines: int | None = None  # of the upper part, as it was dragged
         self.over_seeds = False  # whether curves are means over a variant's seeds
         self._title, self._nothing = Words(id="compare-title"), Words(id="compare-nothing")
         self._filter = SearchLine(EXAMPLE, self._focus_runs, id="compare-filter")
         self._filter.display = False
         self._mistake, self._hint = Words(id="compare-mistake"), Words(id="compare-hint")
-        self._head, self._table, self._charts = TableHead(), RunTable(), CompareCharts()
+        self._forest, self._head, self._table = ForestPlot(), TableHead(), RunTable()
+        self._top = Vertical(id="compare-top")
+        self._sentence, self._splitter, self._charts = Words(id="compare-sentence"), Splitter(), CompareCharts()
         self._looked = False
         self._changed: set[Path] = set()  # runs changed here, to be reread
         self._grouped: tuple[Path, ...] = ()  # the runs of the variants that are drawn
@@ -81,10 +100,14 @@ class ComparePane(Vertical, can_focus=True):
         yield self._title
         yield self._filter
         yield self._mistake
-        yield self._head
-        yield self._table
+        with self._top:
+            yield self._forest
+            yield self._head
+            yield self._table
         yield self._nothing
+        yield self._sentence
         yield self._hint
+        yield self._splitter
         yield self._charts
 
     def on_mount(self) -> None:
@@ -98,7 +121,20 @@ class ComparePane(Vertical, can_focus=True):
 
     def _focus_runs(self) -> None:
         """Focus the table at once; the pane itself while there is no table, so that keys are heard."""
-        self.screen.set_focus(self._table if self.shown.rows else self)
+        table = self._forest.list if self.answer is not None else self._table
+        self.screen.set_focus(table if self.shown.rows and not self.zoomed else self)
+
+    @property
+    def answer(self) -> Answer | None:
+        """The answer on screen; None if the table is."""
+        if not self.answering or not self.answers:
+            return None
+        return next((one for one in self.answers if one.study == self.study), self.answers[0])
+
+    @property
+    def chosen_runs(self) -> tuple[Path, ...]:
+        """The runs that the user has selected; those drawn of themselves are not."""
+        return self.selection.runs if self.touched else ()
 
     # Looking
 
@@ -145,29 +181,120 @@ class ComparePane(Vertical, can_focus=True):
 
     def redraw(self) -> None:
         selection, look = self.selection, self.look
-        self.options = replace(self.options, baseline=selection.baseline, selected=selection.runs)
+        pinned = selection.baseline if self.touched else None
+        self.answers = self.view.answers(look.entries, look.studies, pinned, self.measure)
+        answer = self.answer
+        if not self.touched:
+            self._select_for(answer)
+        self.options = replace(self.options, baseline=selection.baseline, selected=self.chosen_runs)
         self.shown = shown = self.view.arrange(look.entries, self.options, look.studies)
         marks = {run: (selection.slot(run), run == selection.baseline) for run in selection.runs}
         if selection.baseline is not None:
             marks[selection.baseline] = (selection.slot(selection.baseline), True)
         marks |= {v.path: (self._slot_of(v), v.is_baseline) for v in shown.variants}
-        turned = bool(shown.rows) == self.has_class("-empty")
+        turned = bool(shown.rows) == self.has_class("-empty") or (answer is not None) != self.has_class("-answer")
         with self.app.batch_update():
             self.set_class(not shown.rows, "-empty")
+            self.set_class(answer is not None, "-answer")
+            if answer is not None:
+                slots = {result.path: self._slot_of(result) for result in answer.results}
+                self._forest.show(answer, slots, self.chosen)
+                self._sentence.show(Text(clean_line(" ".join(answer_sentences(answer)))))
             self._table.show(shown, marks, self.chosen)
-            self.chosen = self._table.chosen or self.chosen
+            if answer is None:
+                self.chosen = self._table.chosen or self.chosen
             self._head.show(shown, self._table.layout_of, reverse=self.options.reverse)
             self.set_class(bool(shown.mistake), "-mistaken")
             self._mistake.show(Text(clean_line(shown.mistake)))
-            self._title.show(_title(shown, self.options, look.problem))
+            self._title.show(
+                _answer_title(answer, len(self.answers)) if answer else _title(shown, self.options, look.problem)
+            )
             self._say_hint()
             if not shown.rows and self._looked:
                 self._nothing.show(_nothing(shown, look.problem))
             self.draw_charts()
+            self._share_out()
         if turned:
             self.refresh_bindings()
-            if self.has_focus or self._table.has_focus or self.app.focused is None:
+            if self.app.focused in (None, self, self._table, self._forest.list):
                 self._focus_runs()
+
+    def _select_for(self, answer: Answer | None) -> None:
+        """Draw the variants of the answer on screen, else of the first: the baseline, then from the best."""
+        self.selection.clear()
+        self.selection.baseline = None
+        answer = answer or next(iter(self.answers), None)
+        baseline = answer.baseline if answer is not None else None
+        if answer is None:
+            return
+        if answer.family.baseline is not None and answer.family.file.baseline != answer.family.baseline.name:
+            self.selection.baseline = answer.family.baseline.representative.path
+        others = [result for result in answer.results if result is not baseline]
+        counted = [result for result in others if result.difference(answer.measure) is not None and not result.why_not]
+        counted += [result for result in others if result not in counted and any(run.live for run in result.runs)]
+        drawn = [*([baseline] if baseline is not None else []), *counted]
+        for result in drawn if len(drawn) <= MOST else drawn[:FEW]:
+            self.selection.turn(result.group.representative.path)
+
+    def _share_out(self) -> None:
+        """The upper part is as high as its rows, or as it was dragged; the charts have the rest."""
+        self._splitter.display = self._charts.has_class("-drawn")
+        if not self._splitter.display:
+            self._top.styles.height = "1fr"
+            return
+        lines = self._forest.lines if self.answer is not None else len(self.shown.rows) + 1
+        usual = min(lines, max(LEAST_TOP, int(SHARE * self.size.height)))
+        most = max(LEAST_TOP, self.size.height - LEAST_CHARTS)
+        self._top.styles.height = max(2, min(usual if self._top_lines is None else self._top_lines, most))
+
+    def on_splitter_dragged(self, event: Splitter.Dragged) -> None:
+        event.stop()
+        self._top_lines = max(2, self._top.size.height + event.y - self._splitter.region.y)
+        self._share_out()
+
+    def action_split(self, lines: int) -> None:
+        self._top_lines = max(2, self._top.size.height + lines)
+        self._share_out()
+
+    def action_zoom(self) -> None:
+        """Give the charts all the room, one at a time; once more takes it back."""
+        if self.zoomed or self._charts.has_class("-drawn"):
+            self.zoomed = not self.zoomed
+            self.set_class(self.zoomed, "-zoom")
+            self._charts.zoom(self.zoomed)
+            self._focus_runs()
+
+    def action_answer(self) -> None:
+        """Turn between the answer and the table; the cursor stays on its variant."""
+        at = self._representative()
+        if not self.answering and at is not None:
+            studies = [result.group.study for result in self.shown.variants if result.path == self.chosen]
+            self.study = next(iter(studies), at.study.name if at.study is not None else "")
+        self.answering = not self.answering
+        self._stay_at(at)
+
+    def action_next_study(self) -> None:
+        if self.answer is not None and len(self.answers) > 1:
+            now = self.answers.index(self.answer)
+            self.study, self.measure = self.answers[(now + 1) % len(self.answers)].study, ""
+            self.redraw()
+
+    def on_forest_list_turned(self, event: ForestList.Turned) -> None:
+        event.stop()
+        if self.answer is not None:
+            keys = [measure.key for measure in self.answer.measures]
+            self.measure = keys[(keys.index(self.answer.measure.key) + event.by) % len(keys)]
+            self.redraw()
+
+    def on_compare_charts_toggled(self, event: CompareCharts.Toggled) -> None:
+        event.stop()
+        self._charts.turn(event.slot)
+
+    def action_hide(self) -> None:
+        """Hide the curve at the cursor, or show it again."""
+        entry = self._representative()
+        if entry is not None and (slot := self.selection.slot(entry.path)) is not None:
+            self._charts.turn(slot)
 
     def _say_hint(self) -> None:
         """Show the verdict under the cursor if the table cuts it, and what to do next."""
@@ -176,18 +303,19 @@ class ComparePane(Vertical, can_focus=True):
             lines.append(f"{row.entry.name}: {verdict_sentence(row.entry)}")
         elif row is not None and self._table.verdict_is_cut:
             lines.append(f"{row.entry.name}: {row.verdict}")
-        if self.shown.rows and not self.options.selected:
-            if self.shown.by == VARIANTS:
-                lines.append("space draws its curves   enter opens it   p pins the baseline   v every run")
-            elif self.shown.total == 1:
-                lines.append("a comparison needs two runs: 1 designs another, 2 shows it learn")
-            else:
-                lines.append("space draws a run's curves   p pins the baseline   ← → columns   / filters")
+        if self.answer is not None:
+            lines = []
+        elif self.shown.total == 1 and self.shown.by == RUNS:
+            lines.append("You need two runs to compare. Press 1 to design another.")
+        elif self.shown.rows and not self.selection.runs:
+            lines.append(
+                f"space: plot · p: set as baseline · v: {'every run' if self.shown.by == VARIANTS else 'variants'}"
+            )
         self.set_class(bool(lines), "-hinted")
         self._hint.show(Text("\n".join(map(clean_line, lines)), no_wrap=True, overflow="ellipsis"))
 
     def on_resize(self) -> None:
-        self._charts.two = self.app.size.width >= TWO
+        self._charts.wide = self.app.size.width >= TWO
         if self._looked:
             self.call_after_refresh(self.redraw)
         self._wake.set()
@@ -195,13 +323,15 @@ class ComparePane(Vertical, can_focus=True):
     # Choosing
 
     def current(self) -> Entry | None:
-        """Return the run under the cursor; None in the view by variant, or on an extra row."""
-        row = self._table.row
+        """Return the run under the cursor; None in the views by variant, or on an extra row."""
+        row = self._table.row if self.answer is None else None
         if row is None or not isinstance(row.entry, Entry) or row.entry.state == NO_RUN:
             return None
         return row.entry
 
     def variant(self) -> VariantResult | None:
+        if self.answer is not None:
+            return self._forest.list.result
         row = self._table.row
         return row.entry if row is not None and isinstance(row.entry, VariantResult) else None
 
@@ -228,25 +358,36 @@ class ComparePane(Vertical, can_focus=True):
         self._say_hint()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """None, which greys it in the footer, if there is no run to act on."""
+        """None, which greys it in the footer, if there is nothing to act on."""
+        if self.answer is not None and action in (*OF_THE_TABLE, *NEEDS_A_RUN):
+            return None
+        if action in ("next_study", "hide", "zoom", "split") and not self.shown.rows:
+            return None
         if action in NEEDS_A_RUN and self.shown.by == VARIANTS:
             return None
         return None if action in (*NEEDS_A_ROW, *NEEDS_A_CURVE, *NEEDS_A_RUN) and not self.shown.rows else True
 
     def action_by_variant(self) -> None:
         """Toggle variants over seeds and every run; the cursor stays on its item."""
-        at = self._representative()
-        self.options = replace(self.options, by=RUNS if self.shown.by == VARIANTS else VARIANTS)
+        at, to_runs = self._representative(), self.answer is None and self.shown.by == VARIANTS
+        self.options, self.answering = replace(self.options, by=RUNS if to_runs else VARIANTS), False
+        self._stay_at(at)
+
+    def _stay_at(self, at: Entry | None) -> None:
+        """Show what was turned to, with the cursor on a run or its variant."""
         self.redraw()
         self.refresh_bindings()
         if at is not None:
-            there = (v.path for v in self.shown.variants if any(run.path == at.path for run in v.runs))
+            shown = self.answer.results if self.answer is not None else self.shown.variants
+            there = (result.path for result in shown if any(run.path == at.path for run in result.runs))
             self.chosen = next(there, at.path)
             self.redraw()
+        self._focus_runs()
 
     def action_select(self) -> None:
         entry = self._representative()
         if entry is not None:
+            self.touched = True
             if not self.selection.turn(entry.path):
                 say(self, f"{MOST} curves are as many as can be told apart: unselect one first", "warning")
             self._selected()
@@ -254,10 +395,12 @@ class ComparePane(Vertical, can_focus=True):
     def action_pin(self) -> None:
         entry = self._representative()
         if entry is not None:
+            self.touched = True
             self.selection.pin(entry.path)
             self._selected()
 
     def action_unselect(self) -> None:
+        self.touched = True
         self.selection.clear()
         self._selected()
 
@@ -268,7 +411,7 @@ class ComparePane(Vertical, can_focus=True):
         self._wake.set()
 
     def action_play(self) -> None:
-        entry, two = self._representative(), self.selection.runs
+        entry, two = self._representative(), self.chosen_runs
         if len(two) == 2:
             self.post_message(Play(*two))
         elif entry is not None:
@@ -277,6 +420,8 @@ class ComparePane(Vertical, can_focus=True):
     # Filter and order
 
     def action_filter(self) -> None:
+        if self.answer is not None:
+            self.action_answer()
         self._filter.display = True
         self.screen.set_focus(self._filter)  # now: the next keys are meant for it
 
@@ -289,8 +434,10 @@ class ComparePane(Vertical, can_focus=True):
             self._filter.display = False
 
     def action_back(self) -> None:
-        """Undo, latest first: the filter, the selection view, the focus back to the table."""
-        if self._filter.value:
+        """Undo, latest first: the zoom, the filter, the selection view, the focus back to the table."""
+        if self.zoomed:
+            self.action_zoom()
+        elif self._filter.value:
             self._filter.value = ""
             self._filter.display = False  # an empty line would look as if it had the focus
         elif self.options.only:
@@ -298,7 +445,7 @@ class ComparePane(Vertical, can_focus=True):
         self._focus_runs()
 
     def action_only(self) -> None:
-        if not self.selection.runs and not self.options.only:
+        if not self.chosen_runs and not self.options.only:
             say(self, "no run is selected: space selects one", "warning")
             return
         self._arrange(replace(self.options, only=not self.options.only))
@@ -331,8 +478,9 @@ class ComparePane(Vertical, can_focus=True):
         entries, pinned, baseline = self.look.entries, self.shown.baseline, None
         by_path = {entry.path: entry for entry in entries}
         runs = [(self.selection.slot(run) or 0, by_path[run]) for run in self.selection.runs if run in by_path]
-        if self.shown.by == VARIANTS and self.selection.runs:
-            drawn = [(slot, v) for v in self.shown.variants if (slot := self._slot_of(v)) is not None]
+        variants = self.answer.results if self.answer is not None else self.shown.variants
+        if variants and self.selection.runs:
+            drawn = [(slot, v) for v in variants if (slot := self._slot_of(v)) is not None]
             groups = [(slot, Group(v.name, v.group.drawn)) for slot, v in sorted(drawn, key=lambda pair: pair[0])]
             baselines = [v.family.baseline for _, v in drawn if v.family.baseline is not None]
             if baselines:
@@ -430,7 +578,7 @@ class ComparePane(Vertical, can_focus=True):
         if not self.shown.rows:
             say(self, "no run is shown that could be exported", "warning")
             return
-        answers = [Answer(key, f"{kind.name}: {kind.what}") for key, kind in FORMATS.items()]
+        answers = [Choice(key, f"{kind.name}: {kind.what}") for key, kind in FORMATS.items()]
         rows, what = len(self.shown.rows), self.shown.by
         count = f"{rows:,} {what}" if rows > 1 else f"one {what.removesuffix('s')}"
         words = f"{count}, in the order and with the filter shown."
@@ -462,9 +610,11 @@ class ComparePane(Vertical, can_focus=True):
 
     def what_is_reported(self) -> ReportSelection:
         look, selection = self.look, self.selection
-        if self.shown.by == VARIANTS:
-            return of_variants(look, self.shown.variants, selection.baseline, self.variant(), selection.runs)
-        return of_runs(look, selection.runs, selection.baseline, self.current())
+        runs, pinned = self.chosen_runs, selection.baseline
+        if self.answer is not None or self.shown.by == VARIANTS:
+            shown = self.answer.results if self.answer is not None else self.shown.variants
+            return of_variants(look, shown, pinned, self.variant(), runs)
+        return of_runs(look, runs, pinned, self.current())
 
     @work(exit_on_error=False)
     async def action_report(self) -> None:
@@ -473,7 +623,7 @@ class ComparePane(Vertical, can_focus=True):
             say(self, "no run is selected that could be reported", "warning")
             return
         keys = [(kind, language) for kind in ("html", "latex", "markdown") for language in LANGUAGES]
-        answers = [Answer(key, f"{REPORTS[key[0]].name} {SPOKEN[key[1]]}: {REPORTS[key[0]].what}") for key in keys]
+        answers = [Choice(key, f"{REPORTS[key[0]].name} {SPOKEN[key[1]]}: {REPORTS[key[0]].what}") for key in keys]
         words = "What can be concluded, the model, data, settings, curves, tables, limits, and how to repeat it."
         words += f"\nRuns: {clean_line(chosen.names)}"
         key = await self.app.push_screen_wait(Ask(f"A report on {chosen.name}", answers, words))
@@ -499,6 +649,21 @@ class ComparePane(Vertical, can_focus=True):
             say(self, await asyncio.to_thread(report))
 
 
+def _answer_title(answer: Answer, of: int) -> Text:
+    runs = [run for result in answer.results for run in result.runs]
+    seeds, planned = {result.planned for result in answer.results}, sum(result.planned for result in answer.results)
+    finished, measure = sum(run.state == "finished" for run in runs), answer.measure
+    at, measures = next(i for i, m in enumerate(answer.measures, 1) if m.key == measure.key), len(answer.measures)
+    counts = f"{len(answer.results)} variants" + (f" × {count(seeds.pop(), 'seed')}" if len(seeds) == 1 else "")
+    done = f"all {planned:,} runs finished" if finished == planned else f"{finished:,} of {planned:,} runs finished"
+    baseline = answer.family.baseline
+    parts = [f"STUDY  {answer.study}" if answer.study else "RUNS", counts, done]
+    parts += [f"baseline {baseline.name}"] if baseline is not None else []
+    parts += [f"{measure.name} (← → {at} of {measures})" if measures > 1 else measure.name]
+    parts += [f"s: next of {of}"] if of > 1 else []
+    return Text(clean_line(" · ".join(parts)), no_wrap=True, overflow="ellipsis")
+
+
 def _title(shown: Shown, options: Options, problem: str) -> Text:
     count = f"{shown.count:,} of {shown.total:,}" if shown.count != shown.total else f"{shown.total:,}"
     parts = [f"{shown.by.upper()}  {count}"]
@@ -520,7 +685,7 @@ def _title(shown: Shown, options: Options, problem: str) -> Text:
 
 def _nothing(shown: Shown, problem: str) -> Text:
     if problem or not shown.total:
-        hint = "Two runs make a comparison: the settings that differ, curves over each other."
+        hint = "With two runs you see their differing settings and overlaid curves."
         return nothing_here("There is nothing to compare yet", hint, problem)
     words = Text(justify="center").append(f"{clean_line(shown.nothing)}\n\n", "bold")
     words.append("escape", "bold").append("  shows all runs again      ")

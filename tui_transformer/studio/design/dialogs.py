@@ -45,8 +45,8 @@ class Ticks(ModalScreen[StudyDraft | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="ticks"):
-            yield Static(Text(clean_line(f"Which changes to {self._draft.design.name}?"), style="bold"))
-            yield Static(Text("space ticks · enter takes them · escape leaves all as it was"), id="how")
+            yield Static(Text(clean_line(f"Pick changes to {self._draft.design.name}"), style="bold"))
+            yield Static(Text("space: toggle · enter: apply · esc: cancel"), id="how")
             yield OptionList(*(Option(self._line(at)) for at in range(len(self._offered))))  # all must stay readable
 
     def on_mount(self) -> None:
@@ -102,7 +102,7 @@ class TomlPage(Read):
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._toml)  # OSC 52
-        say(self, "copied to the clipboard (if your terminal allows it)")
+        say(self, "copied the TOML to the clipboard (if your terminal allows it)")
 
 
 def which_number(draft: Draft, switch: Switch) -> AskText:
@@ -133,9 +133,9 @@ def which_setting(draft: Draft) -> AskText:
         return "" if begun else wrong(text)
 
     return AskText(
-        "Set any key of the config",
+        "Change any setting",
         placeholder="KEY=VALUE",
-        text="as --set does, e.g. model.rope_base=50000; → completes a key",
+        text="KEY=VALUE, e.g. model.rope_base=50000; → to complete",
         wrong=wrong,
         hopeless=hopeless,
         suggester=SuggestFromList([f"{name}=" for name in all_keys()]),

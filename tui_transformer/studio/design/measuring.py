@@ -6,6 +6,7 @@ from time import monotonic
 from textual.timer import Timer
 from textual.widget import Widget
 
+from engine.clean import clean_line
 from engine.errors import InputError
 
 GROUP = "measurement"
@@ -19,13 +20,18 @@ class Measurement:
         self._widget, self._redraw = widget, redraw
         self.of: object = None  # what is being measured
         self.since = 0.0  # when that began
+        self.doing = ""  # what it does now
         self._tick: Timer | None = None
         self._failed: tuple[object, str] | None = None
 
     def begin(self, of: object, work: Awaitable[object]) -> None:
-        self.of, self._failed, self.since = of, None, monotonic()
+        self.of, self._failed, self.since, self.doing = of, None, monotonic(), "measuring"
         self._tick = self._widget.set_interval(TICK, self._redraw)
         self._widget.run_worker(self._run(of, work), group=GROUP, exclusive=True)
+        self._redraw()
+
+    def tell(self, doing: str) -> None:
+        self.doing = clean_line(doing)
         self._redraw()
 
     def stop(self) -> None:

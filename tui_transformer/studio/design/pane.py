@@ -19,18 +19,22 @@ from engine.command_line import options
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.data.corpus import CorpusPreview
+from engine.runs.names import free_name
 from tui_transformer.lab.design import processes
-from tui_transformer.lab.design.draft import Draft, shown
+from tui_transformer.lab.design.draft import SMALL, Draft, sentence, shown
+from tui_transformer.lab.design.forecast import Forecast, Machine, base_trained_last
+from tui_transformer.lab.design.history import History
 from tui_transformer.lab.design.processes import Benchmarks, LaunchTarget
-from tui_transformer.lab.design.study_draft import StudyDraft
+from tui_transformer.lab.design.study_draft import GENERIC, StudyDraft
 from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.corpus_preview import anywhere, corpus_key, preview_corpus
 from tui_transformer.studio.design.dialogs import CORPUS, TomlPage, which_number, which_setting
+from tui_transformer.studio.design.launch_line import LaunchLine
 from tui_transformer.studio.design.measuring import Measurement
 from tui_transformer.studio.design.preset_list import PresetList
 from tui_transformer.studio.design.preview import DesignFacts, Preview
 from tui_transformer.studio.design.study_builder import StudyBuilder, free_study_name
-from tui_transformer.studio.design.switches import Switches
+from tui_transformer.studio.design.switches import BASE, SIGNS, Switches
 from tui_transformer.studio.keys import PANES
 from tui_transformer.studio.messages import How, errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, may_replace
@@ -38,8 +42,7 @@ from tui_transformer.studio.shared.line_list import SearchLine
 from tui_transformer.studio.shared.palette import Palette
 from tui_transformer.studio.shared.words import Words
 
-FIRST = "demo"  # the preset shown first
-BROAD = 150  # columns
+BROAD, TALL = 150, 28  # columns, lines
 FILE = "FILE"  # a corpus requested by path
 FILES = {"pairs": "sentence pairs of yours …"}  # for other kinds: a text file
 OF_DOCUMENTS = "A text, each line a document, or a folder with documents.txt, train.tsv and validation.tsv (questions)."
@@ -60,12 +63,15 @@ class DesignPane(Vertical):
         config: RunConfig
         command: str
         how: How
+        name: str
 
     def __init__(self, *, runs_dir: Path, data_dir: Path | None, device: str) -> None:
         super().__init__(id="design")
         self.runs_dir, self.data_dir, self.device = runs_dir, data_dir, device
-        self._at = FIRST  # the current list entry
-        self._drafts = {FIRST: Draft.of(FIRST)}  # by entry: leaving and returning keeps changes
+        self._at = SMALL  # the current list entry
+        self._histories = {SMALL: History(Draft.of(SMALL))}  # by entry: leaving and returning keeps changes
+        self._named: dict[str, str] = {}  # a run's name where it was typed, by entry
+        self._machine = Machine(device)
         self._studies: dict[str, StudyDraft] = {}  # also by entry
         self._options = options(runs_dir=runs_dir, data_dir=data_dir, device=device)  # as on the command line
         self._benchmarks = Benchmarks(device, data_dir, runs_dir)
@@ -79,13 +85,23 @@ class DesignPane(Vertical):
                 yield Switches(self.draft)
                 yield Words(id="hint")
             yield Preview()
+        yield LaunchLine(self.runs_dir)
 
     def on_mount(self) -> None:
-        self.query_one(PresetList).reload(FIRST)
+        self.query_one(PresetList).reload(SMALL)
         self.watch(self.app, "theme", self._redraw, init=False)
 
     def on_resize(self, event: Resize) -> None:
         self.set_class(event.size.width >= BROAD, "broad")
+        self.call_after_refresh(self._preview)
+
+    def on_show(self) -> None:
+        self.run_worker(self._look_at_runs(), group="machine", exclusive=True)
+
+    async def _look_at_runs(self) -> None:
+        """Learn this machine's speed from its runs, which may be many."""
+        self._machine = await asyncio.to_thread(Machine.of, self.runs_dir, self.device)
+        self._preview()
 
     def focus_first(self) -> None:
         self.query_one(PresetList).to_list()
@@ -97,13 +113,22 @@ class DesignPane(Vertical):
 
     @property
     def draft(self) -> Draft:
-        return self._drafts[self._at]
+        return self._histories[self._at].now
 
     def on_preset_list_shown(self, event: PresetList.Shown) -> None:
         entry = event.entry
         assert entry.preset is not None
         self._at = entry.id
-        self._show(self._drafts.get(entry.id) or Draft(entry.preset, path=entry.path))
+        if entry.id not in self._histories:
+            self._histories[entry.id] = History(self._landed(Draft(entry.preset, path=entry.path)))
+        self._show(self.draft)
+
+    def _landed(self, draft: Draft) -> Draft:
+        """A change to any base, on the base trained last: what one compares it to."""
+        if draft.own_base != GENERIC:
+            return draft
+        on = [draft.with_base(base) for base in dict.fromkeys((base_trained_last(self.runs_dir), SMALL))]
+        return next((one for one in on if not one.problem), draft)
 
     def on_option_list_option_selected(self) -> None:  # of the presets
         self.screen.set_focus(self.query_one(Switches))
@@ -112,15 +137,21 @@ class DesignPane(Vertical):
         self._show(event.draft)
 
     def on_switches_said(self, event: Switches.Said) -> None:
-        hint = self.query_one("#hint", Words)
-        hint.show(Text(clean_line(event.text)))
+        hint, lines = self.query_one("#hint", Words), [clean_line(line) for line in event.text.split("\n")]
+        said = Text("\n".join(lines if self.size.height >= TALL else lines[-1:]))
+        if event.key:
+            keys = f" {SIGNS}" if self.query_one(Switches).has_focus else ""
+            said.append(f"\n{event.key}{keys}" if self.size.height >= TALL else "", "dim")
+            self.query_one(Preview).look_at(event.key)
+        hint.show(said)
         hint.set_class(event.wrong, "wrong")
 
     def _show(self, draft: Draft) -> None:
         if self._measuring.of is not None and draft != self._measuring.of:
             self._measuring.stop()
-        self._drafts[self._at] = draft
-        self.query_one(PresetList).mark(frozenset(at for at, d in self._drafts.items() if d.changes or d.on))
+        self._histories[self._at].put(draft)
+        changed = (at for at, history in self._histories.items() if history.now != history.first)
+        self.query_one(PresetList).mark(frozenset(changed))
         self.query_one(Switches).show(draft)
         if draft.config is not None and corpus_key(draft.config) not in self._corpora:
             self.run_worker(self._look(draft.config), group="corpus", exclusive=True)
@@ -132,7 +163,13 @@ class DesignPane(Vertical):
             return
         failed, measuring = self._measuring.failure(draft), self._measuring.seconds(draft)
         benchmark = self._benchmarks.known(draft) if draft.config is not None else None
-        self.query_one(Preview).show(draft, DesignFacts(benchmark, measuring, failed, self._corpus(draft)))
+        forecast = self._forecast(draft)
+        facts = DesignFacts(benchmark, measuring, self._measuring.doing, failed, self._corpus(draft), forecast)
+        self.query_one(Preview).show(draft, facts)
+        line = self.query_one(LaunchLine)
+        if not line.naming:
+            palette = Palette.of(self.app.theme_variables)
+            line.show(self._run_name, forecast, palette, problem=bool(draft.problem))
 
     def _redraw(self) -> None:
         self.query_one(PresetList).redraw()
@@ -149,11 +186,45 @@ class DesignPane(Vertical):
         self._corpora[corpus_key(config)] = await asyncio.to_thread(preview_corpus, config, self.data_dir)
         self._preview()
 
+    # What it takes
+
+    def _forecast(self, draft: Draft) -> Forecast | None:
+        seen = self._corpus(draft)
+        cost = draft.cost(seen.characters if seen else None)
+        if draft.config is None or cost is None:
+            return None
+        benchmark = self._benchmarks.known(draft)
+        return self._machine.forecast(draft.config, cost, seen.train_tokens if seen else None, benchmark)
+
+    # The name of its run
+
+    @property
+    def _run_name(self) -> str:
+        return self._named.get(self._at) or free_name(self.runs_dir, self.draft.run_name)
+
+    def action_rename(self) -> None:
+        self.query_one(LaunchLine).ask(self._run_name)
+
+    def on_launch_line_named(self, event: LaunchLine.Named) -> None:
+        self._take_name(event.name)
+
+    def _take_name(self, name: str | None) -> None:
+        self.query_one(LaunchLine).finish()
+        self.focus_first()
+        if name is not None:
+            self._named.pop(self._at, None)
+            if name != self._run_name:
+                self._named[self._at] = name
+        self._preview()
+
     # Choosing a value
 
     @work(group="pick", exclusive=True)
     async def on_switches_pick(self, event: Switches.Pick) -> None:
         draft, switch = self.draft, event.switch
+        if switch.key == BASE:
+            self.action_base()
+            return
         if switch.ladder is not None:
             text = await self.app.push_screen_wait(which_number(draft, switch))
             if text is not None:
@@ -165,7 +236,7 @@ class DesignPane(Vertical):
         if switch.key == CORPUS:  # two kinds, only one selectable
             choices.sort(key=lambda choice: bool(choice[1]))
         for value, reason in choices:
-            answers.append(Answer({switch.key: value}, shown(value), reason))
+            answers.append(Answer({switch.key: value}, shown(value), reason, sentence(switch.key, value)))
             changes = draft.way(switch.key, value) if reason else None
             if changes is not None:
                 others = ", ".join(f"{key} = {shown(one)}" for key, one in changes.items() if key != switch.key)
@@ -174,7 +245,9 @@ class DesignPane(Vertical):
             possible = sum(not reason for _, reason in choices)
             answers.insert(possible, Answer({FILE: FILE}, FILES.get(_corpus_kind(draft), "a text file …")))
         at = {switch.key: draft.values.get(switch.key)}
-        chosen = await self.app.push_screen_wait(Ask(switch.label.strip(), answers, text=switch.key, at=at))
+        about = sentence(switch.key)
+        question = Ask(f"{switch.label.strip()}: {about}" if about else switch.label.strip(), answers, at=at)
+        chosen = await self.app.push_screen_wait(question)
         if chosen is None:
             return
         if FILE in chosen:
@@ -224,26 +297,37 @@ class DesignPane(Vertical):
             self.focus_first()
 
     def action_undo(self) -> None:
-        if self.draft.changes or self.draft.on:
-            self._show(replace(self.draft.unchanged, on=None))
+        if self._histories[self._at].undo():
+            self._show(self.draft)
+        else:
+            say(self, "nothing to undo")
+
+    def action_redo(self) -> None:
+        if self._histories[self._at].redo():
+            self._show(self.draft)
+        else:
+            say(self, "nothing to redo")
+
+    def action_reset(self) -> None:
+        self._show(self._histories[self._at].first)
 
     @work
     async def action_base(self) -> None:
         draft = self.draft
-        name, links = draft.preset.name, presets.chain(draft.preset)
-        if len(links) == 1:
-            say(self, f"{name} is a base, not a change to one: there is nothing to put on another base")
+        if draft.own_base is None:
+            say(self, f"{draft.name} is a base preset; only one-change presets can be applied to another base")
             return
-        answers: list[Answer[tuple[str | None]]] = []  # None is the preset's own
-        for base in presets.list_presets():
-            if base.extends is None:
-                own = base.name == links[0].name
-                on = None if own else base.name
-                answers.append(Answer((on,), base.name + ("  (its own)" if own else ""), replace(draft, on=on).problem))
-        question = Ask(f"Put what {name} changes on which base?", answers, at=(draft.on,))
-        chosen = await self.app.push_screen_wait(question)
+        answers: list[Answer[Draft]] = []
+        for on, problem in draft.bases():
+            cost = self._forecast(on) if not problem else None
+            words = ["its own" if on.on is None else "", cost.time if cost is not None else ""]
+            words.append(presets.find(on.base or "").description)
+            answers.append(Answer(on, on.base or "", problem, " · ".join(filter(None, words))))
+        chosen = await self.app.push_screen_wait(
+            Ask(f'Apply "{draft.preset.name}" on top of which preset?', answers, at=draft)
+        )
         if chosen is not None:
-            self._show(replace(draft, on=chosen[0]))
+            self._show(chosen)
 
     # What to do with it
 
@@ -255,18 +339,51 @@ class DesignPane(Vertical):
         return self.draft
 
     def action_launch(self, how: How) -> None:
-        draft = self.draft
+        draft, line = self.draft, self.query_one(LaunchLine)
+        if line.naming:
+            if line.wrong(line.typed):
+                return
+            self._take_name(line.typed)
         seen = self._corpus(draft)
         problem = draft.problem or (seen.problem if seen is not None else "")
         if problem or draft.config is None:
             say(self, problem, "error")
             return
-        self.post_message(self.Launch(draft.config, draft.command(self._options), how))
+        forecast = self._forecast(draft)
+        if how == "usual" and forecast is not None and forecast.long:
+            self._ask_before(draft, forecast)
+        else:
+            self._train(draft, how)
+
+    @work(group="launch", exclusive=True)
+    async def _ask_before(self, draft: Draft, forecast: Forecast) -> None:
+        """Before a long run: at this size, the same change on a small base, in the background, or not at all."""
+        answers: list[Answer[tuple[Draft, How] | None]] = []
+        answers.append(Answer((draft, "usual"), f"Train it at this size ({forecast.time})"))
+        small = draft.small()
+        less = self._forecast(small) if small is not None else None
+        if small is not None and less is not None and not less.long:
+            answers.append(Answer((small, "usual"), f"Apply the same change to {SMALL} instead ({less.time})"))
+        answers.append(Answer((draft, "process"), "Train it in the background, even after the studio closes"))
+        answers.append(Answer(None, "Cancel"))
+        title = f"{self._run_name} takes about {forecast.time[2:]} on {forecast.device}"
+        ask: Ask[tuple[Draft, How] | None] = Ask(title, answers, text=f"The time is {forecast.source}.")
+        chosen = await self.app.push_screen_wait(ask)
+        if chosen is not None:
+            if chosen[0] != draft:
+                self._show(chosen[0])
+            self._train(*chosen)
+
+    def _train(self, draft: Draft, how: How) -> None:
+        assert draft.config is not None
+        typed, name = self._named.pop(self._at, None), self._run_name
+        words = draft.command([*(("--name", typed) if typed else ()), *self._options])
+        self.post_message(self.Launch(draft.config, words, how, typed or name))
 
     def action_copy_command(self) -> None:
         command = self.draft.command(self._options)
         self.app.copy_to_clipboard(command)
-        say(self, f"in the clipboard, where the terminal allows it: {command}")
+        say(self, f"copied to the clipboard (if your terminal allows it): {command}")
 
     def action_toml(self) -> None:
         draft = self.draft
@@ -286,12 +403,12 @@ class DesignPane(Vertical):
         name = await self.app.push_screen_wait(asked)
         if name is None:
             return
-        file, question = own_files.preset_file(name), f"You have a preset {name} already."
+        file, question = own_files.preset_file(name), f"A preset named {name} already exists."
         if not await may_replace(self.app, file, question):
             return
         with errors_said(self):
             path = own_files.save_preset(draft, name)
-            self._drafts.pop(str(path), None)
+            self._histories.pop(str(path), None)
             self.query_one(PresetList).reload(str(path))
             say(self, f"saved {path}")
 
@@ -304,17 +421,17 @@ class DesignPane(Vertical):
         if draft is None:
             return
         study = self._studies.get(at) or StudyDraft.of(draft)
+        study = study.with_design(draft)
         for offered, name, _ in own_files.offered_studies() if take else ():
             study = study.with_study(offered) if name == take and offered is not None else study
-        study = replace(study, design=draft, name=free_study_name(study.name, self.runs_dir))
+        study = replace(study, name=free_study_name(study.name, self.runs_dir))
         seen = self._corpus(draft)
         target = LaunchTarget(self.runs_dir, self.data_dir, self.device)
-        known = self._benchmarks.known(draft), seen.characters if seen else None
-        builder = StudyBuilder(study, *known, self._options, target)
+        builder = StudyBuilder(study, self._benchmarks.known(draft), seen, self._machine, self._options, target)
         self._studies[at], launched = await self.app.push_screen_wait(builder)
         if launched is not None:
             runs = self._studies[at].runs
-            say(self, f"{launched.name}: timing a step of every variant; its {runs} runs begin after that")
+            say(self, f"{launched.name}: its {runs} runs start once a step of every variant has been timed")
             with errors_said(self):
                 say(self, await processes.start(launched, target))
 
@@ -324,4 +441,4 @@ class DesignPane(Vertical):
             self._measuring.stop()
             self._preview()
         elif not draft.problem:
-            self._measuring.begin(draft, self._benchmarks.measure(draft))
+            self._measuring.begin(draft, self._benchmarks.measure(draft, self._measuring.tell))

@@ -96,7 +96,7 @@ class PresetList(Vertical):
                 options.append(Option(Text(f"  {group}"), id=f"# {group}", disabled=True))
             options += [Option("", id=entry.id, disabled=entry.preset is None) for entry in inside]
         if not found:
-            options.append(Option(Text("  no preset has that", "italic"), id="# none", disabled=True))
+            options.append(Option(Text("  no preset matches", "italic"), id="# none", disabled=True))
         names = self.names
         names.set_options(options)
         ids = [option.id for option in options]

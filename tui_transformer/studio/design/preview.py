@@ -17,11 +17,15 @@ from textual.widget import Widget
 
 from engine.capabilities import check
 from engine.clean import clean_line
+from engine.config.model import ModelConfig
 from engine.config.schema import RunConfig
 from engine.data.corpus import Characters, CorpusPreview
 from tui_transformer.lab.design.draft import Benchmark, Differences, Draft, shown
+from tui_transformer.lab.design.drawing import GUTTER, drawn
+from tui_transformer.lab.design.forecast import Forecast
 from tui_transformer.lab.formatting import bar, duration, memory, short
 from tui_transformer.lab.play.pictures import KIND, Canvas, mask_picture, position_picture, stacks
+from tui_transformer.studio.design.launch_line import time_colour
 from tui_transformer.studio.shared.engine_thread import in_engine_thread
 from tui_transformer.studio.shared.palette import Palette
 
@@ -35,6 +39,8 @@ SHARES = {  # of the columns, a mask's share: by (several of them, few columns)
     (True, False): 1 / 3,
     (True, True): 0.5,
 }
+NETWORK, THREE_FROM = 40, 110  # columns of the drawn network, and from how many on it is beside the other pictures
+SIGHTS = ("position", "attention", "window", "link", "rope", "layers", "context", "causal")  # in keys: seen in them
 BAR = 12  # columns of a component's bar
 TABLE_FROM = 40  # least columns for the table of components
 REST = 0.06  # idle seconds before torch is asked
@@ -46,8 +52,10 @@ PICTURED = tuple[str, int, Canvas]
 class DesignFacts:
     benchmark: Benchmark | None = None
     measuring: float | None = None  # seconds since measuring began; None if none is running
+    doing: str = "measuring"  # what it does now
     failed: str = ""  # why the last one failed
     corpus: CorpusPreview | None = None
+    forecast: Forecast | None = None
 
     @property
     def characters(self) -> Characters | None:
@@ -80,6 +88,7 @@ class Preview(VerticalScroll, can_focus=True):
         super().__init__(id="preview")
         self._draft: Draft | None = None
         self._facts = DesignFacts()
+        self._sights = False  # whether the masks and positions come first
         self._positions: tuple[PICTURED, Text] | None = None
         self._asked: PICTURED | None = None
 
@@ -90,6 +99,13 @@ class Preview(VerticalScroll, can_focus=True):
         self._draft, self._facts = draft, facts
         self.redraw()
 
+    def look_at(self, key: str) -> None:
+        """Where there is no room for all, show first the picture that a setting changes."""
+        sights = any(word in key for word in SIGHTS)
+        if sights != self._sights:
+            self._sights = sights
+            self.redraw()
+
     def on_resize(self, event: Resize) -> None:
         self.redraw()
 
@@ -99,19 +115,32 @@ class Preview(VerticalScroll, can_focus=True):
         if draft is None or width < 16:
             return
         palette = Palette.of(self.app.theme_variables)
-        pictures = self._pictures(draft.config, width, palette) if draft.config is not None else []
+        pictures = self._pictures(draft, draft.config, width, palette) if draft.config is not None else []
         words = [
             cost_words(draft, self._facts, palette, width),
             differences(draft, palette),
             components(draft, self._facts, palette, width),
             corpus_words(self._facts, palette, width if width < COLUMNS_FROM else width // 2),
         ]
-        page = _page(pictures, words, width, wrong=bool(draft.problem))
+        page = _page(pictures, words, width, cost_first=bool(draft.problem) or width < BESIDE_FROM)
         self.query_one(Page).show(page, width)
 
     # Pictures
 
-    def _pictures(self, config: RunConfig, width: int, palette: Palette) -> list[Table]:
+    def _pictures(self, draft: Draft, config: RunConfig, width: int, palette: Palette) -> list[Table]:
+        """The network, masks and positions, laid out: what comes before the words, and after."""
+        name, before = draft.reference
+        if width >= THREE_FROM:
+            first, *rest = self._sight(config, width - NETWORK - GAP, palette)
+            both = Table.grid(padding=(0, GAP, 0, 0), pad_edge=False)
+            both.add_column(width=NETWORK)
+            both.add_column()
+            both.add_row(network(config.model, before, name, NETWORK, palette), first)
+            return [both, *rest]
+        whole, sights = network(config.model, before, name, width, palette), self._sight(config, width, palette)
+        return [*sights, whole] if self._sights else [whole, *sights]
+
+    def _sight(self, config: RunConfig, width: int, palette: Palette) -> list[Table]:
         """Masks and positions, laid out: what comes before the words, and perhaps after."""
         plans = stacks(config.model)
         if len(plans) > 2:  # kinds of layers: there is room for one of each stack
@@ -163,6 +192,34 @@ class Preview(VerticalScroll, can_focus=True):
             self.redraw()
 
 
+def network(model: ModelConfig, before: RunConfig | None, name: str, width: int, palette: Palette) -> Table:
+    """A network in text; what differs from the one before, which has this name, is lit."""
+    stacks_ = drawn(model, before.model if before is not None else None, min(width, NETWORK))
+    beside = width >= len(stacks_) * (NETWORK - GAP) > NETWORK
+    pictures = []
+    differs = any(row.state for rows in stacks_ for row in rows)
+    for rows in stacks_:
+        picture = Text(no_wrap=True)
+        for row in rows:
+            style = {"new": f"bold {palette.accent}".strip(), "gone": f"strike {palette.dim}".strip(), "": ""}[
+                row.state
+            ]
+            picture.append({"new": "●", "gone": "−", "": " "}[row.state], style.removeprefix("strike "))
+            picture.append(f"{row.lines:<{GUTTER}}"[1:], style if row.state == "new" else palette.calm)
+            picture.append(f"{row.words}\n", style)
+        picture.rstrip()
+        pictures.append(picture)
+    made = Table.grid(padding=(0, GAP if beside else 0, 0, 0), pad_edge=False)
+    legend = Text.assemble(("● ", palette.accent), (f"differs from {clean_line(name)}" if differs else "", palette.dim))
+    made.add_row(legend if differs else Text("the network", palette.dim))
+    if beside:
+        made.add_row(*pictures)
+    else:
+        for picture in pictures:
+            made.add_row(picture)
+    return made
+
+
 def _row(pictures: list[Text], widths: list[int], palette: Palette, *, brief: bool) -> Table:
     parts = [cut(picture) for picture in pictures]
     row = Table.grid(padding=(0, GAP, 0, 0), pad_edge=False)
@@ -173,10 +230,10 @@ def _row(pictures: list[Text], widths: list[int], palette: Palette, *, brief: bo
     return row
 
 
-def _page(pictures: list[Table], words: list[Text], width: int, *, wrong: bool) -> Table:
+def _page(pictures: list[Table], words: list[Text], width: int, *, cost_first: bool) -> Table:
     page = Table.grid(expand=True)
     page.add_column(ratio=1, overflow="fold")
-    if wrong:
+    if cost_first:
         page.add_row(words[0])
         words = [Text(), *words[1:]]
     for picture in pictures[:1]:
@@ -230,7 +287,7 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
         most = ("at most " if width >= TABLE_FROM else "≤ ") if cost.vocabulary.at_most else ""
         text.append(most, palette.dim).append(f"{cost.parameters:,}", "bold").append(" parameters\n")
         text.append(f"{short(cost.flops, 'FLOP')}", "bold").append(
-            " a token, forward and backward\n" if width >= TABLE_FROM else " a token\n"
+            " per token, forward and backward\n" if width >= TABLE_FROM else " per token\n"
         )
     benchmark = facts.benchmark
     if benchmark is not None:
@@ -241,11 +298,14 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
             sign, colour = ("✓ ", palette.good) if good else ("✗ ", palette.bad)
             text.append(sign, colour).append(clean_line(verdict.check), "" if good else "bold")
             text.append(clean_line(f": {verdict.why}") + "\n", palette.dim if good else "")
-    elif cost is not None:
+    elif cost is not None and width >= TABLE_FROM:  # else the line at the foot has to do
         text.append(f"{'at most' if cost.at_most else 'about'} {memory(cost.memory)}", "bold").append(" of memory\n")
+    if benchmark is None and facts.forecast is not None and width >= TABLE_FROM:
+        text.append(facts.forecast.time, f"bold {time_colour(facts.forecast, palette)}".strip())
+        text.append(f" on {facts.forecast.device}, {clean_line(facts.forecast.source)}\n", palette.dim)
     if benchmark is None and facts.measuring is not None:
-        text.append(f"measuring … {duration(facts.measuring)}  ", palette.accent)
-        text.append(" m ", "reverse").append(" stops it\n", palette.dim)
+        text.append(f"{facts.doing} … {duration(facts.measuring)}  ", palette.accent)
+        text.append(" m ", "reverse").append(" cancels\n", palette.dim)
     elif benchmark is None and facts.failed:
         text.append("✗ ", palette.bad).append(clean_line(facts.failed) + "\n")
     elif benchmark is None:
@@ -253,6 +313,8 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
         text.append(" m ", "reverse").append(f" measures {what}\n", palette.dim)
     if facts.corpus is not None and facts.corpus.problem:
         text.append("✗ ", palette.bad).append(clean_line(facts.corpus.problem) + "\n")
+    if draft.own_base is not None and draft.config is not None and not draft.against_parent():
+        text.append("⚠ ", palette.warn).append(f"{clean_line(draft.parent or '')} has this already: nothing changes\n")
     for found in draft.lints(facts.corpus.train_tokens if facts.corpus else None):
         text.append("⚠ ", palette.warn).append(clean_line(f"{found.key}: {found.text}") + "\n")
     return text

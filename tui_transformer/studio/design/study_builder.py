@@ -6,6 +6,8 @@ from textwrap import wrap
 from typing import ClassVar
 
 from rich.cells import cell_len
+from rich.console import RenderableType
+from rich.table import Table
 from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
@@ -18,10 +20,12 @@ from textual.widgets import Footer, OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.clean import clean_line
+from engine.config import presets
 from engine.config.keys import all_keys
-from engine.data.corpus import Characters
+from engine.data.corpus import CorpusPreview
 from tui_transformer.lab.design import processes
-from tui_transformer.lab.design.draft import Benchmark, shown
+from tui_transformer.lab.design.draft import Benchmark, sentence, shown
+from tui_transformer.lab.design.forecast import Machine
 from tui_transformer.lab.design.processes import LaunchTarget
 from tui_transformer.lab.design.study_draft import (
     NOT_OF_A_STUDY,
@@ -39,6 +43,7 @@ from tui_transformer.lab.studies.study import Study, started_studies
 from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.dialogs import Ticks, TomlPage
 from tui_transformer.studio.design.measuring import Measurement
+from tui_transformer.studio.design.preview import NETWORK, network
 from tui_transformer.studio.keys import KEYS, PANES
 from tui_transformer.studio.messages import errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, complaint, may_replace
@@ -46,6 +51,7 @@ from tui_transformer.studio.shared.palette import Palette
 
 ALL_KEYS = "? all keys"
 LEAST = 20  # columns to draw in
+DRAWN_FROM = 90  # and to draw the network beside the words
 GAP = 2  # columns
 PARAMETERS, TIME = 12, 11
 LONGEST_NAME = 26
@@ -68,12 +74,14 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         self,
         draft: StudyDraft,
         benchmark: Benchmark | None,  # of its design
-        characters: Characters | None,  # of the design's corpus
+        corpus: CorpusPreview | None,  # of the design
+        machine: Machine,
         options: list[str],  # what the studio was started with, as command-line arguments
         target: LaunchTarget,
     ) -> None:
         super().__init__()
-        self._draft, self._benchmark, self._characters = draft, benchmark, characters
+        self._draft, self._benchmark, self._machine = draft, benchmark, machine
+        self._characters, self._train_tokens = (corpus.characters, corpus.train_tokens) if corpus else (None, None)
         self._options, self._target = options, target
         self._measured: dict[str, Estimate] = {}  # by the study as a file
         self._measuring = Measurement(self, self._redraw)
@@ -129,7 +137,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             return
         toml = draft.toml()
         estimate = self._measured.get(toml) if draft.study is not None else None
-        estimate = estimate or estimated(draft, self._benchmark, self._characters)
+        estimate = estimate or estimated(draft, self._benchmark, self._characters, self._machine, self._train_tokens)
         changed = ", changed" if draft.design.changes else ""
         title = Text(clean_line(draft.name), "bold")
         title = Text.assemble(title, (clean_line(f"   a study of {draft.design.name}{changed}"), palette.dim))
@@ -140,8 +148,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         for at, line in enumerate(draft.lines):
             colours = Palette() if at == names.highlighted else palette  # unreadable on its background
             names.replace_option_prompt_at_index(at, variant_line(line, draft, estimate, width, colours))
-        words = at_hand(self._line, draft) if len(self._ids) > 1 else Text()
-        self.query_one("#at-hand", Static).update(words)
+        self.query_one("#at-hand", Static).update(at_hand(self._line, draft, width, palette))
         self.query_one("#plan", Static).update(self._plan(estimate, palette, width))
         command = Text()
         if draft.study is not None:
@@ -177,9 +184,9 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         text.append(f"   {left_out} left out\n" if left_out else "\n", palette.dim)
 
         measuring = self._measuring.seconds(toml)
-        timing = "" if measuring is None else f"timing a step of every variant … {duration(measuring)}, m stops it"
+        timing = "" if measuring is None else f"timing a step of every variant … {duration(measuring)}, m cancels"
         if estimate.seconds is None:
-            text.append(timing or "time: m measures it", palette.accent if timing else palette.dim)
+            text.append(timing or "time unknown; m measures it", palette.accent if timing else palette.dim)
         else:
             text.append(f"≈ {about(estimate.seconds)}", "bold")
             text.append(f" on {clean_line(', '.join(estimate.devices))}" if estimate.devices else "")
@@ -187,14 +194,18 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             threads = f", {estimate.threads} thread{'s' * (estimate.threads > 1)} each" if estimate.threads else ""
             text.append(f", {estimate.jobs} at a time{threads}", palette.dim)
         elif estimate.seconds is not None:
-            text.append(" one after the other, from the design's measured step", palette.dim)
+            text.append(" one after the other, ", palette.dim)
+            text.append(
+                "estimated from earlier runs" if self._benchmark is None else "from the design's measured step",
+                palette.dim,
+            )
             text.append(f"; {timing or 'm times every variant'}", palette.accent if timing else palette.dim)
         if estimate.disk_bytes is not None:
             text.append(" · ", palette.dim).append(memory(estimate.disk_bytes), "bold").append(" of disk")
         text.append("\n")
 
         problems = filter(None, (self._measuring.failure(toml), draft.problem))
-        started = f"{draft.name} was started already: f5 goes on with it if it is the same; n renames this one"
+        started = f"{draft.name} was started already: f5 continues it if it is the same; n renames this one"
         warnings = [*([started] if draft.name in self._started else []), *draft.warnings]
         for sign, colour, said in (("✗ ", palette.bad, problems), ("⚠ ", palette.warn, warnings)):
             for words in said:
@@ -219,7 +230,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         question = AskText(
             "Values of a setting, a variant each",
             placeholder="model.n_heads=1,2,4,8",
-            text="KEY=VALUE,VALUE; several keys, with a space between, make a grid; → completes a key",
+            text="KEY=VALUE,VALUE; several keys separated by spaces make a grid; → to complete",
             wrong=lambda text: complaint(lambda: draft.with_axes(text)).removeprefix("--vary ").removeprefix("--set "),
             suggester=SuggestFromList([f"{name}=" for name in all_keys() if name not in NOT_OF_A_STUDY]),
         )
@@ -238,9 +249,9 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
                 continue
             words = study.description or f"{len(study.variants)} variants of {study.base}"
             taken = draft.with_study(study)
-            answers.append(Answer(taken, f"{name}: {words}" + (f"  ({where})" if where else ""), taken.problem))
-        text = f"Its variants take the place of those that are there; {draft.design.name} stays the base."
-        chosen = await self.app.push_screen_wait(Ask("Take whose variants?", answers, text=text))
+            answers.append(Answer(taken, name, taken.problem, words + (f"  ({where})" if where else "")))
+        text = f"Its variants replace the current ones; {draft.design.name} stays the base."
+        chosen = await self.app.push_screen_wait(Ask("Use the variants of which study?", answers, text=text))
         if chosen is not None:
             self._show(replace(chosen, name=free_study_name(chosen.name, self._target.runs_dir)))
 
@@ -263,7 +274,9 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
     @work
     async def action_seeds(self) -> None:
         draft = self._draft
-        words = "3 is 1, 2 and 3; 1,5,9 are these. With one nothing can be concluded; 3 explore, 5 decide."
+        words = (
+            "A number of seeds (3: 1, 2 and 3) or a list (1,5,9). One proves nothing; use 5 or more for a firm verdict."
+        )
         wrong = lambda text: complaint(lambda: draft.with_seeds(text)).removeprefix("--seeds ")
         question = AskText("Seeds of every variant", as_seeds(draft.seeds), text=words, wrong=wrong)
         text = await self.app.push_screen_wait(question)
@@ -276,7 +289,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
 
     @work
     async def action_rename(self) -> None:
-        words, wrong = "Its runs are called NAME.VARIANT.sSEED.", own_files.wrong_study_name
+        words, wrong = "Its runs are named NAME.VARIANT.sSEED.", own_files.wrong_study_name
         name = await self.app.push_screen_wait(AskText("Name of the study", self._draft.name, text=words, wrong=wrong))
         if name:
             self._show(replace(self._draft, name=name))
@@ -315,8 +328,8 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             return
         command, unsaved = self._command()
         self.app.copy_to_clipboard(command)
-        first = "; ctrl+s saves the file that it names" if unsaved else ""
-        say(self, f"in the clipboard, where the terminal allows it: {command}{first}")
+        first = "; press ctrl+s to save the file it names" if unsaved else ""
+        say(self, f"copied to the clipboard (if your terminal allows it): {command}{first}")
 
     def action_toml(self) -> None:
         if self._study() is None:
@@ -330,7 +343,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
     @work
     async def action_save(self) -> None:
         study = self._study()
-        if study is None or not await may_replace(self.app, self._file, f"You have a study {study.name} already."):
+        if study is None or not await may_replace(self.app, self._file, f"A study named {study.name} already exists."):
             return
         with errors_said(self):
             say(self, f"saved {own_files.save_study(study)}; C copies the command that runs it")
@@ -355,7 +368,7 @@ def started_names(runs_dir: Path) -> frozenset[str]:
 def heading(width: int, names: int, palette: Palette) -> Text:
     text = Text("  ").append(fitted("VARIANT", names)).append(" " * GAP)
     rest = max(0, width - text.cell_len - _figures(width))
-    text.append(fitted("DIFFERS FROM THE BASELINE BY", rest))
+    text.append(fitted("CHANGES", rest))
     if width >= ROOMY:
         text.append(f"{'PARAMETERS':>{PARAMETERS}}{'A RUN':>{TIME}}")
     text.stylize(palette.dim)
@@ -394,27 +407,40 @@ def variant_line(line: VariantLine, draft: StudyDraft, estimate: Estimate, width
 
 
 def invitation(palette: Palette) -> list[Text]:
-    lines = [Text(), Text("  What is it to be compared with?")]
+    lines = [Text(), Text("  Compare it to what?")]
     lines += [Text("  ").append(f" {key} ", f"reverse {palette.dim}".strip()).append(f" {what}") for key, what in EMPTY]
     return lines
 
 
-def at_hand(line: VariantLine | None, draft: StudyDraft) -> Text:
-    """Detail on one variant: why it is left out, or all its changes and its expectations."""
+def at_hand(line: VariantLine | None, draft: StudyDraft, width: int, palette: Palette) -> RenderableType:
+    """One variant: its changes and what they do, what is expected, and its network; or why it is left out."""
     if line is None:
         return Text()
-    name = clean_line(line.variant.name)
+    name, held, baseline = clean_line(line.variant.name), line.variant.name == draft.held_against, draft.baseline_config
     if line.why_not:
         return Text().append(f"{name} is left out: ", "bold").append(clean_line(line.why_not))
-    expect = line.variant.expect
-    known = [f"{measure} {outcome}" for measure, outcome in expect.items() if outcome != "unknown"]
-    words = ["expected: " + (", ".join(known) or "unknown")] if expect else []
-    words += [line.variant.why] if line.variant.why else []
-    if not words:
-        changes = draft.differences(line)
-        said = [draft.begins(line.variant), *(f"{key}: {shown(a)} → {shown(b)}" for key, (a, b) in changes.items())]
-        words = [", ".join(filter(None, said)) or "the others are held against it"]
-    return Text().append(f"{name}: ", "bold").append(clean_line(". ".join(words)))
+    words = Text().append(name, "bold")
+    words.append(" is the baseline: the other variants are compared to it\n" if held else "\n", palette.dim)
+    if begins := draft.begins(line.variant):
+        words.append(f"{clean_line(begins)}\n")
+    for key, (before, after) in draft.differences(line).items():
+        words.append("● ", palette.accent).append(f"{key}: ", palette.dim).append(f"{clean_line(shown(before))} → ")
+        words.append(clean_line(shown(after)), "bold")
+        if says := sentence(key, after) or sentence(key):
+            words.append(f"  {clean_line(says)}", palette.dim)
+        words.append("\n")
+    known = [f"{measure} {outcome}" for measure, outcome in line.variant.expect.items() if outcome != "unknown"]
+    expected = [", ".join(known) or "unknown"] if line.variant.expect else []
+    expected += [line.variant.why or (presets.find(line.variant.preset).description if line.variant.preset else "")]
+    if any(expected):
+        words.append("expected: ", palette.dim).append(clean_line(". ".join(filter(None, expected))))
+    if line.config is None or width < DRAWN_FROM:
+        return words
+    table = Table.grid(padding=(0, GAP, 0, 0), pad_edge=False, expand=True)
+    table.add_column(ratio=1)
+    table.add_column(width=NETWORK)
+    table.add_row(words, network(line.config.model, baseline, draft.held_against, NETWORK, palette))
+    return table
 
 
 def _figures(width: int) -> int:

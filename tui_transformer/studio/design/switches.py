@@ -16,11 +16,12 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from engine.clean import clean_line
-from engine.config.model import PARTS, ModelConfig, sentence_of
+from engine.config import presets
+from engine.config.model import PARTS, ModelConfig
 from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.lints import ACTS
-from tui_transformer.lab.design.draft import Draft, shown
+from tui_transformer.lab.design.draft import Draft, sentence, shown
 from tui_transformer.studio.shared.palette import Palette
 
 LABEL = 13  # columns
@@ -87,6 +88,12 @@ class Switch:
             return f"as {self.stands_for.split('.')[-1].removeprefix('n_')}"
         return shown(value)
 
+    def sentences(self, draft: Draft) -> tuple[str, str]:
+        """What it does, and what its value does."""
+        value = draft.values.get(self.key)
+        said = sentence(self.key, value) if value is not None else ""
+        return sentence(self.key), f"{shown(value)}: {said}" if said else ""
+
     def step(self, draft: Draft, way: int) -> Any:
         """The next valid value, up (1) or down (-1); None if there is none."""
         value = draft.values.get(self.key)
@@ -103,9 +110,35 @@ class Switch:
         beyond = dict.fromkeys(n for n in self.ladder(draft, value)[::way] if (n - value) * way > 0)
         return next((n for n in list(beyond)[:TRIES] if not draft.objection(self.key, n)), None)
 
+    def changed(self, draft: Draft, value: Any) -> Draft:
+        return draft.with_change(self.key, value)
+
     def typed(self, draft: Draft, text: str) -> Draft:
         """The draft with a typed value; a whole number may be written 2e3."""
         return draft.with_text(f"{self.key}={text.strip()}")
+
+
+class BaseSwitch(Switch):
+    """The preset that a one-change preset is applied to."""
+
+    def visible(self, draft: Draft) -> bool:
+        return draft.base is not None
+
+    def value(self, draft: Draft) -> str:
+        return draft.base or ""
+
+    def sentences(self, draft: Draft) -> tuple[str, str]:
+        return (
+            "the preset that this change is applied to",
+            f"{draft.base}: {presets.find(draft.base or '').description}",
+        )
+
+    def step(self, draft: Draft, way: int) -> Any:
+        bases = [on.base for on, problem in draft.bases() if not problem or on == draft]
+        return bases[(bases.index(draft.base) + way) % len(bases)] if len(bases) > 1 else None
+
+    def changed(self, draft: Draft, value: Any) -> Draft:
+        return draft.with_base(value)
 
 
 def _ratio(config: RunConfig) -> str:
@@ -119,14 +152,16 @@ def _about(key: str) -> Callable[[RunConfig], bool]:
 
 
 def _of_parts() -> Iterator[Switch]:
-    """Yield a switch for each part of the network that is off by default."""
+    """Yield a switch for each optional part of the network."""
     for name, row in PARTS.items():
         off = ModelConfig.model_fields[name].default
         ladder = None if isinstance(off, str | bool) else _of(off, *sorted(row.on))
         yield Switch(f"model.{name}", name.replace("_", " "), ladder)
 
 
+BASE = "base"  # the one switch that is no setting
 SWITCHES: dict[str, tuple[Switch, ...]] = {
+    "start from": (BaseSwitch(BASE, "base"),),
     "model": (
         Switch("model.architecture", "architecture"),
         Switch("model.position", "position"),
@@ -201,6 +236,7 @@ class Switches(OptionList):
 
         text: str
         wrong: bool = False
+        key: str = ""  # of the setting
 
     def __init__(self, draft: Draft) -> None:
         super().__init__(id="switches")
@@ -226,7 +262,7 @@ class Switches(OptionList):
             self.set_options(Option("", id=name, disabled=name.startswith("#")) for name in ids)
             self.highlighted = ids.index(at.key) if at is not None and at.key in ids else 1
         self.redraw()
-        if self.current is not None and sentence_of(self.current.key, self.current.value(draft)):
+        if self.current is not None:
             self._say()
 
     def redraw(self) -> None:
@@ -275,9 +311,9 @@ class Switches(OptionList):
         value = switch.step(draft, way)
         if value is None:
             few = "enter says why" if switch.ladder is None else "type a number, or press enter"
-            self.post_message(self.Said(f"{switch.label.strip()} cannot go further that way here; {few}"))
+            self.post_message(self.Said(f"{switch.label.strip()} is already at its limit; {few}"))
             return
-        self.post_message(self.Changed(draft.with_change(switch.key, value)))
+        self.post_message(self.Changed(switch.changed(draft, value)))
 
     def action_select(self) -> None:
         switch = self.current
@@ -334,17 +370,14 @@ class Switches(OptionList):
         if switch is None:
             return
         if self._typed is None:
-            hint = f"{switch.key} {SIGNS}" if self.has_focus else switch.key
-            name = str(draft.values.get(switch.key))
-            if sentence := sentence_of(switch.key, name):
-                hint += f" · {sentence}"
-            self.post_message(self.Said(hint))
+            said = "\n".join(filter(None, switch.sentences(draft)))
+            self.post_message(self.Said(said, key=switch.key))
             return
         try:
             problem = switch.typed(draft, self._typed).problem if self._typed else ""
         except InputError as error:
             problem = str(error)
-        self.post_message(self.Said(problem or "enter accepts, escape undoes", wrong=bool(problem)))
+        self.post_message(self.Said(problem or "enter: accept · esc: cancel", wrong=bool(problem)))
 
     # Other causes of redrawing
 

@@ -18,14 +18,14 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui_transformer.lab.charts.canvas import BLANK, Canvas, Cell
+from tui_transformer.lab.charts.canvas import BEHIND, BLANK, ON, Canvas, Cell
 from tui_transformer.lab.charts.colours import LETTERS
 
 FAR = 9999  # columns: to the end
 STYLES = (
-    *("axis", "title", "focused", "cursor", "dim"),
-    *("train", "raw", "validation", "floor", "past", "best", "zero"),
-    *(f"{kind}{i}" for kind in ("run", "raw", "band") for i in range(len(LETTERS))),  # for one of several runs
+    *("axis", "grid", "title", "focused", "cursor", "dim"),
+    *("train", "raw", "validation", "bandgap", "ghost", "floor", "floor-row", "past", "best", "zero"),
+    *(f"{kind}{i}" for kind in ("run", "raw", "band", "faint") for i in range(len(LETTERS))),  # for one of several runs
 )
 LEAST = 5  # rows
 
@@ -46,7 +46,8 @@ class Chart(Widget, can_focus=True):
     DEFAULT_CSS = "".join(
         f"Chart .chart--run{i} {{ color: $run-{letter}; }}\n"
         f"Chart .chart--raw{i} {{ color: $run-{letter} 35%; }}\n"
-        f"Chart .chart--band{i} {{ color: $run-{letter} 45%; }}\n"
+        f"Chart .chart--band{i} {{ background: $run-{letter} 22%; }}\n"
+        f"Chart .chart--faint{i} {{ background: $run-{letter} 11%; }}\n"
         for i, letter in enumerate(LETTERS)
     )
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -64,6 +65,12 @@ class Chart(Widget, can_focus=True):
 
         x: float | None
         chart: "Chart | None" = None
+
+    @dataclass
+    class LegendClicked(Message):
+        """A click on the title line, on a part in this style."""
+
+        style: str
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
@@ -102,7 +109,10 @@ class Chart(Widget, can_focus=True):
     @on(Click)
     def _point(self, event: MouseMove | Click) -> None:
         at = event.get_content_offset(self)
-        if at is not None and self._canvas is not None and at.x >= self._canvas.margin:
+        if at is not None and at.y == 0 and isinstance(event, Click) and self._drawing is not None:
+            title = self._drawing.title(self.content_size.width, "title")
+            self.post_message(self.LegendClicked(title[at.x][1] if at.x < len(title) else ""))
+        elif at is not None and self._canvas is not None and at.x >= self._canvas.margin:
             self.post_message(self.Pointed(self._canvas.x_at(at.x), self))
 
     def on_focus(self) -> None:
@@ -132,7 +142,7 @@ class Chart(Widget, can_focus=True):
         cells = canvas.cells[y - 1]
         if self._x is not None and y - 1 < canvas.rows:
             column = canvas.column_of(self._x)
-            if cells[column][0] in " ┄":
+            if cells[column][0] in BEHIND:
                 cells = [*cells[:column], ("│", "cursor"), *cells[column + 1 :]]
         return self._strip(cells, width)
 
@@ -150,7 +160,9 @@ class Chart(Widget, can_focus=True):
         return Strip(segments).adjust_cell_length(width, self.rich_style)
 
     def _style(self, name: str) -> Style:
-        return self.get_component_rich_style(f"chart--{name}") if name else self.rich_style
+        name, on, band = name.partition(ON)
+        style = self.get_component_rich_style(f"chart--{name}") if name else self.rich_style
+        return style + Style(bgcolor=self.get_component_rich_style(f"chart--{band}").bgcolor) if on else style
 
 
 def whole(parts: Iterable[list[Cell]], width: int) -> list[Cell]:

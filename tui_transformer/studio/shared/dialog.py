@@ -5,12 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
+from textual.events import Key
 from textual.screen import ModalScreen
 from textual.suggester import Suggester
 from textual.validation import Function
@@ -19,8 +22,11 @@ from textual.widgets.option_list import Option
 
 from engine.clean import clean, clean_line
 from engine.errors import InputError
+from tui_transformer.studio.shared.search import nearness
 
 T = TypeVar("T")
+U = TypeVar("U")
+FEW = 8  # answers that are seen at a glance
 
 
 @dataclass(frozen=True)
@@ -28,16 +34,21 @@ class Answer(Generic[T]):
     value: T  # what the dialog returns
     label: str
     why_not: str = ""  # why it cannot be chosen here
+    about: str = ""  # what it is, beside the label
 
 
 class Ask(ModalScreen[T | None], Generic[T]):
-    """A list of answers, with `at` or the first valid one highlighted; returns the chosen value, or None."""
+    """A list of answers, with `at` or the first valid one highlighted; returns the chosen value, or None.
+
+    Typing filters a list of more than a few.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "back")]
 
     def __init__(self, title: str, answers: "list[Answer[T]]", text: str = "", at: T | None = None) -> None:
         super().__init__()
         self._title, self._answers, self._text, self._at = title, answers, text, at
+        self._filter, self._shown = Filter(len(answers)), answers
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as dialog:
@@ -45,9 +56,25 @@ class Ask(ModalScreen[T | None], Generic[T]):
             yield Static(Text(clean_line(self._title), style="bold"), classes="dialog-title")
             if self._text:
                 yield Static(Text(clean(self._text)), classes="dialog-text")
-            yield OptionList(*map(_option, self._answers))
+            yield Static("", classes="dialog-filter")
+            yield OptionList(*self._options)  # now, so that it has its height from the start
 
     def on_mount(self) -> None:
+        self._fill()
+
+    @property
+    def _options(self) -> list[Option]:
+        width = max((cell_len(answer.label) for answer in self._answers if answer.about), default=0)
+        return [_option(answer, width) for answer in self._shown]
+
+    def on_key(self, event: Key) -> None:
+        if self._filter.take(event):
+            self._fill()
+
+    def _fill(self) -> None:
+        self.query_one(".dialog-filter", Static).update(self._filter.line)
+        self._shown = self._filter.matching(self._answers, lambda answer: (answer.label, answer.about + answer.why_not))
+        self.query_one(OptionList).set_options(self._options)
         self._highlight()
 
     def show(self, answers: "list[Answer[T]]") -> None:
@@ -56,23 +83,58 @@ class Ask(ModalScreen[T | None], Generic[T]):
             return
         names = self.query_one(OptionList)
         if names.highlighted is not None:
-            self._at = self._answers[names.highlighted].value
+            self._at = self._shown[names.highlighted].value
         self._answers = answers
-        names.set_options(map(_option, answers))
-        self._highlight()
+        self._fill()
 
     def _highlight(self) -> None:
-        allowed = [i for i, answer in enumerate(self._answers) if not answer.why_not]
-        wanted = [i for i in allowed if self._answers[i].value == self._at and self._at is not None]
+        allowed = [i for i, answer in enumerate(self._shown) if not answer.why_not]
+        wanted = [i for i in allowed if self._shown[i].value == self._at and self._at is not None]
+        wanted = [] if self._filter.words else wanted
         self.query_one(OptionList).highlighted = next(iter(wanted or allowed), None)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        self.dismiss(self._answers[event.option_index].value)
+        self.dismiss(self._shown[event.option_index].value)
 
 
-def _option(answer: "Answer[T]") -> Option:
+class Filter:
+    """What is typed over a list to find something in it; a short list has none."""
+
+    def __init__(self, size: int) -> None:
+        self.words, self._offered = "", size > FEW
+
+    def take(self, event: Key) -> bool:
+        """Take a key if it is part of a search."""
+        typed = event.character if event.is_printable else None
+        if not self._offered or (event.key != "backspace" and (typed is None or (typed == " " and not self.words))):
+            return False
+        self.words = self.words[:-1] if event.key == "backspace" else self.words + (typed or "")
+        event.stop()
+        return True
+
+    @property
+    def line(self) -> Text:
+        found = Text.assemble("/ ", self.words, ("▏", "blink")) if self.words else Text("/ type to filter", "dim")
+        return found if self._offered else Text()
+
+    def matching(self, things: "list[U]", words: "Callable[[U], tuple[str, str]]") -> "list[U]":
+        """The things whose name or description matches, best first."""
+        wanted = self.words.lower().split()
+        found = [(words(one), one) for one in things]
+        found = [(said, one) for said, one in found if all(word in " ".join(said).lower() for word in wanted)]
+        return [one for _, one in sorted(found, key=lambda pair: nearness(pair[0][0], self.words))]
+
+
+def _option(answer: "Answer[T]", width: int) -> Option:
+    """An answer's line: with `width`, the columns of a label beside what it is."""
     words = clean_line(answer.label)
+    if answer.about and not answer.why_not:
+        line = Table.grid(padding=(0, 2, 0, 0))
+        line.add_column(width=width, no_wrap=True)
+        line.add_column()
+        line.add_row(Text(words), Text(clean_line(answer.about)))
+        return Option(line)
     # Padding, so that it wraps indented.
     label: RenderableType = Padding(Text(words.lstrip()), (0, 0, 0, len(words) - len(words.lstrip())))
     if answer.why_not:

@@ -26,22 +26,26 @@ from engine.runs.commands import Command
 from engine.runs.manage import delete, rename
 from engine.runs.names import check_name
 from engine.runs.reader import RunReader
+from tui_transformer.lab.analysis.ghost import Ghost, Ghosts
+from tui_transformer.lab.design.processes import LaunchTarget, start
 from tui_transformer.lab.launch.launches import Launches
 from tui_transformer.lab.records.feed import QUEUED, Feed, Snapshot
 from tui_transformer.lab.records.pace import SLOW, PollInterval
 from tui_transformer.lab.records.run_view import RunRow, RunView
+from tui_transformer.lab.records.study_row import StudyRow, tree
+from tui_transformer.lab.studies.study import read_study
 from tui_transformer.studio.keys import PANES
-from tui_transformer.studio.messages import How, Play, Resume, say
+from tui_transformer.studio.messages import How, Play, Resume, errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, complaint
 from tui_transformer.studio.shared.line_list import LineList
-from tui_transformer.studio.shared.run_states import Pending, why_not
+from tui_transformer.studio.shared.run_states import Pending, why_not, why_not_study
 from tui_transformer.studio.shared.words import Words, nothing_here
 from tui_transformer.studio.train.run_charts import RunCharts
 from tui_transformer.studio.train.run_header import Gauges, RunHeader
-from tui_transformer.studio.train.run_list import run_line
+from tui_transformer.studio.train.run_list import Part, run_line, study_line
 from tui_transformer.studio.train.run_tabs import RunTabs
 
-TWO, WIDE = 100, 160  # least screen columns for two charts, and for a wide list
+ROOMY, WIDE = 100, 160  # least screen columns for a roomy list, and for two charts
 SHORT, TALL = 22, 30  # least lines for gauges, and for some spacing
 SETTLE = 0.05  # idle seconds of the cursor before its run is read
 BLANK = 0.25  # seconds until the previous run's curves are removed
@@ -59,8 +63,11 @@ class TrainPane(Horizontal):
         self.snapshot = Snapshot()
         # Kept, not queried: a poll may end while the screen is being removed.
         self._title, self._nothing = Words(id="runs-title"), Words(id="nothing")
-        self._list = LineList(lambda at, width: run_line(self._listed[at], width), id="runs")
-        self._listed: tuple[RunRow, ...] = ()
+        self._list = LineList(self._line, id="runs")
+        self._listed: list[RunRow | StudyRow] = []
+        self._opened: set[Path] = set()  # studies whose runs are listed
+        self._ghosts, self._haunted = Ghosts(), True  # the second: whether one is drawn
+        self._ghost: Ghost | None = None
         self._header, self._charts = RunHeader(), RunCharts()
         self._gauges, self._tabs = Gauges(), RunTabs()
         self._place = 0  # the chosen run's place in the list, for when it goes
@@ -95,14 +102,18 @@ class TrainPane(Horizontal):
         while True:
             self._wake.clear()
             seen, started = self._seen(), time.perf_counter()
-            snapshot = await asyncio.to_thread(self.feed.look, self.chosen, full=seen)
+            snapshot, ghost = await asyncio.to_thread(self._look, self.chosen, seen)
             looked = time.perf_counter()
-            self._take(snapshot)
+            self._take(snapshot, ghost)
             drawn = time.perf_counter() - looked + (self._charts.cost if snapshot.changed else 0.0)
             wait = self._interval.next(changed=snapshot.changed, cost=drawn + (looked - started) / 4)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), wait if seen else SLOW)
                 await asyncio.sleep(SETTLE)
+
+    def _look(self, chosen: Path | None, seen: bool) -> tuple[Snapshot, Ghost | None]:
+        snapshot = self.feed.look(chosen, full=seen)
+        return snapshot, self._ghosts.look(snapshot) if seen and self._haunted else None
 
     def _seen(self) -> bool:
         return bool(self.display) and self.size.width > 0
@@ -110,7 +121,7 @@ class TrainPane(Horizontal):
     def look_now(self) -> None:
         self._wake.set()
 
-    def _take(self, snapshot: Snapshot) -> None:
+    def _take(self, snapshot: Snapshot, ghost: Ghost | None) -> None:
         """Show the current state; a run this app is about to begin shows as starting: that may take seconds."""
         rows = tuple(
             replace(row, state="starting") if row.state == QUEUED and self.launches.begins(row.path) else row
@@ -118,9 +129,14 @@ class TrainPane(Horizontal):
         )
         if rows != snapshot.rows:
             snapshot = replace(snapshot, rows=rows)
-        self.snapshot = snapshot
-        if snapshot.row(self.chosen) is None and (self.chosen is None or snapshot.chosen == self.chosen):
-            self.chosen = rows[min(self._place, len(rows) - 1)].path if rows else None
+        self.snapshot, self._ghost = snapshot, ghost
+        within = self._study_of(snapshot.row(self.chosen))
+        if within is not None:  # the chosen run must be in view
+            self._opened.add(within.path)
+        gone = snapshot.row(self.chosen) is None and snapshot.study(self.chosen) is None
+        if gone and (self.chosen is None or snapshot.chosen == self.chosen):
+            lines = tree(rows, snapshot.studies, self._opened)
+            self.chosen = lines[min(self._place, len(lines) - 1)].path if lines else None
         if snapshot.chosen != self.chosen:
             self._wake.set()
         self._settle_pending()
@@ -135,18 +151,26 @@ class TrainPane(Horizontal):
             self._nothing.show(nothing_here("Nothing has trained yet", hint, snapshot.problem))
             self._refresh_allowed(None)
             return
-        row, view = self.current()
-        at = rows.index(row) if row is not None else 0  # the cursor stays on its run
-        if rows is not self._listed or at != self._list.at:
-            self._listed = rows
-            self._list.put([one.path for one in rows], at)
+        (row, view), study = self.current(), self.snapshot.study(self.chosen)
+        lines = tree(rows, snapshot.studies, self._opened)
+        paths = [line.path for line in lines]
+        at = paths.index(self.chosen) if self.chosen in paths else 0  # the cursor stays on its run
+        if lines != self._listed or at != self._list.at:
+            self._listed = lines
+            self._list.put(paths, at)
         live = sum(row.live for row in rows)
         title = snapshot.problem or f"RUNS  {len(rows):,}" + (f" · {live} live" if live else "")
         self._title.show(Text(clean_line(title), no_wrap=True, overflow="ellipsis"))
-        self._refresh_allowed(row)
+        self._refresh_allowed(row or study)
+        self.set_class(study is not None, "-study")
+        self._place = at
+        if study is not None:
+            with self.app.batch_update():
+                self._header.show_study(study)
+                self._charts.show(study, None)
+            return
         if row is None:
             return
-        self._place = at
         if view is not None and self._blank is not None:
             self._blank.stop()
             self._blank = None
@@ -155,7 +179,7 @@ class TrainPane(Horizontal):
             self._header.show(row, view, pending.words if pending is not None else "")
             if view is None and self._blank is not None:
                 return  # keep the previous run's curves for a moment: most runs are read faster than that
-            self._charts.show(row, view)
+            self._charts.show(row, view, self._ghost)
             self._gauges.show(row, view)
             self._tabs.show(view)
 
@@ -170,8 +194,8 @@ class TrainPane(Horizontal):
         assert row is not None
         return row
 
-    def _refresh_allowed(self, row: RunRow | None) -> None:
-        allowed = None if row is None else (row.path, row.state, row.saved is None, self._is_here(row))
+    def _refresh_allowed(self, row: RunRow | StudyRow | None) -> None:
+        allowed = (row.path, row.state, row.saved is None, self._is_here(row)) if isinstance(row, RunRow) else row
         if allowed != self._allowed:
             self._allowed = allowed
             self.refresh_bindings()
@@ -181,6 +205,15 @@ class TrainPane(Horizontal):
     def on_line_list_chosen(self, event: LineList.Chosen) -> None:
         event.stop()
         self.show(event.run)
+
+    def _line(self, at: int, width: int) -> list[Part]:
+        line = self._listed[at]
+        if isinstance(line, StudyRow):
+            return study_line(line, width, opened=line.path in self._opened)
+        return run_line(line, width, inside=bool(line.study.name))
+
+    def _study_of(self, row: RunRow | None) -> StudyRow | None:
+        return next((study for study in self.snapshot.studies if row in study.runs), None) if row is not None else None
 
     def show(self, run: Path) -> None:
         if run != self.chosen:
@@ -204,11 +237,11 @@ class TrainPane(Horizontal):
 
     def on_resize(self) -> None:
         width = self.app.size.width
-        self.set_class(width >= TWO, "-two")
+        self.set_class(width >= ROOMY, "-roomy")
         self.set_class(width >= WIDE, "-wide")
         self.set_class(self.app.size.height < SHORT, "-short")
         self.set_class(self.app.size.height >= TALL, "-tall")
-        self._charts.two = width >= TWO
+        self._charts.two = width >= WIDE
         self._tabs.two = width >= WIDE
         if self._seen():
             self.call_after_refresh(self.redraw)
@@ -222,6 +255,27 @@ class TrainPane(Horizontal):
         if self._charts.zoomed:
             self.action_zoom()
         self.screen.set_focus(self._list)
+
+    def action_open(self, how: str) -> None:
+        """Open or close the study at the cursor, or that of the run there."""
+        row, study = self.current()[0], self.snapshot.study(self.chosen)
+        inside = self._study_of(row)
+        if inside is not None and how == "close":
+            self.show(inside.path)
+            study = inside
+        if study is None:
+            return
+        opened = study.path not in self._opened if how == "turn" else how == "open"
+        (self._opened.add if opened else self._opened.discard)(study.path)
+        self.redraw()
+
+    def on_line_list_opened(self) -> None:
+        self.action_open("turn")
+
+    def action_ghost(self) -> None:
+        self._haunted = not self._haunted
+        say(self, "the best comparable run is drawn behind" if self._haunted else "no run is drawn behind")
+        self.look_now()
 
     def action_x_axis(self) -> None:
         self._charts.turn_axis()
@@ -247,15 +301,18 @@ class TrainPane(Horizontal):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """None, which greys it in the footer, if it does not apply to the chosen run."""
-        row, _ = self.current()
-        return None if why_not(action, row, row is not None and self._is_here(row)) else True
+        return None if self._why_not(action) else True
+
+    def _why_not(self, action: str) -> str:
+        study, (row, _) = self.snapshot.study(self.chosen), self.current()
+        if study is not None:
+            return why_not_study(action, study)
+        return why_not(action, row, row is not None and self._is_here(row))
 
     def on_key(self, event: KeyPress) -> None:
         active = self.screen.active_bindings.get(event.key)
         if active is not None and active.node is self and not active.enabled:
-            row, _ = self.current()
-            action = active.binding.action.partition("(")[0]
-            say(self, why_not(action, row, row is not None and self._is_here(row)), "warning")
+            say(self, self._why_not(active.binding.action.partition("(")[0]), "warning")
 
     def _settle_pending(self) -> None:
         for run, pending in list(self._pending.items()):
@@ -286,13 +343,36 @@ class TrainPane(Horizontal):
             self.look_now()
         return True
 
+    @work(group="actions", exit_on_error=False)
+    async def _tell_study(self, study: StudyRow, command: Command, doing: str) -> None:
+        said: list[str] = []
+        runs = [run.path for run in study.runs]
+        if await self._done(lambda: said.append(self.launches.tell_study(study.name, runs, command)), study.path):
+            say(self, f"{study.name}: {doing} {said[0]}")
+
+    @work(group="actions", exit_on_error=False)
+    async def _resume_study(self, study: StudyRow) -> None:
+        launches = self.launches
+        with errors_said(self):
+            target = LaunchTarget(self.runs_dir, launches.data_dir, launches.device)
+            say(self, f"{study.name}: resuming…")
+            await start(read_study(study.path), target)
+            say(self, f"{study.name} trains in the background")
+
     def action_pause(self) -> None:
-        if self._row.state == "paused":
-            self._tell(Command.CONTINUE, "going on…", lambda now: f"goes on from step {now.step:,}")
+        if (study := self.snapshot.study(self.chosen)) is not None:
+            paused = study.state == "paused"
+            command = Command.CONTINUE if paused else Command.PAUSE
+            self._tell_study(study, command, "resuming" if paused else "pausing")
+        elif self._row.state == "paused":
+            self._tell(Command.CONTINUE, "resuming…", lambda now: f"resumes from step {now.step:,}")
         else:
             self._tell(Command.PAUSE, "pausing…", lambda now: f"is {now.state} at step {now.step:,}")
 
     def action_stop(self) -> None:
+        if (study := self.snapshot.study(self.chosen)) is not None:
+            self._tell_study(study, Command.STOP, "stopping")
+            return
         # The app itself reports how a run in this process ended.
         done = None if self._is_here(self._row) else lambda now: f"is {now.state} at step {now.step:,}"
         self._tell(Command.STOP, "stopping…", done)
@@ -307,6 +387,9 @@ class TrainPane(Horizontal):
         await self._done(lambda: self.launches.tell(row.path, command), row.path)
 
     def action_resume(self, how: How) -> None:
+        if (study := self.snapshot.study(self.chosen)) is not None:
+            self._resume_study(study)
+            return
         self._wait_for(self._row, "resuming…", None, live=False)
         self.post_message(Resume(self._row.path, how))
 
@@ -314,7 +397,7 @@ class TrainPane(Horizontal):
     async def action_detach(self) -> None:
         row = self._row
         said: list[str] = []
-        self._wait_for(row, "handing over…", None)
+        self._wait_for(row, "moving to the background…", None)
         if await self._done(lambda: said.append(self.launches.hand_over()), row.path):
             self._pending.pop(row.path, None)
             say(self, said[0])

@@ -1,60 +1,77 @@
-"""A run's charts: loss beside a second measure if there is room, else one at a time, or zoomed."""
+"""A run's charts: loss, with a second measure beside it if there is room, else one at a time; a study's mean losses."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
+from engine.clean import clean_line
 from engine.measures import Measure
-from tui_transformer.lab.charts.canvas import Canvas, Cell, Line, Mark, draw, usual_top
+from engine.runs.records import ValidationRecord
+from tui_transformer.lab.analysis.ghost import Ghost
+from tui_transformer.lab.charts.canvas import Canvas, Cell, Level, Line, Mark, Shade, draw, grid, shade, usual_top
 from tui_transformer.lab.charts.curves import (
     AXES,
     AXIS_LABELS,
-    CHARTED,
+    CHARTS,
+    PROBES,
     SMOOTHINGS,
+    THROUGHPUT,
     Picture,
     axis_text,
     known,
     picture,
     value_text,
 )
+from tui_transformer.lab.charts.overlay import probes_over_time, study_losses
 from tui_transformer.lab.records.run_view import RunRow, RunView
-from tui_transformer.studio.shared.chart import Chart, cells_of, title_line, whole
+from tui_transformer.lab.records.study_row import StudyRow
+from tui_transformer.studio.compare.overlay_charts import OverlayDrawing
+from tui_transformer.studio.shared.chart import Chart, Drawing, cells_of, title_line, whole
 from tui_transformer.studio.shared.run_states import nothing_yet
 
 FULL, USUAL, BRIEF = range(3)  # how detailed a legend is
+LOSS = CHARTS[0]
 
 
 @dataclass(frozen=True)
 class RunDrawing:
     made: Picture
     unit: str  # of the loss
+    ghost: str = ""  # the name of the run behind it
 
     def canvas(self, width: int, height: int) -> Canvas | None:
         made = self.made
         if made.empty:
             return None
+        curves = (made.train, made.validation)
         lines = [
+            Line(made.ghost.x, made.ghost.y, "ghost", dashed=True),
             Line(made.raw.x, made.raw.y, "raw"),
             Line(made.train.x, made.train.y, "train"),
             Line(made.validation.x, made.validation.y, "validation", dots=True),
         ]
-        values = [*made.train.y, *made.validation.y]
-        low = min(made.floors, default=min(values))
-        marks = []
-        if made.best is not None:
-            marks.append(Mark(made.validation.x[made.best], made.validation.y[made.best], "★", "best", on="validation"))
-        return draw(
+        low = min(made.floors, default=min(y for curve in curves for y in curve.y))
+        best = made.best
+        marks = [Mark(made.validation.x[best], made.validation.y[best], "★", "best")] if best is not None else []
+        canvas = draw(
             lines,
             width=width,
             height=height,
             x_text=lambda x: axis_text(made.axis, x),
             x_label=AXIS_LABELS[made.axis],
-            levels=[(level, style) for _, level, style in reversed(self._floors(made))],
+            levels=[Level(level, style, "floor" if i == 0 else "") for i, (_, level, style) in enumerate(self._floors)],
             marks=marks,
-            top=usual_top(values, low) if made.measure.lower and not made.log else float("inf"),
+            top=usual_top(curves, low) if made.measure.lower and not made.log else float("inf"),
             log=made.log,
+            also_y=(0.0,) if made.measure is THROUGHPUT else (),
         )
+        if canvas is not None:
+            if made.train.x:
+                shade(canvas, [Shade(*made.gap, "gap")])
+            grid(canvas)
+        return canvas
 
     def title(self, width: int, style: str) -> list[Cell]:
         """The measure and its legend, in the longest form that fits."""
@@ -71,7 +88,9 @@ class RunDrawing:
                 legend.pop()
         return title_line(label, style, legend, width, gap)
 
-    def _floors(self, made: Picture) -> list[tuple[str, float, str]]:
+    @property
+    def _floors(self) -> list[tuple[str, float, str]]:
+        made = self.made
         if len(made.floors) == 2:
             reachable, past = made.floors
             return [("reachable floor", reachable, "floor"), ("given the whole past", past, "past")]
@@ -79,16 +98,18 @@ class RunDrawing:
 
     def _legend(self, made: Picture, form: int) -> list[Cell]:
         legend, brief = [], form == BRIEF
-        if made.train.x:
+        if made.train.x and made.measure is not THROUGHPUT:
             legend.append(("━ train", "train"))
         if made.validation.x:
-            legend.append(("━ val" if brief else "━ validation", "validation"))
+            legend.append(("•━ val" if brief else "•━ validation", "validation"))
         if made.best is not None:
             sign = "★ " if brief else "★ best "
             legend.append((sign + value_text(made.measure, made.validation.y[made.best]), "best"))
-        for name, level, style in self._floors(made)[: 2 if form == FULL else 1]:
+        for name, level, style in self._floors[: 2 if form == FULL else 1]:
             sign = "┄ " if brief else f"┄ {name} "
             legend.append((sign + value_text(made.measure, level), style))
+        if made.ghost.x:
+            legend.append((f"╌ {self.ghost if form == FULL else 'ghost'}", "ghost"))
         if made.log:
             legend.append(("log", "dim"))
         return legend
@@ -109,7 +130,8 @@ class RunDrawing:
                 if index is not None:
                     there = axis_text(made.axis, curve.x[index])  # an evaluation may be far from the cursor
                     at_its = f" @ {there}" if there != place else ""
-                    parts.append(cells_of(f"  {name} {value_text(made.measure, curve.y[index])}{at_its}", style))
+                    said = "" if made.measure is THROUGHPUT else f"{name} "
+                    parts.append(cells_of(f"  {said}{value_text(made.measure, curve.y[index])}{at_its}", style))
             if sum(map(len, parts)) <= width:
                 break
         return whole(parts, width)
@@ -123,8 +145,9 @@ class RunCharts(Horizontal):
         self.axis, self.smoothing, self.logarithmic = 0, "off", False  # the first an index
         self.two = False  # whether there is room for both
         self.zoomed = False
-        self._single, self._second = CHARTED[0], CHARTED[1]
-        self._of: tuple[RunRow | None, RunView | None] = (None, None)
+        self._single = LOSS
+        self._second: Measure | None = None  # as chosen; None: the most telling
+        self._of: tuple[RunRow | StudyRow | None, RunView | None, Ghost | None] = (None, None, None)
         self._first, self._beside = Chart(id="chart-first"), Chart(id="chart-second")
         self._drawn: dict[Chart, object] = {}
 
@@ -136,37 +159,64 @@ class RunCharts(Horizontal):
     def cost(self) -> float:
         return sum(chart.cost for chart in (self._first, self._beside) if chart.display)
 
-    def show(self, row: RunRow | None, view: RunView | None) -> None:
-        self._of = (row, view)
-        both = self.two and not self.zoomed
-        if not both and self._beside.has_focus:  # what is about to close cannot keep the focus
+    @property
+    def _both(self) -> bool:
+        return self.two and not self.zoomed and not isinstance(self._of[0], StudyRow)
+
+    def show(self, row: RunRow | StudyRow | None, view: RunView | None, ghost: Ghost | None = None) -> None:
+        self._of = (row, view, ghost)
+        if not self._both and self._beside.has_focus:  # what is about to close cannot keep the focus
             self._first.focus()
-        self._beside.display = both
-        self._draw(self._first, CHARTED[0] if both else self._single)
-        if both:
-            self._draw(self._beside, self._second)
+        self._beside.display = self._both
+        if isinstance(row, StudyRow):
+            self._draw_study(row)
+            return
+        self._draw(self._first, LOSS if self._both else self._single)
+        if self._both:
+            self._draw(self._beside, self._second or self._telling())
+
+    def _telling(self) -> Measure:
+        """The second chart, unless another is chosen: perplexity says what the loss says."""
+        return next(measure for measure in (*CHARTS[1:2], *CHARTS[4:-1], CHARTS[2]) if known(measure, self._scores))
+
+    @property
+    def _scores(self) -> Sequence[ValidationRecord]:
+        view = self._of[1]
+        return view.validation if view is not None else ()
+
+    def _draw_study(self, row: StudyRow) -> None:
+        now = (row.path, row.version, self.axis, self.logarithmic)
+        if self._drawn.get(self._first) != now:
+            self._drawn[self._first] = now
+            made = study_losses(row.scores, AXES[self.axis], log=self.logarithmic)
+            self._first.show(OverlayDrawing(made), made.waiting)
 
     def _draw(self, chart: Chart, measure: Measure) -> None:
-        row, view = self._of
-        waiting = "" if row is None else nothing_yet(row, view)
+        row, view, ghost = self._of
+        waiting = "" if not isinstance(row, RunRow) else nothing_yet(row, view)
         data = None if view is None else (view.path, view.version, view.floors)
-        now = (measure, self.axis, self.smoothing, self.logarithmic, waiting, data)
+        behind = None if ghost is None else (ghost.name, ghost.version)
+        now = (measure, self.axis, self.smoothing, self.logarithmic, waiting, data, behind)
         if self._drawn.get(chart) == now:
             return
         self._drawn[chart] = now
-        if view is None:
-            chart.show(None, waiting)
-            return
-        made = picture(
-            measure,
-            view.train,
-            view.validation,
-            axis=AXES[self.axis],
-            smoothing=self.smoothing,
-            log=self.logarithmic,
-            floors=[floor.nats for floor in view.floors],
-        )
-        chart.show(RunDrawing(made, view.unit), waiting)
+        drawing: Drawing | None = None
+        if view is not None and measure is PROBES:
+            chances = {probe.name: probe.chance for probe in view.probes if probe.chance is not None}
+            drawing = OverlayDrawing(probes_over_time(view.validation, AXES[self.axis], chances))
+        elif view is not None:
+            made = picture(
+                measure,
+                view.train,
+                view.validation,
+                axis=AXES[self.axis],
+                smoothing=self.smoothing,
+                log=self.logarithmic,
+                floors=[floor.nats for floor in view.floors],
+                ghost=() if ghost is None else ghost.validation,
+            )
+            drawing = RunDrawing(made, view.unit, "" if ghost is None else clean_line(ghost.name))
+        chart.show(drawing, waiting)
 
     def turn_axis(self) -> None:
         self.axis = (self.axis + 1) % len(AXES)
@@ -184,20 +234,18 @@ class RunCharts(Horizontal):
         self.show(*self._of)
 
     def turn_measure(self) -> None:
-        view, both = self._of[1], self.two and not self.zoomed
-        validation = view.validation if view is not None else ()
-        choice = [measure for measure in CHARTED[1 if both else 0 :] if known(measure, validation)]
-        now = self._second if both else self._single
+        choice = [measure for measure in CHARTS[1 if self._both else 0 :] if known(measure, self._scores)]
+        now = (self._second or self._telling()) if self._both else self._single
         chosen = choice[(choice.index(now) + 1) % len(choice)] if now in choice else choice[0]
-        if both:
+        if self._both:
             self._second = chosen
         else:
             self._single = chosen
         self.show(*self._of)
 
     def zoom(self, on: bool) -> None:
-        if on and self.two:
-            self._single = self._second if self._beside.has_focus else CHARTED[0]
+        if on and self._both:
+            self._single = (self._second or self._telling()) if self._beside.has_focus else LOSS
         self.zoomed = on
         self.show(*self._of)
         if on:

@@ -1,7 +1,6 @@
 """A run in words and numbers: the lines above its charts, and its machine's gauges below."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 from textual.content import Content
 from textual.widgets import Static
@@ -9,10 +8,11 @@ from textual.widgets import Static
 from engine.clean import clean_line
 from engine.runs.lineage import drawn
 from tui_transformer.lab.charts.curves import curve_of
-from tui_transformer.lab.formatting import BARS, duration, memory, short
+from tui_transformer.lab.formatting import BARS, count, duration, memory, short
 from tui_transformer.lab.records.badges import badge
 from tui_transformer.lab.records.run_view import RunRow, RunView
-from tui_transformer.studio.shared.run_states import STATES, UNKNOWN, notice
+from tui_transformer.lab.records.study_row import StudyRow
+from tui_transformer.studio.shared.run_states import STATES, UNKNOWN, next_steps, notice
 
 COLOURS = {
     "live": "$accent bold",
@@ -33,7 +33,7 @@ class RunHeader(Static):
     def __init__(self) -> None:
         super().__init__("", id="run-header")
         self._shown: Content | None = None
-        self._of: tuple[RunRow, RunView | None, str] | None = None
+        self._of: tuple[RunRow, RunView | None, str] | StudyRow | None = None
 
     def show(self, row: RunRow, view: RunView | None, pending: str) -> None:
         """Show a run and its pending command; redraw only if the text changes."""
@@ -49,15 +49,47 @@ class RunHeader(Static):
         said = notice(row, view)
         if said.text:
             lines.append(Content.styled(clean_line(said.text), COLOURS[said.style]))
+        if following := next_steps(row, width):
+            lines.append(Content.styled(following, "$accent"))
         if view is not None and view.problems:
             lines.append(Content.styled(f"damaged: {', '.join(view.problems)}", COLOURS["warning"]))
+        self._put(lines)
+
+    def show_study(self, study: StudyRow) -> None:
+        self._of = study
+        width = max(30, self.content_size.width)
+        state = STATES.get(study.state, UNKNOWN)
+        said = f"{state.sign} {study.state}"
+        name = clean_line(study.name)
+        facts = _counted(study)
+        while facts and len(name) + len(said) + sum(len(fact) + 3 for fact in facts) + 1 > width:
+            facts.pop()
+        left = Content.assemble((name, "bold"), *((f" · {fact}", "$foreground 75%") for fact in facts))
+        right = Content.styled(said, COLOURS[state.style])
+        first = Content.assemble(left, " " * max(1, width - left.cell_length - right.cell_length), right)
+        parts = [f"{study.share:.0%}", f"{study.finished} of {count(study.total, 'run')}"]
+        parts += [f"{duration(study.eta)} left"] if study.eta is not None else []
+        lines = [first, _meter(study.share, " · ".join(parts), state.style, width)]
+        failed = [run.study.variant + f".s{run.study.seed}" for run in study.runs if run.state in ("failed", "lost")]
+        if failed:
+            more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""
+            lines.append(Content.styled(clean_line(f"failed: {', '.join(failed[:3])}{more}"), COLOURS["error"]))
+        keys = "space pauses, s stops all of its runs" if study.live else "r resumes what is left of it"
+        if study.state == "finished":
+            keys = "next: 3 compare its variants"
+        lines.append(Content.styled(f"{keys} · enter lists its runs", COLOURS["dim"]))
+        self._put(lines)
+
+    def _put(self, lines: list[Content]) -> None:
         shown = Content("\n").join(lines)
         if self._shown is None or not shown.is_same(self._shown):
             self._shown = shown
             self.update(shown)
 
     def on_resize(self) -> None:
-        if self._of is not None:
+        if isinstance(self._of, StudyRow):
+            self.show_study(self._of)
+        elif self._of is not None:
             self.show(*self._of)
 
 
@@ -66,7 +98,7 @@ def _first_line(row: RunRow, view: RunView | None, pending: str, width: int) -> 
     style = STATES.get(row.state, UNKNOWN)
     words = row.state if row.state != "running" or row.phase in ("", "training") else row.phase.replace("-", " ")
     state = f"{style.sign} {clean_line(pending or words)}"
-    badges = [(clean_line(name) + "  ", ALARMS[badge(name).severity]) for name in row.badges]
+    badges = [(clean_line(badge(name).word) + "  ", ALARMS[badge(name).severity]) for name in row.badges]
     facts = [clean_line(view.corpus)] if view is not None and view.corpus else []
     if view is not None and view.parameters:
         facts.append(f"{short(view.parameters)} parameters")
@@ -88,55 +120,46 @@ def _progress(row: RunRow, view: RunView | None, width: int) -> Content:
     parts = [f"{row.share:.0%}", f"step {row.step:,} / {row.steps:,}"]
     if row.live and view is not None:
         if view.newest is not None and view.newest.tokens_per_second:
-            parts.append(f"{_tight(view.newest.tokens_per_second)} tok/s")
+            parts.append(f"{short(view.newest.tokens_per_second)} tok/s")
         if row.state == "running" and row.step >= row.steps:
             parts.append("finishing")
         elif row.state == "running":
-            parts.append(f"{duration(view.eta)} left" if view.eta is not None else "warming up…")
+            parts.append(f"{duration(view.eta)} left" if view.eta is not None else "estimating the time left…")
     text = " · ".join(parts)
     if len(text) + LEAST_BAR + 2 > width and len(parts) > 2:
         text = " · ".join([parts[0], f"{row.step:,} / {row.steps:,}", *parts[2:]])
     while len(text) + LEAST_BAR + 2 > width and len(parts) > 1:
         parts.pop(1)
         text = " · ".join(parts)
+    return _meter(row.share, text, STATES.get(row.state, UNKNOWN).style, width)
+
+
+def _meter(share: float, text: str, style: str, width: int) -> Content:
+    """A progress bar with words at its right."""
     room = max(LEAST_BAR, width - len(text) - 2)
-    full = row.share * room
-    style = STATES.get(row.state, UNKNOWN).style
     colour = {"bad": "$error", "good": "$success", "paused": "$warning"}.get(style, "$accent")
+    return Content.assemble(*_filled(share, room, colour), f"  {text}")
+
+
+def _filled(share: float, room: int, colour: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    full = max(0.0, min(1.0, share)) * room
     done = "━" * int(full) + ("╸" if full % 1 >= 0.5 and int(full) < room else "")
-    return Content.assemble((done, colour), ("━" * (room - len(done)), "$foreground 20%"), f"  {text}")
+    return (done, colour), ("─" * (room - len(done)), "$foreground 30%")
 
 
-ROOMY = 88  # least columns for all five gauges in one row, history under value
-GAP = 2
+def _counted(study: StudyRow) -> list[str]:
+    variants, seeds = ({getattr(run.study, key) for run in study.runs} for key in ("variant", "seed"))
+    so_far = " so far" if len(study.runs) < study.total else ""
+    return [f"{count(len(variants), 'variant')} × {count(len(seeds), 'seed')}{so_far}"]
 
 
-def _tight(value: float) -> str:
-    return short(value).replace(" ", "")
-
-
-@dataclass(frozen=True)
-class Gauge:
-    """A train-record field, its names, its value's format, and a full bar's value if not the maximum."""
-
-    key: str
-    label: str
-    brief: str
-    write: Callable[[float], str]
-    full: float | None = None
-
-
-GAUGES = (
-    Gauge("lr", "learning rate", "lr", lambda value: f"{value:.2g}"),
-    Gauge("grad_norm", "gradient norm", "grad", lambda value: f"{value:.3g}"),
-    Gauge("tokens_per_second", "tokens/s", "tok/s", _tight),
-    Gauge("device_load", "{device} load", "{device}", lambda value: f"{value:.0%}", 1.0),
-    Gauge("memory_bytes", "memory", "mem", memory),
-)
+GAP, MARK = 2, "◆"
+ROOMY = 88  # least columns for all gauges in one row
+MACHINE = "cpu"  # a device whose memory is the machine's
 
 
 class Gauges(Static):
-    """Machine load while training: values with recent history, on two lines at any width."""
+    """What the run does now, against what there is: its schedule, its gradients, the processor, the memory."""
 
     def __init__(self) -> None:
         super().__init__("", id="gauges")
@@ -145,7 +168,7 @@ class Gauges(Static):
 
     def show(self, row: RunRow, view: RunView | None) -> None:
         """Show a run's; redraw only for a new record."""
-        seen = (row.path, row.device, None if view is None else view.version, self.content_size)
+        seen = (row.path, row.device, row.step, None if view is None else view.version, self.content_size)
         if seen != self._seen:
             self._seen = seen
             self._of = (row, view) if view is not None else None
@@ -153,58 +176,88 @@ class Gauges(Static):
 
     def on_resize(self) -> None:
         width = self.content_size.width
-        if self._of is None or not self._of[1].train or width < 20:
+        if self._of is None or self._of[1].newest is None or width < 20:
             self.update("")
-        else:
-            self.update((_in_one_row if width >= ROOMY else _in_two_rows)(*self._of, width))
+            return
+        row, view = self._of
+        each = (width - GAP * 3) // 4 if width >= ROOMY else (width - GAP) // 2
+        made = [gauge(row, view, each) for gauge in (_rate, _gradient, _load, _memory)]
+        if width >= ROOMY:
+            lines = [_side_by_side([label for label, _ in made], each)]
+            lines += [_side_by_side([picture(each) for _, picture in made], each)]
+        else:  # each on one line, two by two
+            cells = [
+                Content.assemble(label, " ", picture(max(0, each - label.cell_length - 1))) for label, picture in made
+            ]
+            lines = [_side_by_side(cells[:2], each), _side_by_side(cells[2:], each)]
+        self.update(Content("\n").join(lines))
 
 
-def _label(gauge: Gauge, row: RunRow, *, brief: bool) -> str:
-    device = "CPU" if row.device.startswith("cpu") or not row.device else "GPU"
-    return (gauge.brief if brief else gauge.label).format(device=device)
+Picture = Callable[[int], Content]  # in so many columns
 
 
-def _now(view: RunView, gauge: Gauge) -> str:
-    value = getattr(view.newest, gauge.key, None)
-    return gauge.write(value) if value is not None else "–"
+def _label(name: str, value: str) -> Content:
+    return Content.assemble((name, "$foreground 65%"), " ", (value, "bold"))
 
 
-def _past(view: RunView, gauge: Gauge, room: int) -> str:
-    """The newest values that fit, as bars from zero, so that small changes look small."""
-    values = curve_of(view.train[-4 * room :], "step", gauge.key).y
-    stride = max(1, len(values) // max(1, room)) if gauge.key == "lr" else 1
-    values = values[::-1][::stride][:room][::-1]
-    high = gauge.full or max(values, default=0.0)
-    if len(values) < 2 or not high > 0:
-        return " " * room
-    bars = [BARS[round(min(1.0, max(0.0, value / high)) * (len(BARS) - 1))] for value in values]
-    return "".join(bars).ljust(room)[:room]
+def _side_by_side(cells: list[Content], each: int) -> Content:
+    padded = [Content.assemble(cell, " " * max(0, each - cell.cell_length)) for cell in cells]
+    return Content(" " * GAP).join(padded)
 
 
-def _in_one_row(row: RunRow, view: RunView, width: int) -> Content:
-    each = (width - GAP * (len(GAUGES) - 1)) // len(GAUGES)
-    top, bottom = Content(""), Content("")
-    brief = any(len(f"{_label(gauge, row, brief=False)} {_now(view, gauge)}") > each for gauge in GAUGES)
-    for i, gauge in enumerate(GAUGES):
-        gap = " " * (GAP if i else 0)
-        label, value = _label(gauge, row, brief=brief), _now(view, gauge)
-        if gauge.key == "memory_bytes" and view.memory_total and row.device == "cpu":
-            value += f" of {memory(view.memory_total)}" if each > len(label) + 20 else ""
-        text = Content.assemble((label, "$foreground 65%"), " ", (value, "bold"))
-        top = Content.assemble(top, gap, text, " " * max(0, each - text.cell_length))
-        bottom = Content.assemble(bottom, gap, (_past(view, gauge, each), "$primary 70%"))
-    return Content.assemble(top, "\n", bottom)
+def _bars(values: Sequence[float], high: float) -> str:
+    return "".join(BARS[round(min(1.0, max(0.0, value / high)) * (len(BARS) - 1))] for value in values)
 
 
-def _in_two_rows(row: RunRow, view: RunView, width: int) -> Content:
-    each = (width - 2 * GAP) // 3
-    rows = []
-    for gauges in (GAUGES[:3], GAUGES[3:]):
-        line = Content("")
-        for i, gauge in enumerate(gauges):
-            label, value = _label(gauge, row, brief=True), _now(view, gauge)
-            past = _past(view, gauge, max(0, each - len(label) - len(value) - 2))
-            words = ((label, "$foreground 65%"), " ", (value, "bold"), " ", (past, "$primary 70%"))
-            line = Content.assemble(line, " " * (GAP if i else 0), *words)
-        rows.append(line)
-    return Content("\n").join(rows)
+def _rate(row: RunRow, view: RunView, width: int) -> tuple[Content, Picture]:
+    """The learning rate over the whole run, with a mark where it is now."""
+
+    def picture(room: int) -> Content:
+        high = max(view.rates, default=0.0)
+        if room < 4 or not high > 0:
+            return Content("")
+        bars = _bars([view.rates[i * len(view.rates) // room] for i in range(room)], high)
+        at = min(room - 1, int(row.share * room))
+        return Content.assemble(
+            (bars[:at], "$primary 70%"), (MARK, "$accent bold"), (bars[at + 1 :], "$foreground 30%")
+        )
+
+    now = view.newest.lr if view.newest is not None else None
+    return _label("learning rate" if width >= 22 else "lr", "–" if now is None else f"{now:.2g}"), picture
+
+
+def _gradient(row: RunRow, view: RunView, width: int) -> tuple[Content, Picture]:
+    """The gradient's norm lately, as bars from zero."""
+
+    def picture(room: int) -> Content:
+        values = curve_of(view.train[-room:] if room > 0 else (), "step", "grad_norm").y
+        high = max(values, default=0.0)
+        return Content.styled(_bars(values, high) if high > 0 else "", "$primary 70%")
+
+    now = view.newest.grad_norm if view.newest is not None else None
+    return _label("gradient norm" if width >= 22 else "grad", "–" if now is None else f"{now:.3g}"), picture
+
+
+def _load(row: RunRow, view: RunView, width: int) -> tuple[Content, Picture]:
+    """How busy the device is, of 100 %."""
+    now = view.newest.device_load if view.newest is not None else None
+    name = "CPU" if row.device.startswith(MACHINE) or not row.device else "GPU"
+    return _label(name, "–" if now is None else f"{now:.0%}"), _share_of_all(now, "$primary")
+
+
+def _memory(row: RunRow, view: RunView, width: int) -> tuple[Content, Picture]:
+    """What is in use, of what the machine has; a GPU's total is not recorded."""
+    now = view.newest.memory_bytes if view.newest is not None else None
+    total = view.memory_total if row.device.startswith(MACHINE) else None
+    value = "–" if now is None else memory(now)
+    if total and width >= ROOMY // 4:
+        value += f" of {memory(total)}"
+    share = now / total if now and total else None
+    colour = "$error" if share and share > 0.95 else "$warning" if share and share > 0.8 else "$primary"
+    return _label("memory" if width >= 26 else "mem", value), _share_of_all(share, colour)
+
+
+def _share_of_all(share: float | None, colour: str) -> Picture:
+    if share is None:
+        return lambda room: Content("")
+    return lambda room: Content.assemble(*_filled(share, room, colour)) if room >= 4 else Content("")

@@ -1,52 +1,79 @@
-"""A run's line in the list of runs: its state, its name, and its progress or result."""
-
-import re
+"""The lines of the list: a run's state, name, and progress or result; a study's progress, with its runs under it."""
 
 from rich.cells import cell_len, set_cell_size
 
 from engine.clean import clean_line
-from tui_transformer.lab.formatting import fitted
-from tui_transformer.lab.records.badges import badge
+from tui_transformer.lab.formatting import duration, fitted
+from tui_transformer.lab.records.badges import SIGNS, badge
 from tui_transformer.lab.records.run_view import RunRow
+from tui_transformer.lab.records.study_row import StudyRow
 from tui_transformer.studio.shared.run_states import STATES, UNKNOWN
 
-ROOMY, VALUE = 30, 6  # least columns for state and loss; those of the loss
-OF_A_STUDY = re.compile(r"\.s\d+\Z")  # STUDY.VARIANT.sSEED
+Part = tuple[str, str]  # text, style
 TRAIN_LOSS = "t"  # precedes a loss other than validation
+ROOMY = 30  # least columns for a study's bar
+BAR = 4  # its columns
+INDENT = "  "
 
 
-def run_line(row: RunRow, width: int) -> list[tuple[str, str]]:
-    """Return the parts of a run's line, text and style, in at most `width` columns."""
+def run_line(row: RunRow, width: int, *, inside: bool) -> list[Part]:
+    """Return the parts of a run's line in `width` columns; `inside`: under its study, whose name it need not repeat.
+
+    The loss always stays, and a badge or a state is a word as long as the whole name fits, else a sign.
+    """
     state = STATES.get(row.state, UNKNOWN)
-    worst = badge(row.badges[0]) if row.badges else None
-    wrong, alarm = ("", "") if worst is None else (clean_line(worst.word), worst.severity)
-    share = f"{row.share:.0%}" if row.state == "running" else state.word
+    name = clean_line(row.name)
+    if inside:
+        name = name.removeprefix(f"{row.study.name}.")
     score = ""
     if row.loss is not None:
         size = abs(row.loss)
         score = f"{row.loss:.3f}" if size < 10 else f"{row.loss:.2f}" if size < 100 else f"{row.loss:.3g}"
         score = score if row.scored else TRAIN_LOSS + score
-    parts: list[tuple[str, str]] = []  # from the right: text, style
-    if width >= ROOMY:
-        parts.append((fitted(score, VALUE, right=True), "name" if row.scored or not score else "dim"))
-        parts.append((fitted(wrong or share, 9, right=True), alarm or state.style))
-    elif wrong:
-        parts.append((fitted(wrong, min(9, max(len(wrong), 6)), right=True), alarm))
-    else:
-        # There is room for one value: progress, or the result, or why there is neither.
-        tells = row.state == "running" or bool(state.word)
-        word = share if tells else score
-        parts.append((fitted(word, min(8, max(len(word), 5)), right=True), state.style if tells else "name"))
-    taken = sum(cell_len(text) + 1 for text, _ in parts)
-    name = _named(clean_line(row.name), width - 4 - taken)
-    values = [(" " + text, style) for text, style in reversed(parts)]
-    return [(f" {state.sign} ", state.style), (name, "name"), *values, (" ", "name")]
+    lead = f" {INDENT if inside else ''}{state.sign} "
+    room = width - cell_len(lead) - 1 - (len(score) + 1 if score else 0)
+    share = f"{row.share:.0%}" if row.state == "running" else state.word
+    word, style = share, state.style
+    if row.badges:
+        worst = badge(row.badges[0])
+        long = clean_line(worst.word)
+        word = long if cell_len(name) + len(long) + 1 <= room else SIGNS[worst.severity]
+        style = worst.severity
+    elif score and not row.live and cell_len(name) + len(word) + 1 > room:
+        word = ""  # the sign before the name says it
+    name = middle(name, room - (len(word) + 1 if word else 0))
+    return [
+        (lead, state.style),
+        (name, "name"),
+        *([(f" {word}", style)] if word else []),
+        *([(f" {score}", "name" if row.scored else "dim")] if score else []),
+        (" ", "name"),
+    ]
 
 
-def _named(name: str, width: int) -> str:
-    """Exactly this wide; a study's run, which shares its prefix with the others, keeps variant and seed."""
-    if not OF_A_STUDY.search(name) or cell_len(name) <= width:
-        return fitted(name, width)
-    while name and cell_len(name) > width - 1:
-        name = name[1:]
-    return set_cell_size("…" + name, width) if width > 0 else ""
+def study_line(study: StudyRow, width: int, *, opened: bool) -> list[Part]:
+    """`▾ demo-study 5/12 ▰▰▱▱ 2:10`: runs that have finished, progress, and the time left or why none is."""
+    state = STATES.get(study.state, UNKNOWN)
+    left = study.eta if study.state in ("running", "starting") else None
+    word = duration(left) if left is not None else state.word or state.sign
+    done = round(study.share * BAR) if study.share < 1 else BAR
+    bar = f" {'▰' * done}{'▱' * (BAR - done)}" if width >= ROOMY else ""
+    tail = f" {study.finished}/{study.total}{bar}"
+    name = middle(clean_line(study.name), width - 4 - len(tail) - len(word) - 1)
+    return [
+        (f" {'▾' if opened else '▸'} ", state.style),
+        (name, "name"),
+        (tail, "name"),
+        (f" {word} ", state.style),
+    ]
+
+
+def middle(text: str, width: int) -> str:
+    """Exactly this wide; a longer text loses its middle, for the names of runs differ at their ends."""
+    if cell_len(text) <= width or width < 3:
+        return fitted(text, max(0, width))
+    head = set_cell_size(text, (width - 1) // 3).rstrip()
+    tail = text
+    while cell_len(tail) > width - 1 - cell_len(head):
+        tail = tail[1:]
+    return set_cell_size(f"{head}…{tail}", width)

@@ -123,7 +123,8 @@ class RunTabs(Vertical):
 
 def samples_text(view: RunView) -> Content:
     if not view.samples:
-        return Content.styled("no samples yet: evaluation.sample_every says how often one is written", DIM)
+        when = f"at step {view.sample_every:,}" if view.sample_every else "at the end"
+        return Content.styled(f"no samples yet; the first is written {when}", DIM)
     parts = []
     for sample in view.samples:
         head = f"step {sample.step:,}" + (f", temperature {sample.temperature:g}" if sample.temperature else "")

@@ -190,4 +190,4 @@ def test_a_study_of_runs_is_judged_by_the_function_that_the_rates_are_of(tmp_pat
         assert found.difference(measure) == asked[0][measure.key].get(found.path)
     assert len(asked) == 1 and found.verdict() == "worse"
     one, other = (read_entry(tmp_path / f"att.{name}.s1") for name in ("win16", "global"))
-    assert verdict.verdict(one, other) == "one seed: cannot tell" and len(asked) == 2
+    assert verdict.verdict(one, other) == "one seed: inconclusive" and len(asked) == 2

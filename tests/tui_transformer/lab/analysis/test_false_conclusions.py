@@ -43,7 +43,7 @@ def test_fewer_heads_that_generalise_better_are_overfit_runs_of_one_seed_and_equ
     four = shown(tmp_path, "heads4", verdicts=[found(rising(1.5320, 1.7953))])
     two = shown(tmp_path, "heads2", "model.n_heads=2", verdicts=[found(rising(1.5217, 1.7330))], by=-0.0623)
     assert "OVERFIT" in four.badges and "OVERFIT" in two.badges
-    assert verdict(two, four) == "one seed: cannot tell"
+    assert verdict(two, four) == "one seed: inconclusive"
     assert FIXED["Δparams"].value(two, four) == 0
     assert "compare best with best" in two.badges["OVERFIT"]
 
@@ -80,7 +80,7 @@ def test_a_warm_up_longer_than_the_run_was_not_done(tmp_path) -> None:
     alarm = curve(train, [ValidationRecord(step=120, loss=2.8)], when="after", step=120)
     short = shown(tmp_path, "short", verdicts=[found(alarm)])
     assert "STILL-FALLING" in short.badges
-    assert verdict(short, shown(tmp_path, "other")) == "still falling: cannot tell"
+    assert verdict(short, shown(tmp_path, "other")) == "still falling: inconclusive"
 
 
 def test_two_samples_that_share_42_characters_were_not_drawn_apart(tmp_path) -> None:
@@ -94,7 +94,7 @@ def test_two_samples_that_share_42_characters_were_not_drawn_apart(tmp_path) -> 
 def test_a_clean_pair_shows_no_badge_and_no_conclusion(tmp_path, by) -> None:
     one, other = shown(tmp_path, "one"), shown(tmp_path, "other", "model.n_heads=2", by=by)
     assert not one.badges and not other.badges
-    assert verdict(other, one) == "one seed: cannot tell"
+    assert verdict(other, one) == "one seed: inconclusive"
 
 
 def told(found) -> str:
@@ -105,9 +105,9 @@ def test_two_heads_against_four_at_one_seed_cannot_tell_and_at_their_best_neithe
     cell(tmp_path, "heads", "four", 42, verdicts=[found(rising(1.5320, 1.7953))])
     two = cell(tmp_path, "heads", "two", 42, "model.n_heads=2", verdicts=[found(rising(1.5217, 1.7330))], loss=-0.0623)
     shown = standings(tmp_path, pinned="heads.four.s42")["two"]
-    assert shown.verdict() == "one seed: cannot tell" and CHECKS.shown(shown, None) == "OVERFIT"
+    assert shown.verdict() == "one seed: inconclusive" and CHECKS.shown(shown, None) == "OVERFIT"
     assert MORE_PARAMETERS.shown(shown, None) == "0"
-    assert "at its best: one seed: cannot tell" in told(shown) and read_entry(two).badges["OVERFIT"] in told(shown)
+    assert "at its best: one seed: inconclusive" in told(shown) and read_entry(two).badges["OVERFIT"] in told(shown)
 
 
 def test_variants_that_leak_are_not_ranked_whatever_their_loss(tmp_path) -> None:
@@ -129,5 +129,5 @@ def test_a_ranking_by_per_cent_of_the_loss_says_what_it_is_in_perplexity(tmp_pat
     cell(tmp_path, "mt", "base", 1, loss=5.9164, verdicts=[alarm])
     cell(tmp_path, "mt", "no-pe", 1, "model.position=none", loss=5.9164 + 0.63, verdicts=[alarm])
     shown = standings(tmp_path, pinned="mt.base.s1")["no-pe"]
-    assert "NOT-LEARNING" in shown.badges and shown.verdict() == "one seed: cannot tell"
+    assert "NOT-LEARNING" in shown.badges and shown.verdict() == "one seed: inconclusive"
     assert "Loss +9.2%, perplexity +87.8%." in told(shown)

@@ -85,7 +85,7 @@ def test_seeds_and_variants_that_are_not_begun_are_said(tmp_path) -> None:
     cell(tmp_path, "att", "win16", 1, "model.attention=window", loss=0.1)
     attention_file(tmp_path)
     found = standings(tmp_path)
-    assert found["win16"].n == "1/3" and found["win16"].verdict() == "one seed: cannot tell"
+    assert found["win16"].n == "1/3" and found["win16"].verdict() == "one seed: inconclusive"
     assert found["win16"].seeds() == "1 of 3 seeds; 2 not begun"
     assert "Not begun yet: heads2." in text_of(list(found.values()))
 
@@ -98,7 +98,7 @@ def attention_file(root: Path) -> None:
 
 def test_verdicts_are_those_of_the_engine_and_brief_beside_their_numbers(study) -> None:
     assert study["win16"].verdict() == "worse" and "worse by 0.050" in verdict_sentence(study["win16"])
-    assert study["heads2"].verdict().startswith(("no difference > 0.00", "cannot tell"))
+    assert study["heads2"].verdict().startswith(("no difference > 0.00", "inconclusive"))
     assert study["global"].verdict() == "—"
     assert " p " not in verdict_sentence(study["win16"])
     evidence = evidence_sentence(study["win16"])

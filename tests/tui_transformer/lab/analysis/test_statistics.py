@@ -173,8 +173,8 @@ def test_pairing_removes_what_the_seed_does():
 @pytest.mark.parametrize(
     ("ours", "base", "kind", "text"),
     [
-        ({1: 1.0}, {1: 2.0}, "one-seed", "one seed: cannot tell"),
-        ({1: 1.0}, {2: 2.0}, "nothing", "no seed in common: cannot tell"),
+        ({1: 1.0}, {1: 2.0}, "one-seed", "one seed: inconclusive"),
+        ({1: 1.0}, {2: 2.0}, "nothing", "no seed in common: inconclusive"),
         ({1: 1.00, 2: 1.01, 3: 1.02}, {1: 2.00, 2: 2.01, 3: 2.03}, "better", "better by 1.003 ± 0.014"),
         ({1: 2.00, 2: 2.01, 3: 2.03}, {1: 1.00, 2: 1.01, 3: 1.02}, "worse", "worse by 1.003 ± 0.014"),
         ({1: 1.0, 2: 2.0}, {1: 1.0, 2: 2.0}, "same", "no difference at all"),

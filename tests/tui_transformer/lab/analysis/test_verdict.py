@@ -1,4 +1,4 @@
-"""What may be concluded: never more than that one seed cannot tell; and which scores are different measures."""
+"""What may be concluded: never more than one seed can show; and which scores are different measures."""
 
 import itertools
 from dataclasses import replace
@@ -24,8 +24,8 @@ def baseline(tmp_path) -> Entry:
 
 
 def test_one_run_each_cannot_tell_however_large_the_difference(tmp_path, baseline) -> None:
-    assert verdict(entry(tmp_path, "worse", by=3.0), baseline) == "one seed: cannot tell"
-    assert verdict(entry(tmp_path, "lower", by=-0.5), baseline) == "one seed: cannot tell"
+    assert verdict(entry(tmp_path, "worse", by=3.0), baseline) == "one seed: inconclusive"
+    assert verdict(entry(tmp_path, "lower", by=-0.5), baseline) == "one seed: inconclusive"
     assert verdict(baseline, baseline) == "—" and verdict(baseline, None) == ""
 
 
@@ -80,10 +80,10 @@ def test_runs_that_are_not_done_cannot_tell(tmp_path, baseline) -> None:
     live = entry(tmp_path, "live", state="running", step=800)
     stopped = entry(tmp_path, "stopped", state="stopped", step=800)
     falling = entry(tmp_path, "falling", verdicts=[("curve", "STILL-FALLING", "it fell")])
-    assert verdict(live, baseline) == "still training: cannot tell"
-    assert verdict(baseline, live) == "still training: cannot tell"
-    assert verdict(stopped, baseline) == "ended early: cannot tell"
-    assert verdict(falling, baseline) == "still falling: cannot tell"
+    assert verdict(live, baseline) == "still training"
+    assert verdict(baseline, live) == "still training"
+    assert verdict(stopped, baseline) == "ended early"
+    assert verdict(falling, baseline) == "still falling: inconclusive"
 
 
 def test_no_verdict_ever_claims_anything(tmp_path, baseline) -> None:
@@ -91,7 +91,9 @@ def test_no_verdict_ever_claims_anything(tmp_path, baseline) -> None:
     found += [entry(tmp_path, "b", by=-0.3), entry(tmp_path, "c", scored={"context": 1}), entry(tmp_path, "q", step=0)]
     for one, two in itertools.product(found, found):
         said = verdict(one, two)
-        assert said == "—" or said.endswith(("cannot tell", "not comparable", "no score yet"))
+        assert said == "—" or said.endswith(
+            ("inconclusive", "still training", "ended early", "not comparable", "no score yet")
+        )
 
 
 def test_equal_parameters_are_a_zero_and_not_a_guess(tmp_path, baseline) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from engine.runs.records import TrainRecord, ValidationRecord
 from tests.tui_transformer.recorded import train_record, validation_record
-from tui_transformer.lab.charts.canvas import Line, draw, usual_top
-from tui_transformer.lab.charts.curves import CHARTED, Picture, known, picture
+from tui_transformer.lab.charts.canvas import Level, Line, Mark, draw, grid, usual_top
+from tui_transformer.lab.charts.curves import CHARTED, THROUGHPUT, Curve, Picture, known, picture
 
 LOSS, PERPLEXITY, ACCURACY = CHARTED[0], CHARTED[1], CHARTED[3]
 
@@ -62,9 +62,105 @@ def test_a_value_that_is_not_positive_takes_the_logarithm_away() -> None:
 
 
 def test_the_steep_start_is_cut_off() -> None:
-    values = [50.0, 20.0, *(2.0 - i / 1000 for i in range(200))]
-    assert usual_top(values, 0.5) < 5
-    assert usual_top(values[:10], 0.5) == math.inf
+    steep = Curve(range(202), (50.0, 20.0, *(2.0 - i / 1000 for i in range(200))))
+    assert 2 < usual_top([steep], 0.5) < 5
+    assert usual_top([Curve((0, 1, 2, 3), (2.0, 1.8, 1.7, 1.6))], 0.5) == math.inf
+    late = Curve(range(180, 200), tuple(3.0 + i / 3 for i in range(20)))  # no part of the initial fall
+    assert usual_top([steep, late], 0.5) > 8
+    good, bad = Curve((200, 300), (1.5, 0.7)), Curve((200, 300), (2.2, 1.8))
+    assert usual_top([good, good, good, bad], 0.7) > 1.8  # the worst of several runs stays in view
+
+
+def test_from_the_first_evaluation_on_the_fall_does_not_flatten_what_follows() -> None:
+    fall = made(count=40)
+    assert usual_top([fall.train, fall.validation], 0.36) < 0.6 * max(fall.train.y)
+
+
+@pytest.mark.parametrize("height", [7, 10, 14, 40])
+@pytest.mark.parametrize("high", [0.37, 1.0, 2.1, 4.3, 7.7, 9.99, 41.3, 552, 1799])
+@pytest.mark.parametrize("width", [52, 86, 190])
+def test_each_axis_has_four_labels_at_least(width, height, high) -> None:
+    line = Line((0.0, 10 * high), (high, 0.36), "train")
+    for log in (False, True):
+        canvas = draw(
+            [line],
+            width=width,
+            height=height,
+            x_text=lambda x: f"{x:,.6g}",
+            x_label="steps",
+            levels=[Level(0.36, "floor", "floor")],
+            log=log,
+        )
+        rows = ["".join(c for c, _ in row) for row in canvas.cells]
+        assert sum("┤" in row for row in rows) >= 4
+        assert len(rows[-1].replace("steps", "").split()) >= 4
+        assert any(row.lstrip().startswith("0.36┤┄ floor ") for row in rows)
+
+
+def test_a_mark_stands_on_the_cell_of_its_point() -> None:
+    x = list(range(0, 2000, 37))
+    y = [1 + math.exp(-at / 300) + 0.1 * math.sin(at) for at in x]
+    for at in range(len(x)):
+        bare, marked = (
+            draw([Line(x, y, "train")], width=83, height=17, x_text=str, marks=marks)
+            for marks in ([], [Mark(x[at], y[at], "★", "best")])
+        )
+        [(row, column)] = [
+            (r, c) for r, line in enumerate(marked.cells) for c, cell in enumerate(line) if cell[0] == "★"
+        ]
+        assert bare.cells[row][column][1] == "train" and (row, column) == (bare.row_of(y[at]), bare.column_of(x[at]))
+
+
+def test_a_floor_is_seen_behind_the_curve_that_reaches_it() -> None:
+    canvas = draw(
+        [Line((0.0, 100.0), (0.36, 0.36), "train"), Line((0.0, 100.0), (2.0, 1.0), "validation")],
+        width=60,
+        height=14,
+        x_text=str,
+        levels=[Level(0.36, "floor", "floor")],
+    )
+    row = canvas.cells[canvas.row_of(0.36)]
+    assert {style for _, style in row[canvas.margin + 8 :]} == {"train on floor-row"}
+    assert "".join(c for c, _ in row[canvas.margin + 1 :]).startswith(" floor ")
+
+
+def test_train_and_validation_are_told_apart_without_colour() -> None:
+    x, y = range(0, 1000, 10), [1.0 + 1 / (at + 1) for at in range(100)]
+    canvas = draw([Line(x, y, "train"), Line(x, y, "validation", dots=True)], width=60, height=14, x_text=str)
+    signs = "".join(c for row in canvas.cells for c, style in row if style == "validation")
+    assert 5 <= signs.count("•") <= len(x) // 4
+
+
+def test_a_dashed_line_has_holes_and_a_grid_fills_only_what_is_empty() -> None:
+    canvas = draw(
+        [Line((0, 50), (1.0, 2.0), "run0"), Line((0, 50), (2.0, 1.0), "ghost", dashed=True)],
+        width=60,
+        height=14,
+        x_text=str,
+    )
+    before = [list(row) for row in canvas.cells]
+    columns = {c for row in canvas.cells for c, (_, style) in enumerate(row) if style == "ghost"}
+    assert 20 < len(columns) < 32
+    grid(canvas)
+    changed = [
+        (a, b) for was, now in zip(before, canvas.cells, strict=True) for a, b in zip(was, now, strict=True) if a != b
+    ]
+    assert changed and all(a == (" ", "") and b[1] == "grid" for a, b in changed)
+
+
+def test_the_gap_lies_between_train_and_validation_and_a_ghost_ends_with_the_run() -> None:
+    run = made()
+    x, ends = run.gap
+    assert list(x) == list(run.validation.x) and all(low <= high for low, high in ends)
+    train = [TrainRecord.read(train_record(at, 2000)) for at in range(10, 501, 10)]
+    longer = [ValidationRecord.read(validation_record(at, 2000)) for at in range(200, 2001, 200)]
+    short = picture(LOSS, train, [], axis="step", smoothing="off", log=False, floors=[], ghost=longer)
+    assert short.ghost.x == (200, 400)
+
+
+def test_throughput_is_a_chart_of_train_records() -> None:
+    speed = made(THROUGHPUT)
+    assert known(THROUGHPUT, []) and len(speed.train.y) == 200 and not speed.validation.x and not speed.floors
 
 
 def test_every_row_is_as_wide_as_asked_and_axes_have_round_numbers() -> None:

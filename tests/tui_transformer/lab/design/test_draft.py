@@ -190,8 +190,8 @@ def test_cost_is_that_of_the_engine() -> None:
 def test_numbers_go_by_steps_that_are_possible() -> None:
     demo = Draft.of("demo")
     assert BY_KEY["model.n_heads"].step(demo, 1) == 8 and BY_KEY["model.n_heads"].step(demo, -1) == 2
-    assert BY_KEY["train.steps"].step(demo, 1) == 5000 and BY_KEY["train.steps"].step(demo, -1) == 2000
-    assert BY_KEY["optimizer.lr"].step(demo, -1) == 2e-3
+    assert BY_KEY["train.steps"].step(demo, 1) == 2000 and BY_KEY["train.steps"].step(demo, -1) == 1000
+    assert BY_KEY["optimizer.lr"].step(demo, -1) == 5e-3
     assert BY_KEY["model.dropout"].step(demo, -1) is None
     assert BY_KEY["model.n_kv_heads"].step(demo, -1) == 2
     for name in ("demo", "copy", "linear", "report-encoder"):

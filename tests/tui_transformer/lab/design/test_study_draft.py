@@ -12,7 +12,7 @@ from engine.config.keys import diff
 from engine.errors import InputError
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Benchmark, Draft
-from tui_transformer.lab.design.study_draft import DESIGN, StudyDraft, as_seeds, command, estimated, study_base
+from tui_transformer.lab.design.study_draft import StudyDraft, as_seeds, command, estimated, study_base
 from tui_transformer.lab.studies.arguments import StudyArgs
 from tui_transformer.lab.studies.plan import Price
 from tui_transformer.lab.studies.study import Variant, find_study, read_study, shipped_studies
@@ -20,6 +20,7 @@ from tui_transformer.studio.design import own_files
 
 FIT = Benchmark(device="cpu", seconds_per_step=0.1, seconds=280.0, memory_bytes=1e8)
 FILE = Path("mine.toml")
+DEMO = "demo"  # the variant that is the design itself
 
 
 def of(name: str, **changes: object) -> StudyDraft:
@@ -58,7 +59,7 @@ def test_a_design_alone_is_no_study() -> None:
 
 def test_a_value_is_held_against_the_design() -> None:
     draft = of("demo").with_axes("model.n_heads=2")
-    assert names(draft) == [DESIGN, "n_heads-2"] and draft.held_against == DESIGN and draft.runs == 6
+    assert names(draft) == [DEMO, "n_heads-2"] and draft.held_against == DEMO and draft.runs == 6
     assert draft.differences(draft.lines[1]) == {"model.n_heads": (4, 2)}
 
 
@@ -66,7 +67,7 @@ def test_the_design_gives_way_to_a_variant_that_is_the_design() -> None:
     draft = of("demo").with_axes("model.n_heads=1,2,4,8")
     assert names(draft) == ["n_heads-1", "n_heads-2", "n_heads-4", "n_heads-8"]
     assert draft.held_against == "n_heads-4" and draft.study is not None and draft.study.baseline == "n_heads-4"
-    assert why_not(draft, DESIGN) == "n_heads-4 is the design as it stands"
+    assert why_not(draft, DEMO) == "n_heads-4 is the design as it stands"
 
 
 def test_two_settings_make_a_grid() -> None:
@@ -80,19 +81,19 @@ def test_every_cell_trains_the_design_with_the_variants_change_and_no_other() ->
     assert draft.study is not None and draft.design.config is not None
     for cell in draft.study.cells():
         changed = {key for key in diff(draft.design.config, cell.config) if key != "seed"}
-        assert changed == (set() if cell.variant == DESIGN else {"model.n_heads"})
+        assert changed == (set() if cell.variant == DEMO else {"model.n_heads"})
     assert [cell.seed for cell in draft.study.cells()] == [1, 1, 2, 2, 3, 3]
 
 
 def test_what_cannot_be_trained_is_left_out_with_the_reason() -> None:
     draft = of("demo").with_axes("model.n_heads=2,3")
-    assert names(draft) == [DESIGN, "n_heads-2"] and "3 heads cannot share" in why_not(draft, "n_heads-3")
+    assert names(draft) == [DEMO, "n_heads-2"] and "3 heads cannot share" in why_not(draft, "n_heads-3")
     assert draft.study is not None and draft.runs == 6
 
 
 def test_what_would_be_the_same_run_twice_is_left_out() -> None:
     draft = of("demo").with_axes("model.n_heads=2").with_variants([Variant("heads2", "heads2")])
-    assert names(draft) == [DESIGN, "n_heads-2"]
+    assert names(draft) == [DEMO, "n_heads-2"]
     assert "same as n_heads-2" in why_not(draft, "heads2") and draft.study is not None
     again = draft.with_axes("model.n_heads=2")
     assert again.variants == draft.variants
@@ -129,9 +130,9 @@ def test_ticking_adds_overlays_and_unticking_takes_them_out() -> None:
     draft = of("demo").with_axes("model.n_layers=1")
     offered = draft.overlays()
     ticked = draft.with_overlays([Variant("win16", "win16"), Variant("no-pe", "no-pe")], offered)
-    assert names(ticked) == [DESIGN, "n_layers-1", "win16", "no-pe"]
+    assert names(ticked) == [DEMO, "n_layers-1", "win16", "no-pe"]
     fewer = replace(ticked, baseline="win16").with_overlays([Variant("no-pe", "no-pe")], offered)
-    assert names(fewer) == [DESIGN, "n_layers-1", "no-pe"] and fewer.held_against == DESIGN
+    assert names(fewer) == [DEMO, "n_layers-1", "no-pe"] and fewer.held_against == DEMO
 
 
 @pytest.mark.parametrize("name", shipped_studies())
@@ -155,12 +156,12 @@ def test_what_was_expected_of_another_base_is_left_out() -> None:
 def test_few_seeds_are_warned_of(count: int) -> None:
     draft = of("demo").with_axes("model.n_heads=2").with_seeds(str(count) if count > 1 else "1,")
     said = " ".join(draft.warnings)
-    assert ("nothing can be concluded" in said) == (count == 1) and ("exploratory" in said) == (1 < count < 5)
+    assert ("one seed proves nothing" in said) == (count == 1) and ("can miss" in said) == (1 < count < 5)
 
 
 def test_a_loss_of_another_kind_is_warned_of() -> None:
     draft = of("demo").with_variants([Variant("encoder-mlm", "encoder-mlm"), Variant("win16", "win16")])
-    found = [warning for warning in draft.warnings if "cannot be held against" in warning]
+    found = [warning for warning in draft.warnings if "cannot be compared" in warning]
     assert len(found) == 1 and found[0].startswith("encoder-mlm: another objective.kind")
 
 
@@ -184,9 +185,9 @@ def test_one_seed_always_stays() -> None:
 
 def test_taking_out_the_baseline_leaves_another_one() -> None:
     draft = of("demo").with_axes("model.n_heads=2,8")
-    assert draft.without(DESIGN).held_against == "n_heads-2"
+    assert draft.without(DEMO).held_against == "n_heads-2"
     shipped = of("demo").with_study(find_study("attention")).without("global")
-    assert shipped.held_against == DESIGN and names(shipped)[0] == DESIGN
+    assert shipped.held_against == DEMO and names(shipped)[0] == DEMO
     impossible = replace(draft.with_axes("model.n_heads=2,3"), baseline="n_heads-3")
     assert "baseline" in impossible.problem
 
@@ -246,14 +247,14 @@ def test_a_base_that_cannot_be_said_is_no_base() -> None:
 
 
 def test_time_and_disk_follow_from_the_designs_measured_step() -> None:
-    draft = of("demo").with_axes("train.steps=1400,2800")
+    draft = of("demo").with_axes("train.steps=600,1200")
     found = estimated(draft, FIT)
     each = {name: (price.seconds, price.parameters) for name, price in found.prices.items()}
-    assert each == {"steps-1400": (140.0, 108_288), "steps-2800": (280.0, 108_288)} and found.seconds == 3 * 420.0
+    assert each == {"steps-600": (140.0, 108_352), "steps-1200": (280.0, 108_352)} and found.seconds == 3 * 420.0
     assert (found.disk_bytes or 0) > 6 * 1e6
     assert estimated(draft, None).seconds is None
     wider = estimated(of("demo").with_axes("model.d_model=128"), FIT).prices
-    assert wider["d_model-128"].seconds > wider[DESIGN].seconds == 280.0
+    assert wider["d_model-128"].seconds > wider[DEMO].seconds == 280.0
 
 
 async def test_only_a_plan_is_read_as_one(monkeypatch) -> None:

@@ -17,7 +17,7 @@ from engine.runs.reader import RunReader
 from tests.tui_transformer.lab.studies.tiny import tiny_study
 from tui_transformer.lab.launch.launch import enqueue
 from tui_transformer.lab.studies import runner
-from tui_transformer.lab.studies.record import CellStatus, directories
+from tui_transformer.lab.studies.record import CellStatus, directories, stop_file
 from tui_transformer.lab.studies.runner import Runner
 from tui_transformer.lab.studies.study import Cell
 
@@ -102,6 +102,14 @@ class Stage:
 @pytest.fixture
 def stage(tmp_path, monkeypatch) -> Stage:
     return Stage(tmp_path, monkeypatch)
+
+
+def test_another_process_can_stop_a_study_and_the_next_runner_is_not_stopped(stage) -> None:
+    stage.script[FIRST] = [lambda path: (stop_file(stage.root, "tiny").touch(), put(path, "stopped"))]
+    found = stage.run(jobs=1)
+    assert found[FIRST].state == "stopped" and [run for _, run, _ in stage.spawned] == [FIRST]
+    assert all(standing.state == "finished" for standing in stage.run(jobs=1).values())
+    assert not stop_file(stage.root, "tiny").exists()
 
 
 def test_cells_are_begun_seeds_first_so_many_at_a_time_and_spread_over_devices(stage) -> None:

@@ -8,14 +8,15 @@ import pytest
 from tests.tui_transformer.lab.analysis.seeds import WINDOW, attention, seeded
 from tests.tui_transformer.recorded import lines, validation_record
 from tests.tui_transformer.studio.compare.test_compare_pane import Open, root
-from tests.tui_transformer.studio.test_snapshots import PICTURES, listed, pressing, studio, when
+from tests.tui_transformer.studio.compare.test_compare_snapshots import TABLE
+from tests.tui_transformer.studio.test_snapshots import PICTURES, pressing, studio, when
 from tui_transformer.studio.compare.overlay_charts import CompareCharts
 
 __all__ = ["root"]  # a fixture
 
 pytestmark = [pytest.mark.usefixtures("plain_surroundings"), pytest.mark.one_in(3)]
 RUNS = Path("runs")
-SELECT = ("3", listed, "v", "end", "p", *["up"] * 3, "space", *["up"] * 3, "space", "home", "space")
+SELECT = (*TABLE, "v", "end", "p", *["up"] * 3, "space", *["up"] * 3, "space", "home", "space")
 
 
 async def selected(studio: Open, *runs: str) -> CompareCharts:
@@ -62,7 +63,7 @@ async def test_d_shows_the_first_probe_then_the_next_and_c_goes_back(root) -> No
         await studio.press("D")
         await studio.until(lambda: "rhyme" in studio.text)
         await studio.press("c")
-        await studio.until(lambda: "p pins the baseline" in studio.text)
+        await studio.until(lambda: "p: set a run as baseline" in studio.text)
 
 
 async def test_the_cursor_of_one_chart_is_no_place_of_the_other_where_x_is_something_else(root) -> None:
@@ -121,5 +122,5 @@ def test_recall_by_distance(snap_compare, size) -> None:
 def test_recall_by_distance_of_runs_by_themselves_in_the_light_theme(snap_compare, plain_surroundings) -> None:
     plain_surroundings.write_text('welcomed = true\ntheme = "studio-light"\n')
     attention(RUNS, seeds=1)
-    act = pressing("3", listed, "end", "p", "up", "space", "up", "space", "D", then=when("recall", "┊"))
+    act = pressing(*TABLE, "end", "p", "up", "space", "up", "space", "D", then=when("recall", "┊"))
     assert snap_compare(studio(), terminal_size=(120, 36), run_before=act)

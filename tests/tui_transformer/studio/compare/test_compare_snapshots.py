@@ -8,10 +8,28 @@ from textual.widgets import Input, TextArea
 from tests.tui_transformer.lab.analysis.asking import asking
 from tests.tui_transformer.lab.analysis.variants import AT, LEAK, study, variant
 from tests.tui_transformer.studio.test_snapshots import MEDIUM, SMALLEST, listed, pressing, studio, when
+from tui_transformer.studio.compare.pane import ComparePane
 
 pytestmark = [pytest.mark.usefixtures("plain_surroundings"), pytest.mark.one_in(3)]
 RUNS = Path("runs")
 CHART = "at the end"
+
+
+async def opened(pilot) -> None:
+    """Wait until the pane has read the runs."""
+    pane = pilot.app.query_one(ComparePane)
+    while not pane._looked:
+        await pilot.pause(0.02)
+
+
+async def no_baseline(pilot) -> None:
+    """Take away the one that was chosen of itself."""
+    pane = pilot.app.query_one(ComparePane)
+    pane.selection.baseline = None
+    pane.redraw()
+
+
+TABLE = ("3", opened, "f", "X", no_baseline, listed)  # the table, with nothing drawn
 
 
 @pytest.fixture(autouse=True)
@@ -28,14 +46,14 @@ def test_compare_without_a_run(snap_compare, size) -> None:
 
 def test_compare_with_one_run(snap_compare) -> None:
     variant(RUNS, "baseline")
-    act = pressing("3", then=when("a comparison needs two runs"))
+    act = pressing("3", then=when("You need two runs to compare"))
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)
 
 
 @pytest.mark.parametrize("size", SMALLEST)
 def test_compare_with_runs(snap_compare, size) -> None:
     study(RUNS)
-    act = pressing("3", then=when("enc-next", "space draws"))
+    act = pressing(*TABLE, then=when("enc-next", "space: plot"))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
@@ -43,17 +61,17 @@ def test_compare_with_runs(snap_compare, size) -> None:
 def test_compare_with_what_always_the_same_answer_scores(snap_compare, size) -> None:
     for name, exact in (("finetuned", 0.62), ("scratch", 0.1)):
         asking(RUNS, name, exact)
-    act = pressing("3", then=when("no run: always"))
+    act = pressing(*TABLE, then=when("no run: always"))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
-SELECT = ("3", listed, "end", "p", "up", "space", "up", "space", "up", "up", "space", "up", "space")
+SELECT = (*TABLE, "end", "p", "up", "space", "up", "space", "up", "up", "space", "up", "space")
 
 
 @pytest.mark.parametrize("size", SMALLEST)
 def test_compare_with_curves(snap_compare, size) -> None:
     study(RUNS)
-    act = pressing(*SELECT, then=when("one seed: cannot tell", CHART))
+    act = pressing(*SELECT, then=when("one seed: inconclusive", CHART))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
@@ -62,7 +80,7 @@ def test_compare_with_curves(snap_compare, size) -> None:
 def test_compare_in_other_themes(snap_compare, plain_surroundings, theme) -> None:
     plain_surroundings.write_text(f'welcomed = true\ntheme = "{theme}"\n')
     study(RUNS)
-    act = pressing(*SELECT, then=when("one seed: cannot tell", CHART))
+    act = pressing(*SELECT, then=when("one seed: inconclusive", CHART))
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)
 
 
@@ -77,20 +95,20 @@ def test_compare_looked_at_otherwise(snap_compare, keys) -> None:
 @pytest.mark.parametrize("size", SMALLEST)
 def test_compare_where_nothing_matches(snap_compare, size) -> None:
     study(RUNS)
-    act = pressing("3", listed, "slash", *"badge:inert", then=when("no run matches badge:inert"))
+    act = pressing(*TABLE, "slash", *"badge:inert", then=when("no run matches badge:inert"))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
 def test_compare_with_a_mistake_in_the_filter(snap_compare) -> None:
     study(RUNS)
-    act = pressing("3", listed, "slash", *"tag:report n_hed=2", then=when("did you mean 'n_heads'?"))
+    act = pressing(*TABLE, "slash", *"tag:report n_hed=2", then=when("did you mean 'n_heads'?"))
     assert snap_compare(studio(), terminal_size=(80, 24), run_before=act)
 
 
 @pytest.mark.parametrize("size", SMALLEST)
 def test_compare_all_about_a_run(snap_compare, size) -> None:
     study(RUNS)
-    act = pressing("3", listed, "end", "p", "up", "up", "up", "up", "enter", then=when("What to do"))
+    act = pressing(*TABLE, "end", "p", "up", "up", "up", "up", "enter", then=when("What to do"))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
@@ -98,7 +116,7 @@ def test_compare_all_about_a_run(snap_compare, size) -> None:
 @pytest.mark.parametrize(("key", "words"), [("N", "ctrl+s"), ("g", "Tags of"), ("E", "Export")])
 def test_compare_asks(snap_compare, key, words) -> None:
     study(RUNS)
-    act = pressing("3", listed, "end", key, then=when(words))
+    act = pressing(*TABLE, "end", key, then=when(words))
     assert snap_compare(studio(), terminal_size=(80, 24), run_before=act)
 
 
@@ -113,12 +131,12 @@ def test_compare_with_wide_characters_and_long_names(snap_compare, size) -> None
     )
     variant(RUNS, "a-name-of-a-run-that-is-very-much-longer-than-any-column", by=0.1, created=AT(2), tags=("x" * 40,))
     variant(RUNS, "👩‍🔬-family", by=0.2, created=AT(3), verdicts=[LEAK])
-    act = pressing("3", listed, "end", "p", "up", "space", "up", "space", *["right"] * 3, then=when(CHART))
+    act = pressing(*TABLE, "end", "p", "up", "space", "up", "space", *["right"] * 3, then=when(CHART))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
 def test_compare_with_many_runs(snap_compare) -> None:
     for i in range(60):
         variant(RUNS, f"heads-{i:02d}", f"model.n_heads={2 ** (i % 4)}", f"seed={i}", by=i * 0.01, created=AT(i))
-    act = pressing("3", listed, *["down"] * 30, then=when("RUNS  60"))
+    act = pressing(*TABLE, *["down"] * 30, then=when("RUNS  60"))
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)

@@ -138,7 +138,7 @@ async def test_variants_are_sorted_and_exported_as_they_are_shown(root, tmp_path
 async def test_a_study_that_grows_gets_its_seeds_as_they_finish(root) -> None:
     attention(root, seeds=(1,))
     async with Open(root) as studio:
-        await studio.until(lambda: "one seed: cannot tell" in studio.text and "1/3" in studio.text)
+        await studio.until(lambda: "one seed: inconclusive" in studio.text and "1/3" in studio.text)
         cell(root, "att", "win16", 2, "model.attention=window", "model.window=16", loss=0.05)
         await studio.until(lambda: "2/3" in studio.text)
 

@@ -103,7 +103,7 @@ async def test_a_switch_changes_the_picture_and_the_cost(app: App, size: tuple[i
         await pilot.pause()
         assert "newest 16 keys" in " ".join(app.text.replace("│", " ").split()) or "newest" in app.text
         assert app.pane.draft.changes == {"model.n_layers": 1, "model.attention": "window"}
-        await pilot.press("u")
+        await pilot.press("U")
         assert app.pane.draft.changes == {} and "108,288" in app.text
 
 
@@ -114,6 +114,8 @@ async def test_positions_are_drawn_once_the_engine_is_there(app: App, size: tupl
         await until(pilot, lambda: preview._positions is not None)
         await pilot.pause()
         assert "loading" not in app.text
+        if size == SIZES[1]:
+            await go_to(pilot, "model.position")
         if size != SIZES[0]:
             assert "position rope" in app.text
 
@@ -200,24 +202,25 @@ async def test_searching_filters_as_one_types_and_changes_wait_for_the_way_back(
         await pilot.pause()
         assert app.query_one(Input).value == "" and app.pane.draft.changes == {"model.n_layers": 1}
         await search(pilot, "zzzz")
-        assert "no preset has that" in app.text
+        assert "no preset matches" in app.text
 
 
 async def test_another_base_and_any_key(app: App) -> None:
     async with app.run_test(size=MEDIUM) as pilot:
         await pilot.press("B")
         await pilot.pause()
-        assert "demo is a base" in app.said
+        assert "demo is a base preset" in app.said
         app.pane.choose("win16")
         await pilot.pause()
         await pilot.press("B")
         await pilot.pause()
         assert isinstance(app.screen, Ask)
         can_be = [answer.value for answer in app.screen._answers if not answer.why_not]
-        await pilot.press(*["down"] * can_be.index(("demo",)), "enter")
+        wanted, at = ([one.base for one in can_be].index(name) for name in ("copy", "demo"))
+        await pilot.press(*["up"] * (at - wanted), "enter")
         await pilot.pause()
-        assert app.pane.draft.name == "win16@demo"
-        await pilot.press("e", "m", "B")
+        assert app.pane.draft.name == "win16@copy"
+        await pilot.press("U", "e", "m", "B")
         await pilot.pause()
         assert isinstance(app.screen, AskText) and "write KEY=VALUE" not in app.text  # it is still being typed
         await pilot.press("enter")
@@ -225,6 +228,69 @@ async def test_another_base_and_any_key(app: App) -> None:
         assert isinstance(app.screen, AskText) and "write KEY=VALUE" in app.text
         await fill_in(pilot, "model.rope_base=5e4")
         assert app.pane.draft.changes == {"model.rope_base": 50000.0}
+
+
+async def test_undo_and_redo_take_one_change_each(app: App) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        await go_to(pilot, "model.n_layers")
+        await pilot.press("left", "right", "right", "u")
+        assert app.pane.draft.changes == {}
+        await pilot.press("u")
+        assert app.pane.draft.changes == {"model.n_layers": 1}
+        await pilot.press("ctrl+r", "ctrl+r")
+        assert app.pane.draft.changes == {"model.n_layers": 3}
+        await pilot.press("U", "u")  # a reset is a change like any other
+        assert app.pane.draft.changes == {"model.n_layers": 3}
+        await pilot.press("ctrl+r", "ctrl+r")
+        assert app.pane.draft.changes == {} and "nothing to redo" in app.said
+
+
+async def test_a_one_change_preset_lands_on_the_demo_and_its_base_is_a_switch(app: App) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        app.pane.choose("rope")
+        await pilot.pause()
+        assert app.pane.draft.name == "rope@demo" and "rope ●" not in app.text
+        await go_to(pilot, "base")
+        assert "‹ demo ›" in app.text
+        await pilot.press("left")
+        assert app.pane.draft.base != "demo" and not app.pane.draft.problem
+        await pilot.press("enter")
+        await pilot.pause()
+        assert isinstance(app.screen, Ask) and "≈" in app.text
+
+
+async def test_a_long_run_is_asked_about_once_and_can_be_trained_on_the_demo(app: App) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        app.pane.choose("rope")
+        await pilot.pause()
+        app.pane._show(app.pane.draft.with_base("baseline"))
+        await pilot.press("f5")
+        await pilot.pause()
+        assert isinstance(app.screen, Ask) and app.asked == []
+        labels = [answer.label.split(" (")[0] for answer in app.screen._answers]
+        assert labels[:2] == ["Train it at this size", "Apply the same change to demo instead"]
+        assert labels[-1] == "Cancel" and "background" in labels[2]
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        assert [(event.config.preset, event.name) for event in app.asked] == [("rope@demo", "demo-rope")]
+        await pilot.press("f5")
+        await pilot.pause()
+        assert len(app.asked) == 2  # minutes are not asked about
+
+
+async def test_the_name_says_what_changed_and_is_edited_in_its_line(app: App) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        await go_to(pilot, "model.n_heads")
+        await pilot.press("left")
+        assert "train demo-heads2" in app.text and "estimated" in app.text
+        await pilot.press("n", *"x/", "f5")
+        assert app.asked == [] and "use up to 100 letters" in app.text
+        await pilot.press("backspace", "f5")
+        await pilot.pause()
+        assert app.asked[0].name == "demo-heads2x" and "--name demo-heads2x" in app.asked[0].command
+        await pilot.press("n", "y", "escape", "f5")
+        await pilot.pause()
+        assert app.asked[1].name == "demo-heads2" and "--name" not in app.asked[1].command
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -302,7 +368,7 @@ async def test_a_measurement_is_shown_until_the_design_changes(app: App, monkeyp
     verdicts = tuple(VerdictRecord(check=check, verdict=verdict, why=why) for check, verdict, why in checks)
     fit = Benchmark(device="cpu", seconds_per_step=0.068, seconds=190.4, memory_bytes=61e6, verdicts=verdicts)
 
-    async def measured(command: list[str]) -> Benchmark:
+    async def measured(command: list[str], told: Callable[[str], None]) -> Benchmark:
         return fit
 
     monkeypatch.setattr("tui_transformer.lab.design.processes.measure", measured)
@@ -316,13 +382,13 @@ async def test_a_measurement_is_shown_until_the_design_changes(app: App, monkeyp
 
 
 async def test_a_change_ends_a_measurement_under_way(app: App, monkeypatch) -> None:
-    monkeypatch.setattr(Benchmarks, "command", lambda self, draft: ["sleep", "60"])
+    monkeypatch.setattr(Benchmarks, "command", lambda self, draft: ["sh", "-c", "echo timing steps >&2; sleep 60"])
     async with app.run_test(size=MEDIUM) as pilot:
         await pilot.press("m")
-        await until(pilot, lambda: "measuring" in app.text)
+        await until(pilot, lambda: "timing steps … 0:0" in app.text)
         await go_to(pilot, "model.n_layers")
         await pilot.press("left")
-        await until(pilot, lambda: "measuring" not in app.text)
+        await until(pilot, lambda: "timing steps" not in app.text)
         assert not [worker for worker in app.workers if worker.group == "measurement" and worker.is_running]
 
 

@@ -15,6 +15,7 @@ from engine.runs.commands import Command, read_commands
 from engine.runs.records import Origin
 from tests.tui_transformer.lab.records.test_feed import POISON as NO_NUMBERS
 from tests.tui_transformer.lab.records.test_feed import spoil
+from tests.tui_transformer.lab.records.test_study_row import STUDY, cell
 from tests.tui_transformer.recorded import everything, grow, loss_at, put_status, record
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.shared.chart import Chart
@@ -99,13 +100,13 @@ async def test_no_runs_say_how_to_make_one(root, size) -> None:
 STATES = {
     "baseline": ["✓ finished", "best validation loss", "★", "┄", "100%"],
     "no-pe": ["LEAK"],
-    "heads2": ["✗ failed", "the loss is not finite", "r resumes from"],
-    "xl-long-context-512": ["stopped", "r resumes from step 1,200"],
-    "rope-base-500": ["! lost", "its process is gone", "r resumes from step 840"],
+    "heads2": ["✗ failed", "the loss is not finite", "press r to resume from"],
+    "xl-long-context-512": ["stopped", "press r to resume from step 1,200"],
+    "rope-base-500": ["! lost", "its process is gone", "press r to resume from step 840"],
     "sine": ["interrupted", "SIGTERM"],
-    "t5-bias": ["paused", "space continues"],
+    "t5-bias": ["paused", "press space to continue"],
     "win16": ["● running", "62%", "tok/s", "left", "val", "grad"],
-    "seed2": ["queued", "waits for cpu, behind 4: fresh", "not begun yet"],
+    "seed2": ["queued", "waiting for cpu, behind 4: fresh", "not started yet"],
     "fresh": ["starting", "loading the engine, the corpus and the model"],
 }
 
@@ -120,10 +121,10 @@ async def test_every_state_says_what_it_is_at_every_size(root, size) -> None:
             assert "RUNS  11 · 3 live" in studio.text
 
 
-async def test_before_the_first_record_it_warms_up(root) -> None:
+async def test_before_the_first_record_it_waits_for_one(root) -> None:
     record(root, "young", state="running", step=0, steps=500)
     async with Open(root, "young") as studio:
-        await studio.until(lambda: "warming up…" in studio.text)
+        await studio.until(lambda: "waiting for the first steps…" in studio.text)
 
 
 async def test_the_list_tells_a_train_loss_from_a_validation_loss(root) -> None:
@@ -132,16 +133,19 @@ async def test_the_list_tells_a_train_loss_from_a_validation_loss(root) -> None:
     async with Open(root, "young") as studio:
         lines = {name: line for line in studio.text.splitlines() for name in ("young", "older") if name in line[:10]}
         assert f"t{loss_at(50, 2000):.3f}" in lines["young"]
-        assert f"  {loss_at(400, 2000) + 0.006:.3f}" in lines["older"]
+        assert f" {loss_at(400, 2000) + 0.006:.3f}" in lines["older"]
         await studio.pilot.press("question_mark")
         await studio.until(lambda: "with a t is a train loss" in studio.text)
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_the_list_has_the_short_word_of_a_badge(root, size) -> None:
-    record(root, "cut-off", verdicts=[("shape", "STILL-FALLING", "it still fell")])
-    async with Open(root, "cut-off", size) as studio:
-        assert any("cut-off" in line and "FALLING" in line for line in studio.text.splitlines())
+async def test_the_list_has_the_badge_and_the_loss_at_every_size(root, size) -> None:
+    record(root, "a-cut-off-run", verdicts=[("shape", "STILL-FALLING", "it still fell")])
+    async with Open(root, "a-cut-off-run", size) as studio:
+        line = next(line for line in studio.text.splitlines() if line.startswith(" ✓ a-"))
+        line = line[: 26 if size[0] == 80 else 34]
+        assert (f" {loss_at(2000, 2000) + 0.03:.3f}" in line and " ! " in line) or " UNDERTRAINED " in line
+        assert "UNDERTRAINED" in studio.text and "1 train longer" in studio.text
 
 
 async def test_a_run_without_metrics_says_so(root) -> None:
@@ -161,13 +165,13 @@ async def test_damaged_files_are_named(root) -> None:
 
 async def test_two_charts_where_there_is_room_and_one_where_not(root) -> None:
     record(root, "baseline")
-    for size, visible in (((99, 30), 1), ((100, 30), 2)):
+    for size, visible in (((159, 40), 1), ((160, 40), 2)):
         async with Open(root, "baseline", size) as studio:
             await studio.until(
                 lambda now=studio, n=visible: sum(c.display for c in now.app.query("RunCharts Chart")) == n
             )
             await studio.pilot.press("c")
-            await studio.until(lambda now=studio, n=visible: ("perplexity", "bits per char")[n - 1] in now.text)
+            await studio.until(lambda now=studio, n=visible: ("probes, share right", "perplexity")[n - 1] in now.text)
 
 
 async def test_arrows_choose_and_the_right_side_follows(root) -> None:
@@ -195,18 +199,18 @@ async def test_a_run_that_was_only_just_made_can_be_chosen(root) -> None:
     record(root, "baseline")
     async with Open(root, "baseline") as studio:
         studio.pane.show(record(root, "just-made", state="queued", step=0))
-        await studio.until(lambda: "nobody has begun it yet" in studio.text)
+        await studio.until(lambda: "not started; press r" in studio.text)
         assert studio.pane.chosen == root / "just-made"
 
 
 async def test_a_run_that_is_being_begun_is_starting_and_not_left_alone(root, monkeypatch) -> None:
     record(root, "just-made", state="queued", step=0)
     async with Open(root, "just-made") as studio:
-        await studio.until(lambda: "nobody has begun it yet" in studio.text)
+        await studio.until(lambda: "not started; press r" in studio.text)
         monkeypatch.setattr(studio.pane.launches, "begins", lambda run: run == root / "just-made")
         studio.pane.look_now()
-        await studio.until(lambda: "loading the engine" in studio.text and "starts" in studio.text)
-        assert "nobody has begun it yet" not in studio.text
+        await studio.until(lambda: "loading the engine" in studio.text and "starting" in studio.text)
+        assert "not started; press r" not in studio.text
 
 
 async def test_the_chart_of_a_live_run_grows(root) -> None:
@@ -270,7 +274,7 @@ async def test_numbers_that_are_none_are_drawn_as_nothing(root) -> None:
     ("run", "key", "command", "pending"),
     [
         ("win16", "space", Command.PAUSE, "pausing…"),
-        ("t5-bias", "space", Command.CONTINUE, "going on…"),
+        ("t5-bias", "space", Command.CONTINUE, "resuming…"),
         ("win16", "s", Command.STOP, "stopping…"),
         ("win16", "k", Command.CHECKPOINT, "saving…"),
     ],
@@ -290,11 +294,11 @@ async def test_keys_send_commands_and_show_them_until_they_are_obeyed(root, run,
     ("run", "key", "why"),
     [
         ("baseline", "space", "baseline is finished: there is nothing to pause"),
-        ("baseline", "r", "has done all its 2,000 steps"),
+        ("baseline", "r", "has finished all its 2,000 steps"),
         ("win16", "r", "there is nothing to resume"),
-        ("win16", "d", "does not train in this window"),
-        ("win16", "delete", "stop it first"),
-        ("win16", "n", "stop it first"),
+        ("win16", "d", "already runs in the background"),
+        ("win16", "delete", "Stop win16 first (s), then delete it"),
+        ("win16", "n", "Stop win16 first (s), then rename it"),
         ("alibi", "s", "there is nothing to stop"),
     ],
 )
@@ -371,6 +375,62 @@ async def test_zoom_gives_the_chart_everything_and_escape_gives_it_back(root) ->
         await studio.pilot.press("escape")
         await studio.until(lambda: "samples" in studio.text and "RUNS" in studio.text)
         assert sum(chart.display for chart in studio.app.query("RunCharts Chart")) == 2
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_study_is_a_node_whose_keys_act_on_all_of_its_runs(root, size, monkeypatch) -> None:
+    root.mkdir()
+    (root / "pos.study.toml").write_text(STUDY)
+    for variant, seed, state in (("rope", 1, "finished"), ("rope", 2, "running"), ("no-pe", 1, "running")):
+        cell(root, variant, seed, state=state, step=2000 if state == "finished" else 400)
+    record(root, "alone")
+    async with Open(root, size=size) as studio:
+        await studio.until(lambda: "▸ pos" in studio.text and "1/6" in studio.text and "mean" in studio.text)
+        assert "1 of 6 runs" in studio.text and "rope.s1" not in studio.text and "2 live" in studio.text
+        await studio.pilot.press("enter")
+        await studio.until(lambda: "▾ pos" in studio.text and "rope.s2" in studio.text and "no-pe.s1" in studio.text)
+        await studio.pilot.press("space")
+        await studio.until(lambda: studio.said("pos: pausing 2 runs"))
+        for name in ("pos.rope.s2", "pos.no-pe.s1"):
+            assert read_commands(root / name) == [(1, Command.PAUSE)]
+        await studio.pilot.press("r")
+        await studio.until(lambda: studio.said("there is nothing to resume"))
+        await studio.pilot.press("n")
+        await studio.until(lambda: studio.said("choose one of its runs"))
+        await studio.pilot.press("down", "down")
+        await studio.until(lambda: studio.pane.current()[1] is not None)
+        assert studio.pane.chosen == root / "pos.rope.s2"
+        await studio.pilot.press("left")
+        await studio.until(lambda: "▸ pos" in studio.text and studio.pane.chosen == root / "pos.study.toml")
+
+
+async def test_a_finished_run_says_what_to_do_next_and_how_far_the_floor_is(root) -> None:
+    record(root, "baseline")
+    async with Open(root, "baseline") as studio:
+        await studio.until(lambda: "next: w sample from it · 3 compare it" in studio.text)
+        assert " above the floor" in studio.text
+
+
+async def test_the_best_comparable_run_is_a_ghost_that_can_be_taken_away(root) -> None:
+    record(root, "baseline")
+    record(root, "live", state="running", step=900)
+    async with Open(root, "live") as studio:
+        await studio.until(lambda: "╌ " in studio.text)
+        await studio.pilot.press("G")
+        await studio.until(lambda: "╌ " not in studio.text)
+
+
+async def test_c_turns_through_loss_probes_perplexity_and_speed(root) -> None:
+    record(root, "baseline")
+    async with Open(root, "baseline") as studio:
+        seen = []
+        for _ in range(6):
+            chart = studio.app.query_one("#chart-first", Chart)
+            seen.append("".join(c for c, _ in chart._drawing.title(60, "title")).split("   ")[0].strip())
+            await studio.pilot.press("c")
+        assert [title.split(",")[0].split("  ")[0] for title in seen] == [
+            *("loss", "probes", "perplexity", "bits per character", "accuracy", "tokens per second")
+        ]
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -34,7 +34,7 @@ class Box:
         return HIGH * max(1.0, (self.text.count("\n") + 1) / 2)
 
 
-def _stack(
+def stack_boxes(
     model: ModelConfig, language: Language, norm: Box | None, reads: str
 ) -> tuple[list[Box], list[Box], list[Box]]:
     """A column of the diagram: before the layers, a layer's sublayers without their norms, after the layers."""
@@ -92,7 +92,7 @@ def diagram(model: ModelConfig, language: Language) -> "Figure":
     kinds = {"tokens": model.n_layers}
     if model.architecture == "encoder-decoder":
         kinds = {"source": model.encoder_layers, "target": model.n_layers}
-    columns = [_stack(model, language, norm, kind) for kind in kinds]
+    columns = [stack_boxes(model, language, norm, kind) for kind in kinds]
     rows = 0.0
     for below, layer, above in columns:
         norms = 0 if norm is None else 2 if model.norm_placement == "sandwich" else 1

@@ -1,0 +1,23 @@
+"""Every setting that Design shows says in a sentence what it does, and so does each of its named values."""
+
+import pytest
+
+from engine.config.keys import sentence_of
+from tui_transformer.lab.design.draft import sentence, values_of
+from tui_transformer.studio.design.switches import BASE, BY_KEY
+
+KEYS = [key for key in BY_KEY if key != BASE]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_switch_and_its_options_say_what_they_do(key: str) -> None:
+    assert sentence(key) and len(sentence(key)) <= 130
+    named = [value for value in values_of(key) if not isinstance(value, bool) and value not in ("none", False)]
+    assert [value for value in named if not sentence(key, value)] == []
+
+
+def test_what_a_setting_says_is_in_the_schema_for_editors() -> None:
+    from engine.config.schema import RunConfig
+
+    found = RunConfig.model_json_schema(by_alias=True)["$defs"]["ModelConfig"]["properties"]["n_heads"]
+    assert found["description"] == sentence_of("model.n_heads")

@@ -1,0 +1,75 @@
+"""What a comparison shows first: a study's variants, or else runs that can be compared, from the best to the worst."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.measures import Measure
+from tui_transformer.lab.analysis.groups import Group
+from tui_transformer.lab.analysis.verdict import VariantFamily, VariantResult
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The variants of one family; `measure` is the one they are ranked by."""
+
+    family: VariantFamily
+    measure: Measure
+    results: tuple[VariantResult, ...]  # the best first; those without a difference last
+
+    @property
+    def study(self) -> str:
+        """The name of their study; "" for runs outside of any."""
+        return self.family.groups[0].study
+
+    @property
+    def baseline(self) -> VariantResult | None:
+        return next((result for result in self.results if result.is_baseline), None)
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """All measures its variants are judged by, the primary one first."""
+        primary = self.family.primary
+        return (primary, *(measure for measure in self.family.measures if measure.key != primary.key))
+
+
+def answers(results: Sequence[VariantResult], measure: str = "") -> tuple[Answer, ...]:
+    """Return an answer for each study, the newest first, then one for the runs outside studies.
+
+    Each is about `measure` where it is judged by that, else about its primary one. There is none without a baseline,
+    or about a lone variant.
+    """
+    studies: dict[tuple[Path, str], list[VariantResult]] = {}
+    for result in results:
+        studies.setdefault((result.runs[0].path.parent, result.group.study), []).append(result)
+    made = []
+    for (_, study), members in studies.items():
+        # A result that has not changed still has the family it had; another one has the present family.
+        groups = {result.group for result in members}
+        family = next((r.family for r in members if groups == set(r.family.groups)), members[-1].family)
+        shown = [result for result in members if study or not family.is_other(result.group)]
+        if len(shown) > 1 and family.baseline is not None:
+            by = next((m for m in family.measures if m.key == measure), family.primary)
+            made.append(Answer(family, by, tuple(sorted(shown, key=lambda result: _place(result, by)))))
+    newest = {one.family: max(run.created for result in one.results for run in result.runs) for one in made}
+    return tuple(sorted(made, key=lambda one: (bool(one.study), newest[one.family]), reverse=True))
+
+
+def _place(result: VariantResult, measure: Measure) -> tuple[int, float]:
+    if result.is_baseline:
+        return 0, 0.0
+    found = None if result.why_not else result.difference(measure)
+    return (1, 0.0) if found is None else (0, found.mean if measure.lower else -found.mean)
+
+
+def usual_baseline(groups: Sequence[Group]) -> Path | None:
+    """Return a run to compare others with: of the most variants scored alike, the most seeds, then the oldest."""
+    known = [group for group in groups if not group.study and group.counted and not group.void]
+    alike = Counter(group.representative.protocol for group in known)
+    best = max(
+        sorted(known, key=lambda group: group.representative.created),
+        key=lambda group: (alike[group.representative.protocol], len(group.counted)),
+        default=None,
+    )
+    return best.representative.path if best is not None else None

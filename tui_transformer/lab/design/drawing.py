@@ -1,0 +1,101 @@
+"""A network drawn in text, from its output down to its tokens, with what differs from another one marked.
+
+It has the boxes of the report's diagram (`lab.reports.figures.diagram`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from textwrap import wrap
+from typing import Literal
+
+from engine.config.model import ModelConfig
+from engine.schemes import NORMS
+from tui_transformer.lab.reports.figures.diagram import Box, stack_boxes
+from tui_transformer.lab.reports.languages import language
+
+GUTTER = 10  # columns of lines left of the words
+STREAM, OPENS, INSIDE, CLOSES = "│", "├──╯", "│  │", "⊕◂─╮"
+BESIDE = Box("∥ beside it, on the same input", "")
+Lines = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Row:
+    lines: str  # of the stream of features, and of what is added to it
+    words: str
+    state: Literal["", "new", "gone"] = ""  # beside the network that it is compared with
+
+
+def drawn(model: ModelConfig, before: ModelConfig | None, width: int) -> list[list[Row]]:
+    """Return the stacks of a network, the one that is read from last, each as rows of this width."""
+    then = list(_stacks(before, width)) if before is not None else []
+    found = []
+    for at, rows in enumerate(_stacks(model, width)):
+        found.append(
+            _compared(rows, then[at]) if at < len(then) else [Row(*row, "new" if then else "") for row in rows]
+        )
+    return found
+
+
+def _compared(rows: Lines, before: Lines) -> list[Row]:
+    found = []
+    for what, i, j, k, m in SequenceMatcher(None, before, rows, autojunk=False).get_opcodes():
+        kept = {words for _, words in rows[k:m]}  # a part that only moves is not gone
+        found += [Row(lines, words, "gone") for lines, words in before[i:j] if words and words not in kept]
+        found += [Row(lines, words, "" if what == "equal" else "new") for lines, words in rows[k:m]]
+    return found
+
+
+def _stacks(model: ModelConfig, width: int) -> Iterator[Lines]:
+    """The rows of each stack, from the top down, without marks."""
+    said = language("en")
+    label = NORMS[model.norm].label["en"]
+    norm = Box(label, "") if label else None
+    counts = {"tokens": model.n_layers}
+    if model.architecture == "encoder-decoder":
+        counts = {"target": model.n_layers, "source": model.encoder_layers}
+    for reads, layers in counts.items():
+        below, parts, above = stack_boxes(model, said, norm, reads)
+        rows: Lines = []  # from the bottom up
+        for box in below:
+            rows += _words(box, STREAM, width)
+        inside: Lines = []
+        if model.parallel:
+            inside += _sublayer(parts, norm, model, width)
+        else:
+            for part in parts:
+                inside += _sublayer([part], norm, model, width)
+        rows += [(f"┃{lines}", words) for lines, words in inside]
+        for box in above:
+            rows += _words(box, STREAM, width)
+        rows += _words(Box(said.say("diagram.out") if reads != "source" else "to the decoder", ""), STREAM, width)
+        rows[-1] = ("▴", rows[-1][1])
+        top = max(at for at, (lines, _) in enumerate(rows) if lines.startswith("┃"))
+        yield [
+            (f"{f'{layers}×' if at == top else '':>4}{lines if lines[0] == '┃' else ' ' + lines}", words)
+            for at, (lines, words) in reversed(list(enumerate(rows)))
+        ]
+
+
+def _sublayer(parts: list[Box], norm: Box | None, model: ModelConfig, width: int) -> Lines:
+    """Parts that read the stream together, and what is around them; from the bottom up."""
+    lines = INSIDE if model.residual else STREAM
+    inside = [norm] if norm is not None and model.norm_placement != "post" else []
+    inside += [box for part in parts for box in (BESIDE, part)][1:]
+    inside += [norm] if norm is not None and model.norm_placement == "sandwich" else []
+    rows = [row for box in inside for row in _words(box, lines, width)]
+    if model.residual:
+        rows = [(OPENS, ""), *rows, (CLOSES, "")]
+    if norm is not None and model.norm_placement == "post":
+        rows += _words(norm, STREAM, width)
+    return rows
+
+
+def _words(box: Box, lines: str, width: int) -> Lines:
+    """A box's words, from the bottom up; what follows its first line is indented."""
+    room, found = max(12, width - GUTTER), list[str]()
+    for at, line in enumerate(box.text.split("\n")):
+        indent = "  " if at else ""
+        found += wrap(line, room, initial_indent=indent, subsequent_indent="  ")
+    return [(lines, words) for words in reversed(found)]

@@ -1,0 +1,149 @@
+"""What training a design will take, without measuring: from its operations, and what this machine did in earlier runs.
+
+Nothing here loads torch. A run on this machine tells how many operations a second it reached; the run whose step is
+closest in size counts. Without one, a plain guess about the device does.
+"""
+
+import math
+import platform
+import shutil
+import statistics
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from engine.config import presets
+from engine.config.schema import RunConfig
+from engine.errors import InputError
+from engine.model.size import BatchShape
+from engine.runs.reader import RunReader, list_runs
+from tui_transformer.lab.design.draft import SMALL, Benchmark, Cost
+from tui_transformer.lab.formatting import about
+from tui_transformer.lab.studies.plan import disk_bytes, evaluation_steps
+
+GUESS = {"cpu": 3e10, "cuda": 2e13, "mps": 2e12}  # operations a second; of a CPU, by each core
+CORES = 8  # that small models can use at most
+NEAREST = 5  # runs whose median rate counts: another program may have slowed one of them
+MUCH = 8  # a step so many times as large as an earlier run's may use the device better than that one did
+LEAST_STEP = 2e-3  # seconds
+BEGINNING = 5.0  # seconds until training begins: the engine, the corpus, the checks
+MOST_RUNS = 200  # read, newest first
+LONG = 15 * 60  # seconds from which a run is worth a question
+VERY_LONG = 2 * 60 * 60
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What an earlier run reached."""
+
+    run: str
+    work: float  # operations a step
+    rate: float  # operations a second
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a run takes; `seconds` is None while the size of its corpus is unknown."""
+
+    device: str
+    seconds: float | None
+    memory: float  # bytes
+    disk: int  # bytes
+    source: str  # where the time comes from: "measured", "estimated from …"
+    at_most: bool = False  # rows differ in length, and count as the longest
+
+    @property
+    def long(self) -> bool:
+        return self.seconds is not None and self.seconds >= LONG
+
+    @property
+    def time(self) -> str:
+        sign = "≤" if self.at_most else "≈"
+        return "time unknown" if self.seconds is None else f"{sign} {about(self.seconds)}"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A device of this machine, and the speeds of earlier runs on it."""
+
+    device: str
+    speeds: tuple[Speed, ...] = ()
+
+    @classmethod
+    def of(cls, runs_dir: Path, wanted: str) -> "Machine":
+        """Read the runs of a folder. `wanted`: a device, or `auto`."""
+        here, found = platform.node(), dict[str, list[Speed]]()
+        for reader in list_runs(runs_dir)[-MOST_RUNS:][::-1]:
+            speed, attempt = _speed(reader), next(iter(reader.environment.attempts[::-1]), None)
+            if speed is not None and attempt is not None and attempt.host == here:
+                found.setdefault(attempt.device.partition(" ")[0], []).append(speed)
+        wanted = "cuda:0" if wanted == "cuda" else wanted
+        device = next(iter(found), _likely_device()) if wanted == "auto" else wanted
+        return cls(device, tuple(found.get(device, ())))
+
+    @property
+    def _guess(self) -> float:
+        kind = self.device.partition(":")[0]
+        cores = psutil.cpu_count(logical=False) or 2
+        return GUESS.get(kind, GUESS["cpu"]) * (min(cores, CORES) if kind == "cpu" else 1)
+
+    def forecast(
+        self, config: RunConfig, cost: Cost, train_tokens: int | None = None, benchmark: Benchmark | None = None
+    ) -> Forecast:
+        """Say what a run takes. `train_tokens`: of its text, where they are known."""
+        disk = disk_bytes(config, cost.parameters)
+        if benchmark is not None:
+            seconds = benchmark.seconds + BEGINNING
+            return Forecast(benchmark.device, seconds, benchmark.memory_bytes, disk, "measured")
+        tokens = tokens_a_step(config)
+        work, steps = cost.flops * tokens, steps_of(config, tokens, train_tokens)
+        like = sorted(self.speeds, key=lambda one: abs(math.log(one.work / work)))[:NEAREST]
+        rate = statistics.median(one.rate for one in like) if like else self._guess
+        if like and work > MUCH * like[0].work:
+            rate = max(rate, self._guess)
+        if steps is not None and train_tokens is not None:
+            held_out = config.data.validation_fraction
+            steps += evaluation_steps(config, tokens, int(train_tokens * held_out / (1 - held_out)))
+        estimated = None if steps is None else BEGINNING + steps * max(LEAST_STEP, work / rate)
+        source = f"estimated from the speed of {like[0].run}" if like else "estimated; no run of this machine is known"
+        return Forecast(self.device, estimated, cost.memory, disk, source, at_most=cost.at_most)
+
+
+def tokens_a_step(config: RunConfig) -> float:
+    """Return the targets of a step; of rows that differ in length, as if all were the longest."""
+    train = config.train
+    if train.batch_tokens is not None:
+        return float(train.batch_tokens * train.accumulation)
+    each = BatchShape.of(config).target if config.on_rows else config.window_targets
+    return float(train.batch_size * train.accumulation * each)
+
+
+def steps_of(config: RunConfig, tokens: float, train_tokens: int | None) -> float | None:
+    if config.train.epochs is None:
+        return config.train.steps
+    return None if train_tokens is None else config.train.epochs * train_tokens / tokens
+
+
+def base_trained_last(runs_dir: Path) -> str:
+    """The base preset of the newest run; that of the demo if there is none, or none that is known."""
+    with suppress(InputError, OSError):
+        for reader in list_runs(runs_dir)[-1:]:
+            name, _, base = (reader.config.preset or SMALL).partition("@")
+            return presets.chain(presets.find(base or name))[0].name
+    return SMALL
+
+
+def _speed(reader: RunReader) -> Speed | None:
+    summary, flops = reader.summary, reader.model.flops_per_token
+    if not (summary.step and summary.tokens and summary.seconds and flops):
+        return None
+    return Speed(reader.name, flops * summary.tokens / summary.step, flops * summary.tokens / summary.seconds)
+
+
+def _likely_device() -> str:
+    if sys.platform == "darwin" and platform.machine() == "arm64":
+        return "mps"
+    return "cuda:0" if shutil.which("nvidia-smi") else "cpu"

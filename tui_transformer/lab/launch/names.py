@@ -1,0 +1,59 @@
+"""A run's name, from what it changes: `demo-no-pe`, `demo-heads2-lr1e-3`."""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import PurePath
+from typing import Any
+
+from engine.config import presets
+from engine.config.keys import flatten, is_bookkeeping
+from engine.schemes import SCHEMES
+
+MOST = 3  # changes named one by one
+LONGEST = 24  # characters of one change
+SAY_ENOUGH = (*SCHEMES, "data.corpus", "model.architecture", "objective.kind", "train.precision")  # without their key
+
+
+def run_name(preset: str, changes: Mapping[str, Any], values: Mapping[str, Any]) -> str:
+    """Name a run of `preset`, or of `overlay@base`, with changes on top; not yet numbered where it is taken.
+
+    `values` are those of all its settings: `post-norm` also leaves out the last norm.
+    """
+    overlay, _, base = preset.partition("@")
+    parts = [base, overlay] if base else [overlay]
+    parts += _said({key: value for key, value in changes.items() if not is_bookkeeping(key)}, values)
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(parts)).strip(".-")[:80] or "run"
+
+
+def _said(changes: Mapping[str, Any], values: Mapping[str, Any]) -> Iterable[str]:
+    left, found = dict(changes), list[str]()
+    for name, own in _one_change_presets().items():
+        if own.keys() & left.keys() and own.items() <= values.items():
+            found.append(name)
+            left = {key: value for key, value in left.items() if key not in own}
+    found += [_change(key, value) for key, value in left.items()]
+    return found if len(found) <= MOST else [*found[: MOST - 1], f"{len(found) - MOST + 1}more"]
+
+
+@cache
+def _one_change_presets() -> Mapping[str, Mapping[str, Any]]:
+    """What each preset of one change to the baseline sets, the most specific first."""
+    own = {one.name: flatten(one.tables) for one in presets.list_presets() if one.extends == "baseline"}
+    kept = {name: {key: v for key, v in all_.items() if key != "description"} for name, all_ in own.items()}
+    return dict(sorted(kept.items(), key=lambda item: -len(item[1])))
+
+
+def _change(key: str, value: Any) -> str:
+    what = key.rpartition(".")[2].removeprefix("n_").removesuffix("_length").removesuffix("_size")
+    what = what.replace("_", "-") if isinstance(value, str | bool) else what
+    if isinstance(value, bool):
+        return what if value else f"no-{what}"
+    if isinstance(value, int | float):
+        number = f"{value:.0e}" if 0 < value < 0.01 and float(f"{value:.0e}") == value else f"{value:g}"
+        return f"{what}{value if isinstance(value, int) else number.replace('e-0', 'e-')}"
+    text = str(value) if not isinstance(value, list | tuple) else "-".join(map(str, value))
+    if key == "data.corpus":
+        text = PurePath(text.partition(",")[0]).stem
+    said = f"no-{what}" if text == "none" else text if key in SAY_ENOUGH else f"{what}-{text}"
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", said)[:LONGEST].strip("-.") or what

@@ -1,0 +1,110 @@
+"""The answer: a forest plot with a cursor, under the sense of its sides, over its axis."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.geometry import Size
+from textual.message import Message
+
+from tui_transformer.lab.analysis.answer import Answer
+from tui_transformer.lab.analysis.verdict import VariantResult
+from tui_transformer.lab.charts.colours import LETTERS
+from tui_transformer.lab.charts.forest import ForestLayout, Part, forest
+from tui_transformer.studio.compare.run_table import RunTable
+from tui_transformer.studio.shared.line_list import LineList
+from tui_transformer.studio.shared.words import Words
+
+MARKS = 3  # columns: a letter between spaces
+AROUND = 2  # lines: head and axis
+
+
+class ForestList(LineList):
+    COMPONENT_CLASSES: ClassVar[set[str]] = RunTable.COMPONENT_CLASSES
+    DEFAULT_CSS = RunTable.DEFAULT_CSS.replace("RunTable", "ForestList")
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "measure(-1)", "measure", show=False),
+        Binding("right", "measure(1)", "measure", show=False),
+    ]
+
+    @dataclass
+    class Turned(Message):
+        """Another measure is wanted: so many further."""
+
+        by: int
+
+    class Laid(Message):
+        """The plot has another width."""
+
+    def __init__(self) -> None:
+        super().__init__(self._parts, id="compare-forest")
+        self.answer: Answer | None = None
+        self._slots: Mapping[Path, int | None] = {}
+        self._layout: ForestLayout | None = None
+
+    @property
+    def result(self) -> VariantResult | None:
+        results = self.answer.results if self.answer is not None else ()
+        return results[self.at] if 0 <= self.at < len(results) else None
+
+    def show(self, answer: Answer, slots: Mapping[Path, int | None], chosen: Path | None) -> None:
+        """Show these variants, each with the number of its letter; the cursor stays on its variant."""
+        paths = [result.path for result in answer.results]
+        at = paths.index(chosen) if chosen in paths else max(0, min(self.at, len(paths) - 1))
+        if answer == self.answer and slots == self._slots and at == self.at:
+            return
+        self.answer, self._slots, self._layout = answer, slots, None
+        self.put(paths, at)
+        self.virtual_size = Size(self.size.width, len(paths))
+
+    @property
+    def layout_of(self) -> ForestLayout | None:
+        """The plot at the width of the list."""
+        width = self.scrollable_content_region.width - MARKS - 1
+        if self.answer is not None and (self._layout is None or self._layout.width != width) and width > 0:
+            self._layout = ForestLayout(forest(self.answer), width)
+        return self._layout
+
+    def _parts(self, at: int, width: int) -> list[Part]:
+        layout, slot = self.layout_of, self._slots.get(self.paths[at])
+        letter = (LETTERS[slot], f"run{slot}") if slot is not None else (" ", "dim")
+        return [(" ", "dim"), letter, (" ", "dim"), *(layout.row(at) if layout is not None else [])]
+
+    def action_measure(self, by: int) -> None:
+        self.post_message(self.Turned(by))
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        self.post_message(self.Laid())
+
+
+class ForestPlot(Vertical):
+    def __init__(self) -> None:
+        super().__init__(id="compare-answer")
+        self.list = ForestList()
+        self._head, self._axis = Words(classes="forest-words"), Words(classes="forest-words")
+
+    def compose(self) -> ComposeResult:
+        yield self._head
+        yield self.list
+        yield self._axis
+
+    @property
+    def lines(self) -> int:
+        """As many as it needs to be seen whole."""
+        return len(self.list.paths) + AROUND
+
+    def show(self, answer: Answer, slots: Mapping[Path, int | None], chosen: Path | None) -> None:
+        self.list.show(answer, slots, chosen)
+        self.on_forest_list_laid()
+
+    def on_forest_list_laid(self) -> None:
+        layout = self.list.layout_of
+        if layout is not None:
+            for words, parts in ((self._head, layout.head()), (self._axis, layout.axis())):
+                words.show(Text(" " * MARKS + "".join(text for text, _ in parts), no_wrap=True))

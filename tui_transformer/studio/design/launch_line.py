@@ -1,0 +1,106 @@
+"""The last line of the Design pane: what `f5` trains, under which name, and what that takes; the name can be edited."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.widgets import Input, Static
+
+from engine.clean import clean_line
+from engine.runs.names import check_name
+from tui_transformer.lab.design.forecast import VERY_LONG, Forecast
+from tui_transformer.lab.formatting import memory
+from tui_transformer.studio.shared.dialog import complaint
+from tui_transformer.studio.shared.palette import Palette
+
+ROOMY = 100  # columns for the whole sentence
+
+
+class NameInput(Input):
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "cancel", show=False, priority=True)]
+
+    def action_leave(self) -> None:
+        self.post_message(LaunchLine.Named(None))
+
+
+class LaunchLine(Horizontal):
+    @dataclass
+    class Named(Message):
+        """The name that was typed; None: as it was."""
+
+        name: str | None
+
+    def __init__(self, runs_dir: Path) -> None:
+        super().__init__(id="launch")
+        self._runs_dir = runs_dir
+
+    def compose(self) -> ComposeResult:
+        yield Static("", id="launch-words")
+        yield NameInput(id="launch-name", compact=True, max_length=100)
+        yield Static("", id="launch-wrong")
+
+    def show(self, name: str, forecast: Forecast | None, palette: Palette, *, problem: bool) -> None:
+        width, line = self.size.width, Text(no_wrap=True)
+        if problem:
+            line.append(" f5  ", palette.dim).append("this design cannot be trained", palette.bad)
+        else:
+            line.append(" f5 ", "reverse").append(" train " if width >= ROOMY else " ").append(clean_line(name), "bold")
+        if forecast is not None and not problem:
+            line.append("   ").append(forecast.time, f"bold {time_colour(forecast, palette)}".strip())
+            on, of = (f" on {forecast.device}", " of ") if width >= ROOMY else ("", " ")
+            line.append(f"{on} {'measured' if forecast.source == 'measured' else 'estimated'}", palette.dim)
+            for size, what in ((forecast.memory, "memory"), (forecast.disk, "disk")):
+                line.append(" · ", palette.dim).append(memory(size)).append(f"{of}{what}", palette.dim)
+        rename = Text.assemble((" n ", "reverse"), " rename ")
+        if not problem and line.cell_len + rename.cell_len < width:
+            line.append(" " * (width - line.cell_len - rename.cell_len)).append_text(rename)
+        self.query_one("#launch-words", Static).update(line)
+
+    # Naming
+
+    @property
+    def naming(self) -> bool:
+        return self.has_class("-naming")
+
+    def ask(self, name: str) -> None:
+        """Edit the name in place; the next keys are meant for it."""
+        line = self.query_one(NameInput)
+        self.query_one("#launch-words", Static).update(Text.assemble((" name ", "reverse"), " "))
+        self.add_class("-naming")
+        line.value, line.cursor_position = name, len(name)
+        self.screen.set_focus(line)
+
+    def finish(self) -> None:
+        self.remove_class("-naming")
+
+    @property
+    def typed(self) -> str:
+        return self.query_one(NameInput).value
+
+    def wrong(self, name: str) -> str:
+        taken = "a run of this name exists" if name and (self._runs_dir / name).exists() else ""
+        return complaint(lambda: check_name(name)).removeprefix("run name ") or taken
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        wrong = self.wrong(event.value)
+        said = Text(f" ✗ {clean_line(wrong)}") if wrong else Text("  enter: keep this name · esc: cancel")
+        line = self.query_one("#launch-wrong", Static)
+        line.update(said)
+        line.set_class(bool(wrong), "-wrong")
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        if not self.wrong(event.value):
+            self.post_message(self.Named(event.value))
+
+
+def time_colour(forecast: Forecast, palette: Palette) -> str:
+    if not forecast.long or forecast.seconds is None:
+        return ""
+    return palette.bad if forecast.seconds >= VERY_LONG else palette.warn
