@@ -65,7 +65,7 @@ def design(screen: Screen, *changes: str) -> None:
     screen.until("1 Design", "demo")
     screen.press("/", *"win16")
     screen.until("▸ win16", "what win16 changes")
-    screen.press("enter", "o")
+    screen.press("enter", "B")
     screen.until("on which base")
     screen.press("down", "down", "down", "enter")
     screen.until("1,200")
@@ -113,7 +113,7 @@ def test_a_run_from_its_design_to_its_end(tmp_path) -> None:
         screen.until("stopped")
         stopped_at = reader.status.step
         time.sleep(1.0)  # the pane has looked
-        screen.press("R")
+        screen.press("f6")
         waits(reader, "running")
         steps(reader, stopped_at + 10)
         assert reader.status.launch == "process" and reader.status.pid != screen.process.pid
@@ -282,7 +282,7 @@ def test_two_finished_runs_are_compared_exported_and_written_with(tmp_path) -> N
         screen.until("Beside the baseline")
         screen.press("escape")
         screen.until_gone("Beside the baseline")
-        screen.press("e")
+        screen.press("E")
         screen.until("Export", "CSV")
         table = tmp_path / "table.csv"
         screen.press("enter")

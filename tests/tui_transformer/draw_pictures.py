@@ -30,13 +30,13 @@ def keys(text: str) -> list[str]:
 
 FIRST = (("2", "down"), "100%")  # Train, with the run that was trained first
 DESIGN: Steps = [(("slash", *keys("win16"), "enter"), "what win16 changes")]
-TRAIN: Steps = [FIRST, (("v",), "recall<110")]
+TRAIN: Steps = [FIRST, (("b",), "recall<110")]
 COMPARE: Steps = [(("3",), "at the end")]
 PLAYGROUND: Steps = [
     FIRST,
     (("w",), "temperature"),
     ((*keys("enter & Hero"), "enter"), "tokens at step"),
-    (("escape", "u", "u"), "0."),
+    (("escape", "exclamation_mark", "exclamation_mark"), "0."),
 ]
 VARIANTS: Steps = [(("3",), "mean loss")]
 

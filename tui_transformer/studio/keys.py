@@ -20,6 +20,9 @@ SIGNS = {
     "plus": "+",
     "minus": "-",
     "question_mark": "?",
+    "exclamation_mark": "!",
+    "full_stop": ".",
+    "number_sign": "#",
     "slash": "/",
     "delete": "del",
     "backspace": "⌫",
@@ -31,6 +34,10 @@ SIGNS = {
 def signs(key: Binding, changed: dict[str, str]) -> str:
     """A command's keys as they are shown; `changed` are remapped keys by id."""
     return " ".join(SIGNS.get(sign, sign) for sign in changed.get(key.id or "", key.key).split(","))
+
+
+# As shown, unless they are remapped.
+KEYS = {pane: {key.id or "": signs(key, {}) for key in keys} for pane, keys in PANES.items()}
 
 
 def help_screen(pane: str, changed: dict[str, str], where: Path) -> Read:

@@ -40,7 +40,7 @@ __all__ = ["app", "fakes", "gate"]  # fixtures
 
 async def test_the_playground_is_there_at_once_and_no_key_typed_early_leaves_it_blank(app, gate) -> None:
     async with app.run_test(size=(120, 36)) as pilot:
-        typed(app, "4", "r", "enter")
+        typed(app, "4", "L", "enter")
         found = app.query_one(PlaygroundPane)
         await until(pilot, lambda: found._line.has_focus and found._first.run_path is not None)
         assert "temperature" in shown(app) and not found.has_class("-empty")
@@ -60,7 +60,7 @@ async def test_a_run_that_is_chosen_in_the_empty_playground_is_shown(tmp_path, f
         found._feed._scan._swept = None
         found._rows = found._feed.look(full=False).rows
         found._looking = True  # no look finds it first
-        typed(app, "r", "enter")
+        typed(app, "L", "enter")
         await until(pilot, lambda: found._first.writer is not None)
         assert "win16" in shown(app) and found._line.display and not found.has_class("-empty")
 
@@ -79,7 +79,7 @@ async def test_the_question_which_run_writes_is_asked_before_the_runs_are_read(a
     gate.set()
     async with app.run_test(size=(120, 36)) as pilot:
         found = app.query_one(PlaygroundPane)
-        typed(app, "4", "escape", "r")
+        typed(app, "4", "escape", "L")
         await until(pilot, lambda: isinstance(app.screen, Ask) and "win16 · finished" in shown(app))
         await pilot.press("enter")
         await until(pilot, lambda: found._first.writer is not None)

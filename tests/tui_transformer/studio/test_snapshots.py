@@ -129,7 +129,7 @@ def test_train_with_a_run_in_each_state(snap_compare, size, down) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("keys", [("z",), ("y", "x"), ("tab", "left", "left"), ("v",), ("l",)], ids="-".join)
+@pytest.mark.parametrize("keys", [("z",), ("y", "x"), ("tab", "left", "left"), ("b",), ("l",)], ids="-".join)
 def test_train_looked_at_otherwise(snap_compare, keys) -> None:
     everything(Path("runs"))
     act = pressing("2", listed, *keys, first=when("Design"), then=when("RUNS" if keys != ("z",) else "loss"))

@@ -101,7 +101,7 @@ async def test_two_dialogs_in_a_row_take_what_is_typed_for_them(app, tmp_path, m
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.press("3")
         await until(pilot, lambda: "win16" in shown(app))
-        typed(app, "e", "enter", "end", *"-mine", "enter")
+        typed(app, "E", "enter", "end", *"-mine", "enter")
         await until(pilot, lambda: bool(list(tmp_path.glob("comparison.*-mine"))))
         assert len(app.screen_stack) == 1
 
@@ -195,7 +195,7 @@ class Walk:
         "design": {"e": "line", "?": "page", ",": "page", "ctrl+p": "line", "q": "page", "v": "page"},
         "train": {"?": "page", ",": "page", "ctrl+p": "line", "q": "page"},
         "compare": {"?": "page", ",": "page", "ctrl+p": "line", "q": "page"},
-        "playground": {"?": "page", ",": "page", "ctrl+p": "line", "r": "page"},
+        "playground": {"?": "page", ",": "page", "ctrl+p": "line", "L": "page"},
     }
     PANES = ("design", "train", "compare", "playground")
 

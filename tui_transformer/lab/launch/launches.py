@@ -44,7 +44,7 @@ class Launches:
     def create(self, config: RunConfig, how: LaunchMode, command: str, name: str | None = None) -> Path:
         """Make a run directory, at once; `start` begins it. Without a name it is the preset's, numbered if taken."""
         if how == "thread":
-            self._require_free("Run this one in the background (f6) or queue it (a)")
+            self._require_free("Run this one in the background (f6) or queue it (Q)")
         if how == "queue":
             device = self._device()
             return queue.add(
@@ -78,7 +78,7 @@ class Launches:
             raise InputError(f"{run.name} is {state}: there is nothing to resume")
         verb = "begin" if state == "queued" else "resume"
         if how == "thread":
-            self._require_free("Resume this one in the background (R)")
+            self._require_free("Resume this one in the background (f6)")
             self._train_here(verb, run)
             return f"{run.name} resumes here"
         return self._spawned(verb, run)

@@ -80,7 +80,7 @@ class Ticks(ModalScreen[StudyDraft | None]):
 
 
 class TomlPage(Read):
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("c", "copy", "copy")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("C", "copy", "copy")]
 
     def __init__(
         self, title: str, toml: str, palette: Palette, *, changed: Container[str] = (), above: Text | None = None
@@ -98,7 +98,7 @@ class TomlPage(Read):
             text.append(name + equals, palette.dim if equals else "")
             text.append(value, f"bold {palette.accent}".strip() if marked else "")
             text.append("  ●\n" if marked else "\n", palette.accent if marked else "")
-        super().__init__(f"{title}   c: copy · esc: close", text)
+        super().__init__(f"{title}   C: copy · esc: close", text)
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._toml)  # OSC 52

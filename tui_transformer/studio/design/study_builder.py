@@ -44,12 +44,12 @@ from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.dialogs import Ticks, TomlPage
 from tui_transformer.studio.design.measuring import Measurement
 from tui_transformer.studio.design.preview import NETWORK, network
-from tui_transformer.studio.keys import PANES
+from tui_transformer.studio.keys import KEYS, PANES
 from tui_transformer.studio.messages import errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, complaint, may_replace
 from tui_transformer.studio.shared.palette import Palette
 
-KEYS = "? all keys"
+ALL_KEYS = "? all keys"
 LEAST = 20  # columns to draw in
 DRAWN_FROM = 90  # and to draw the network beside the words
 GAP = 2  # columns
@@ -59,9 +59,9 @@ ROOMY = 64  # least columns for parameters and time
 LONG_KEYS = 96  # and for keys with their sections
 MOST_SEEDS = 8  # listed at most
 EMPTY = (
-    ("p", "pick presets that change one thing"),
-    ("v", "type values of a setting: model.n_heads=1,2,4,8"),
-    ("l", "use the variants of a built-in study"),
+    (KEYS["study"]["study-presets"], "pick presets that change one thing"),
+    (KEYS["study"]["study-values"], "type values of a setting: model.n_heads=1,2,4,8"),
+    (KEYS["study"]["study-take"], "use the variants of a built-in study"),
 )
 
 
@@ -141,7 +141,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         changed = ", changed" if draft.design.changes else ""
         title = Text(clean_line(draft.name), "bold")
         title = Text.assemble(title, (clean_line(f"   a study of {draft.design.name}{changed}"), palette.dim))
-        title.append(" " * (width - title.cell_len - len(KEYS))).append(KEYS, palette.dim)
+        title.append(" " * (width - title.cell_len - len(ALL_KEYS))).append(ALL_KEYS, palette.dim)
         self.query_one("#study-title", Static).update(title)
         head = heading(width, name_width(draft, width), palette)
         self.query_one("#study-heading", Static).update(head)
@@ -153,7 +153,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         command = Text()
         if draft.study is not None:
             said, unsaved = self._command()
-            command.append("once saved (s): " if unsaved else "", palette.dim)
+            command.append("once saved (ctrl+s): " if unsaved else "", palette.dim)
             command.append("$ ", palette.dim).append(clean_line(said), palette.calm)
         self.query_one("#command", Static).update(command)
 
@@ -205,7 +205,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         text.append("\n")
 
         problems = filter(None, (self._measuring.failure(toml), draft.problem))
-        started = f"{draft.name} was started already: f5 continues it if it is the same; r renames this one"
+        started = f"{draft.name} was started already: f5 continues it if it is the same; n renames this one"
         warnings = [*([started] if draft.name in self._started else []), *draft.warnings]
         for sign, colour, said in (("✗ ", palette.bad, problems), ("⚠ ", palette.warn, warnings)):
             for words in said:
@@ -328,7 +328,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             return
         command, unsaved = self._command()
         self.app.copy_to_clipboard(command)
-        first = "; press s to save the file it names" if unsaved else ""
+        first = "; press ctrl+s to save the file it names" if unsaved else ""
         say(self, f"copied to the clipboard (if your terminal allows it): {command}{first}")
 
     def action_toml(self) -> None:
@@ -346,7 +346,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         if study is None or not await may_replace(self.app, self._file, f"A study named {study.name} already exists."):
             return
         with errors_said(self):
-            say(self, f"saved {own_files.save_study(study)}; c copies the command that runs it")
+            say(self, f"saved {own_files.save_study(study)}; C copies the command that runs it")
             self._redraw()
 
 

@@ -18,6 +18,7 @@ from textual.widgets import Input
 from engine.clean import clean, clean_line
 from tui_transformer.lab.play.prompt import SETTINGS, Prompt, Settings, checked
 from tui_transformer.lab.play.written import LEVELS, SIGNS, sign
+from tui_transformer.studio.keys import KEYS
 from tui_transformer.studio.playground.likeliest import level_style
 from tui_transformer.studio.shared.dialog import AskText, complaint
 from tui_transformer.studio.shared.name_line import Places, name_at
@@ -129,7 +130,7 @@ class Controls(Widget, can_focus=True):
         return line
 
 
-MODES = (("write", "w"), ("surprise", "s"), ("attention", "a"))
+MODES = tuple((mode, KEYS["playground"][mode]) for mode in ("write", "surprise", "attention"))
 NATS = ("0.7", "1.6", "3.0", "4.6")  # −log of the levels
 
 

@@ -13,9 +13,10 @@ from engine.clean import clean_line
 from engine.runs.records import WrittenRow
 from tui_transformer.lab.formatting import bar
 from tui_transformer.lab.records.run_view import RunView
+from tui_transformer.studio.keys import KEYS
 from tui_transformer.studio.shared.name_line import NameLine, Places
 
-TABS = (("samples", "t"), ("checks", "v"), ("log", "l"))
+TABS = tuple((name, KEYS["train"][name]) for name in ("samples", "checks", "log"))
 DIM = "$foreground 65%"
 STYLES = {"good": "$success", "bad": "$error bold", "warn": "$warning bold"}  # of findings
 BAR = 10  # columns of a probe's bar

@@ -56,9 +56,9 @@ async def test_s_turns_to_the_next_study_and_then_to_the_runs_of_none(root) -> N
     study(root)
     attention(root)
     async with Open(root, answer=True) as studio:
-        await studio.press("s")
+        await studio.press("V")
         await studio.until(lambda: "RUNS · 7 variants" in studio.text and "One seed proves nothing" in studio.text)
-        await studio.press("s")
+        await studio.press("V")
         await studio.until(lambda: "STUDY  att" in studio.text)
 
 
@@ -80,7 +80,7 @@ async def test_variants_appear_as_their_runs_finish_until_somebody_selects(root)
         assert len(studio.pane.selection.runs) == 2
         cell(root, "s", "new", 1, "model.n_layers=2", loss=0.05)
         await studio.until(lambda: len(studio.pane.selection.runs) == 3)
-        await studio.press("u")
+        await studio.press("X")
         assert studio.pane.selection.runs == ()
 
 
@@ -92,7 +92,7 @@ async def test_a_click_in_the_legend_and_h_hide_a_curve_and_show_it_again(root) 
         line = studio.text.splitlines()[charts.region.y]
         await studio.pilot.click("#compare-curves", offset=(line.index("a global") - charts.region.x, 0))
         await studio.until(lambda: charts.hidden == {0} and "a ×" in studio.text)
-        await studio.press("home", "h")
+        await studio.press("home", "Z")
         await studio.until(lambda: not charts.hidden and "a ×" not in studio.text)
 
 

@@ -37,10 +37,10 @@ async def test_m_draws_each_selected_run_with_its_other_seeds_and_m_again_by_its
     attention(root)
     async with Open(root) as studio:
         charts = await selected(studio, "global", "win16", "linear")
-        await studio.press("m")
+        await studio.press("M")
         await studio.until(lambda: "n3" in studio.text)
         assert variants(charts) == {"global": 3, "win16": 3, "linear": 1}
-        await studio.press("m")
+        await studio.press("M")
         await studio.until(lambda: "n3" not in studio.text)
 
 
@@ -49,7 +49,7 @@ async def test_two_seeds_of_a_variant_are_one_line(root) -> None:
     async with Open(root) as studio:
         charts = await selected(studio, "win16")
         await studio.go("attention.win16.s2")
-        await studio.press("space", "m")
+        await studio.press("space", "M")
         await studio.until(lambda: "n3" in studio.text)
         assert variants(charts) == {"win16": 3}
 
@@ -58,9 +58,9 @@ async def test_d_shows_the_first_probe_then_the_next_and_c_goes_back(root) -> No
     attention(root)
     async with Open(root) as studio:
         await selected(studio, "global", "win16")
-        await studio.press("d")
+        await studio.press("D")
         await studio.until(lambda: "recall" in studio.text and "┊" in studio.text)
-        await studio.press("d")
+        await studio.press("D")
         await studio.until(lambda: "rhyme" in studio.text)
         await studio.press("c")
         await studio.until(lambda: "p: set a run as baseline" in studio.text)
@@ -70,7 +70,7 @@ async def test_the_cursor_of_one_chart_is_no_place_of_the_other_where_x_is_somet
     attention(root)
     async with Open(root) as studio:
         charts = await selected(studio, "global")
-        await studio.press("d")
+        await studio.press("D")
         await studio.until(lambda: "recall" in studio.text)
         charts._difference.focus()
         await studio.press("left", "left")
@@ -83,7 +83,7 @@ async def test_a_seed_that_trains_on_lengthens_the_band(root) -> None:
         seeded(root, "global", seed, *WINDOW, state="running" if seed == 2 else "finished", step=1000 * (3 - seed))
     async with Open(root) as studio:
         charts = await selected(studio, "global")
-        await studio.press("m")
+        await studio.press("M")
         await studio.until(lambda: charts._curves._drawing is not None and charts._curves._drawing.made.drawn)
         assert charts._curves._drawing.made.drawn[0].curve.x[-1] == 1000
         assert any("seed 2 ends at step 1,000" in note for note in charts._curves._drawing.made.notes)
@@ -99,28 +99,28 @@ async def test_damaged_metrics_are_no_band_and_no_crash(root) -> None:
         (run / "metrics.jsonl").write_bytes(b"\x00\xff{]\n" + json.dumps({"kind": "validation"}).encode() + b"\n")
     async with Open(root) as studio:
         await selected(studio, "global", "win16")
-        await studio.press("m")
+        await studio.press("M")
         await studio.until(lambda: "no evaluation yet" in studio.text)
-        await studio.press("d")
+        await studio.press("D")
         await studio.until(lambda: "counted its probes" in studio.text)
 
 
 @pytest.mark.parametrize("size", PICTURES)
 def test_means_over_seeds_and_their_differences(snap_compare, size) -> None:
     attention(RUNS)
-    act = pressing(*SELECT, "m", *(["c"] if size[0] < 100 else []), then=when("n3", "end"))
+    act = pressing(*SELECT, "M", *(["c"] if size[0] < 100 else []), then=when("n3", "end"))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
 @pytest.mark.parametrize("size", PICTURES)
 def test_recall_by_distance(snap_compare, size) -> None:
     attention(RUNS)
-    act = pressing(*SELECT, "m", "d", then=when("recall", "n3", "┊"))
+    act = pressing(*SELECT, "M", "D", then=when("recall", "n3", "┊"))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
 def test_recall_by_distance_of_runs_by_themselves_in_the_light_theme(snap_compare, plain_surroundings) -> None:
     plain_surroundings.write_text('welcomed = true\ntheme = "studio-light"\n')
     attention(RUNS, seeds=1)
-    act = pressing(*TABLE, "end", "p", "up", "space", "up", "space", "d", then=when("recall", "┊"))
+    act = pressing(*TABLE, "end", "p", "up", "space", "up", "space", "D", then=when("recall", "┊"))
     assert snap_compare(studio(), terminal_size=(120, 36), run_before=act)

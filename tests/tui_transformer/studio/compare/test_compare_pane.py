@@ -53,7 +53,7 @@ class Open:
         await self.pilot.press("3")
         await self.until(lambda: self.pane._looked)
         if not self._answer:
-            await self.pilot.press("f", "u")
+            await self.pilot.press("f", "X")
             self.pane.selection.baseline = None
             self.pane.redraw()
             await self.pilot.pause(0.1)
@@ -204,7 +204,7 @@ async def test_keys_are_heard_while_no_run_is_shown_and_go_to_the_table_after(ro
     async with Open(root) as studio:
         await studio.press("slash")
         await studio.type("badge:inert")
-        await studio.press("enter", "e")
+        await studio.press("enter", "E")
         assert not isinstance(studio.app.screen, Ask)  # there is nothing to export
         await studio.press("escape")
         assert len(studio.names) == 8 and studio.table.has_focus
@@ -236,11 +236,11 @@ async def test_sorting_by_key_and_by_click_keeps_the_cursor_on_its_run(root) -> 
 async def test_only_the_selected_runs_and_all_again(root) -> None:
     study(root)
     async with Open(root, "wide") as studio:
-        await studio.press("i")
+        await studio.press("I")
         assert studio.said("no run is selected")
-        await studio.press("space", "i")
+        await studio.press("space", "I")
         assert studio.names == ["wide"]
-        await studio.press("u")
+        await studio.press("X")
         assert len(studio.names) == 8
 
 
@@ -252,7 +252,7 @@ async def test_every_column_can_be_reached_with_the_arrows(root) -> None:
             seen |= {place.index for place in studio.table.layout_of.places}
             await studio.pilot.press("right")
         assert seen == set(range(len(studio.pane.shown.columns)))
-        await studio.press("a")
+        await studio.press("A")
         assert any(column.key == "log.every" for column in studio.pane.shown.columns)
 
 
@@ -275,7 +275,7 @@ async def test_the_axis_the_scale_and_the_train_curves_can_be_changed(root) -> N
         for axis in ("tokens", "time", "steps"):
             await studio.press("x")
             await studio.until(lambda axis=axis: axis in studio.text.splitlines()[-3])
-        await studio.press("y", "t")
+        await studio.press("y", "T")
         await studio.until(lambda: "log" in studio.text)
         assert studio.pane._charts.options.train
 
@@ -283,7 +283,7 @@ async def test_the_axis_the_scale_and_the_train_curves_can_be_changed(root) -> N
 async def test_a_note_and_tags_are_written_and_shown(root) -> None:
     study(root)
     async with Open(root, "wide", (200, 50)) as studio:
-        await studio.press("n")
+        await studio.press("N")
         assert isinstance(studio.app.screen, NotePage)
         await studio.type("wider")
         await studio.press("enter")
@@ -302,7 +302,7 @@ async def test_a_note_and_tags_are_written_and_shown(root) -> None:
 async def test_a_note_that_is_left_stays_as_it_was(root) -> None:
     study(root)
     async with Open(root, "baseline") as studio:
-        await studio.press("n")
+        await studio.press("N")
         await studio.type("x")
         await studio.press("escape")
         assert RunReader(root / "baseline").notes.text == "the one to beat" and studio.table.has_focus
@@ -426,7 +426,7 @@ async def test_two_runs_are_selected_pinned_filtered_exported_and_looked_at(root
         await studio.type("tag:report")
         await studio.press("enter")
         assert studio.names == ["no-pe", "baseline"]
-        await studio.press("e")
+        await studio.press("E")
         assert isinstance(studio.app.screen, Ask)
         await studio.press("enter")
         assert isinstance(studio.app.screen, AskText)
@@ -434,7 +434,7 @@ async def test_two_runs_are_selected_pinned_filtered_exported_and_looked_at(root
         await studio.until(lambda: studio.said("2 runs written to"))
         rows = (tmp_path / "comparison.csv").read_text().splitlines()
         assert len(rows) == 3 and rows[1].startswith("no-pe,0.948") and "one seed: inconclusive" in rows[1]
-        await studio.press("e", "enter", "enter")
+        await studio.press("E", "enter", "enter")
         await studio.until(lambda: "exists already" in studio.text)
         await studio.press("escape")
         await studio.go("no-pe")
@@ -446,7 +446,7 @@ async def test_two_runs_are_selected_pinned_filtered_exported_and_looked_at(root
 async def test_a_place_that_cannot_be_written_is_said_before_it_is_tried(root) -> None:
     study(root)
     async with Open(root) as studio:
-        await studio.press("e", "enter", "slash", "x")
+        await studio.press("E", "enter", "slash", "x")
         studio.app.screen.query_one("Input").value = "/no/such/folder/x.csv"
         await studio.until(lambda: "there is no folder /no/such/folder" in studio.text)
         await studio.press("enter")

@@ -29,7 +29,7 @@ async def no_baseline(pilot) -> None:
     pane.redraw()
 
 
-TABLE = ("3", opened, "f", "u", no_baseline, listed)  # the table, with nothing drawn
+TABLE = ("3", opened, "f", "X", no_baseline, listed)  # the table, with nothing drawn
 
 
 @pytest.fixture(autouse=True)
@@ -113,7 +113,7 @@ def test_compare_all_about_a_run(snap_compare, size) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("key", "words"), [("n", "ctrl+s"), ("g", "Tags of"), ("e", "Export")])
+@pytest.mark.parametrize(("key", "words"), [("N", "ctrl+s"), ("g", "Tags of"), ("E", "Export")])
 def test_compare_asks(snap_compare, key, words) -> None:
     study(RUNS)
     act = pressing(*TABLE, "end", key, then=when(words))

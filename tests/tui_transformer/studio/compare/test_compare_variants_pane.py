@@ -115,7 +115,7 @@ async def test_enter_opens_a_variant_with_its_runs_and_whole_sentences(root) -> 
 async def test_notes_and_tags_are_of_runs_and_not_of_variants(root) -> None:
     attention(root)
     async with Open(root) as studio:
-        await studio.press("home", "n", "g")
+        await studio.press("home", "N", "g")
         assert len(studio.app.screen_stack) == 1
 
 
@@ -127,7 +127,7 @@ async def test_variants_are_sorted_and_exported_as_they_are_shown(root, tmp_path
         await studio.pilot.click("TableHead", offset=(place.start + 1, 0))
         losses = [row.entry.mean(LAST).mean for row in studio.pane.shown.rows]
         assert losses == sorted(losses) and "last↑" in studio.text
-        await studio.press("e")
+        await studio.press("E")
         assert isinstance(studio.app.screen, Ask)
         await studio.press("enter", "enter")
         await studio.until(lambda: studio.said("5 variants written"))

@@ -180,7 +180,7 @@ async def test_enter_never_launches_and_f5_does(app: App) -> None:
         await pilot.press("enter", "enter", "escape", "down", "enter", "enter", "tab", "enter")
         await pilot.pause()
         assert app.asked == []
-        await pilot.press("f5", "f6", "a")
+        await pilot.press("f5", "f6", "Q")
         await pilot.pause()
         assert [event.how for event in app.asked] == ["usual", "process", "queue"]
         first = app.asked[0]
@@ -207,12 +207,12 @@ async def test_searching_filters_as_one_types_and_changes_wait_for_the_way_back(
 
 async def test_another_base_and_any_key(app: App) -> None:
     async with app.run_test(size=MEDIUM) as pilot:
-        await pilot.press("o")
+        await pilot.press("B")
         await pilot.pause()
         assert "demo is a base preset" in app.said
         app.pane.choose("win16")
         await pilot.pause()
-        await pilot.press("o")
+        await pilot.press("B")
         await pilot.pause()
         assert isinstance(app.screen, Ask)
         can_be = [answer.value for answer in app.screen._answers if not answer.why_not]
@@ -220,7 +220,7 @@ async def test_another_base_and_any_key(app: App) -> None:
         await pilot.press(*["up"] * (at - wanted), "enter")
         await pilot.pause()
         assert app.pane.draft.name == "win16@copy"
-        await pilot.press("U", "e", "m", "o")
+        await pilot.press("U", "e", "m", "B")
         await pilot.pause()
         assert isinstance(app.screen, AskText) and "write KEY=VALUE" not in app.text  # it is still being typed
         await pilot.press("enter")
@@ -340,11 +340,11 @@ def test_a_number_that_is_still_being_typed_is_not_wrong_yet() -> None:
 async def test_a_saved_preset_is_listed_and_asks_before_it_is_written_over(app: App) -> None:
     async with app.run_test(size=(120, 60)) as pilot:
         await go_to(pilot, "model.n_layers")
-        await pilot.press("left", "s")
+        await pilot.press("left", "ctrl+s")
         await fill_in(pilot, "mine")
         assert "your own" in app.text and app.pane.draft.path == own_files.preset_file("mine")
         assert app.pane.draft.changes == {} and app.pane.draft.config.model.n_layers == 1
-        await pilot.press("s")
+        await pilot.press("ctrl+s")
         await fill_in(pilot, "mine")
         assert "already" in app.text
         await pilot.press("escape", "f5")
@@ -354,12 +354,12 @@ async def test_a_saved_preset_is_listed_and_asks_before_it_is_written_over(app: 
 
 async def test_the_toml_and_the_command_are_copied(app: App) -> None:
     async with app.run_test(size=MEDIUM) as pilot:
-        await pilot.press("c")
+        await pilot.press("C")
         assert app.clipboard == f"tui-transformer run --preset demo --device cpu --runs-dir {app.runs_dir}"
         await pilot.press("t")
         await pilot.pause()
         assert isinstance(app.screen, TomlPage) and "n_layers = 2" in app.text
-        await pilot.press("c")
+        await pilot.press("C")
         assert app.clipboard == app.pane.draft.toml()
 
 

@@ -117,7 +117,7 @@ async def test_values_of_a_setting_become_runs(app: App, started, size: tuple[in
         assert "Compare it to what?" not in app.text
         await pilot.press("plus", "plus")
         assert "= 20 runs" in app.text and "can miss small differences" not in app.text
-        await fill_in(pilot, "n", "1,")
+        await fill_in(pilot, "number_sign", "1,")
         assert "= 4 runs" in app.text and "one seed proves nothing" in app.text
         assert started == []
 
@@ -126,7 +126,7 @@ async def test_ticked_presets_become_variants_and_the_impossible_says_why(app: A
     async with app.run_test(size=MEDIUM) as pilot:
         app.pane.choose("alibi")
         await opened(pilot)
-        await pilot.press("p")
+        await pilot.press("P")
         await pilot.pause()
         assert isinstance(app.screen, Ticks)
         names = [overlay.variant.name for overlay in app.screen._offered]
@@ -139,7 +139,7 @@ async def test_ticked_presets_become_variants_and_the_impossible_says_why(app: A
         await pilot.press("escape")
         await pilot.pause()
         assert app.names == ["demo-alibi"]
-        await pilot.press("p")
+        await pilot.press("P")
         await pilot.pause()
         app.screen.query_one(OptionList).highlighted = names.index("win16")
         await pilot.press("space", "up", "space", "space", "enter")
@@ -150,7 +150,7 @@ async def test_ticked_presets_become_variants_and_the_impossible_says_why(app: A
 async def test_a_shipped_study_is_taken_with_what_it_expects(app: App, started) -> None:
     async with app.run_test(size=MEDIUM) as pilot:
         await opened(pilot)
-        await pilot.press("l")
+        await pilot.press("L")
         await pilot.pause()
         assert isinstance(app.screen, Ask)
         await pilot.press("enter")
@@ -169,7 +169,7 @@ async def test_only_f5_launches(app: App, started) -> None:
         await pilot.press("f5")
         assert isinstance(app.screen, StudyBuilder) and "at least two variants" in app.said
         await fill_in(pilot, "v", "model.n_heads=2")
-        await pilot.press("enter", "enter", "space", "b", "escape")
+        await pilot.press("enter", "enter", "space", "p", "escape")
         await pilot.pause()
         assert started == [] and not isinstance(app.screen, StudyBuilder)
 
@@ -218,14 +218,14 @@ async def test_baseline_and_removal_are_of_the_variant_at_hand(app: App) -> None
     async with app.run_test(size=MEDIUM) as pilot:
         builder = await opened(pilot)
         await fill_in(pilot, "v", "model.n_heads=2,8,3")
-        await pilot.press("down", "b")
+        await pilot.press("down", "p")
         assert builder._draft.held_against == "n_heads-2" and "◆ n_heads-2" in app.text
         assert "n_heads = 4" in app.text
         await pilot.press("down", "down")
         assert "is left out" in app.text and "3 heads cannot share" in app.text
-        await pilot.press("b")
+        await pilot.press("p")
         assert "cannot be trained" in app.said and builder._draft.held_against == "n_heads-2"
-        await pilot.press("x")
+        await pilot.press("delete")
         assert "✗" not in app.text and app.names == ["demo", "n_heads-2", "n_heads-8"]
         await pilot.press("up", "delete")
         assert app.names == ["demo", "n_heads-8"] and builder._draft.held_against == "demo"
@@ -272,19 +272,19 @@ async def test_a_saved_study_asks_before_it_is_written_over_and_can_be_taken(app
     async with app.run_test(size=(200, 50)) as pilot:
         builder = await opened(pilot)
         await fill_in(pilot, "v", "model.n_heads=2")
-        await fill_in(pilot, "r", "mine")
+        await fill_in(pilot, "n", "mine")
         assert "once saved (s): $" in app.text
-        await pilot.press("s")
+        await pilot.press("ctrl+s")
         await pilot.pause()
         path = own_files.study_file("mine")
         assert read_study(path) == builder._draft.study and "once saved" not in app.text
-        await pilot.press("plus", "s")
+        await pilot.press("plus", "ctrl+s")
         await pilot.pause()
         assert isinstance(app.screen, Ask) and "already" in app.text
         await pilot.press("enter")
         await pilot.pause()
         assert len(read_study(path).seeds) == 3
-        await pilot.press("l")
+        await pilot.press("L")
         await pilot.pause()
         await pilot.press("end")  # below the studies that come with the program
         await pilot.pause()
@@ -295,13 +295,13 @@ async def test_the_command_and_the_toml_are_copied(app: App) -> None:
     async with app.run_test(size=MEDIUM) as pilot:
         builder = await opened(pilot)
         await fill_in(pilot, "v", "model.n_heads=2,4")
-        await pilot.press("c")
+        await pilot.press("C")
         words = "tui-transformer ablate --preset demo --vary model.n_heads=2,4 --seeds 3 --name demo-study"
         assert app.clipboard == f"{words} --device cpu --runs-dir {app.runs_dir}"
         await pilot.press("t")
         await pilot.pause()
         assert isinstance(app.screen, TomlPage) and 'baseline = "n_heads-4"' in app.text
-        await pilot.press("c")
+        await pilot.press("C")
         assert app.clipboard == builder._draft.toml()
 
 
@@ -313,13 +313,13 @@ async def test_a_name_that_was_started_already_is_not_used_again(app: App) -> No
     async with app.run_test(size=MEDIUM) as pilot:
         builder = await opened(pilot)
         assert builder._draft.name == "demo-study-2"
-        await pilot.press("l")
+        await pilot.press("L")
         await pilot.pause()
         await pilot.press("enter")
         await pilot.pause()
         assert builder._draft.study == replace(study, name="attention-2")
         assert "ablate --study attention --seeds 3 --name attention-2" in app.text
-        await fill_in(pilot, "r", "demo-study")
+        await fill_in(pilot, "n", "demo-study")
         assert "was started already" in app.text
 
 
@@ -350,7 +350,7 @@ async def test_poison_reaches_no_screen(app: App) -> None:
     (folder / "wr\x07ong.toml").write_text('x\x1b = "\\u001b[2J')
     async with app.run_test(size=(160, 70)) as pilot:
         await opened(pilot)
-        await pilot.press("l")
+        await pilot.press("L")
         await pilot.pause()
         options = app.screen.query_one(OptionList)
         options.highlighted = next(i for i, a in enumerate(app.screen._answers) if a.label == "evil")

@@ -41,8 +41,8 @@ def doing(*keys: str, then: str) -> Callable[[Pilot[Any]], Any]:
 
 
 HEADS = ("v", ":model.n_heads=1,2,4,8,3", "enter")
-GRID = ("v", ":model.n_heads=1,2,4,8 model.position=rope,none,alibi,t5,xl", "enter", "n", ":1,", "enter")
-SHIPPED = ("l", "enter", "down")
+GRID = ("v", ":model.n_heads=1,2,4,8 model.position=rope,none,alibi,t5,xl", "enter", "number_sign", ":1,", "enter")
+SHIPPED = ("L", "enter", "down")
 
 
 @pytest.mark.parametrize("size", SMALLEST)
@@ -71,13 +71,13 @@ def test_a_shipped_study(snap_compare, size, monkeypatch) -> None:
 
 @pytest.mark.parametrize("size", SMALLEST)
 def test_presets_to_tick(snap_compare, size) -> None:
-    act = doing("p", "space", "down", "down", "space", then="space ticks")
+    act = doing("P", "space", "down", "down", "space", then="space ticks")
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
 @pytest.mark.slow
 def test_the_last_of_the_presets_are_those_that_cannot_be(snap_compare) -> None:
-    act = doing("p", "end", then="the design has this already")
+    act = doing("P", "end", then="the design has this already")
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)
 
 
@@ -89,12 +89,12 @@ def test_a_mistake_in_a_setting(snap_compare) -> None:
 
 @pytest.mark.slow
 def test_studies_to_take(snap_compare) -> None:
-    assert snap_compare(studio(), terminal_size=SMALL, run_before=doing("l", then="Take whose"))
+    assert snap_compare(studio(), terminal_size=SMALL, run_before=doing("L", then="Take whose"))
 
 
 @pytest.mark.slow
 def test_seeds_are_asked_for(snap_compare) -> None:
-    assert snap_compare(studio(), terminal_size=SMALL, run_before=doing("n", then="nothing can be concluded"))
+    assert snap_compare(studio(), terminal_size=SMALL, run_before=doing("number_sign", then="nothing can be concluded"))
 
 
 @pytest.mark.slow

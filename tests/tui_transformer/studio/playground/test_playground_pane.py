@@ -86,7 +86,7 @@ async def test_the_whole_way_through_with_two_runs(app, monkeypatch) -> None:
     async with app.run_test(size=(120, 36)) as pilot:
         found = await opened(pilot)
         assert "win16" in shown(app) and "step 2,000" in shown(app)  # the newest by itself
-        await pilot.press("escape", "v")
+        await pilot.press("escape", "plus")
         await until(pilot, lambda: isinstance(app.screen, Ask))
         await pilot.press("down", "down", "enter")
         await until(pilot, lambda: len(found.columns) == 2 and found._second.writer is not None)
@@ -99,9 +99,9 @@ async def test_the_whole_way_through_with_two_runs(app, monkeypatch) -> None:
         await until(pilot, lambda: "layer 1 of 2, head 1 of 4" in shown(app) and "▸" in shown(app))
         await pilot.press("h")
         await until(pilot, lambda: "head 2 of 4" in shown(app) and "added" in shown(app))
-        await pilot.press("s")
+        await pilot.press("S")
         await until(pilot, lambda: "perplexity" in shown(app))
-        await pilot.press("c")
+        await pilot.press("C")
         assert copied == [first.whole]
         await pilot.press("2")
         assert app.query_one("#panes", ContentSwitcher).current == "train"
@@ -119,7 +119,7 @@ async def test_the_token_under_the_cursor_tells_its_alternatives(app) -> None:
         await type_line(pilot, "/alternatives")  # from anywhere to the most surprising one
         after = sorted(piece.probability for piece in column.pieces)
         assert column.pieces[column.at].probability == after[0]
-        await pilot.press("u")
+        await pilot.press("exclamation_mark")
         assert column.pieces[column.at].probability == after[1]
         await type_line(pilot, "/alternatives 1")
         assert column.pieces[column.at].probability == after[0]
@@ -173,7 +173,7 @@ async def test_escape_stops_what_is_written_and_again_takes_the_next_seed(app, f
         gate.set()
         await until(pilot, lambda: "stopped after" in shown(app))
         assert len(column.pieces) < 90 and not column.writing
-        await pilot.press("escape", "n")
+        await pilot.press("escape", "full_stop")
         await until(pilot, lambda: len(column.pieces) == 90 and not column.busy)
         assert column.writer.asked[-1] == ("the gate", found.session.settings) and found.session.settings["seed"] == 2
         assert any("the same prompt with seed 2" in note.message for note in app._notifications)
@@ -208,7 +208,7 @@ async def test_surprise_of_two_texts_says_that_they_are_two(app, fakes) -> None:
         await type_line(pilot, "/vs baseline")
         await until(pilot, lambda: found._second.writer is not None)
         await answered(pilot, "the gate")
-        await pilot.press("escape", "s")
+        await pilot.press("escape", "S")
         await until(pilot, lambda: shown(app).count("the two runs read different texts") == 2)
         await type_line(pilot, "/surprise to be or not")
         await until(pilot, lambda: shown(app).count("for 11 characters") == 2)
@@ -473,11 +473,11 @@ async def test_unusual_models_say_what_to_type_and_answer(app, fakes, kind, line
         await answered(pilot, line)
         assert found._first.whole == found._first.written and line in shown(app)
         if kind == "copy":
-            await pilot.press("escape", "a", "k")
+            await pilot.press("escape", "a", "K")
             await until(pilot, lambda: "cross" in shown(app))
             assert found._first.looks.crosses and found._first.at == len(found._first.written) - 1
         else:
-            await pilot.press("escape", "s")
+            await pilot.press("escape", "S")
             await until(pilot, lambda: "from both sides" in shown(app))
 
 
@@ -500,7 +500,7 @@ async def test_poison_reaches_no_cell_of_the_screen(tmp_path, fakes) -> None:
         found._line.value = f"all{POISON}"
         await pilot.press("enter")
         await until(pilot, lambda: bool(found._first.pieces) and not found._first.busy)
-        for key in ("escape", "s", "a", "w", "u"):
+        for key in ("escape", "S", "a", "w", "exclamation_mark"):
             await pilot.press(key)
             await until(pilot, lambda: not found._first.busy)
             assert not set(shown(app)) & set("\x1b\x9b\u202e\x07\x00")
@@ -542,6 +542,15 @@ async def test_drawing_beside_a_stream_never_holds_the_screen_for_long(app, fake
 def test_ids_and_keys_of_the_pane_are_its_own() -> None:
     keys = [name for key in (*PANES["everywhere"], *PANES["playground"]) for name in key.key.split(",")]
     assert len(set(keys)) == len(keys)
+
+
+def test_a_letter_has_one_meaning_in_all_panes() -> None:
+    known: dict[str, str] = {}
+    for pane in PANES.values():
+        for key in pane:
+            for sign in key.key.split(","):
+                if len(sign) == 1 and sign.isalpha():
+                    assert known.setdefault(sign, key.description) == key.description, (sign, key.id)
 
 
 def test_a_key_that_two_panes_share_does_the_same_in_both() -> None:

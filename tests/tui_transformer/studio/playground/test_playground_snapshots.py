@@ -114,6 +114,12 @@ def test_states(snap_compare, fakes, size, state) -> None:
 
 
 @pytest.mark.parametrize("size", SMALLEST)
+def test_it_has_written_on_entry(snap_compare, fakes, size) -> None:
+    fakes.known["win16"] = FakeWriter(prompts=("the gate", "ANTONIO:", "pass the moon"))
+    assert snap_compare(studio(), terminal_size=size, run_before=act(written, "key:slash t o"))
+
+
+@pytest.mark.parametrize("size", SMALLEST)
 def test_wide_characters(snap_compare, fakes, size) -> None:
     fakes.known["win16"] = FakeWriter(text=WIDE)
     steps = ("月亮 🌙", written, "key:escape up left left")

@@ -264,7 +264,7 @@ async def test_numbers_that_are_none_are_drawn_as_nothing(root) -> None:
     for i, poison in enumerate(NO_NUMBERS):
         spoil(record(root, f"run-{i}", steps=200, step=200), poison)
     async with Open(root) as studio:
-        await studio.pilot.press("v", "y")
+        await studio.pilot.press("b", "y")
         for i in range(len(NO_NUMBERS)):
             studio.pane.show(root / f"run-{i}")
             await studio.until(lambda: studio.pane.current()[1] is not None)
@@ -315,7 +315,7 @@ async def test_resume_asks_the_app(root, monkeypatch) -> None:
     asked = []
     monkeypatch.setattr(Studio, "on_resume", lambda app, event: asked.append((event.run, event.how)))
     async with Open(root, "rope-base-500") as studio:
-        await studio.pilot.press("r", "R")
+        await studio.pilot.press("r", "f6")
         assert asked[0] == (root / "rope-base-500", "usual")
         await studio.until(lambda: "resuming…" in studio.text)
 
@@ -415,7 +415,7 @@ async def test_the_best_comparable_run_is_a_ghost_that_can_be_taken_away(root) -
     record(root, "live", state="running", step=900)
     async with Open(root, "live") as studio:
         await studio.until(lambda: "╌ " in studio.text)
-        await studio.pilot.press("g")
+        await studio.pilot.press("G")
         await studio.until(lambda: "╌ " not in studio.text)
 
 
