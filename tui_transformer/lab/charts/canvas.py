@@ -215,9 +215,9 @@ def _trace(canvas: Canvas, lines: Sequence[Line]) -> None:
     made = figure.monitor.matrix
     for row, (signs, paints) in enumerate(zip(reversed(made.marker), reversed(made.fullground), strict=True)):
         for column, (sign, paint) in enumerate(zip(signs, paints, strict=True)):
-            line = drawn.get(paint)
-            if line is not None and sign != " " and not (line.dashed and column % 2):
-                canvas.cells[row][canvas.margin + column] = (sign, line.style)
+            found = drawn.get(paint)
+            if found is not None and sign != " " and not (found.dashed and column % 2):
+                canvas.cells[row][canvas.margin + column] = (sign, found.style)
     plotext.clear_figure()
 
 
