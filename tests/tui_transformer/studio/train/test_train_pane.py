@@ -65,10 +65,11 @@ class Open:
     async def __aenter__(self) -> "Open":
         self.pilot = await self._test.__aenter__()
         self.pane = self.app.query_one(TrainPane)
-        if self._run:
-            self.pane.show(self._root / self._run)
         await self.pilot.press("2")
-        if self._run:
+        for worker in [worker for worker in self.app.workers if worker.group == "live"]:
+            await worker.wait()
+        if self._run:  # now that the studio shows no live run by itself any more
+            self.pane.show(self._root / self._run)
             await self.until(lambda: self.pane.current()[1] is not None)
         await self.pilot.pause()
         return self
@@ -130,7 +131,7 @@ async def test_before_the_first_record_it_waits_for_one(root) -> None:
 async def test_the_list_tells_a_train_loss_from_a_validation_loss(root) -> None:
     record(root, "young", state="running", step=50)
     record(root, "older", state="running", step=400)
-    async with Open(root, "young") as studio:
+    async with Open(root, "young", SIZES[2]) as studio:
         lines = {name: line for line in studio.text.splitlines() for name in ("young", "older") if name in line[:10]}
         assert f"t{loss_at(50, 2000):.3f}" in lines["young"]
         assert f" {loss_at(400, 2000) + 0.006:.3f}" in lines["older"]
@@ -142,10 +143,10 @@ async def test_the_list_tells_a_train_loss_from_a_validation_loss(root) -> None:
 async def test_the_list_has_the_badge_and_the_loss_at_every_size(root, size) -> None:
     record(root, "a-cut-off-run", verdicts=[("shape", "STILL-FALLING", "it still fell")])
     async with Open(root, "a-cut-off-run", size) as studio:
+        await studio.until(lambda: "UNDERTRAINED" in studio.text and "1 train longer" in studio.text)
         line = next(line for line in studio.text.splitlines() if line.startswith(" ✓ a-"))
         line = line[: {80: 26, 120: 34, 200: 44}[size[0]]]
         assert f" {loss_at(2000, 2000) + 0.03:.3f}" in line and any(sign in line for sign in (" ! ", " UNDERTRAINED "))
-        assert "UNDERTRAINED" in studio.text and "1 train longer" in studio.text
 
 
 async def test_a_run_without_metrics_says_so(root) -> None:
@@ -276,7 +277,7 @@ async def test_numbers_that_are_none_are_drawn_as_nothing(root) -> None:
         ("win16", "space", Command.PAUSE, "pausing…"),
         ("t5-bias", "space", Command.CONTINUE, "resuming…"),
         ("win16", "s", Command.STOP, "stopping…"),
-        ("win16", "k", Command.CHECKPOINT, "saving…"),
+        ("win16", "ctrl+s", Command.CHECKPOINT, "saving…"),
     ],
 )
 async def test_keys_send_commands_and_show_them_until_they_are_obeyed(root, run, key, command, pending) -> None:
@@ -384,6 +385,9 @@ async def test_a_study_is_a_node_whose_keys_act_on_all_of_its_runs(root, size, m
         cell(root, variant, seed, state=state, step=2000 if state == "finished" else 400)
     record(root, "alone")
     async with Open(root, size=size) as studio:
+        await studio.until(lambda: "pos" in studio.text)
+        studio.pane.show(root / "pos.study.toml")
+        await studio.pilot.press("left")
         await studio.until(lambda: "▸ pos" in studio.text and "1/6" in studio.text and "mean" in studio.text)
         assert "1 of 6 runs" in studio.text and "rope.s1" not in studio.text and "2 live" in studio.text
         await studio.pilot.press("enter")
@@ -452,7 +456,7 @@ async def test_options_change_the_charts(root) -> None:
     record(root, "baseline")
     async with Open(root, "baseline") as studio:
         charts = studio.app.query_one(RunCharts)
-        for key, word in (("y", " log"), ("x", "tokens"), ("x", "time"), ("f", "")):
+        for key, word in (("y", " log"), ("x", "tokens"), ("x", "time"), ("F", "")):
             await studio.pilot.press(key)
             await studio.until(lambda word=word: word in studio.text)
         assert charts.logarithmic and charts.axis == 2 and charts.smoothing == "some"
