@@ -124,7 +124,7 @@ STATES += [pytest.param(size, down) for size in SIZES if size != MEDIUM for down
 @pytest.mark.parametrize(("size", "down"), STATES)
 def test_train_with_a_run_in_each_state(snap_compare, size, down) -> None:
     everything(Path("runs"))
-    act = pressing("2", listed, *["down"] * down, first=when("Design"), then=when("RUNS"))
+    act = pressing("2", listed, "home", *["down"] * down, first=when("Design"), then=when("RUNS"))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
