@@ -180,10 +180,8 @@ class Studio(TypingOrder):
 
     async def _show_live(self) -> None:
         """Open where the user was; but a live run opens Train, unless a key was typed meanwhile."""
-        live = lambda: next((r.path for r in list_runs(self.runs_dir) if r.state in LIVE_STATES), None)
-        run = await asyncio.to_thread(live)
-        if run is not None and not self.keys_heard:
-            self.query_one(TrainPane).show(run)
+        live = await asyncio.to_thread(lambda: any(run.state in LIVE_STATES for run in list_runs(self.runs_dir)))
+        if live and not self.keys_heard:
             self.action_show_pane("train")
 
     def on_resize(self, event: Resize) -> None:

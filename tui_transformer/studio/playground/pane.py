@@ -36,6 +36,7 @@ from tui_transformer.studio.shared.palette import Palette
 from tui_transformer.studio.shared.words import Words, nothing_here
 
 WIDE = 150  # least screen columns for details beside the text
+FIRST_KEYS = 0.1  # seconds for the pane and the first keys, before loading competes with them
 REST = 0.35  # idle seconds of a control before the answer is rewritten
 NEWER = 2.0  # seconds between looks for runs and newer checkpoints
 NOBODY = "none"
@@ -146,7 +147,11 @@ class PlaygroundPane(Vertical):
     def focus_first(self) -> None:
         self.screen.set_focus(self if self.has_class("-empty") else self._line)  # now: the next keys are for it
         self._heard = self._keys_heard()
-        self.run_worker(self._look(), group="look")
+        self.run_worker(self._begin(), group="look")
+
+    async def _begin(self) -> None:
+        await asyncio.sleep(FIRST_KEYS)
+        await self._look()
 
     async def _look(self) -> None:
         """Find runs while there is none; else take newer checkpoints."""
