@@ -46,7 +46,7 @@ def test_the_command_trains_what_is_shown(name: str) -> None:
     for _ in range(6):
         switch = chance.choice(list(BY_KEY.values()))
         value = switch.step(draft, chance.choice((-1, 1)))
-        draft = draft if value is None else draft.with_change(switch.key, value)
+        draft = draft if value is None else switch.changed(draft, value)
         assert resolved(draft.command()) == draft.config and not draft.problem
 
 
@@ -198,7 +198,7 @@ def test_numbers_go_by_steps_that_are_possible() -> None:
         for switch in BY_KEY.values():
             for way in (-1, 1):
                 value = switch.step(Draft.of(name), way)
-                assert value is None or not Draft.of(name).with_change(switch.key, value).problem
+                assert value is None or not switch.changed(Draft.of(name), value).problem
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,7 @@ async def test_the_study_waits_for_the_way_back_and_follows_the_design(app: App)
         await pilot.pause()
         app.pane._show(app.pane.draft.with_change("model.n_layers", 1))
         builder = await opened(pilot)
-        assert app.names == ["demo", "n_heads-2"] and "demo, changed" in app.text and "58,304" in app.text
+        assert app.names == ["demo", "n_heads-2"] and "demo, changed" in app.text and "58,336" in app.text
         assert builder._draft.study.changes == {"model.n_layers": 1}
         await pilot.press("escape")
         await pilot.pause()
@@ -211,7 +211,7 @@ async def test_a_design_that_cannot_be_trained_has_no_study(app: App) -> None:
         app.pane._show(app.pane.draft.with_change("model.n_heads", 3))
         await pilot.press("v")
         await pilot.pause()
-        assert not isinstance(app.screen, StudyBuilder) and "3 heads cannot share" in app.said
+        assert not isinstance(app.screen, StudyBuilder) and "not divisible by 3 heads" in app.said
 
 
 async def test_baseline_and_removal_are_of_the_variant_at_hand(app: App) -> None:
@@ -222,7 +222,7 @@ async def test_baseline_and_removal_are_of_the_variant_at_hand(app: App) -> None
         assert builder._draft.held_against == "n_heads-2" and "◆ n_heads-2" in app.text
         assert "n_heads = 4" in app.text
         await pilot.press("down", "down")
-        assert "is left out" in app.text and "3 heads cannot share" in app.text
+        assert "is left out" in app.text and "not divisible by 3 heads" in app.text
         await pilot.press("p")
         assert "cannot be trained" in app.said and builder._draft.held_against == "n_heads-2"
         await pilot.press("delete")
