@@ -102,7 +102,7 @@ async def test_a_switch_changes_the_picture_and_the_cost(app: App, size: tuple[i
         await pilot.press("right")
         await pilot.pause()
         words = " ".join(app.text.replace("│", " ").split())
-        assert "last 16 keys" in words or "attention, window: each" in words
+        assert "last 16 keys" in words or "self-attention, window" in words
         assert app.pane.draft.changes == {"model.n_layers": 1, "model.attention": "window"}
         await pilot.press("U")
         assert app.pane.draft.changes == {} and "108,352" in app.text
