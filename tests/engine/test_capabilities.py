@@ -37,7 +37,7 @@ def test_impossible_models_are_refused_with_a_reason(model: dict) -> None:
 CROSSED = {
     "next token of an encoder": ({"model": {"architecture": "encoder"}}, "sees the tokens after it"),
     "masks for a decoder": ({"objective": {"kind": "masked"}}, "never looks right"),
-    "two texts for one stack": ({"objective": {"kind": "copy"}}, "has a source and a target"),
+    "two texts for one stack": ({"objective": {"kind": "copy"}}, "it needs architecture"),
     "one text for two stacks": ({"model": {"architecture": "encoder-decoder"}}, "reads a source"),
     "a shifted source": (
         {"model": {"architecture": "encoder-decoder"}, "objective": {"kind": "shifted"}},

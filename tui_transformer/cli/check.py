@@ -41,7 +41,8 @@ def check(
 
     def doing(what: str) -> AbstractContextManager[object]:
         if progress:
-            print(what, file=sys.stderr, flush=True)
+            sys.stderr.write(f"{what}\n")
+            sys.stderr.flush()
         return loading(what)
 
     request = Request(preset, config, on, tuple(set_ or ()), corpus, None)

@@ -272,6 +272,6 @@ def test_words_may_stand_in_either_order_and_come_back_as_written_once() -> None
 
 def test_entries_that_no_layer_takes_are_named() -> None:
     config = of(layers=list(EVERY_FOURTH), n_layers=2)
-    assert any("the last 2 of them" in found.text for found in lint(config) if found.key == "model.layers")
+    assert any("the last 2 are unused" in found.text for found in lint(config) if found.key == "model.layers")
     kept = of(layers=["window", "global none"], window=7, attention="global")
     assert not any(found.key in ("model.window", "model.rope_base") for found in lint(kept))

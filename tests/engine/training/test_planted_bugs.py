@@ -479,7 +479,7 @@ BUGS = {
     "decoding one position ahead": Bug(_steps_at(lambda at: at + 1), {"cache parity", "sampling"}),
     "decoding stuck at position 100": Bug(_steps_at(lambda at: min(at, 100)), {"cache parity", "sampling"}),
     "cache forgets as it grows past 64": Bug(_cache_forgets_as_it_grows, {"cache parity"}),
-    "n_heads ignored": Bug(_heads_ignored, {"reference"}, ("model.position=sinusoidal",)),
+    "n_heads ignored": Bug(_heads_ignored, {"reference"}, ("model.position=sinusoidal", "model.qk_norm=none")),
     "1/√Dh missing": Bug(_no_scale, {"reference"}),
     "sign of ALiBi": Bug(_alibi_upside_down, {"reference"}, ("model.position=alibi",)),
     "dropout ignored": Bug(_dropout_ignored, {"dropout"}, DROPPING),

@@ -159,5 +159,5 @@ def test_the_detail_has_all_settings_probes_notes_and_what_is_damaged(tmp_path, 
 
 def test_badges_have_short_words_and_whole_sentences() -> None:
     for found in BADGES.values():
-        assert len(found.word) <= 9 and found.means.endswith(".") and found.advice.endswith(".")
+        assert len(found.word) <= 12 and found.means.endswith(".") and found.advice.endswith(".")
     assert badge("OF-TOMORROW").word == "OF-TOMORR"

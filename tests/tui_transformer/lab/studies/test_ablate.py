@@ -123,7 +123,7 @@ BAD = {
     "--study heads --device tpu": "must be auto, cpu, cuda",
     "--study heads --retry-failed --skip-failed": "exclude each other",
     "--preset demo": "say what to vary",
-    "--preset demo --vary model.n_heads=1,3": "variant 'n_heads-3': model.n_heads and model.d_model: 3 heads",
+    "--preset demo --vary model.n_heads=1,3": "variant 'n_heads-3': model.n_heads and model.d_model: d_model 64",
     "--preset demo --vary model.n_heads=1,x": "variant 'n_heads-x': model.n_heads = 'x'",
     "--preset demo --vary model.n_heads=1,1": "two variants are called 'n_heads-1'",
     "--preset demo --vary log.every=1,2": "ask for the same config",

@@ -70,8 +70,8 @@ def test_disk_counts_each_checkpoint_that_is_kept() -> None:
 
 
 def test_evaluations_are_counted_in_training_steps() -> None:
-    config = presets.resolve(presets.find("demo"))  # 14 evaluations; each token is read twice
-    assert evaluation_steps(config, 4096, 100_000) == pytest.approx(14 * 2 * 100_000 / 3 / 4096)
+    config = presets.resolve(presets.find("demo"))  # 12 evaluations; each token is read twice
+    assert evaluation_steps(config, 4096, 100_000) == pytest.approx(12 * 2 * 100_000 / 3 / 4096)
 
 
 def test_the_time_left_follows_what_was_seen() -> None:

@@ -131,7 +131,10 @@ def test_two_variants_that_go_through_the_same_stages_with_the_same_settings_are
 
 def test_what_a_stage_asks_for_and_cannot_have_is_named_with_it() -> None:
     wrong = replace(FINETUNE, changes={"model.n_heads": 3})
-    with pytest.raises(InputError, match="variant 'a', stage 'finetune': model.n_heads and model.d_model: 3 heads"):
+    with pytest.raises(
+        InputError,
+        match="variant 'a', stage 'finetune': model.n_heads and model.d_model: d_model 64 is not divisible by 3 heads",
+    ):
         study(stages=(PRETRAIN, wrong)).cells()
 
 

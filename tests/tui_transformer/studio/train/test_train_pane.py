@@ -452,7 +452,7 @@ async def test_options_change_the_charts(root) -> None:
     record(root, "baseline")
     async with Open(root, "baseline") as studio:
         charts = studio.app.query_one(RunCharts)
-        for key, word in (("y", " log"), ("x", "tokens"), ("x", "time"), ("m", "")):
+        for key, word in (("y", " log"), ("x", "tokens"), ("x", "time"), ("f", "")):
             await studio.pilot.press(key)
             await studio.until(lambda word=word: word in studio.text)
         assert charts.logarithmic and charts.axis == 2 and charts.smoothing == "some"
