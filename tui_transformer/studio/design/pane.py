@@ -95,6 +95,7 @@ class DesignPane(Vertical):
     def on_resize(self, event: Resize) -> None:
         self.set_class(event.size.width >= BROAD, "broad")
         self.call_after_refresh(self._preview)
+        self.query_one(Switches).say()  # there may be room for more words
 
     def on_show(self) -> None:
         self.run_worker(self._look_at_runs(), group="machine", exclusive=True)

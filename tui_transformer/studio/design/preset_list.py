@@ -132,6 +132,7 @@ class PresetList(Vertical):
         about = Text().append(clean_line(entry.name) + "\n", "bold")
         about.append(clean_line(entry.description) or "no description", palette.dim)
         self.query_one("#about", Words).show(about)
+        self.call_after_refresh(names.scroll_to_highlight)  # the words may have taken its line
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         event.stop()

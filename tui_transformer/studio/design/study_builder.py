@@ -196,7 +196,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         elif estimate.seconds is not None:
             text.append(" one after the other, ", palette.dim)
             text.append(
-                "estimated from earlier runs" if self._benchmark is None else "from the design's measured step",
+                "estimated" if self._benchmark is None else "from the design's measured step",
                 palette.dim,
             )
             text.append(f"; {timing or 'm times every variant'}", palette.accent if timing else palette.dim)

@@ -24,7 +24,7 @@ from engine.lints import ACTS
 from tui_transformer.lab.design.draft import Draft, sentence, shown
 from tui_transformer.studio.shared.palette import Palette
 
-LABEL = 13  # columns
+LABEL = 14  # columns
 SIGNS = "←→ ⏎"  # the keys that change it
 STARTS = "0123456789."  # characters that start typing a number
 Ladder = Callable[[Draft, float], Sequence[float]]  # values below and above one, ascending
@@ -263,7 +263,7 @@ class Switches(OptionList):
             self.highlighted = ids.index(at.key) if at is not None and at.key in ids else 1
         self.redraw()
         if self.current is not None:
-            self._say()
+            self.say()
 
     def redraw(self) -> None:
         palette = Palette.of(self.app.theme_variables)
@@ -338,7 +338,7 @@ class Switches(OptionList):
     def _leave_typing(self) -> None:
         self._typed = None
         self.redraw()
-        self._say()
+        self.say()
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
         """Digits start a number; the switch also gets the keys that continue and end it."""
@@ -361,11 +361,11 @@ class Switches(OptionList):
             typed = self._typed or ""
             self._typed = typed[:-1] if event.key == "backspace" else (typed + (event.character or ""))[:40]
             self.redraw()
-            self._say()
+            self.say()
         event.stop()
         event.prevent_default()
 
-    def _say(self) -> None:
+    def say(self) -> None:
         switch, draft = self.current, self._draft
         if switch is None:
             return
@@ -386,7 +386,7 @@ class Switches(OptionList):
         self._typed = None
         if len(self._shown) == self.option_count:
             self.redraw()
-            self._say()
+            self.say()
 
     def watch_has_focus(self, has_focus: bool) -> None:
         super().watch_has_focus(has_focus)
@@ -394,3 +394,4 @@ class Switches(OptionList):
 
     def on_resize(self, event: Resize) -> None:
         self.redraw()
+        self.scroll_to_highlight()  # the words below may have taken its line

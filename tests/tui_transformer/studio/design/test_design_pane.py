@@ -101,7 +101,8 @@ async def test_a_switch_changes_the_picture_and_the_cost(app: App, size: tuple[i
         await go_to(pilot, "model.attention")
         await pilot.press("right")
         await pilot.pause()
-        assert "newest 16 keys" in " ".join(app.text.replace("│", " ").split()) or "newest" in app.text
+        words = " ".join(app.text.replace("│", " ").split())
+        assert "last 16 keys" in words or "self-attention, window" in words
         assert app.pane.draft.changes == {"model.n_layers": 1, "model.attention": "window"}
         await pilot.press("U")
         assert app.pane.draft.changes == {} and "108,352" in app.text

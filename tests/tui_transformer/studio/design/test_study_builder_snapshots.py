@@ -71,7 +71,7 @@ def test_a_shipped_study(snap_compare, size, monkeypatch) -> None:
 
 @pytest.mark.parametrize("size", SMALLEST)
 def test_presets_to_tick(snap_compare, size) -> None:
-    act = doing("P", "space", "down", "down", "space", then="space ticks")
+    act = doing("P", "space", "down", "down", "space", then="space: toggle")
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
@@ -89,12 +89,12 @@ def test_a_mistake_in_a_setting(snap_compare) -> None:
 
 @pytest.mark.slow
 def test_studies_to_take(snap_compare) -> None:
-    assert snap_compare(studio(), terminal_size=SMALL, run_before=doing("L", then="Take whose"))
+    assert snap_compare(studio(), terminal_size=SMALL, run_before=doing("L", then="Use the variants of which"))
 
 
 @pytest.mark.slow
 def test_seeds_are_asked_for(snap_compare) -> None:
-    assert snap_compare(studio(), terminal_size=SMALL, run_before=doing("number_sign", then="nothing can be concluded"))
+    assert snap_compare(studio(), terminal_size=SMALL, run_before=doing("number_sign", then="Seeds of every"))
 
 
 @pytest.mark.slow
