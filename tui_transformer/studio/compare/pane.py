@@ -245,15 +245,17 @@ class ComparePane(Vertical, can_focus=True):
         lines = self._forest.lines if self.answer is not None else len(self.shown.rows) + 1
         usual = min(lines, max(LEAST_TOP, int(SHARE * self.size.height)))
         most = max(LEAST_TOP, self.size.height - LEAST_CHARTS)
-        self._top.styles.height = max(2, min(usual if self._top_lines is None else self._top_lines, most))
+        if self._top_lines is not None:
+            self._top_lines = max(2, min(self._top_lines, most))
+        self._top.styles.height = self._top_lines or min(usual, most)
 
     def on_splitter_dragged(self, event: Splitter.Dragged) -> None:
         event.stop()
-        self._top_lines = max(2, self._top.size.height + event.y - self._splitter.region.y)
+        self._top_lines = self._top.size.height + event.y - self._splitter.region.y
         self._share_out()
 
     def action_split(self, lines: int) -> None:
-        self._top_lines = max(2, self._top.size.height + lines)
+        self._top_lines = (self._top_lines or self._top.size.height) + lines
         self._share_out()
 
     def action_zoom(self) -> None:

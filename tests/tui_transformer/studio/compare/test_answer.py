@@ -100,6 +100,7 @@ async def test_z_gives_one_chart_all_the_room_and_escape_takes_it_back(root) -> 
     attention(root)
     async with Open(root, answer=True) as studio:
         charts = studio.app.query_one(CompareCharts)
+        await studio.until(lambda: "are worse" in studio.text and "a global" in studio.text)
         before = charts.size.height
         await studio.press("z")
         await studio.until(lambda: charts.size.height > before + 5 and not charts.two)
@@ -112,6 +113,7 @@ async def test_the_line_between_is_moved_by_keys_and_by_mouse(root) -> None:
     attention(root)
     async with Open(root, answer=True) as studio:
         charts = studio.app.query_one(CompareCharts)
+        await studio.until(lambda: "are worse" in studio.text and "a global" in studio.text)
         before = charts.size.height
         await studio.press("left_square_bracket")
         await studio.until(lambda: charts.size.height == before + 2)
