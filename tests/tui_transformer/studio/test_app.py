@@ -126,11 +126,20 @@ async def test_settings_with_a_mistake_are_said_and_kept(tmp_path, own_settings,
     assert own_settings.read_text() == text
 
 
-def test_ids_of_keys_are_different_in_each_pane() -> None:
-    for pane in ("design", "train"):
+def test_ids_and_keys_are_different_in_each_pane() -> None:
+    for pane in ("design", "train", "compare", "playground"):
         ids = [key.id for key in (*PANES["everywhere"], *PANES[pane])]
         keys = [name for key in (*PANES["everywhere"], *PANES[pane]) for name in key.key.split(",")]
         assert len(ids) == len(set(ids)) and len(keys) == len(set(keys))
+
+
+def test_a_letter_means_the_same_in_all_panes() -> None:
+    meanings: dict[str, set[str]] = {}
+    for pane in PANES.values():
+        for key in pane:
+            for name in (name for name in key.key.split(",") if len(name) == 1 and name.isalpha()):
+                meanings.setdefault(name, set()).add(key.description)
+    assert {name: words for name, words in meanings.items() if len(words) > 1} == {}
 
 
 async def test_leaving_asks_what_becomes_of_a_run_that_trains_here(tmp_path, monkeypatch) -> None:

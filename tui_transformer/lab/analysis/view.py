@@ -119,7 +119,7 @@ class View:
             shown = self._of_runs(entries, matching, options, baseline, chosen if len(chosen) > 1 else ())
         nothing = ""
         if not shown.rows:
-            none = "no run is selected: i shows all" if options.only else "there is no run yet"
+            none = "no run is selected: I shows all" if options.only else "there is no run yet"
             nothing = query.why_none(among, baseline) if among else none
         return replace(shown, baseline=baseline, mistake=mistake, nothing=nothing)
 

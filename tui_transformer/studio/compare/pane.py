@@ -662,7 +662,7 @@ def _answer_title(answer: Answer, of: int) -> Text:
     parts = [f"STUDY  {answer.study}" if answer.study else "RUNS", counts, done]
     parts += [f"baseline {baseline.name}"] if baseline is not None else []
     parts += [f"{measure.name} (← → {at} of {measures})" if measures > 1 else measure.name]
-    parts += [f"s: next of {of}"] if of > 1 else []
+    parts += [f"V: next of {of}"] if of > 1 else []
     return Text(clean_line(" · ".join(parts)), no_wrap=True, overflow="ellipsis")
 
 
