@@ -24,7 +24,7 @@ def compare(runs: Path, *arguments: str) -> int:
 def test_a_study_is_a_chart_and_a_table_with_n_and_interval(runs, capsys) -> None:
     assert compare(runs, "attention", "--by-distance", "recall") == 0
     out, err = capsys.readouterr()
-    assert "┊" in out and "┄" in out and "characters back" in out and "\x1b" not in out
+    assert "┊" in out and "┄┄" in out and "characters back" in out and "\x1b" not in out
     table = [line.split() for line in out.splitlines()[-4:]]
     assert [row[1:3] for row in table] == [["global", "3"], ["win16", "3"], ["sparse", "3"], ["linear", "1"]]
     assert "[" in "".join(table[0]) and "[" not in "".join(table[3])

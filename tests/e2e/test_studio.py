@@ -66,15 +66,24 @@ def design(screen: Screen, *changes: str) -> None:
     screen.press("/", *"win16")
     screen.until("▸ win16", "what win16 changes")
     screen.press("enter", "B")
-    screen.until("on which base")
-    screen.press("down", "down", "down", "enter")
-    screen.until("1,200")
-    screen.until_gone("on which base")
+    screen.until("on top of which preset")
+    screen.press(*"demo", "enter")
+    screen.until_gone("on top of which preset")
+    screen.until("train demo-win16")
     for change in (*SMALL, *changes):
         screen.press("e")
         screen.until("KEY=VALUE")
         screen.press(change, "enter")  # at once, as a paste
         screen.until_gone("Set any key")
+
+
+def the_run(tmp_path: Path) -> RunReader:
+    """The only one, once it has begun; its name says what was changed."""
+    deadline = time.monotonic() + 40
+    while not (found := list((tmp_path / "runs").glob("demo-win16*/status.json"))):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return RunReader(found[0].parent)
 
 
 def waits(reader: RunReader, *states: str, seconds: float = 40.0) -> str:
@@ -97,8 +106,8 @@ def test_a_run_from_its_design_to_its_end(tmp_path) -> None:
     try:
         design(screen, "train.steps=100000", "log.every=2")
         screen.press("f5")
-        screen.until("win16-demo", "running")
-        reader = RunReader(tmp_path / "runs" / "win16-demo")
+        screen.until("demo-win16", "running")
+        reader = the_run(tmp_path)
         assert reader.config.model.window == 16 and reader.config.train.batch_size == 4
         steps(reader, 40)
         screen.until("train", "tok/s", "steps")  # a chart with its axis
@@ -140,11 +149,11 @@ def test_leaving_a_run_that_trains_here_asks_and_hands_it_over(tmp_path) -> None
     try:
         design(screen, "train.steps=400")
         screen.press("f5")
-        reader = RunReader(tmp_path / "runs" / "win16-demo")
+        reader = the_run(tmp_path)
         screen.until("running")
         steps(reader, 5)
         screen.press("ctrl+q")
-        screen.until("What becomes of it?")
+        screen.until("still training")
         screen.press("enter")
         assert screen.end() == 0
         assert b"continues in the background" in screen.output
@@ -169,7 +178,7 @@ def test_a_bug_in_the_training_thread_is_a_failed_run_and_no_dead_app(tmp_path) 
     try:
         design(screen)
         screen.press("f5")
-        reader = RunReader(tmp_path / "runs" / "win16-demo")
+        reader = the_run(tmp_path)
         screen.until("a bug of ours", "failed")
         assert reader.state == "failed"
         screen.press("1")
@@ -186,7 +195,7 @@ def test_a_terminal_that_goes_leaves_its_run_to_another_process(tmp_path, code) 
     try:
         design(screen, "train.steps=400")
         screen.press("f5")
-        reader = RunReader(tmp_path / "runs" / "win16-demo")
+        reader = the_run(tmp_path)
         screen.until("running")
         steps(reader, 5)
         screen.hang_up()
@@ -202,7 +211,7 @@ def test_a_studio_that_breaks_leaves_its_run_to_another_process(tmp_path) -> Non
     try:
         design(screen, "train.steps=300")
         screen.press("f5")
-        reader = RunReader(tmp_path / "runs" / "win16-demo")
+        reader = the_run(tmp_path)
         screen.until("running")
         steps(reader, 5)
         screen.press("?")
@@ -269,11 +278,13 @@ def test_two_finished_runs_are_compared_exported_and_written_with(tmp_path) -> N
     try:
         screen.until("1 Design", "demo")
         screen.press("3")
-        screen.until("four", "alibi", "pin")
+        screen.until("four", "alibi", "verdict")
         screen.press("down", "p")
         screen.until("one seed")
-        screen.press("up", "space")  # the baseline is drawn already
-        screen.until("2 selected", "at equal steps")
+        screen.press("up", "space")  # all are drawn from the start
+        screen.until("select variants (space)")
+        screen.press("space")
+        screen.until_gone("select variants (space)")
         screen.press("/", *"position=alibi", "enter")
         screen.until("1 of 2")
         screen.press("escape")
@@ -301,6 +312,9 @@ def test_two_finished_runs_are_compared_exported_and_written_with(tmp_path) -> N
         screen.until("tokens at step 6")
         screen.press("escape")
         time.sleep(0.5)
+        if "leave the line" in screen.text:  # it stopped the writing first
+            screen.press("escape")
+        screen.until_gone("leave the line")
         screen.press("a")
         screen.until("layer 1 of 2", "head 1 of 2")
         screen.press("ctrl+q")

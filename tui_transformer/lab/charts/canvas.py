@@ -254,12 +254,13 @@ def _x_labels(
 ) -> list[tuple[float, str]]:
     """Round numbers with gaps between them, and room for the x name at the end unless that leaves too few."""
     found: list[tuple[float, str]] = []
-    for end in (columns - len(x_label) - 1 if x_label else columns, columns):
+    usual, short = max(LABELS, columns // 14), columns - len(x_label) - 1
+    for end, least in ((short, usual), (short, 2 * usual), (columns, usual)) if x_label else ((columns, usual),):
         found, free, span = [], 0, high - low
-        for value in ticks(low, high, max(LABELS, columns // 14), least=LABELS):
+        for value in ticks(low, high, least, least=LABELS):
             label, middle = x_text(value), round((value - low) / span * (columns - 1)) if span > 0 else 0
             start = max(0, min(middle - len(label) // 2, columns - len(label)))
-            if start >= free and start + len(label) <= end:
+            if start >= free and start + len(label) <= end and label not in (said for _, said in found):
                 found.append((value, label))
                 free = start + len(label) + 2
         if len(found) >= LABELS:

@@ -56,7 +56,8 @@ class LaunchLine(Horizontal):
         if forecast is not None and not problem:
             line.append("   ").append(forecast.time, f"bold {time_colour(forecast, palette)}".strip())
             on, of = (f" on {forecast.device}", " of ") if width >= ROOMY else ("", " ")
-            line.append(f"{on} {'measured' if forecast.source == 'measured' else 'estimated'}", palette.dim)
+            how = "measured" if forecast.source == "measured" else "estimated" if forecast.seconds else ""
+            line.append(f"{on} {how}".rstrip(), palette.dim)
             for size, what in ((forecast.memory, "memory"), (forecast.disk, "disk")):
                 line.append(" · ", palette.dim).append(memory(size)).append(f"{of}{what}", palette.dim)
         rename = Text.assemble((" n ", "reverse"), " rename ")
