@@ -81,6 +81,12 @@ def _of_scores(name: str) -> Rule:
     )
 
 
+def _normed_heads(m: "ModelConfig") -> float:
+    """What QK norm keeps; rotated heads are kept anyway, unless they are copied: in blocks, or for shared keys."""
+    anyway = POSITIONS[m.position].rotates and "window" not in m.attentions and m.kv_width == m.d_model
+    return (m.d_model + m.kv_width) * (1.0 if anyway or m.qk_norm == "after" else 2.5)
+
+
 def _gates(m: "ModelConfig") -> int:
     return m.n_heads if m.gate == "head" else m.d_model
 
@@ -464,7 +470,7 @@ class ModelConfig(Section):
             where="attention",
             on=("before", "after"),
             parameters=lambda m, stack: 2 * m.head_width * stack.layers if m.qk_norm == "before" else 0,
-            kept=lambda m: (m.d_model + m.kv_width) * (2 if m.qk_norm == "before" else 1),
+            kept=_normed_heads,
             rules=(
                 Rule(
                     ("model.qk_norm", "model.attention"),

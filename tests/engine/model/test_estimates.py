@@ -29,7 +29,7 @@ PARTS_KEPT = (
 
 def config_of(name: str, *, length: int, **model) -> RunConfig:
     data = presets.resolve(presets.find(name), on="demo").dump()
-    data["model"] |= {"n_layers": 2, "context_length": length, "backend": "auto", "qk_norm": "none"} | model
+    data["model"] |= {"n_layers": 2, "context_length": length, "backend": "auto"} | model
     data["train"]["batch_size"] = ROWS
     return RunConfig.model_validate(data)
 
