@@ -103,7 +103,7 @@ class ShortConvolution(nn.Module):
             seen = x[:, others - back : -back]
             if at.start is None:  # there may be padding before the first token
                 seen = seen.masked_fill((at.index < back)[:, :, None], 0.0)
-            found = found + weight * seen
+            found = torch.addcmul(found, weight, seen)
         return found
 
 

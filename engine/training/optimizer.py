@@ -166,21 +166,20 @@ ADAM_SIZE = 0.2  # root mean square of an update, about that of AdamW (Liu et al
 
 
 def orthogonalised(x: Tensor) -> Tensor:
-    """Return matrices (…, M, N) with their singular values pushed to about 1: between 0.7 and 1.2."""
+    """Return matrices (B, M, N), best with M ≤ N, with their singular values pushed to about 1: between 0.7 and 1.2."""
     a, b, c = QUINTIC
-    wide: Tensor = x.mT if x.shape[-2] > x.shape[-1] else x
-    wide = wide / torch.linalg.matrix_norm(wide, keepdim=True).clamp(min=LEAST_NORM)
+    x = x / torch.linalg.matrix_norm(x, keepdim=True).clamp(min=LEAST_NORM)
     for _ in range(ITERATIONS):
-        square = wide @ wide.mT
-        wide = a * wide + (b * square + c * (square @ square)) @ wide
-    return wide.mT if x.shape[-2] > x.shape[-1] else wide
+        square = torch.bmm(x, x.mT)
+        x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
+    return x
 
 
 class Muon(CustomOptimizer):
     """Muon for the layers' matrices (groups with `rows`), AdamW for everything else (Jordan et al. 2024).
 
     Each projection's momentum is orthogonalised; projections fused into one matrix (queries, keys and values; a gate
-    and its values) are split first, those of equal shape batched. The update is scaled to the size of AdamW's (Liu et
+    and its values) are split first, those of equal shape, transposed or not, batched. The update is scaled to the size of AdamW's (Liu et
     al. 2025), so that both can share a learning rate. It is computed in bf16 on GPUs that have it, as published,
     otherwise in fp32.
     """
@@ -219,14 +218,16 @@ class Muon(CustomOptimizer):
             self.put(moment, now)
             updates.append((weight, update))
             for part in update.split(rows):
-                by_shape.setdefault(part.shape, []).append(part)
+                wide = part.mT if part.shape[0] > part.shape[1] else part
+                by_shape.setdefault(wide.shape, []).append(wide)
         for shape, parts in by_shape.items():
             together = torch.stack(parts)
             found = orthogonalised(together.bfloat16() if self.bf16 and together.dtype == torch.float32 else together)
-            for part, one in zip(parts, found * (ADAM_SIZE * max(shape) ** 0.5), strict=True):
-                part.copy_(one)  # into `update`
+            size = group["lr"] * ADAM_SIZE * max(shape) ** 0.5
+            for part, one in zip(parts, found, strict=True):
+                torch.mul(one, size, out=part)  # into `update`
         for weight, update in updates:
-            self.put(weight, weight * (1.0 - group["lr"] * group["weight_decay"]) - group["lr"] * update)
+            self.put(weight, torch.sub(weight * (1.0 - group["lr"] * group["weight_decay"]), update, out=update))
 
 
 # Builds each of `engine.schemes.OPTIMIZERS`. Adam and SGD add weight decay to the gradient.

@@ -179,7 +179,7 @@ def test_an_orthogonalised_matrix_has_singular_values_near_one_and_the_same_sing
     assert (found - torch.stack([newton_schulz(one) for one in x])).abs().max() < 1e-10
     values = torch.linalg.svdvals(found)
     assert values.min() > 0.6 and values.max() < 1.3
-    assert not orthogonalised(torch.zeros(4, 4)).any()
+    assert not orthogonalised(torch.zeros(1, 4, 4)).any()
 
 
 @pytest.mark.parametrize("nesterov", [True, False])
