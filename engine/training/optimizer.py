@@ -179,9 +179,9 @@ class Muon(CustomOptimizer):
     """Muon for the layers' matrices (groups with `rows`), AdamW for everything else (Jordan et al. 2024).
 
     Each projection's momentum is orthogonalised; projections fused into one matrix (queries, keys and values; a gate
-    and its values) are split first, those of equal shape, transposed or not, batched. The update is scaled to the size of AdamW's (Liu et
-    al. 2025), so that both can share a learning rate. It is computed in bf16 on GPUs that have it, as published,
-    otherwise in fp32.
+    and its values) are split first, and those of equal shape, transposed or not, are batched. The update is scaled to
+    the size of AdamW's (Liu et al. 2025), so that both can share a learning rate. It is computed in bf16 on GPUs that
+    have it, as published, otherwise in fp32.
     """
 
     def __init__(
