@@ -166,13 +166,24 @@ ADAM_SIZE = 0.2  # root mean square of an update, about that of AdamW (Liu et al
 
 
 def orthogonalised(x: Tensor) -> Tensor:
-    """Return matrices (B, M, N), best with M ≤ N, with their singular values pushed to about 1: between 0.7 and 1.2."""
+    """Return matrices (B, M, N), best with M ≤ N, with their singular values pushed to about 1: between 0.7 and 1.2.
+
+    Wide ones take part only in the first and the last product: every iteration is a polynomial p of the Gram matrix
+    S = x·xᵀ that multiplies x from the left, so the next Gram matrix is p·S·p.
+    """
     a, b, c = QUINTIC
     x = x / torch.linalg.matrix_norm(x, keepdim=True).clamp(min=LEAST_NORM)
+    if x.shape[-1] < 2 * x.shape[-2]:
+        for _ in range(ITERATIONS):
+            gram = torch.bmm(x, x.mT)
+            x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+        return x
+    gram = torch.bmm(x, x.mT)
+    product = unit = torch.eye(x.shape[-2], dtype=x.dtype, device=x.device).expand_as(gram)
     for _ in range(ITERATIONS):
-        square = torch.bmm(x, x.mT)
-        x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
-    return x
+        factor = torch.baddbmm(gram, gram, gram, beta=b, alpha=c).add_(unit, alpha=a)
+        product, gram = torch.bmm(factor, product), torch.bmm(factor, torch.bmm(gram, factor))
+    return torch.bmm(product, x)
 
 
 class Muon(CustomOptimizer):
