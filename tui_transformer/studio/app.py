@@ -21,7 +21,7 @@ from textual.command import CommandPalette
 from textual.containers import Horizontal, Vertical
 from textual.events import Click, Event, Paste, Resize
 from textual.screen import ModalScreen
-from textual.widgets import ContentSwitcher, Footer, Input, Static
+from textual.widgets import ContentSwitcher, Input, Static
 
 from engine.clean import clean
 from engine.runs.reader import LIVE_STATES, list_runs
@@ -37,6 +37,7 @@ from tui_transformer.studio.messages import How, Play, Resume, errors_said, say
 from tui_transformer.studio.playground.pane import PlaygroundPane
 from tui_transformer.studio.settings_page import SettingsPage
 from tui_transformer.studio.shared.dialog import Answer, Ask
+from tui_transformer.studio.shared.key_line import KeyLine
 from tui_transformer.studio.themes import THEMES
 from tui_transformer.studio.train.pane import TrainPane
 from tui_transformer.studio.typing_order import TypingOrder, hear_alt_digits
@@ -141,6 +142,10 @@ class Studio(TypingOrder):
         self.last_words: list[str] = []  # said on the terminal once the screen is gone
         self.settings, self._wrong_settings = user.load()
         self._leaving = False
+        for theme in THEMES:
+            self.register_theme(theme)
+        known = self.settings.theme in self.available_themes
+        self.theme = self.settings.theme if known else THEMES[0].name  # before anything is styled: once is enough
 
     # How it looks
 
@@ -151,14 +156,10 @@ class Studio(TypingOrder):
             yield TrainPane(runs_dir=self.runs_dir, launches=self.launches)
             yield ComparePane(runs_dir=self.runs_dir)
             yield PlaygroundPane(runs_dir=self.runs_dir, device=self.device, keys_heard=lambda: self.keys_heard)
-        yield Footer(compact=True)
+        yield KeyLine()
         yield Static("", id="too-small")
 
     def on_mount(self) -> None:
-        for theme in THEMES:
-            self.register_theme(theme)
-        known = self.settings.theme in self.available_themes
-        self.theme = self.settings.theme if known else THEMES[0].name
         self.set_keymap(self.settings.keys)
         if self._wrong_settings:
             say(self, self._wrong_settings, "warning")

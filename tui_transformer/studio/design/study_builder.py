@@ -16,7 +16,7 @@ from textual.containers import Vertical
 from textual.events import Resize
 from textual.screen import ModalScreen
 from textual.suggester import SuggestFromList
-from textual.widgets import Footer, OptionList, Static
+from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.clean import clean_line
@@ -47,6 +47,7 @@ from tui_transformer.studio.design.preview import NETWORK, network
 from tui_transformer.studio.keys import KEYS, PANES
 from tui_transformer.studio.messages import errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, complaint, may_replace
+from tui_transformer.studio.shared.key_line import KeyLine
 from tui_transformer.studio.shared.palette import Palette
 
 ALL_KEYS = "? all keys"
@@ -96,7 +97,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             yield Static("", id="at-hand")
             yield Static("", id="plan")
             yield Static("", id="command")
-            yield Footer(compact=True, show_command_palette=False)
+            yield KeyLine(palette=False)
         yield Static("", id="too-small")  # the studio shows it if nothing fits
 
     def on_mount(self) -> None:

@@ -1,0 +1,116 @@
+"""The keys that do something now, on the last line of a screen."""
+
+from typing import ClassVar, NamedTuple
+
+from rich.text import Text
+from textual import events
+from textual.screen import Screen
+from textual.widget import Widget
+
+
+class ShownKey(NamedTuple):
+    key: str
+    words: Text
+    enabled: bool
+    tooltip: str
+
+
+class KeyLine(Widget):
+    """Draws all keys as one line that can be clicked.
+
+    Textual's Footer has a widget for each key, which it makes and styles anew whenever the focus moves: 30 ms.
+    """
+
+    COMPONENT_CLASSES: ClassVar = {"keys--key", "keys--words", "keys--edge", "keys--hover"}
+    ALLOW_SELECT = False
+
+    def __init__(self, *, palette: bool = True) -> None:
+        super().__init__()
+        self._palette = palette
+        self._shown: list[ShownKey] = []
+        self._last: ShownKey | None = None  # the command palette's, at the right
+        self._hovered: ShownKey | None = None
+
+    def on_mount(self) -> None:
+        self.screen.bindings_updated_signal.subscribe(self, self._changed)
+
+    def on_unmount(self) -> None:
+        self.screen.bindings_updated_signal.unsubscribe(self)
+
+    def _changed(self, screen: Screen[object]) -> None:
+        if screen.app.app_focus and self.is_attached and screen is self.screen:
+            self.call_after_refresh(self._look)
+
+    def _look(self) -> None:
+        active, by_action = self.screen.active_bindings, dict[str, ShownKey]()
+        for _, binding, enabled, tooltip in active.values():
+            if binding.show and binding.action not in by_action:
+                words = self._words(self.app.get_key_display(binding), binding.description)
+                by_action[binding.action] = ShownKey(binding.key, words, enabled, tooltip or binding.tooltip)
+        last = None
+        if self._palette and (found := active.get(self.app.COMMAND_PALETTE_BINDING)) is not None:
+            words = self._words(self.app.get_key_display(found.binding), found.binding.description)
+            last = ShownKey(found.binding.key, words, found.enabled, found.binding.tooltip or found.binding.description)
+        if (shown := list(by_action.values())) != self._shown or last != self._last:
+            self._shown, self._last = shown, last
+            self.refresh()
+
+    def _words(self, key: str, description: str) -> Text:
+        key_style, style = (self.get_component_rich_style(f"keys--{part}", partial=True) for part in ("key", "words"))
+        return Text.assemble((key, key_style), (f" {description}" if description else "", style))
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        if self.is_mounted and self._shown:
+            self._shown = []
+            self.call_after_refresh(self._look)
+
+    def render(self) -> Text:
+        line = Text(no_wrap=True, end="")
+        edge = 0 if self._last is None else self._last.words.cell_len + 1
+        for one in self._shown:
+            line.append_text(self._drawn(one)).append(" ")
+        line.truncate(max(0, self.size.width - edge), pad=True)
+        if self._last is not None:
+            line.append("▏", self.get_component_rich_style("keys--edge", partial=True))
+            line.append_text(self._drawn(self._last))
+        return line
+
+    def _drawn(self, one: ShownKey) -> Text:
+        words = one.words.copy()
+        if not one.enabled:
+            words.stylize("dim")
+        elif one is self._hovered:
+            words.stylize(self.get_component_rich_style("keys--hover", partial=True))
+        return words
+
+    # The mouse
+
+    def _at(self, x: int) -> ShownKey | None:
+        edge = self.size.width - (0 if self._last is None else self._last.words.cell_len)
+        if x >= edge - 1:
+            return self._last
+        start = 0
+        for one in self._shown:
+            if start <= x < start + one.words.cell_len:
+                return one
+            start += one.words.cell_len + 1
+        return None
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        self._hover(self._at(event.x))
+
+    def on_leave(self) -> None:
+        self._hover(None)
+
+    def _hover(self, one: ShownKey | None) -> None:
+        if one is not self._hovered:
+            self._hovered, self.tooltip = one, None if one is None else one.tooltip or None
+            self.refresh()
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        if (one := self._at(event.x)) is not None:
+            if one.enabled:
+                self.app.simulate_key(one.key)
+            else:
+                self.app.bell()
