@@ -82,9 +82,14 @@ def _of_scores(name: str) -> Rule:
 
 
 def _normed_heads(m: "ModelConfig") -> float:
-    """What QK norm keeps; rotated heads are kept anyway, unless they are copied: in blocks, or for shared keys."""
-    anyway = POSITIONS[m.position].rotates and "window" not in m.attentions and m.kv_width == m.d_model
-    return (m.d_model + m.kv_width) * (1.0 if anyway or m.qk_norm == "after" else 2.5)
+    """What QK norm keeps; rotated heads are kept anyway, unless they are copied: in blocks, beside sinks, or to share keys."""
+    if not all(ATTENTIONS[name].scores for name in m.attentions):
+        share = 1.5
+    elif POSITIONS[m.position].rotates and not ("window" in m.attentions or m.sinks or m.kv_width < m.d_model):
+        share = 1.0
+    else:
+        share = 2.5
+    return (m.d_model + m.kv_width) * (share if m.qk_norm == "before" else 1.0)
 
 
 def _gates(m: "ModelConfig") -> int:
