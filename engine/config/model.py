@@ -82,7 +82,7 @@ def _of_scores(name: str) -> Rule:
 
 
 def _normed_heads(m: "ModelConfig") -> float:
-    """What QK norm keeps; rotated heads are kept anyway, unless they are copied: in blocks, beside sinks, or to share keys."""
+    """What QK norm keeps; rotated heads are kept anyway, unless copied: in blocks, beside sinks, or to share keys."""
     if not all(ATTENTIONS[name].scores for name in m.attentions):
         share = 1.5
     elif POSITIONS[m.position].rotates and not ("window" in m.attentions or m.sinks or m.kv_width < m.d_model):
