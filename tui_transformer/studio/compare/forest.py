@@ -16,7 +16,7 @@ from tui_transformer.lab.analysis.answer import Answer
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.charts.forest import ForestLayout, Part, forest
-from tui_transformer.studio.compare.run_table import RunTable
+from tui_transformer.studio.compare.run_table import LETTER, RunTable
 from tui_transformer.studio.shared.line_list import LineList
 from tui_transformer.studio.shared.words import Words
 
@@ -31,6 +31,8 @@ class ForestList(LineList):
         Binding("left", "measure(-1)", "measure", show=False),
         Binding("right", "measure(1)", "measure", show=False),
     ]
+
+    letter = LETTER
 
     @dataclass
     class Turned(Message):

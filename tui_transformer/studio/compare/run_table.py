@@ -25,6 +25,7 @@ from tui_transformer.studio.shared.line_list import LineList
 from tui_transformer.studio.shared.run_states import STATES, UNKNOWN
 
 MARKS = 5  # columns: letter, pin, symbol, and space
+LETTER = 1  # the column of the letter
 GAP = 2
 NAME = ((150, 36), (100, 24), (0, 16))  # from so many screen columns, at most so many for the name
 WIDEST = {"verdict": 32, "notes": 40, "tags": 24, "checks": 24, "corpus": 24, "expected": 32}
@@ -127,6 +128,8 @@ class RunTable(LineList):
         Binding("left", "across(-1)", "columns", show=False),
         Binding("right", "across(1)", "columns", show=False),
     ]
+
+    letter = LETTER
 
     class Moved(Message):
         pass

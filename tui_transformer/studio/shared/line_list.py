@@ -43,6 +43,14 @@ class LineList(ScrollView, can_focus=True):
     class Opened(Message):
         """A run was clicked twice."""
 
+    @dataclass
+    class LetterClicked(Message):
+        """The letter of a run's curve was clicked."""
+
+        run: Path
+
+    letter: ClassVar[int | None] = None  # the column of a letter, if lines have any
+
     def __init__(self, line: Callable[[int, int], list[tuple[str, str]]], *, id: str) -> None:
         """`line` takes a line's number and width, and returns its parts from the left: text and style name."""
         super().__init__(id=id)
@@ -87,7 +95,9 @@ class LineList(ScrollView, can_focus=True):
         offset = event.get_content_offset(self)
         if offset is not None and 0 <= (at := round(offset.y + self.scroll_offset.y)) < len(self.paths):
             self.action_go(at - self.at)
-            if event.chain == 2:
+            if offset.x == self.letter:
+                self.post_message(self.LetterClicked(self.paths[at]))
+            elif event.chain == 2:
                 self.post_message(self.Opened())
 
     def on_resize(self) -> None:

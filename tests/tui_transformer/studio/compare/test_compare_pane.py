@@ -13,7 +13,7 @@ import pytest
 from engine.runs.reader import RunReader
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, study, variant
 from tests.tui_transformer.recorded import grow, put_status, record
-from tests.tui_transformer.studio.train.test_train_pane import shown, until
+from tests.tui_transformer.studio.train.test_train_pane import drag, shown, until
 from tui_transformer.lab.analysis.folder import Folder
 from tui_transformer.lab.analysis.sentences import answer_sentences
 from tui_transformer.lab.analysis.view import View
@@ -23,6 +23,7 @@ from tui_transformer.studio.app import Studio
 from tui_transformer.studio.compare.pages import DetailPage, NotePage
 from tui_transformer.studio.compare.pane import ComparePane
 from tui_transformer.studio.compare.run_table import RunTable
+from tui_transformer.studio.shared.chart import Chart
 from tui_transformer.studio.shared.dialog import Ask, AskText
 
 pytestmark = pytest.mark.one_in(4)  # each opens an app or a run of its own
@@ -490,3 +491,35 @@ async def test_five_hundred_runs_are_answered_in_a_second_and_filter_in_a_twenti
                 studio.table.render_line(line)
             costs.append(time.process_time() - started)
         assert sorted(costs)[len(costs) // 2] < 0.05
+
+
+async def test_both_charts_show_the_same_part_until_the_axis_changes(root) -> None:
+    study(root)
+    async with Open(root, "baseline", (160, 40)) as studio:
+        await studio.press("p", "space")
+        await studio.go("heads2")
+        await studio.press("space")
+        charts = [studio.app.query_one(name, Chart) for name in ("#compare-curves", "#compare-difference")]
+        await studio.until(lambda: all(chart._canvas is not None for chart in charts))
+        await drag(studio, charts[1], 20, 40)
+        await studio.until(lambda: all(chart.zoomed for chart in charts))
+        assert charts[0].span == charts[1].span
+        await studio.until(lambda: studio.text.count("(esc: all)") == 2)
+        await studio.press("x")
+        await studio.until(lambda: not any(chart.zoomed for chart in charts))
+        await drag(studio, charts[0], 20, 40)
+        await studio.until(lambda: charts[0].zoomed)
+        await studio.press("escape")
+        await studio.until(lambda: not any(chart.zoomed for chart in charts))
+
+
+async def test_a_click_on_a_letter_hides_its_curve(root) -> None:
+    study(root)
+    async with Open(root, "baseline") as studio:
+        await studio.press("space")
+        await studio.until(lambda: "a baseline" in studio.text)
+        at = studio.names.index("baseline")
+        await studio.pilot.click(studio.table, offset=(1, at))
+        await studio.until(lambda: "a × baseline" in studio.text and "every curve is hidden" in studio.text)
+        await studio.pilot.click(studio.table, offset=(1, at))
+        await studio.until(lambda: "a baseline" in studio.text)

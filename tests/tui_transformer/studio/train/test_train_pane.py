@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.events import MouseScrollDown, MouseScrollUp
 from textual.pilot import Pilot
 
 from engine.errors import InputError
@@ -507,3 +508,79 @@ async def test_a_run_says_over_its_charts_what_it_started_from(root, size) -> No
     async with Open(root, "finetune", size) as studio:
         await studio.until(lambda: "pretrain@best (step 1,500)" in shown(studio.app))
         assert size[0] < 100 or "first ─▶ pretrain ─▶ finetune" in shown(studio.app)
+
+
+def title(chart: Chart) -> str:
+    return "".join(text for text, _ in chart._title("title"))
+
+
+async def drag(studio: Open, chart: Chart, first: int, last: int) -> None:
+    await studio.pilot.mouse_down(chart, offset=(first, 5))
+    await studio.pilot.hover(chart, offset=((first + last) // 2, 5))
+    await studio.pilot.hover(chart, offset=(last, 5))
+    assert any("selection" in style for _, style in selected(chart))
+    await studio.pilot.mouse_up(chart, offset=(last, 5))
+    await studio.pilot.pause()
+
+
+def selected(chart: Chart) -> list[tuple[str, str]]:
+    strip = chart.render_line(5)
+    background = chart.get_component_rich_style("chart--selection").bgcolor
+    return [(part.text, "selection") for part in strip if part.style.bgcolor == background]
+
+
+async def test_a_drag_zooms_both_charts_and_esc_or_a_double_click_shows_all_again(root) -> None:
+    record(root, "baseline")
+    async with Open(root, "baseline", (160, 40)) as studio:
+        charts = list(studio.app.query("RunCharts Chart").results(Chart))
+        await studio.until(lambda: all(chart._canvas is not None for chart in charts))
+        for again in ("esc", "double click"):
+            await drag(studio, charts[0], 20, 40)
+            await studio.until(lambda: all(chart.zoomed for chart in charts))
+            span = charts[0].span
+            assert charts[1].span == span and 0 < span[0] < span[1] < 2000
+            assert f"steps {span[0]:,.0f}–{span[1]:,.0f} of 2,000 (esc: all)" in title(charts[0])
+            assert charts[0]._canvas.top < loss_at(round(span[0]), 2000) + 0.1
+            if again == "esc":
+                await studio.pilot.press("escape")
+            else:
+                await studio.pilot.double_click(charts[1], offset=(20, 5))
+            await studio.until(lambda: not any(chart.zoomed for chart in charts))
+            assert "of 2,000" not in title(charts[0])
+
+
+async def test_the_wheel_zooms_around_the_pointer_and_another_run_is_seen_whole(root) -> None:
+    record(root, "baseline")
+    record(root, "other", created="2026-01-01T00:00:00+00:00")
+    async with Open(root, "baseline") as studio:
+        chart = studio.app.query_one("#chart-first", Chart)
+        await studio.until(lambda: chart._canvas is not None)
+        x = chart._canvas.x_at(29)
+        await studio.pilot._post_mouse_events([MouseScrollUp], chart, (30, 5))
+        await studio.until(lambda: chart.zoomed)
+        assert chart._canvas.high - chart._canvas.low == pytest.approx(0.8 * 2000)
+        assert chart._canvas.x_at(29) == pytest.approx(x, abs=60)  # to two columns
+        await studio.pilot._post_mouse_events([MouseScrollDown], chart, (30, 5))
+        await studio.until(lambda: not chart.zoomed and chart.span is None)
+        chart.focus()
+        await studio.pilot.press("plus")
+        await studio.until(lambda: chart.zoomed)
+        studio.pane.show(root / "other")
+        await studio.until(lambda: chart.span is None)
+
+
+async def test_a_click_in_the_legend_hides_a_curve_and_shows_it_again(root) -> None:
+    record(root, "baseline")
+    async with Open(root, "baseline") as studio:
+        chart = studio.app.query_one("#chart-first", Chart)
+        await studio.until(lambda: "━ train" in title(chart) and "•━ validation" in title(chart))
+        for name in ("train", "validation"):
+            await studio.pilot.click(chart, offset=(title(chart).index(name) + 1, 0))
+            await studio.until(lambda name=name: f"× {name}" in title(chart))
+        await studio.until(lambda: "every curve is hidden" in studio.text)
+        await studio.pilot.click(chart, offset=(title(chart).index("× train") + 1, 0))
+        await studio.until(lambda: "━ train" in title(chart) and chart._canvas is not None)
+        await studio.pilot.hover(chart, offset=(20, 0))
+        assert "Drag over the chart" in str(chart.tooltip)
+        await studio.pilot.hover(chart, offset=(20, 5))
+        assert chart.tooltip is None
