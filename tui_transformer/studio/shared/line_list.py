@@ -12,7 +12,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.events import Blur, Click, Focus
+from textual.content import Content
+from textual.events import Blur, Click, Focus, MouseMove
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
@@ -90,6 +91,16 @@ class LineList(ScrollView, can_focus=True):
             self.refresh_lines(before)
             self.refresh_lines(at)
             self.post_message(self.Chosen(self.paths[at]))
+
+    def tip(self, at: int, x: int) -> str:
+        """What to tell about a column of a line that the mouse is over; "" for nothing."""
+        return ""
+
+    def on_mouse_move(self, event: MouseMove) -> None:
+        offset, said = event.get_content_offset(self), ""
+        if offset is not None and 0 <= (at := round(offset.y + self.scroll_offset.y)) < len(self.paths):
+            said = self.tip(at, offset.x)
+        self.tooltip = Content(said) if said else None
 
     def on_click(self, event: Click) -> None:
         offset = event.get_content_offset(self)

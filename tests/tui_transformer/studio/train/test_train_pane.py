@@ -18,12 +18,14 @@ from tests.tui_transformer.lab.records.test_feed import POISON as NO_NUMBERS
 from tests.tui_transformer.lab.records.test_feed import spoil
 from tests.tui_transformer.lab.records.test_study_row import STUDY, cell
 from tests.tui_transformer.recorded import everything, grow, loss_at, put_status, record
+from tui_transformer.lab.records.badges import BADGES
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.shared.chart import Chart
 from tui_transformer.studio.shared.dialog import Ask, AskText
 from tui_transformer.studio.shared.line_list import LineList
 from tui_transformer.studio.train.pane import TrainPane
 from tui_transformer.studio.train.run_charts import RunCharts
+from tui_transformer.studio.train.run_header import RunHeader
 
 pytestmark = pytest.mark.one_in(4)  # each opens an app or a run of its own
 
@@ -584,3 +586,16 @@ async def test_a_click_in_the_legend_hides_a_curve_and_shows_it_again(root) -> N
         assert "Drag over the chart" in str(chart.tooltip)
         await studio.pilot.hover(chart, offset=(20, 5))
         assert chart.tooltip is None
+
+
+async def test_a_badge_in_the_header_says_what_it_means(root) -> None:
+    record(root, "leaky", verdicts=[("leak", "LEAK", "it sees"), ("shape", "STILL-FALLING", "it still fell")])
+    async with Open(root, "leaky") as studio:
+        header = studio.app.query_one(RunHeader)
+        await studio.until(lambda: "LEAK  UNDERTRAINED" in str(header.content))
+        line = str(header.content).splitlines()[0]
+        for name in ("LEAK", "STILL-FALLING"):
+            await studio.pilot.hover(header, offset=(1 + line.index(BADGES[name].word) + 1, 0))
+            assert str(header.tooltip) == f"{BADGES[name].word}: {BADGES[name].means}"
+        await studio.pilot.hover(header, offset=(3, 0))
+        assert header.tooltip is None
