@@ -143,7 +143,7 @@ async def test_a_badge_of_the_plot_says_what_it_means_and_a_letter_what_a_click_
         await studio.until(lambda: "LEAK" in studio.text)
         at = next(i for i, result in enumerate(plot.answer.results) if "LEAK" in result.badges)
         line = studio.text.splitlines()[plot.region.y + at]
-        await studio.pilot.hover(plot, offset=(line.index("LEAK") - plot.region.x, at))
+        await studio.pilot.hover(plot, offset=(line.rindex("LEAK") - plot.region.x, at))
         assert f"LEAK: {BADGES['LEAK'].means}" in str(plot.tooltip)
         await studio.pilot.hover(plot, offset=(1, 0))
         assert "hide or show" in str(plot.tooltip)
