@@ -1,6 +1,7 @@
 """A run in words and numbers: the lines above its charts, and its machine's gauges below."""
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 
 from rich.cells import cell_len
 from textual.content import Content
@@ -10,7 +11,7 @@ from textual.widgets import Static
 from engine.clean import clean_line
 from engine.runs.lineage import drawn
 from tui_transformer.lab.charts.curves import curve_of
-from tui_transformer.lab.formatting import BARS, count, duration, memory, short
+from tui_transformer.lab.formatting import BARS, count, done_at, duration, memory, short
 from tui_transformer.lab.records.badges import badge, explained
 from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.lab.records.study_row import StudyRow
@@ -77,8 +78,11 @@ class RunHeader(Static):
         right = Content.styled(said, COLOURS[state.style])
         first = Content.assemble(left, " " * max(1, width - left.cell_length - right.cell_length), right)
         parts = [f"{study.share:.0%}", f"{study.finished} of {count(study.total, 'run')}"]
-        parts += [f"{duration(study.eta)} left"] if study.eta is not None else []
-        lines = [first, _meter(study.share, " · ".join(parts), state.style, width)]
+        parts += [_left(study.eta)] if study.eta is not None else []
+        text = " · ".join(parts)
+        if study.eta is not None and len(text) + LEAST_BAR + 2 > width:
+            text = " · ".join([*parts[:-1], f"{duration(study.eta)} left"])
+        lines = [first, _meter(study.share, text, state.style, width)]
         failed = [run.study.variant + f".s{run.study.seed}" for run in study.runs if run.state in ("failed", "lost")]
         if failed:
             more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""
@@ -138,14 +142,28 @@ def _progress(row: RunRow, view: RunView | None, width: int) -> Content:
         if row.state == "running" and row.step >= row.steps:
             parts.append("finishing")
         elif row.state == "running":
-            parts.append(f"{duration(view.eta)} left" if view.eta is not None else "estimating the time left…")
+            parts.append(_left(view.eta) if view.eta is not None else "estimating the time left…")
     text = " · ".join(parts)
     if len(text) + LEAST_BAR + 2 > width and len(parts) > 2:
-        text = " · ".join([parts[0], f"{row.step:,} / {row.steps:,}", *parts[2:]])
+        parts[1] = f"{row.step:,} / {row.steps:,}"
+        text = " · ".join(parts)
+    if len(text) + LEAST_BAR + 2 > width:
+        parts[-1] = parts[-1].partition(", done")[0]
+        text = " · ".join(parts)
     while len(text) + LEAST_BAR + 2 > width and len(parts) > 1:
         parts.pop(1)
         text = " · ".join(parts)
     return _meter(row.share, text, STATES.get(row.state, UNKNOWN).style, width)
+
+
+def now() -> datetime:
+    """The time of day where the machine is."""
+    return datetime.now().astimezone()
+
+
+def _left(seconds: float) -> str:
+    """`2:10 left, done at 14:32`."""
+    return ", ".join(filter(None, (f"{duration(seconds)} left", done_at(seconds, now()))))
 
 
 def _meter(share: float, text: str, style: str, width: int) -> Content:

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import re
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from tui_transformer.studio.app import Studio
 from tui_transformer.studio.shared.chart import Chart
 from tui_transformer.studio.shared.dialog import Ask, AskText
 from tui_transformer.studio.shared.line_list import LineList
+from tui_transformer.studio.train import run_header
 from tui_transformer.studio.train.pane import TrainPane
 from tui_transformer.studio.train.run_charts import RunCharts
 from tui_transformer.studio.train.run_header import RunHeader
@@ -599,3 +602,19 @@ async def test_a_badge_in_the_header_says_what_it_means(root) -> None:
             assert str(header.tooltip) == f"{BADGES[name].word}: {BADGES[name].means}"
         await studio.pilot.hover(header, offset=(3, 0))
         assert header.tooltip is None
+
+
+async def test_a_running_run_and_a_study_say_when_they_will_be_done(root, monkeypatch) -> None:
+    monkeypatch.setattr(run_header, "now", lambda: datetime(2026, 11, 25, 23, 59, 30, tzinfo=UTC))
+    record(root, "win16", state="running", step=1240)
+    (root / "pos.study.toml").write_text(STUDY)
+    cell(root, "rope", 1)
+    cell(root, "rope", 2, state="running", step=500)
+    async with Open(root, "win16", (160, 40)) as studio:
+        await studio.until(lambda: bool(re.search(r"\d:\d\d left, done Thu 00:0\d", studio.text)))
+        studio.pane.show(root / "pos.study.toml")
+        await studio.until(
+            lambda: bool(re.search(r"\d:\d\d left, done ", studio.text)) and "1 of 6 runs" in studio.text
+        )
+        await studio.pilot.resize_terminal(70, 24)
+        await studio.until(lambda: " left" in studio.text and ", done" not in studio.text)
