@@ -10,6 +10,7 @@ from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.lab.records.study_row import StudyRow
 
 ACTIONS = ("pause", "stop", "checkpoint", "resume", "detach", "play", "rename", "delete")
+LONGER = "To train longer, press 1 and raise train.steps: most learning rates follow a schedule over all steps."
 ENDED = ("stopped", "interrupted", "failed", "lost")  # resumable
 
 
@@ -150,7 +151,7 @@ def why_not(action: str, row: RunRow | None, here: bool) -> str:
         case "rename" | "delete" if row.live:
             return f"Stop {name} first (s), then {action} it"
         case "resume" if state == "finished":
-            return f"{name} has finished all its {count(row.steps, 'step')}"
+            return f"{name} has finished all its {count(row.steps, 'step')}. {LONGER}"
         case "resume" if state == "paused":
             return f"{name} is paused: press space to continue"
         case "resume" if state == "queued":

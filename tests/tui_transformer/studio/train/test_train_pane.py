@@ -301,7 +301,7 @@ async def test_keys_send_commands_and_show_them_until_they_are_obeyed(root, run,
     ("run", "key", "why"),
     [
         ("baseline", "space", "baseline is finished: there is nothing to pause"),
-        ("baseline", "r", "has finished all its 2,000 steps"),
+        ("baseline", "r", "has finished all its 2,000 steps. To train longer, press 1 and raise train.steps"),
         ("win16", "r", "there is nothing to resume"),
         ("win16", "d", "already runs in the background"),
         ("win16", "delete", "Stop win16 first (s), then delete it"),
