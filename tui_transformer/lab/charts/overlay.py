@@ -47,7 +47,7 @@ EQUAL = {"step": "steps", "tokens": "tokens", "seconds": "times"}  # axes on whi
 NO_METRICS, NO_CURVE = Metrics(), Curve()
 EACH = "● zero outside the interval, ○ inside"
 DISTANCE = "distance"  # the axis
-NOT_COUNTED = "no run here counted its probes by distance: they need a corpus with probes (playlets)"
+NOT_COUNTED = "no run here counted its probes by distance: they need a corpus with probes, such as playlets"
 MARK_EVERY = 6  # least columns between two marks on a line
 
 

@@ -94,6 +94,9 @@ class TableHead(Widget):
 
     def on_mouse_move(self, event: MouseMove) -> None:
         index = self._layout_of.at(event.x)
+        if event.x == self.size.width - 1 and self._layout_of.more:
+            self.tooltip = Content("More columns: press → in the table.")
+            return
         said = self._shown.columns[index].explained if index is not None else ""
         self.tooltip = Content(f"{clean_line(said)} Click: sort by it.") if said else None
 

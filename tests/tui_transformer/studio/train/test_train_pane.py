@@ -618,3 +618,14 @@ async def test_a_running_run_and_a_study_say_when_they_will_be_done(root, monkey
         )
         await studio.pilot.resize_terminal(70, 24)
         await studio.until(lambda: " left" in studio.text and ", done" not in studio.text)
+
+
+async def test_before_the_first_sample_it_says_when_that_comes(root) -> None:
+    run = record(root, "young", state="running", step=200)
+    (run / "samples.jsonl").unlink(missing_ok=True)
+    ended = record(root, "silent")
+    (ended / "samples.jsonl").unlink(missing_ok=True)
+    async with Open(root, "young") as studio:
+        await studio.until(lambda: "first sample at step 500 (in about 30 s)" in studio.text)
+        studio.pane.show(ended)
+        await studio.until(lambda: "it wrote no samples" in studio.text)
