@@ -2,11 +2,14 @@
 
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from tui_transformer.studio import settings
+
+NOON = datetime(2026, 11, 25, 12, 0, tzinfo=UTC)
 
 
 @pytest.fixture(autouse=True)
@@ -28,11 +31,12 @@ def no_training_left() -> Iterator[None]:
 
 @pytest.fixture
 def plain_surroundings(own_settings, tmp_path, monkeypatch) -> Path:
-    """For pictures: colours, no corpora of this machine, and no path that differs from day to day.
+    """For pictures: colours, noon, no corpora of this machine, and no path that differs from day to day.
 
     Returns:
         The settings file.
     """
+    monkeypatch.setattr("tui_transformer.studio.train.run_header.now", lambda: NOON)
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("COLORTERM", "truecolor")
     monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)

@@ -80,7 +80,7 @@ class Snapshot:
     def left(self) -> str:
         if self.step >= self.steps:
             return "finishing"
-        return f"{duration(self.eta)} left" if self.eta is not None else "warming up…"
+        return f"{duration(self.eta)} left" if self.eta is not None else "estimating the time left…"
 
     def losses(self) -> str:
         """Return the losses so far, nats per character or token."""

@@ -1,10 +1,13 @@
 """Human-readable numbers, and texts and bars of an exact width."""
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 from rich.cells import cell_len, set_cell_size
 
 BARS = "▁▂▃▄▅▆▇█"
+DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 EIGHTHS: tuple[str, ...] = ("", *"▏▎▍▌▋▊▉")
 
 
@@ -14,6 +17,18 @@ def duration(seconds: float) -> str:
     hours, rest = divmod(whole, 3600)
     minutes, left = divmod(rest, 60)
     return f"{hours}:{minutes:02d}:{left:02d}" if hours else f"{minutes}:{left:02d}"
+
+
+def done_at(seconds: float, now: datetime) -> str:
+    """`done at 14:32`, on another day `done Thu 09:10`, after a week `done 3 Dec 09:10`."""
+    try:
+        end = now + timedelta(seconds=seconds)
+    except OverflowError:
+        return ""
+    days = (end.date() - now.date()).days
+    if days < 1:
+        return f"done at {end:%H:%M}"
+    return f"done {DAYS[end.weekday()] if days < 7 else f'{end.day} {MONTHS[end.month - 1]}'} {end:%H:%M}"
 
 
 def about(seconds: float) -> str:

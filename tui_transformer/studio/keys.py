@@ -12,8 +12,13 @@ from tui_transformer.studio.shared.dialog import Read
 
 _TABLES = tomllib.loads(Path(__file__).with_name("keys.toml").read_text(encoding="utf-8"))
 _GROUPS: dict[str, dict[str, list[str]]] = _TABLES.pop("groups")  # of the help
+_MOUSE: dict[str, dict[str, str]] = _TABLES.pop("mouse")  # by pane, for the help
 PANES = {pane: [Binding(id=id, **key) for id, key in keys.items()] for pane, keys in _TABLES.items()}
-NOTES = {"train": "In the list: the newest validation loss. A dim one with a t is a train loss: no evaluation yet."}
+NOTES = {
+    "train": "In the list: the newest validation loss. A dim one with a t is a train loss: no evaluation yet.\n"
+    "A finished run is not resumed: with most schedules a longer run has other learning rates all along. Press 1 and "
+    "raise train.steps; train.init_from starts a run from its weights."
+}
 TWO_COLUMNS = 90  # least width of the help for them
 SIGNS = {
     "comma": ",",
@@ -42,11 +47,12 @@ KEYS = {pane: {key.id or "": signs(key, {}) for key in keys} for pane, keys in P
 
 def help_screen(pane: str, changed: dict[str, str], where: Path) -> Read:
     """The keys of a pane; `changed` are remapped keys by id, from the user's file `where`."""
-    groups = [
-        (title, [(signs(key, changed), key.tooltip) for key in keys])
-        for name in (pane, "everywhere")
-        for title, keys in _grouped(name)
-    ]
+
+    def keys_of(name: str) -> Groups:
+        return [(title, [(signs(key, changed), key.tooltip) for key in keys]) for title, keys in _grouped(name)]
+
+    mouse = [("Mouse", list(_MOUSE[pane].items()))] if pane in _MOUSE else []
+    groups = [*keys_of(pane), *mouse, *keys_of("everywhere")]
     groups[-1][1].append(("tab shift+tab", "move from part to part; the mouse works everywhere"))
     notes = Text(f"\n{NOTES[pane]}\n" if pane in NOTES else "")
     names = "  ".join(f"{key.id} {signs(key, changed)}" for name in (pane, "everywhere") for key in PANES[name])

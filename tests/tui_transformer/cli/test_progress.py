@@ -24,6 +24,6 @@ def test_after_a_resume_the_time_left_is_that_of_the_new_attempt() -> None:
     snapshot = Snapshot("run", 2000)
     snapshot.update(status(400, 2, "loading"), records(*range(10, 610, 10)), 0.0)  # what will be cut back to step 400
     snapshot.update(status(400, 2), records(*range(10, 410, 10)), 60.0, reset=True, since=400)
-    assert snapshot.left == "warming up…"
+    assert snapshot.left == "estimating the time left…"
     snapshot.update(status(450, 2), records(*range(410, 460, 10)), 65.0, since=400)
     assert snapshot.eta == pytest.approx(1550 * 4096 / 41_200, rel=0.01)

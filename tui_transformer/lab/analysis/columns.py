@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from engine.config.keys import all_keys, is_bookkeeping
+from engine.config.keys import all_keys, is_bookkeeping, sentence_of
 from engine.config.schema import RunConfig
 from engine.runs.lineage import INIT_FROM
 from tui_transformer.lab.analysis.entry import EXACT_MATCH, NO_RUN, SCORES, Entry, probes, scores
@@ -15,7 +15,30 @@ from tui_transformer.lab.formatting import duration, short
 from tui_transformer.lab.records.badges import NONE_YET, PASSED, in_a_cell, worst_first
 
 NONE = NONE_YET
+VAGUE = ("every", "threads")  # last parts of keys that say nothing by themselves
 Value = Any  # a number, a text, a tuple of texts, or None
+
+
+EXPLAINED = {  # by key; others are told by their name
+    "run": "the run's name; ◆ marks the baseline, a letter a run whose curve is drawn",
+    "variant": "what was changed; ◆ marks the baseline, a letter a variant whose curve is drawn",
+    "n": "how many seeds count",
+    "last": "the validation loss at the newest evaluation",
+    "Δlast": "the last loss minus the baseline's; below zero is better, – while it trains",
+    "best": "the lowest validation loss so far",
+    "Δbest": "the best loss minus the baseline's; below zero is better",
+    "gap": "how much the validation loss has risen since its best; train and validation are not compared here",
+    "excess": "how far the last loss is above the lowest that any model can reach on this text",
+    "verdict": "better, worse or inconclusive, compared to the baseline",
+    "checks": "✓ all checks passed, – none yet, else what is wrong with the scores; hover over a badge",
+    "Δparams": "how many parameters more than the baseline; a larger model may win by size alone",
+    "state": "whether it trains, has finished, or why not",
+    "step": "the step it has reached",
+    "steps": "the steps it will train in all",
+    "flops": "floating-point operations per token of a forward pass",
+    "tokens": "how many tokens it has been trained on",
+    "rank": "the rank by mean last loss; ranks ignore noise",
+}
 
 
 @dataclass(frozen=True)
@@ -34,6 +57,14 @@ class Column:
     # the row's cell if it has more than the value, as `1.2431 ± 0.0031`
     spread: Callable[[Any], str] | None = None
     nothing: str = NONE  # what to show for an empty tuple
+
+    @property
+    def explained(self) -> str:
+        """One sentence on what it shows; not cleaned."""
+        said = sentence_of(self.dotted) if self.dotted else EXPLAINED.get(self.key, "")
+        said = said or self.name
+        said = f"{said[:1].upper()}{said[1:]}".rstrip(".") + "."
+        return f"{self.dotted}: {said}" if self.dotted and said != f"{self.dotted}." else said
 
     def shown(self, row: Any, baseline: Any) -> str:
         """Return the screen cell; not cleaned."""
@@ -124,13 +155,13 @@ JUDGED = (LAST, _lower("last", _final, "last loss − baseline's"), VERDICT, CHE
 MEASURED = (
     Column("best", "best", "best validation loss", lambda e, b: e.best, _loss, _exact, always=True),
     _lower("best", lambda e: e.best, "best loss − baseline's"),
-    Column("gap", "gap", "gap (last − best loss)", lambda e, b: e.gap, _loss, _exact),
+    Column("gap", "last − best", "gap (last − best loss)", lambda e, b: e.gap, _loss, _exact),
     Column("excess", "excess", "last loss above the reachable floor", lambda e, b: e.excess, _change, _change_exact),
     Column("params", "params", "parameters", lambda e, b: e.parameters, short, str, always=True),
     MORE_PARAMETERS,
     text("state", lambda e: e.state, always=True),
     Column("step", "step", "step", lambda e, b: e.step, _whole, str, always=True),
-    Column("steps", "of steps", "steps asked for", lambda e, b: e.steps, _whole, str),
+    Column("steps", "planned", "steps asked for", lambda e, b: e.steps, _whole, str),
     Column("tokens", "tokens", "tokens seen", lambda e, b: e.tokens, short, str),
     Column("flops", "FLOPs/token", "floating-point operations a token", lambda e, b: e.flops_per_token, short, str),
     Column("tok/s", "tok/s", "tokens per second of training", lambda e, b: e.tokens_per_second, short, "{:.0f}".format),
@@ -234,7 +265,8 @@ def differing(entries: Sequence[Entry]) -> list[str]:
 def short_names(keys: Sequence[str]) -> dict[str, str]:
     """Map each key to its last part, or all of it where that is ambiguous; some have a better name."""
     lasts = ["from" if key == INIT_FROM else key.rpartition(".")[2] for key in keys]
-    return {key: last if lasts.count(last) == 1 else key for key, last in zip(keys, lasts, strict=True)}
+    vague = {last for last in lasts if lasts.count(last) > 1 or last in VAGUE}
+    return {key: key if last in vague else last for key, last in zip(keys, lasts, strict=True)}
 
 
 def changes(entry: Entry, baseline: Entry) -> Iterator[tuple[str, Any, Any]]:

@@ -19,6 +19,7 @@ from rich.style import Style
 from tui_transformer.lab.formatting import short
 
 Cell = tuple[str, str]  # a character, the name of its style
+Span = tuple[float, float]  # of x, from the lower end to the higher
 BLANK: Cell = (" ", "")
 FROM_ZERO = 0.2  # share of the largest x: if the first point is nearer to 0, the axis begins at 0
 LOWEST = 1e-12  # on a log axis; smaller values are drawn there
@@ -82,11 +83,16 @@ class Canvas:
     top: float = 1.0
     log: bool = False
     labelled: tuple[Sequence[int], Sequence[int]] = field(default=((), ()))  # rows and columns with a label
+    whole: Span = (0.0, 1.0)  # of x, of which `low` to `high` is seen
 
     @property
     def _dots(self) -> int:
         """The number of dot columns."""
         return 2 * max(1, len(self.cells[0]) - self.margin)
+
+    @property
+    def zoomed(self) -> bool:
+        return self.low > self.whole[0] or self.high < self.whole[1]
 
     def x_at(self, column: int) -> float:
         share = min(1.0, max(0.0, (2 * (column - self.margin) + 0.5) / (self._dots - 1)))
@@ -122,6 +128,7 @@ def draw(
     log: bool = False,  # y by its logarithm; every y must be positive
     also_x: Sequence[float] = (),  # y values that must also be visible, as far as `top` allows
     also_y: Sequence[float] = (),
+    span: Span | None = None,  # draw only this part of x, and as much of y as the lines need there
 ) -> Canvas | None:
     """Draw lines, the last on top; None if there is nothing to draw, or no room."""
     of_y = partial(_of, log=log)
@@ -135,7 +142,13 @@ def draw(
     high_x = max(*also_x, -math.inf, *(line.x[-1] for line in shown))
     if 0 < low_x < FROM_ZERO * high_x:
         low_x = 0.0
-    within = [min(y, top) for line in shown for y in (min(line.y), max(line.y))] + [level.y for level in levels]
+    whole = low_x, high_x if high_x > low_x else low_x + 1.0
+    seen = shown
+    if span is not None and (part := [cut for line in shown if (cut := part_of(line, span)).x]):
+        seen, top, (low_x, high_x) = part, math.inf, span
+        marks = [mark for mark in marks if low_x <= mark.x <= high_x]
+    within = [min(y, top) for line in seen for y in (min(line.y), max(line.y))]
+    within += [level.y for level in levels] if seen is shown else []
     within += [min(y, top) for y in also_y]
     low_y, high_y = of_y(min(within)), of_y(max(within))
     if high_y - low_y < 1e-12:
@@ -143,6 +156,8 @@ def draw(
         low_y, high_y = low_y - pad, high_y + pad
 
     canvas = Canvas([], 0, rows, low_x, high_x if high_x > low_x else low_x + 1.0, low_y, high_y, log)
+    canvas = replace(canvas, whole=whole)
+    levels = [level for level in levels if seen is shown or 0 <= canvas.row_of(level.y) < rows]
     labels: dict[int, Cell] = {}  # by row
     for y, text in _y_labels(low_y, high_y, rows, log):
         labels.setdefault(canvas.row_of(y), (text, AXIS))
@@ -169,11 +184,12 @@ def draw(
         row = canvas.row_of(level.y)
         if 0 <= row < rows:
             cells[row][margin:] = [(ACROSS, level.style)] * (width - margin)
-    _trace(canvas, shown)
+    _trace(canvas, seen)
     for line in shown:
         if line.dots:
-            points = list(zip(*thin(line.x, line.y, width), strict=True))[::-1]  # the newest is always marked
-            every = -(-len(points) * APART // (width - margin))
+            inside = [(x, y) for x, y in zip(line.x, line.y, strict=True) if low_x <= x <= high_x]
+            points = list(zip(*thin(*columns_of(inside), width), strict=True))[::-1]  # the newest is always marked
+            every = max(1, -(-len(points) * APART // (width - margin)))
             marks = [*(Mark(*at, "•", line.style) for at in points[::every]), *marks]
     for mark in marks:
         if 0 <= (row := canvas.row_of(mark.y)) < rows:
@@ -183,6 +199,24 @@ def draw(
         cells[row][margin + 1 : margin + 1 + len(label)] = [(c, level.style) for c in label]
         cells[row][margin:] = [(sign, f"{style}{ON}{level.style}-row") for sign, style in cells[row][margin:]]
     return canvas
+
+
+def columns_of(points: Sequence[tuple[float, float]]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    x, y = zip(*points, strict=True) if points else ((), ())
+    return x, y
+
+
+def part_of(line: Line, span: Span) -> Line:
+    """The part of a line within a span, up to its very ends: it is interpolated there."""
+    points = [(x, y) for x, y in zip(line.x, line.y, strict=True) if math.isfinite(x) and math.isfinite(y)]
+    inside = [point for point in points if span[0] <= point[0] <= span[1]]
+    for i, end in ((0, span[0]), (len(inside) + 1, span[1])):
+        at = bisect_right(points, (end, math.inf))
+        if 0 < at < len(points) and points[at - 1][0] < end:
+            (x, y), (right, above) = points[at - 1], points[at]
+            inside.insert(i, (end, y + (above - y) * (end - x) / (right - x)))
+    x_part, y_part = columns_of(inside)
+    return replace(line, x=x_part, y=y_part)
 
 
 def _of(y: float, log: bool) -> float:
@@ -369,9 +403,9 @@ class Shade:
 def shade(canvas: Canvas, bands: Sequence[Shade]) -> None:
     """Fill the cells whose middle a band covers, and at least one in each column; the last band is on top."""
     for band in bands:
-        if not band.x:
-            continue
         x = band.x
+        if not x or x[-1] < canvas.low or x[0] > canvas.high:
+            continue
         for column in range(canvas.column_of(x[0]), canvas.column_of(x[-1]) + 1):
             at = canvas.x_at(column)
             left = max(0, min(bisect_right(x, at) - 1, len(x) - 1))

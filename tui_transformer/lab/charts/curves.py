@@ -153,6 +153,12 @@ def value_text(measure: Measure, value: float) -> str:
     return f"{value:.4g}" if abs(value) < 10_000 else short(value).replace(" ", "")
 
 
+def span_text(axis: str, low: float, high: float, end: float) -> str:
+    """`steps 200–800 of 1,200`: the part of an axis that is seen."""
+    named = {"step": "steps", "distance": "distance"}.get(axis, AXIS_LABELS[axis])
+    return f"{named} {axis_text(axis, low)}–{axis_text(axis, high)} of {axis_text(axis, end)}"
+
+
 def axis_text(axis: str, value: float) -> str:
     if axis == "seconds":
         return duration(value)

@@ -134,6 +134,11 @@ class ForestLayout:
         share = (x - self._low) / (self._high - self._low)
         return round(min(1.0, max(0.0, share)) * (self._plot - 1))
 
+    @property
+    def badges_at(self) -> int:
+        """The column where badges begin."""
+        return self._name + GAP + self._plot + sum(GAP + width for width in self._widths[:2] if width) + GAP
+
     def head(self) -> list[Part]:
         at, cells = self._column(0.0), [" "] * self._plot
         better, worse = "◂ better", "worse ▸"

@@ -31,6 +31,7 @@ from tui_transformer.lab.charts.canvas import (
     Line,
     Mark,
     Shade,
+    Span,
     across,
     draw,
     grid,
@@ -46,7 +47,7 @@ EQUAL = {"step": "steps", "tokens": "tokens", "seconds": "times"}  # axes on whi
 NO_METRICS, NO_CURVE = Metrics(), Curve()
 EACH = "● zero outside the interval, ○ inside"
 DISTANCE = "distance"  # the axis
-NOT_COUNTED = "no run here counted its probes by distance: they need a corpus with probes (playlets)"
+NOT_COUNTED = "no run here counted its probes by distance: they need a corpus with probes, such as playlets"
 MARK_EVERY = 6  # least columns between two marks on a line
 
 
@@ -285,8 +286,9 @@ def study_losses(variants: Mapping[str, Mapping[int, Sequence[ValidationRecord]]
     )
 
 
-def paint(made: Overlay, width: int, height: int) -> Canvas | None:
+def paint(made: Overlay, width: int, height: int, span: Span | None = None) -> Canvas | None:
     """Draw train below validation, with a letter at a different place on each line; None if empty."""
+    first, last = span or (-math.inf, math.inf)
     strokes = sorted(made.drawn, key=lambda stroke: stroke.on_top)
     if not strokes:
         return None
@@ -300,6 +302,7 @@ def paint(made: Overlay, width: int, height: int) -> Canvas | None:
     letters = []
     for i, s in enumerate(strokes):  # further along for each line, so that letters do not overlap
         path, style = list(zip(s.curve.x, s.curve.y, strict=True)), f"run{s.slot}"
+        path = [point for point in path if first <= point[0] <= last] or path
         at = min(len(path) - 1, round((i + 1) / (len(strokes) + 1) * (len(path) - 1) + 0.25 * len(path)))
         letters += [Mark(*path[at], LETTERS[s.slot], style)] if path else []
     bands = [
@@ -308,7 +311,11 @@ def paint(made: Overlay, width: int, height: int) -> Canvas | None:
         if s.curve.ends
     ]
     bands.sort(key=lambda band: sum(low - high for low, high in band.ends) / len(band.ends))  # the narrow ones on top
-    edges = [y for band in bands for ends in band.ends for y in ends if y > 0 or not made.log]
+    seen = [
+        ends for band in bands for x, ends in zip(band.x, band.ends, strict=True) if first <= x <= last or span is None
+    ]
+    edges = [y for ends in seen for y in ends if y > 0 or not made.log]
+    also_y = [*edges, *([] if span else made.levels), *([0.0] if made.zero else [])]
     canvas = draw(
         lines,
         width=width,
@@ -322,7 +329,8 @@ def paint(made: Overlay, width: int, height: int) -> Canvas | None:
         else usual_top(lines, min(y for line in lines for y in line.y)),
         log=made.log,
         also_x=[x for x, _ in made.reaches],
-        also_y=(0.0, 1.0) if made.share else [*edges, *made.levels],
+        also_y=(0.0, 1.0) if made.share and span is None else also_y,
+        span=span,
     )
     if canvas is not None:
         shade(canvas, bands)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from engine.clean import clean_line
 from engine.runs.records import VerdictRecord
 
 SIGNS = {"good": "✓", "bad": "✗", "warn": "!"}
@@ -36,6 +37,11 @@ def badge(name: str) -> Badge:
     """Return a badge's meaning; one from a later version is shown by name."""
     unknown = "This version does not know this badge.", "Read its reason; a newer version may say more."
     return BADGES.get(name) or Badge(name, name[:9], *unknown)
+
+
+def explained(names: Iterable[str]) -> str:
+    """What badges mean, a line each."""
+    return "\n".join(f"{clean_line(badge(name).word)}: {badge(name).means}" for name in names)
 
 
 def worst_first(names: Iterable[str]) -> tuple[str, ...]:

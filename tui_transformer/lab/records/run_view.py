@@ -51,6 +51,7 @@ class Asked:
     corpus: str = ""
     rates: tuple[float, ...] = ()  # the learning rate over the whole run, evenly spaced
     sample_every: int = 0  # steps; 0: only at the end
+    log_every: int = 1  # steps
 
 
 R = TypeVar("R", bound=RunFile)
@@ -126,7 +127,10 @@ class RunView:
     version: int  # changes whenever `train` or `validation` does
     corpus: str = ""  # what it is trained on
     rates: tuple[float, ...] = ()  # the learning rate over the whole run, evenly spaced
-    sample_every: int = 0  # steps between samples; 0: only at the end
+    log_every: int = 1  # steps between train records
+    sample_at: int = 0  # the step of its next sample; 0: at the end
+    sample_in: float | None = None  # seconds until then; None if unknown
+    over: bool = False  # whether it has finished
     unit: str = "character"  # unit a loss averages over
     # losses of perfect predictors in nats per unit, first the one `excess` refers to
     floors: tuple[Floor, ...] = ()
@@ -168,6 +172,11 @@ class Followed:
         asked = self._cached("config", "config.toml", self._config, Asked())
         task = asked.task
 
+        def left(steps: int) -> float | None:
+            return self._pace.left(steps, row.step, since=since) if running else None
+
+        sample_at = (row.step // asked.sample_every + 1) * asked.sample_every if asked.sample_every else row.steps
+
         files = (DataFacts, Summary, Checks, ModelFacts, Environment)
         problems = [kind.file for kind in files if self._record(kind) is None]
         problems += [] if task else ["config.toml"]
@@ -182,7 +191,10 @@ class Followed:
             version=metrics.version,
             corpus=data.corpus or asked.corpus,
             rates=asked.rates,
-            sample_every=asked.sample_every,
+            log_every=asked.log_every,
+            sample_at=sample_at if sample_at < row.steps else 0,
+            sample_in=left(min(sample_at, row.steps)),
+            over=row.state == "finished",
             unit=task.unit if task else "character",
             floors=data.floors,
             train=metrics.train,
@@ -191,7 +203,7 @@ class Followed:
             best=best,
             last=last,
             seconds=summary.seconds,
-            eta=self._pace.left(row.steps, row.step, since=since) if running else None,
+            eta=left(row.steps),
             parameters=model.parameters or 0,
             origin=self._cached("origin", "run.json", lambda path: Run.read(read_json(path)).origin, None),
             memory_total=attempts[-1].memory_bytes if attempts else None,
@@ -238,7 +250,7 @@ class Followed:
         except (ValueError, ArithmeticError):  # its durations are not in steps yet
             rates = ()
         every = config.evaluation.sample_every
-        return Asked(config.task, config.data.corpus, rates, every if every <= steps else 0)
+        return Asked(config.task, config.data.corpus, rates, every if every <= steps else 0, config.log.every)
 
 
 def _probes(last: ValidationRecord | None, data: DataFacts) -> tuple[Probe, ...]:

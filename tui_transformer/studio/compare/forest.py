@@ -13,10 +13,12 @@ from textual.geometry import Size
 from textual.message import Message
 
 from tui_transformer.lab.analysis.answer import Answer
+from tui_transformer.lab.analysis.sentences import FALLING
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.charts.forest import ForestLayout, Part, forest
-from tui_transformer.studio.compare.run_table import RunTable
+from tui_transformer.lab.records.badges import explained
+from tui_transformer.studio.compare.run_table import CLICK, LETTER, RunTable
 from tui_transformer.studio.shared.line_list import LineList
 from tui_transformer.studio.shared.words import Words
 
@@ -31,6 +33,8 @@ class ForestList(LineList):
         Binding("left", "measure(-1)", "measure", show=False),
         Binding("right", "measure(1)", "measure", show=False),
     ]
+
+    letter = LETTER
 
     @dataclass
     class Turned(Message):
@@ -74,6 +78,14 @@ class ForestList(LineList):
         layout, slot = self.layout_of, self._slots.get(self.paths[at])
         letter = (LETTERS[slot], f"run{slot}") if slot is not None else (" ", "dim")
         return [(" ", "dim"), letter, (" ", "dim"), *(layout.row(at) if layout is not None else [])]
+
+    def tip(self, at: int, x: int) -> str:
+        slot, layout = self._slots.get(self.paths[at]), self.layout_of
+        if x == LETTER and slot is not None:
+            return CLICK
+        if self.answer is None or layout is None or x < MARKS + layout.badges_at:
+            return ""
+        return explained(name for name in self.answer.results[at].badges if name != FALLING)
 
     def action_measure(self, by: int) -> None:
         self.post_message(self.Turned(by))

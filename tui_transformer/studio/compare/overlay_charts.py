@@ -12,7 +12,7 @@ from textual.containers import Horizontal
 from textual.message import Message
 
 from engine.clean import clean_line
-from tui_transformer.lab.charts.canvas import Canvas, Cell
+from tui_transformer.lab.charts.canvas import Canvas, Cell, Span
 from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.charts.curves import AXES, Curve, axis_text
 from tui_transformer.lab.charts.overlay import (
@@ -26,11 +26,10 @@ from tui_transformer.lab.charts.overlay import (
     probes_of,
 )
 from tui_transformer.lab.formatting import fitted
-from tui_transformer.studio.shared.chart import Chart, cells_of, title_line, whole
+from tui_transformer.studio.shared.chart import ALL_HIDDEN, HIDDEN, Chart, cells_of, seen_part, title_line, whole
 
 WHERE = {"step": "step {}", "tokens": "{} tokens", "distance": "{} back"}
 BRIEF = (("", 2, True), ("", 3, False), ("", 2, False))  # a value without its spread is still correct
-HIDDEN = "×"
 MORE = "…"  # stands for runs that do not fit
 SHORTEST = 6  # least columns of a meaningful name in the legend
 
@@ -40,18 +39,25 @@ class OverlayDrawing:
     made: Overlay
     hidden: frozenset[int] = frozenset()  # numbers of letters that only the legend shows
 
-    def canvas(self, width: int, height: int) -> Canvas | None:
-        seen = tuple(stroke for stroke in self.made.strokes if stroke.slot not in self.hidden)
-        return paint(replace(self.made, strokes=seen), width, height)
+    @property
+    def all_hidden(self) -> bool:
+        return bool(self.made.drawn) and all(stroke.slot in self.hidden for stroke in self.made.drawn)
 
-    def title(self, width: int, style: str) -> list[Cell]:
-        """Return what y is, and the legend, whose names get the available room."""
+    def canvas(self, width: int, height: int, span: Span | None = None) -> Canvas | None:
+        seen = tuple(stroke for stroke in self.made.strokes if stroke.slot not in self.hidden)
+        return paint(replace(self.made, strokes=seen), width, height, span)
+
+    def title(self, width: int, style: str, zoomed: Canvas | None = None) -> list[Cell]:
+        """Return what y is, and the legend, whose names get the available room; zoomed, the part of x that is seen."""
         made = self.made
+        if zoomed is not None:
+            part = seen_part(made.axis, zoomed)
+            made = replace(made, title=f"{made.brief or made.title}, {part}", brief=part)
         drawn = [replace(s, sign=HIDDEN, seeds=None) if s.slot in self.hidden else s for s in made.drawn]
         names = [(stroke, clean_line(stroke.name)) for stroke in drawn]
         log = [("log", "dim")] if made.log else []
         longest = max((cell_len(name) for _, name in names), default=0)
-        for label in (clean_line(made.title), clean_line(made.brief), ""):
+        for label in (clean_line(made.title), clean_line(made.brief), *([""] if zoomed is None else [])):
             for room in range(longest, SHORTEST - 1, -1):
                 legend = [(" ".join(_words(s, _cut(name, room))), self._style(s)) for s, name in names]
                 taken = cell_len(label) + sum(cell_len(text) + 2 for text, _ in legend)
@@ -185,7 +191,8 @@ class CompareCharts(Horizontal):
             if name and self._seen.get(chart) != now:
                 self._seen[chart] = now
                 made = self._made(name, drawn)
-                chart.show(OverlayDrawing(made, self.hidden), clean_line(made.waiting))
+                drawing = OverlayDrawing(made, self.hidden)
+                chart.show(drawing, ALL_HIDDEN if drawing.all_hidden else clean_line(made.waiting))
 
     def _made(self, name: str, drawn: Drawn) -> Overlay:
         options = self.options
@@ -197,6 +204,7 @@ class CompareCharts(Horizontal):
 
     def change(self, options: Options) -> None:
         if options.axis != self.options.axis:
+            self.show_all()
             self.on_chart_pointed(Chart.Pointed(None))
         self.options = options
         self.show(self._of)
@@ -225,6 +233,7 @@ class CompareCharts(Horizontal):
 
     def turn_view(self) -> None:
         """Show the next chart if one fits; else the next one on the right."""
+        self.show_all()
         self.on_chart_pointed(Chart.Pointed(None))
         if self.two:
             self.beside = DISTANCE if self.beside == DIFFERENCE else DIFFERENCE
@@ -235,6 +244,7 @@ class CompareCharts(Horizontal):
     def turn_probe(self) -> None:
         """Show the next probe by distance; the first if another chart is there."""
         if DISTANCE not in self.views:
+            self.show_all()
             self.on_chart_pointed(Chart.Pointed(None))
             self.beside = self.single = DISTANCE
             self.show(self._of)
@@ -245,7 +255,26 @@ class CompareCharts(Horizontal):
     def on_chart_pointed(self, event: Chart.Pointed) -> None:
         """Keep the cursor at the same x in both charts if they share an axis."""
         event.stop()
-        axes = {DISTANCE if name == DISTANCE else self.options.axis for name in self.views}
         for chart in (self._curves, self._difference):
-            if event.x is None or event.chart is chart or len(axes) == 1:
+            if event.x is None or event.chart is chart or self._one_axis:
                 chart.point_at(event.x)
+
+    def on_chart_zoomed(self, event: Chart.Zoomed) -> None:
+        """Show the same part of x in both charts if they share an axis."""
+        event.stop()
+        for chart in (self._curves, self._difference):
+            if event.chart is chart or self._one_axis:
+                chart.zoom_to(event.span)
+
+    @property
+    def part(self) -> bool:
+        """Whether only a part of x is shown."""
+        return any(chart.span is not None for chart in (self._curves, self._difference))
+
+    def show_all(self) -> None:
+        for chart in (self._curves, self._difference):
+            chart.zoom_to(None)
+
+    @property
+    def _one_axis(self) -> bool:
+        return len({DISTANCE if name == DISTANCE else self.options.axis for name in self.views}) == 1

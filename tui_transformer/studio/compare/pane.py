@@ -49,7 +49,7 @@ from tui_transformer.studio.keys import PANES
 from tui_transformer.studio.messages import Play, errors_said, say
 from tui_transformer.studio.shared.dialog import Answer as Choice
 from tui_transformer.studio.shared.dialog import Ask, AskText, complaint, may_replace
-from tui_transformer.studio.shared.line_list import SearchLine
+from tui_transformer.studio.shared.line_list import LineList, SearchLine
 from tui_transformer.studio.shared.palette import Palette
 from tui_transformer.studio.shared.words import Words, nothing_here
 
@@ -292,6 +292,10 @@ class ComparePane(Vertical, can_focus=True):
         event.stop()
         self._charts.turn(event.slot)
 
+    def on_line_list_letter_clicked(self, event: LineList.LetterClicked) -> None:
+        event.stop()
+        self.action_hide()
+
     def action_hide(self) -> None:
         """Hide the curve at the cursor, or show it again."""
         entry = self._representative()
@@ -436,7 +440,10 @@ class ComparePane(Vertical, can_focus=True):
             self._filter.display = False
 
     def action_back(self) -> None:
-        """Undo, latest first: the zoom, the filter, the selection view, the focus back to the table."""
+        """Undo, latest first: the part of a chart that is shown, one chart alone, the filter, the selection view."""
+        if self._charts.part:
+            self._charts.show_all()
+            return
         if self.zoomed:
             self.action_zoom()
         elif self._filter.value:

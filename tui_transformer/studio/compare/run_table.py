@@ -9,7 +9,8 @@ from typing import ClassVar
 
 from rich.segment import Segment
 from textual.binding import Binding, BindingType
-from textual.events import Click
+from textual.content import Content
+from textual.events import Click, MouseMove
 from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
@@ -20,11 +21,13 @@ from tui_transformer.lab.analysis.columns import NONE
 from tui_transformer.lab.analysis.view import Row, Shown
 from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.formatting import fitted
-from tui_transformer.lab.records.badges import badge, worst_first
+from tui_transformer.lab.records.badges import badge, explained, worst_first
 from tui_transformer.studio.shared.line_list import LineList
 from tui_transformer.studio.shared.run_states import STATES, UNKNOWN
 
 MARKS = 5  # columns: letter, pin, symbol, and space
+LETTER = 1  # the column of the letter
+CLICK = "Click: hide or show its curve."
 GAP = 2
 NAME = ((150, 36), (100, 24), (0, 16))  # from so many screen columns, at most so many for the name
 WIDEST = {"verdict": 32, "notes": 40, "tags": 24, "checks": 24, "corpus": 24, "expected": 32}
@@ -89,6 +92,14 @@ class TableHead(Widget):
         if before != (shown.columns, shown.sorted_by, layout, reverse):
             self.refresh()
 
+    def on_mouse_move(self, event: MouseMove) -> None:
+        index = self._layout_of.at(event.x)
+        if event.x == self.size.width - 1 and self._layout_of.more:
+            self.tooltip = Content("More columns: press → in the table.")
+            return
+        said = self._shown.columns[index].explained if index is not None else ""
+        self.tooltip = Content(f"{clean_line(said)} Click: sort by it.") if said else None
+
     def on_click(self, event: Click) -> None:
         index = self._layout_of.at(event.x)
         if index is not None:
@@ -127,6 +138,8 @@ class RunTable(LineList):
         Binding("left", "across(-1)", "columns", show=False),
         Binding("right", "across(1)", "columns", show=False),
     ]
+
+    letter = LETTER
 
     class Moved(Message):
         pass
@@ -183,6 +196,12 @@ class RunTable(LineList):
                 self.refresh_lines(self.at)
         if cursor != self.at:
             self.reveal()
+
+    def tip(self, at: int, x: int) -> str:
+        row, index = self.shown.rows[at], self.layout_of.at(x)
+        if x == LETTER and self._marks.get(row.entry.path, (None, False))[0] is not None:
+            return CLICK
+        return explained(worst_first(row.entry.badges)) if index and self.shown.columns[index].key == "checks" else ""
 
     def _what_is_where(self) -> tuple[object, ...]:
         """A value that changes when every line needs repainting."""

@@ -1,6 +1,6 @@
 """A chart widget: a title that is its legend, the lines, and a line of values at the cursor or the end.
 
-It handles keys, mouse, cursor and cells; what it shows is a `Drawing`.
+It handles keys, mouse, cursor and cells; what it shows is a `Drawing`. A drag or the wheel zooms to a part of x.
 """
 
 import time
@@ -13,28 +13,42 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.events import Click, Leave, MouseMove
+from textual.content import Content
+from textual.events import Click, Leave, MouseDown, MouseMove, MouseScrollDown, MouseScrollUp, MouseUp
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui_transformer.lab.charts.canvas import BEHIND, BLANK, ON, Canvas, Cell
+from tui_transformer.lab.charts.canvas import BEHIND, BLANK, ON, Canvas, Cell, Span
 from tui_transformer.lab.charts.colours import LETTERS
+from tui_transformer.lab.charts.curves import span_text
 
 FAR = 9999  # columns: to the end
 STYLES = (
-    *("axis", "grid", "title", "focused", "cursor", "dim"),
+    *("axis", "grid", "title", "focused", "cursor", "dim", "selection"),
     *("train", "raw", "validation", "bandgap", "ghost", "floor", "floor-row", "past", "best", "zero"),
     *(f"{kind}{i}" for kind in ("run", "raw", "band", "faint") for i in range(len(LETTERS))),  # for one of several runs
 )
 LEAST = 5  # rows
+OFF = "#"  # `dim#train`: the legend's entry of a hidden curve, in the style before the sign
+ALMOST = 0.97  # share of the whole from which all of it is shown
+LEAST_DRAG = 2  # columns; less is a click
+WHEEL, NEAREST = 0.8, 0.002  # what is left of the span at each notch; the least share of the whole
+MOUSE = (
+    "Drag over the chart to zoom in, or use the wheel; a double click or esc shows all of it again.\n"
+    "Click on a curve's name here to hide or show it."
+)
+HIDDEN = "×"  # stands for the line of a hidden curve in the legend
+ALL_HIDDEN = "every curve is hidden: click on its name above"
 
 
 class Drawing(Protocol):
-    def canvas(self, width: int, height: int) -> Canvas | None:
-        """Draw the lines in `width` columns and `height` rows; return None if there is nothing to draw."""
+    def canvas(self, width: int, height: int, span: Span | None = None) -> Canvas | None:
+        """Draw the lines, or a span of them, in `width` columns and `height` rows; None if there is nothing to draw."""
 
-    def title(self, width: int, style: str) -> list[Cell]: ...
+    def title(self, width: int, style: str, zoomed: Canvas | None = None) -> list[Cell]:
+        """Return what y is, the part of x that is seen if not all is, and the legend."""
+        ...
 
     def values(self, width: int, x: float | None) -> list[Cell]:
         """Return the last line: the values at the cursor, or at the lines' ends."""
@@ -42,13 +56,17 @@ class Drawing(Protocol):
 
 
 class Chart(Widget, can_focus=True):
+    ALLOW_SELECT = False  # a drag zooms
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"chart--{name}" for name in STYLES}
-    DEFAULT_CSS = "".join(
-        f"Chart .chart--run{i} {{ color: $run-{letter}; }}\n"
-        f"Chart .chart--raw{i} {{ color: $run-{letter} 35%; }}\n"
-        f"Chart .chart--band{i} {{ background: $run-{letter} 22%; }}\n"
-        f"Chart .chart--faint{i} {{ background: $run-{letter} 11%; }}\n"
-        for i, letter in enumerate(LETTERS)
+    DEFAULT_CSS = (
+        "".join(
+            f"Chart .chart--run{i} {{ color: $run-{letter}; }}\n"
+            f"Chart .chart--raw{i} {{ color: $run-{letter} 35%; }}\n"
+            f"Chart .chart--band{i} {{ background: $run-{letter} 22%; }}\n"
+            f"Chart .chart--faint{i} {{ background: $run-{letter} 11%; }}\n"
+            for i, letter in enumerate(LETTERS)
+        )
+        + "Chart .chart--selection { background: $foreground 20%; }\n"
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "move(-1)", "cursor", show=False),
@@ -57,6 +75,8 @@ class Chart(Widget, can_focus=True):
         Binding("shift+right", "move(10)", "cursor", show=False),
         Binding("home", f"move({-FAR})", "cursor", show=False),
         Binding("end", f"move({FAR})", "cursor", show=False),
+        Binding("plus", "nearer(3)", "zoom in", show=False),
+        Binding("minus", "nearer(-3)", "zoom out", show=False),
     ]
 
     @dataclass
@@ -72,6 +92,13 @@ class Chart(Widget, can_focus=True):
 
         style: str
 
+    @dataclass
+    class Zoomed(Message):
+        """Only this part of x is wanted; all of it if None."""
+
+        span: Span | None
+        chart: "Chart"
+
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         self.cost = 0.0  # seconds the last drawing took
@@ -80,6 +107,9 @@ class Chart(Widget, can_focus=True):
         self._canvas: Canvas | None = None
         self._drawn: tuple[object, ...] = ()
         self._x: float | None = None  # of the cursor
+        self.span: Span | None = None  # the part of x that is shown; None for all
+        self._pressed: int | None = None  # the column where the mouse was pressed
+        self._dragged: int | None = None  # the column it was dragged to
 
     def show(self, drawing: Drawing | None, waiting: str = "") -> None:
         """Show a drawing, or the text `waiting` while there is nothing to draw."""
@@ -90,6 +120,36 @@ class Chart(Widget, can_focus=True):
         if x != self._x:
             self._x = x
             self.refresh()
+
+    def zoom_to(self, span: Span | None) -> None:
+        if span != self.span:
+            self.span, self._drawn = span, ()
+            self.refresh()
+
+    @property
+    def zoomed(self) -> bool:
+        return self._canvas is not None and self._canvas.zoomed
+
+    def action_nearer(self, notches: int) -> None:
+        """Zoom in around the cursor, or the middle; out if negative."""
+        canvas = self._canvas
+        if canvas is not None:
+            self._zoom_around(self._x if self._x is not None else (canvas.low + canvas.high) / 2, notches)
+
+    def _zoom_around(self, x: float, notches: int) -> None:
+        canvas = self._canvas
+        if canvas is None:
+            return
+        size = WHEEL**notches
+        if notches < 0 or (canvas.high - canvas.low) * size >= NEAREST * (canvas.whole[1] - canvas.whole[0]):
+            self._ask_for(x + (canvas.low - x) * size, x + (canvas.high - x) * size)
+
+    def _ask_for(self, low: float, high: float) -> None:
+        if self._canvas is not None:
+            first, last = self._canvas.whole
+            low, high = max(first, low), min(last, high)
+            part = high - low < ALMOST * (last - first)
+            self.post_message(self.Zoomed((low, high) if part else None, self))
 
     def action_move(self, columns: int) -> None:
         canvas = self._canvas
@@ -105,15 +165,57 @@ class Chart(Widget, can_focus=True):
         if not self.has_focus:
             self.post_message(self.Pointed(None))
 
-    @on(MouseMove)
-    @on(Click)
-    def _point(self, event: MouseMove | Click) -> None:
-        at = event.get_content_offset(self)
-        if at is not None and at.y == 0 and isinstance(event, Click) and self._drawing is not None:
-            title = self._drawing.title(self.content_size.width, "title")
+    def on_mouse_down(self, event: MouseDown) -> None:
+        at, self._dragged = event.get_content_offset(self), None
+        if at is not None and at.y > 0 and self._canvas is not None and event.button < 2:
+            self._pressed = max(self._canvas.margin, at.x)
+            self.capture_mouse()
+
+    def on_mouse_move(self, event: MouseMove) -> None:
+        at, canvas = event.get_content_offset(self), self._canvas
+        self.tooltip = Content(MOUSE) if at is not None and at.y == 0 and self._pressed is None else None
+        if self._pressed is not None and canvas is not None:
+            column = max(canvas.margin, min(event.x - self.gutter.left, self.content_size.width - 1))
+            if self._dragged is not None or abs(column - self._pressed) >= LEAST_DRAG:
+                self._dragged = column
+                self.refresh()
+            self.post_message(self.Pointed(canvas.x_at(column), self))
+        elif at is not None and canvas is not None and at.x >= canvas.margin:
+            self.post_message(self.Pointed(canvas.x_at(at.x), self))
+
+    def on_mouse_up(self, event: MouseUp) -> None:
+        if self._pressed is None:
+            return
+        self.release_mouse()
+        start, end, canvas = self._pressed, self._dragged, self._canvas
+        self._pressed = None
+        if end is None or canvas is None:
+            return
+        if abs(end - start) >= LEAST_DRAG:
+            first, last = (canvas.x_at(column) for column in sorted((start, end)))
+            least = NEAREST * (canvas.whole[1] - canvas.whole[0]) / 2
+            self._ask_for(min(first, (first + last) / 2 - least), max(last, (first + last) / 2 + least))
+        self.refresh()
+
+    def on_click(self, event: Click) -> None:
+        at, canvas = event.get_content_offset(self), self._canvas
+        if self._dragged is not None:  # the end of a drag
+            self._dragged = None
+        elif at is not None and at.y == 0 and self._drawing is not None:
+            title = self._title("title")
             self.post_message(self.LegendClicked(title[at.x][1] if at.x < len(title) else ""))
-        elif at is not None and self._canvas is not None and at.x >= self._canvas.margin:
-            self.post_message(self.Pointed(self._canvas.x_at(at.x), self))
+        elif event.chain == 2:
+            self.post_message(self.Zoomed(None, self))
+        elif at is not None and canvas is not None and at.x >= canvas.margin:
+            self.post_message(self.Pointed(canvas.x_at(at.x), self))
+
+    @on(MouseScrollUp)
+    @on(MouseScrollDown)
+    def _turn_wheel(self, event: MouseScrollUp | MouseScrollDown) -> None:
+        event.stop()
+        at, canvas = event.get_content_offset(self), self._canvas
+        if at is not None and canvas is not None:
+            self._zoom_around(canvas.x_at(at.x), 1 if isinstance(event, MouseScrollUp) else -1)
 
     def on_focus(self) -> None:
         self.refresh()
@@ -125,12 +227,13 @@ class Chart(Widget, can_focus=True):
         (width, height), drawing = self.content_size, self._drawing
         if self._drawn != (width, height, self.has_focus):
             started = time.perf_counter()
-            self._canvas = drawing.canvas(width, height - 2) if drawing is not None and height >= LEAST else None
+            drawn = drawing is not None and height >= LEAST
+            self._canvas = drawing.canvas(width, height - 2, self.span) if drawing is not None and drawn else None
             self._drawn = (width, height, self.has_focus)
             self.cost = time.perf_counter() - started
         if y == 0:
             style = "focused" if self.has_focus else "title"
-            return self._strip(drawing.title(width, style) if drawing is not None else [], width)
+            return self._strip(self._title(style), width)
         if y == height - 1:
             return self._strip(drawing.values(width, self._x) if drawing is not None else [], width)
         canvas = self._canvas
@@ -140,11 +243,17 @@ class Chart(Widget, can_focus=True):
             text = self._waiting[:width]
             return self._strip([*[BLANK] * ((width - len(text)) // 2), *cells_of(text, "dim")], width)
         cells = canvas.cells[y - 1]
+        if self._pressed is not None and self._dragged is not None and y - 1 < canvas.rows:
+            cells = _selected(cells, *sorted((self._pressed, self._dragged)))
         if self._x is not None and y - 1 < canvas.rows:
             column = canvas.column_of(self._x)
             if cells[column][0] in BEHIND:
                 cells = [*cells[:column], ("│", "cursor"), *cells[column + 1 :]]
         return self._strip(cells, width)
+
+    def _title(self, style: str) -> list[Cell]:
+        zoomed = self._canvas if self.zoomed else None
+        return self._drawing.title(self.content_size.width, style, zoomed) if self._drawing is not None else []
 
     def _strip(self, cells: list[Cell], width: int) -> Strip:
         segments: list[Segment] = []
@@ -160,9 +269,19 @@ class Chart(Widget, can_focus=True):
         return Strip(segments).adjust_cell_length(width, self.rich_style)
 
     def _style(self, name: str) -> Style:
-        name, on, band = name.partition(ON)
+        name, on, band = name.partition(OFF)[0].partition(ON)
         style = self.get_component_rich_style(f"chart--{name}") if name else self.rich_style
         return style + Style(bgcolor=self.get_component_rich_style(f"chart--{band}").bgcolor) if on else style
+
+
+def _selected(cells: list[Cell], first: int, last: int) -> list[Cell]:
+    """Cells with those between two columns selected; their ends are also seen without colours."""
+    made = list(cells)
+    for column in range(first, min(last, len(cells) - 1) + 1):
+        sign, style = cells[column]
+        edge = column in (first, last) and sign in BEHIND
+        made[column] = ("│" if edge else sign, f"{'cursor' if edge else style.partition(ON)[0]}{ON}selection")
+    return made
 
 
 def whole(parts: Iterable[list[Cell]], width: int) -> list[Cell]:
@@ -177,6 +296,10 @@ def whole(parts: Iterable[list[Cell]], width: int) -> list[Cell]:
 
 def cells_of(text: str, style: str) -> list[Cell]:
     return [(character, style) for character in text]
+
+
+def seen_part(axis: str, canvas: Canvas) -> str:
+    return f"{span_text(axis, canvas.low, canvas.high, canvas.whole[1])} (esc: all)"
 
 
 def title_line(label: str, style: str, legend: list[tuple[str, str]], width: int, gap: int) -> list[Cell]:

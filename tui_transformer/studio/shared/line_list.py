@@ -12,7 +12,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.events import Blur, Click, Focus
+from textual.content import Content
+from textual.events import Blur, Click, Focus, MouseMove
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
@@ -42,6 +43,14 @@ class LineList(ScrollView, can_focus=True):
 
     class Opened(Message):
         """A run was clicked twice."""
+
+    @dataclass
+    class LetterClicked(Message):
+        """The letter of a run's curve was clicked."""
+
+        run: Path
+
+    letter: ClassVar[int | None] = None  # the column of a letter, if lines have any
 
     def __init__(self, line: Callable[[int, int], list[tuple[str, str]]], *, id: str) -> None:
         """`line` takes a line's number and width, and returns its parts from the left: text and style name."""
@@ -83,11 +92,23 @@ class LineList(ScrollView, can_focus=True):
             self.refresh_lines(at)
             self.post_message(self.Chosen(self.paths[at]))
 
+    def tip(self, at: int, x: int) -> str:
+        """What to tell about a column of a line that the mouse is over; "" for nothing."""
+        return ""
+
+    def on_mouse_move(self, event: MouseMove) -> None:
+        offset, said = event.get_content_offset(self), ""
+        if offset is not None and 0 <= (at := round(offset.y + self.scroll_offset.y)) < len(self.paths):
+            said = self.tip(at, offset.x)
+        self.tooltip = Content(said) if said else None
+
     def on_click(self, event: Click) -> None:
         offset = event.get_content_offset(self)
         if offset is not None and 0 <= (at := round(offset.y + self.scroll_offset.y)) < len(self.paths):
             self.action_go(at - self.at)
-            if event.chain == 2:
+            if offset.x == self.letter:
+                self.post_message(self.LetterClicked(self.paths[at]))
+            elif event.chain == 2:
                 self.post_message(self.Opened())
 
     def on_resize(self) -> None:

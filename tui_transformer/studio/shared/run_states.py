@@ -10,6 +10,7 @@ from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.lab.records.study_row import StudyRow
 
 ACTIONS = ("pause", "stop", "checkpoint", "resume", "detach", "play", "rename", "delete")
+LONGER = "To train longer, press 1 and raise train.steps. Most schedules span all steps, so a longer run is a new one."
 ENDED = ("stopped", "interrupted", "failed", "lost")  # resumable
 
 
@@ -120,7 +121,8 @@ def nothing_yet(row: RunRow, view: RunView | None) -> str:
     if row.state in ("queued", "starting"):
         return "not started yet" if row.state == "queued" else "starting…"
     if row.live:
-        return "compiling…" if row.phase == "compiling" else "waiting for the first steps…"
+        often = f" the curve gets a point every {view.log_every:,}" if view.log_every > 1 else ""
+        return "compiling…" if row.phase == "compiling" else f"waiting for the first steps…{often}"
     return "it wrote no metrics"
 
 
@@ -150,7 +152,7 @@ def why_not(action: str, row: RunRow | None, here: bool) -> str:
         case "rename" | "delete" if row.live:
             return f"Stop {name} first (s), then {action} it"
         case "resume" if state == "finished":
-            return f"{name} has finished all its {count(row.steps, 'step')}"
+            return f"{name} has finished all its {count(row.steps, 'step')}. {LONGER}"
         case "resume" if state == "paused":
             return f"{name} is paused: press space to continue"
         case "resume" if state == "queued":

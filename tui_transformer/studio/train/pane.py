@@ -252,6 +252,10 @@ class TrainPane(Horizontal):
         self.set_class(self._charts.zoomed, "-zoom")
 
     def action_back(self) -> None:
+        """Undo, latest first: the part of a chart that is shown, one chart alone."""
+        if self._charts.part:
+            self._charts.show_all()
+            return
         if self._charts.zoomed:
             self.action_zoom()
         self.screen.set_focus(self._list)

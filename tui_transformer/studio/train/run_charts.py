@@ -10,7 +10,19 @@ from engine.clean import clean_line
 from engine.measures import Measure
 from engine.runs.records import ValidationRecord
 from tui_transformer.lab.analysis.ghost import Ghost
-from tui_transformer.lab.charts.canvas import Canvas, Cell, Level, Line, Mark, Shade, draw, grid, shade, usual_top
+from tui_transformer.lab.charts.canvas import (
+    Canvas,
+    Cell,
+    Level,
+    Line,
+    Mark,
+    Shade,
+    Span,
+    draw,
+    grid,
+    shade,
+    usual_top,
+)
 from tui_transformer.lab.charts.curves import (
     AXES,
     AXIS_LABELS,
@@ -28,9 +40,20 @@ from tui_transformer.lab.charts.overlay import probes_over_time, study_losses
 from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.lab.records.study_row import StudyRow
 from tui_transformer.studio.compare.overlay_charts import OverlayDrawing
-from tui_transformer.studio.shared.chart import Chart, Drawing, cells_of, title_line, whole
+from tui_transformer.studio.shared.chart import (
+    ALL_HIDDEN,
+    HIDDEN,
+    OFF,
+    Chart,
+    Drawing,
+    cells_of,
+    seen_part,
+    title_line,
+    whole,
+)
 from tui_transformer.studio.shared.run_states import nothing_yet
 
+TOGGLED = ("train", "validation", "floor", "past", "ghost")  # what a click in the legend hides
 FULL, USUAL, BRIEF = range(3)  # how detailed a legend is
 LOSS = CHARTS[0]
 
@@ -40,20 +63,23 @@ class RunDrawing:
     made: Picture
     unit: str  # of the loss
     ghost: str = ""  # the name of the run behind it
+    hidden: frozenset[str] = frozenset()  # styles of what only the legend shows
 
-    def canvas(self, width: int, height: int) -> Canvas | None:
-        made = self.made
-        if made.empty:
+    def canvas(self, width: int, height: int, span: Span | None = None) -> Canvas | None:
+        made, hidden = self.made, self.hidden
+        curves = [made.train] * ("train" not in hidden) + [made.validation] * ("validation" not in hidden)
+        if not any(curve.x for curve in curves):
             return None
-        curves = (made.train, made.validation)
         lines = [
             Line(made.ghost.x, made.ghost.y, "ghost", dashed=True),
             Line(made.raw.x, made.raw.y, "raw"),
             Line(made.train.x, made.train.y, "train"),
             Line(made.validation.x, made.validation.y, "validation", dots=True),
         ]
-        low = min(made.floors, default=min(y for curve in curves for y in curve.y))
-        best = made.best
+        lines = [line for line in lines if line.style.replace("raw", "train") not in hidden]
+        floors = [floor for floor in self._floors if floor[2] not in hidden]
+        low = min([level for _, level, _ in floors], default=min(y for curve in curves for y in curve.y))
+        best = made.best if "validation" not in hidden else None
         marks = [Mark(made.validation.x[best], made.validation.y[best], "★", "best")] if best is not None else []
         canvas = draw(
             lines,
@@ -61,23 +87,26 @@ class RunDrawing:
             height=height,
             x_text=lambda x: axis_text(made.axis, x),
             x_label=AXIS_LABELS[made.axis],
-            levels=[Level(level, style, "floor" if i == 0 else "") for i, (_, level, style) in enumerate(self._floors)],
+            levels=[Level(level, style, "floor" if i == 0 else "") for i, (_, level, style) in enumerate(floors)],
             marks=marks,
             top=usual_top(curves, low) if made.measure.lower and not made.log else float("inf"),
             log=made.log,
-            also_y=(0.0,) if made.measure is THROUGHPUT else (),
+            also_y=(0.0,) if made.measure is THROUGHPUT and span is None else (),
+            span=span,
         )
         if canvas is not None:
-            if made.train.x:
+            if made.train.x and not hidden & {"train", "validation"}:
                 shade(canvas, [Shade(*made.gap, "gap")])
             grid(canvas)
         return canvas
 
-    def title(self, width: int, style: str) -> list[Cell]:
-        """The measure and its legend, in the longest form that fits."""
+    def title(self, width: int, style: str, zoomed: Canvas | None = None) -> list[Cell]:
+        """The measure and its legend, in the longest form that fits; zoomed, the part that is seen."""
         made = self.made
         name = made.measure.name
-        long = f"{name}, nats per {self.unit}" if made.measure.key == "loss" else name
+        if zoomed is not None:
+            name += f", {seen_part(made.axis, zoomed)}"
+        long = f"{name}, nats per {self.unit}" if made.measure.key == "loss" and zoomed is None else name
         forms = ((long, 3, FULL), (long, 3, USUAL), (name, 2, USUAL), (name, 2, BRIEF), (name, 1, BRIEF))
         for label, gap, form in forms:
             legend = self._legend(made, form)
@@ -110,6 +139,10 @@ class RunDrawing:
             legend.append((sign + value_text(made.measure, level), style))
         if made.ghost.x:
             legend.append((f"╌ {self.ghost if form == FULL else 'ghost'}", "ghost"))
+        legend = [
+            (f"{HIDDEN} {text.partition(' ')[2]}", f"dim{OFF}{of}") if of in self.hidden else (text, of)
+            for text, of in legend
+        ]
         if made.log:
             legend.append(("log", "dim"))
         return legend
@@ -118,11 +151,14 @@ class RunDrawing:
         made = self.made
         if made.empty:
             return []
-        curves = [c for c in (made.train, made.validation) if c.x]
+        named = {"train": made.train, "validation": made.validation}
+        curves = [curve for style, curve in named.items() if curve.x and style not in self.hidden]
+        if not curves:
+            return []
         at = x if x is not None else max(curve.x[-1] for curve in curves)
         place = axis_text(made.axis, curves[0].x[curves[0].near(at) or 0])
         where = {"step": f"step {place}", "tokens": f"{place} tokens", "seconds": place}[made.axis]
-        values = [(curve, curve.near(at)) for curve in (made.train, made.validation)]
+        values = [(curve, curve.near(at) if style not in self.hidden else None) for style, curve in named.items()]
         for now, names in (("now ", ("train", "validation")), ("", ("train", "val")), ("", ("", ""))):
             head = where if x is not None else now + where
             parts = [cells_of(head, "dim" if x is None else "cursor")]
@@ -150,6 +186,7 @@ class RunCharts(Horizontal):
         self._of: tuple[RunRow | StudyRow | None, RunView | None, Ghost | None] = (None, None, None)
         self._first, self._beside = Chart(id="chart-first"), Chart(id="chart-second")
         self._drawn: dict[Chart, object] = {}
+        self._hidden: frozenset[str] = frozenset()  # styles of what only the legends show
 
     def compose(self) -> ComposeResult:
         yield self._first
@@ -164,6 +201,9 @@ class RunCharts(Horizontal):
         return self.two and not self.zoomed and not isinstance(self._of[0], StudyRow)
 
     def show(self, row: RunRow | StudyRow | None, view: RunView | None, ghost: Ghost | None = None) -> None:
+        if row is None or self._of[0] is None or row.path != self._of[0].path:
+            self.show_all()
+            self._hidden = frozenset(style for style in self._hidden if style in TOGGLED)
         self._of = (row, view, ghost)
         if not self._both and self._beside.has_focus:  # what is about to close cannot keep the focus
             self._first.focus()
@@ -185,25 +225,27 @@ class RunCharts(Horizontal):
         return view.validation if view is not None else ()
 
     def _draw_study(self, row: StudyRow) -> None:
-        now = (row.path, row.version, self.axis, self.logarithmic)
+        now = (row.path, row.version, self.axis, self.logarithmic, self._hidden)
         if self._drawn.get(self._first) != now:
             self._drawn[self._first] = now
             made = study_losses(row.scores, AXES[self.axis], log=self.logarithmic)
-            self._first.show(OverlayDrawing(made), made.waiting)
+            drawing = OverlayDrawing(made, self._slots)
+            self._first.show(drawing, ALL_HIDDEN if drawing.all_hidden else made.waiting)
 
     def _draw(self, chart: Chart, measure: Measure) -> None:
         row, view, ghost = self._of
         waiting = "" if not isinstance(row, RunRow) else nothing_yet(row, view)
         data = None if view is None else (view.path, view.version, view.floors)
         behind = None if ghost is None else (ghost.name, ghost.version)
-        now = (measure, self.axis, self.smoothing, self.logarithmic, waiting, data, behind)
+        now = (measure, self.axis, self.smoothing, self.logarithmic, waiting, data, behind, self._hidden)
         if self._drawn.get(chart) == now:
             return
         self._drawn[chart] = now
         drawing: Drawing | None = None
         if view is not None and measure is PROBES:
             chances = {probe.name: probe.chance for probe in view.probes if probe.chance is not None}
-            drawing = OverlayDrawing(probes_over_time(view.validation, AXES[self.axis], chances))
+            probes = OverlayDrawing(probes_over_time(view.validation, AXES[self.axis], chances), self._slots)
+            drawing, waiting = probes, ALL_HIDDEN if probes.all_hidden else waiting
         elif view is not None:
             made = picture(
                 measure,
@@ -215,11 +257,14 @@ class RunCharts(Horizontal):
                 floors=[floor.nats for floor in view.floors],
                 ghost=() if ghost is None else ghost.validation,
             )
-            drawing = RunDrawing(made, view.unit, "" if ghost is None else clean_line(ghost.name))
+            hidden = self._hidden if measure is not THROUGHPUT else frozenset()  # whose line has no name to click on
+            drawing = RunDrawing(made, view.unit, "" if ghost is None else clean_line(ghost.name), hidden)
+            waiting = waiting if made.empty else ALL_HIDDEN
         chart.show(drawing, waiting)
 
     def turn_axis(self) -> None:
         self.axis = (self.axis + 1) % len(AXES)
+        self.show_all()
         self.on_chart_pointed(Chart.Pointed(None))
         self.show(*self._of)
 
@@ -250,6 +295,36 @@ class RunCharts(Horizontal):
         self.show(*self._of)
         if on:
             self._first.focus()
+
+    @property
+    def _slots(self) -> frozenset[int]:
+        return frozenset(int(style[-1]) for style in self._hidden if style not in TOGGLED)
+
+    @property
+    def part(self) -> bool:
+        """Whether only a part of x is shown."""
+        return any(chart.span is not None for chart in (self._first, self._beside))
+
+    def show_all(self) -> None:
+        for chart in (self._first, self._beside):
+            chart.zoom_to(None)
+
+    def on_chart_zoomed(self, event: Chart.Zoomed) -> None:
+        event.stop()
+        for chart in (self._first, self._beside):
+            chart.zoom_to(event.span)
+
+    def on_chart_legend_clicked(self, event: Chart.LegendClicked) -> None:
+        """Hide what was clicked on, or show it again."""
+        event.stop()
+        style = event.style.rpartition(OFF)[2]
+        kind, slot = style[:-1], style[-1:]
+        if kind in ("run", "raw") and slot.isdigit():
+            style = f"run{slot}"
+        elif style not in TOGGLED:
+            return
+        self._hidden ^= {style}
+        self.show(*self._of)
 
     def on_chart_pointed(self, event: Chart.Pointed) -> None:
         event.stop()

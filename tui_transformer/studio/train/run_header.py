@@ -1,17 +1,21 @@
 """A run in words and numbers: the lines above its charts, and its machine's gauges below."""
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 
+from rich.cells import cell_len
 from textual.content import Content
+from textual.events import MouseMove
 from textual.widgets import Static
 
 from engine.clean import clean_line
 from engine.runs.lineage import drawn
 from tui_transformer.lab.charts.curves import curve_of
-from tui_transformer.lab.formatting import BARS, count, duration, memory, short
-from tui_transformer.lab.records.badges import badge
+from tui_transformer.lab.formatting import BARS, count, done_at, duration, memory, short
+from tui_transformer.lab.records.badges import badge, explained
 from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.lab.records.study_row import StudyRow
+from tui_transformer.studio.shared.name_line import Places, name_at
 from tui_transformer.studio.shared.run_states import STATES, UNKNOWN, next_steps, notice
 
 COLOURS = {
@@ -34,12 +38,19 @@ class RunHeader(Static):
         super().__init__("", id="run-header")
         self._shown: Content | None = None
         self._of: tuple[RunRow, RunView | None, str] | StudyRow | None = None
+        self._places: Places = []  # of the badges
+
+    def on_mouse_move(self, event: MouseMove) -> None:
+        at = event.get_content_offset(self)
+        name = name_at(event, self, self._places) if at is not None and at.y == 0 else None
+        self.tooltip = Content(explained([name])) if name is not None else None
 
     def show(self, row: RunRow, view: RunView | None, pending: str) -> None:
         """Show a run and its pending command; redraw only if the text changes."""
         self._of = row, view, pending
         width = max(30, self.content_size.width)
-        lines = [_first_line(row, view, pending, width), _progress(row, view, width)]
+        first, self._places = _first_line(row, view, pending, width)
+        lines = [first, _progress(row, view, width)]
         if view is not None and view.origin is not None:
             origin = f"from {view.origin.shown}"
             chain = f"{drawn(view.origin, row.name)}, {origin}" if view.origin.before is not None else origin
@@ -55,7 +66,7 @@ class RunHeader(Static):
         self._put(lines)
 
     def show_study(self, study: StudyRow) -> None:
-        self._of = study
+        self._of, self._places = study, []
         width = max(30, self.content_size.width)
         state = STATES.get(study.state, UNKNOWN)
         said = f"{state.sign} {study.state}"
@@ -67,8 +78,11 @@ class RunHeader(Static):
         right = Content.styled(said, COLOURS[state.style])
         first = Content.assemble(left, " " * max(1, width - left.cell_length - right.cell_length), right)
         parts = [f"{study.share:.0%}", f"{study.finished} of {count(study.total, 'run')}"]
-        parts += [f"{duration(study.eta)} left"] if study.eta is not None else []
-        lines = [first, _meter(study.share, " · ".join(parts), state.style, width)]
+        parts += [_left(study.eta)] if study.eta is not None else []
+        text = " · ".join(parts)
+        if study.eta is not None and len(text) + LEAST_BAR + 2 > width:
+            text = " · ".join([*parts[:-1], f"{duration(study.eta)} left"])
+        lines = [first, _meter(study.share, text, state.style, width)]
         failed = [run.study.variant + f".s{run.study.seed}" for run in study.runs if run.state in ("failed", "lost")]
         if failed:
             more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""
@@ -92,7 +106,7 @@ class RunHeader(Static):
             self.show(*self._of)
 
 
-def _first_line(row: RunRow, view: RunView | None, pending: str, width: int) -> Content:
+def _first_line(row: RunRow, view: RunView | None, pending: str, width: int) -> tuple[Content, Places]:
     """Name and facts at the left, badges and state at the right; facts are dropped first if space is short."""
     style = STATES.get(row.state, UNKNOWN)
     words = row.state if row.state != "running" or row.phase in ("", "training") else row.phase.replace("-", " ")
@@ -104,15 +118,20 @@ def _first_line(row: RunRow, view: RunView | None, pending: str, width: int) -> 
     if row.device:
         facts.append(clean_line(row.device))
     fixed = len(state) + sum(len(text) for text, _ in badges) + 2
-    name = clean_line(row.name)
-    while facts and len(name) + sum(len(fact) + 3 for fact in facts) + fixed > width:
+    called = clean_line(row.name)
+    while facts and len(called) + sum(len(fact) + 3 for fact in facts) + fixed > width:
         facts.pop()
     room = width - fixed - sum(len(fact) + 3 for fact in facts)
-    if len(name) > room:
-        name = name[: max(1, room - 1)] + "…"
-    left = Content.assemble((name, "bold"), *((f" · {fact}", "$foreground 75%") for fact in facts))
+    if len(called) > room:
+        called = called[: max(1, room - 1)] + "…"
+    left = Content.assemble((called, "bold"), *((f" · {fact}", "$foreground 75%") for fact in facts))
     right = Content.assemble(*badges, (state, "$warning bold" if pending else COLOURS[style.style]))
-    return Content.assemble(left, " " * max(1, width - left.cell_length - right.cell_length), right)
+    gap = max(1, width - left.cell_length - right.cell_length)
+    places, start = [], left.cell_length + gap
+    for name, (text, _) in zip(row.badges, badges, strict=True):
+        places.append((start, start + cell_len(text), name))
+        start += cell_len(text)
+    return Content.assemble(left, " " * gap, right), places
 
 
 def _progress(row: RunRow, view: RunView | None, width: int) -> Content:
@@ -123,14 +142,28 @@ def _progress(row: RunRow, view: RunView | None, width: int) -> Content:
         if row.state == "running" and row.step >= row.steps:
             parts.append("finishing")
         elif row.state == "running":
-            parts.append(f"{duration(view.eta)} left" if view.eta is not None else "estimating the time left…")
+            parts.append(_left(view.eta) if view.eta is not None else "estimating the time left…")
     text = " · ".join(parts)
     if len(text) + LEAST_BAR + 2 > width and len(parts) > 2:
-        text = " · ".join([parts[0], f"{row.step:,} / {row.steps:,}", *parts[2:]])
+        parts[1] = f"{row.step:,} / {row.steps:,}"
+        text = " · ".join(parts)
+    if len(text) + LEAST_BAR + 2 > width:
+        parts[-1] = parts[-1].partition(", done")[0]
+        text = " · ".join(parts)
     while len(text) + LEAST_BAR + 2 > width and len(parts) > 1:
         parts.pop(1)
         text = " · ".join(parts)
     return _meter(row.share, text, STATES.get(row.state, UNKNOWN).style, width)
+
+
+def now() -> datetime:
+    """The time of day where the machine is."""
+    return datetime.now().astimezone()
+
+
+def _left(seconds: float) -> str:
+    """`2:10 left, done at 14:32`."""
+    return ", ".join(filter(None, (f"{duration(seconds)} left", done_at(seconds, now()))))
 
 
 def _meter(share: float, text: str, style: str, width: int) -> Content:

@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from engine.clean import clean_line
 from engine.runs.records import WrittenRow
-from tui_transformer.lab.formatting import bar
+from tui_transformer.lab.formatting import about, bar
 from tui_transformer.lab.records.run_view import RunView
 from tui_transformer.studio.keys import KEYS
 from tui_transformer.studio.shared.name_line import NameLine, Places
@@ -40,7 +40,11 @@ class TabBody(VerticalScroll):
         if view is None:
             shown: tuple[object, ...] = (tab, None)
         else:
-            parts = {"samples": view.samples, "checks": (view.findings, view.probes), "log": (view.events, view.log)}
+            parts = {
+                "samples": view.samples or _no_samples(view),
+                "checks": (view.findings, view.probes),
+                "log": (view.events, view.log),
+            }
             shown = (tab, view.path, parts[tab])
         if shown == self._shown:
             return
@@ -121,10 +125,17 @@ class RunTabs(Vertical):
         self.show(self._view)
 
 
+def _no_samples(view: RunView) -> str:
+    """`first sample at step 700 (in about 30 s)`."""
+    if view.over:
+        return "it wrote no samples"
+    soon = f" (in about {about(view.sample_in)})" if view.sample_in is not None else ""
+    return f"first sample {f'at step {view.sample_at:,}' if view.sample_at else 'at the end'}{soon}"
+
+
 def samples_text(view: RunView) -> Content:
     if not view.samples:
-        when = f"at step {view.sample_every:,}" if view.sample_every else "at the end"
-        return Content.styled(f"no samples yet; the first is written {when}", DIM)
+        return Content.styled(_no_samples(view), DIM)
     parts = []
     for sample in view.samples:
         head = f"step {sample.step:,}" + (f", temperature {sample.temperature:g}" if sample.temperature else "")

@@ -190,3 +190,14 @@ def test_a_line_that_comes_later_takes_the_cell() -> None:
     lines = [Line((0.0, 9.0), (1.0, 2.0), "train"), Line((0.0, 9.0), (1.0, 2.0), "validation")]
     canvas = draw(lines, width=40, height=12, x_text=str)
     assert {style for row in canvas.cells for _, style in row} == {"", "axis", "validation"}
+
+
+def test_a_part_of_x_is_drawn_up_to_its_ends_and_y_follows_it() -> None:
+    line = Line((0.0, 50.0, 100.0), (9.0, 3.0, 2.0), "train", dots=True)
+    drawn = {"width": 60, "height": 14, "x_text": lambda x: f"{x:.0f}", "levels": [Level(0.5, "floor", "floor")]}
+    part = draw([line], **drawn, marks=[Mark(0.0, 9.0, "★", "best")], span=(60.0, 90.0))
+    assert (part.low, part.high, part.whole, part.zoomed) == (60.0, 90.0, (0.0, 100.0), True)
+    assert part.bottom == pytest.approx(2.2) and part.top == pytest.approx(2.8)
+    said = "".join(c for row in part.cells for c, _ in row)
+    assert "★" not in said and "•" not in said and "floor" not in said  # no point, mark or level is there
+    assert not draw([line], **drawn, span=(200.0, 300.0)).zoomed  # where nothing is, all is shown

@@ -7,6 +7,8 @@ import pytest
 from tests.tui_transformer.lab.analysis.studies import attention, cell
 from tests.tui_transformer.lab.analysis.variants import study, variant
 from tests.tui_transformer.studio.compare.test_compare_pane import SIZES, Open, root
+from tui_transformer.lab.records.badges import BADGES
+from tui_transformer.studio.compare.forest import ForestList
 from tui_transformer.studio.compare.overlay_charts import CompareCharts
 from tui_transformer.studio.compare.pages import DetailPage
 
@@ -132,3 +134,16 @@ async def test_the_table_is_as_high_as_its_rows(root) -> None:
         await studio.press("f")
         await studio.until(lambda: studio.table.size.height == 2)
         assert studio.app.query_one(CompareCharts).size.height > 24
+
+
+async def test_a_badge_of_the_plot_says_what_it_means_and_a_letter_what_a_click_does(root) -> None:
+    attention(root)
+    async with Open(root, answer=True) as studio:
+        plot = studio.app.query_one(ForestList)
+        await studio.until(lambda: "LEAK" in studio.text)
+        at = next(i for i, result in enumerate(plot.answer.results) if "LEAK" in result.badges)
+        line = studio.text.splitlines()[plot.region.y + at]
+        await studio.pilot.hover(plot, offset=(line.rindex("LEAK") - plot.region.x, at))
+        assert f"LEAK: {BADGES['LEAK'].means}" in str(plot.tooltip)
+        await studio.pilot.hover(plot, offset=(1, 0))
+        assert "hide or show" in str(plot.tooltip)

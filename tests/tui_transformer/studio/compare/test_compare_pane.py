@@ -13,7 +13,8 @@ import pytest
 from engine.runs.reader import RunReader
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, study, variant
 from tests.tui_transformer.recorded import grow, put_status, record
-from tests.tui_transformer.studio.train.test_train_pane import shown, until
+from tests.tui_transformer.studio.train.test_train_pane import drag, shown, until
+from tui_transformer.lab.analysis.columns import EXPLAINED, FIXED, setting, short_names
 from tui_transformer.lab.analysis.folder import Folder
 from tui_transformer.lab.analysis.sentences import answer_sentences
 from tui_transformer.lab.analysis.view import View
@@ -22,7 +23,8 @@ from tui_transformer.lab.records.badges import BADGES
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.compare.pages import DetailPage, NotePage
 from tui_transformer.studio.compare.pane import ComparePane
-from tui_transformer.studio.compare.run_table import RunTable
+from tui_transformer.studio.compare.run_table import RunTable, TableHead
+from tui_transformer.studio.shared.chart import Chart
 from tui_transformer.studio.shared.dialog import Ask, AskText
 
 pytestmark = pytest.mark.one_in(4)  # each opens an app or a run of its own
@@ -490,3 +492,58 @@ async def test_five_hundred_runs_are_answered_in_a_second_and_filter_in_a_twenti
                 studio.table.render_line(line)
             costs.append(time.process_time() - started)
         assert sorted(costs)[len(costs) // 2] < 0.05
+
+
+async def test_both_charts_show_the_same_part_until_the_axis_changes(root) -> None:
+    study(root)
+    async with Open(root, "baseline", (160, 40)) as studio:
+        await studio.press("p", "space")
+        await studio.go("heads2")
+        await studio.press("space")
+        charts = [studio.app.query_one(name, Chart) for name in ("#compare-curves", "#compare-difference")]
+        await studio.until(lambda: all(chart._canvas is not None for chart in charts))
+        await drag(studio, charts[1], 20, 40)
+        await studio.until(lambda: all(chart.zoomed for chart in charts))
+        assert charts[0].span == charts[1].span
+        await studio.until(lambda: studio.text.count("(esc: all)") == 2)
+        await studio.press("x")
+        await studio.until(lambda: not any(chart.zoomed for chart in charts))
+        await drag(studio, charts[0], 20, 40)
+        await studio.until(lambda: charts[0].zoomed)
+        await studio.press("escape")
+        await studio.until(lambda: not any(chart.zoomed for chart in charts))
+
+
+async def test_a_click_on_a_letter_hides_its_curve(root) -> None:
+    study(root)
+    async with Open(root, "baseline") as studio:
+        await studio.press("space")
+        await studio.until(lambda: "a baseline" in studio.text)
+        at = studio.names.index("baseline")
+        await studio.pilot.click(studio.table, offset=(1, at))
+        await studio.until(lambda: "a × baseline" in studio.text and "every curve is hidden" in studio.text)
+        await studio.pilot.click(studio.table, offset=(1, at))
+        await studio.until(lambda: "a baseline" in studio.text)
+
+
+async def test_titles_and_badges_say_what_they_mean(root) -> None:
+    study(root)
+    async with Open(root, size=(200, 50)) as studio:
+        head, table = studio.app.query_one(TableHead), studio.table
+        columns = [column.key for column in studio.pane.shown.columns]
+        starts = {columns[place.index]: place.start for place in table.layout_of.places}
+        await studio.pilot.hover(head, offset=(starts["best"], 0))
+        assert str(head.tooltip) == "The lowest validation loss so far. Click: sort by it."
+        leaky = next(row for row in studio.pane.shown.rows if "LEAK" in row.entry.badges)
+        at = studio.pane.shown.rows.index(leaky)
+        await studio.pilot.hover(table, offset=(starts["checks"], at))
+        assert f"LEAK: {BADGES['LEAK'].means}" in str(table.tooltip)
+        await studio.pilot.hover(table, offset=(starts["run"], at))
+        assert table.tooltip is None
+
+
+def test_every_column_is_explained_and_a_setting_by_its_sentence() -> None:
+    assert all(column.explained.endswith(".") for column in FIXED.values())
+    assert EXPLAINED.keys() <= {*FIXED, "variant", "n", "rank"}
+    assert setting("model.n_heads").explained.startswith("model.n_heads: ")
+    assert short_names(["log.every", "optimizer.lr"]) == {"log.every": "log.every", "optimizer.lr": "lr"}

@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+import re
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.events import MouseScrollDown, MouseScrollUp
 from textual.pilot import Pilot
 
 from engine.errors import InputError
@@ -17,12 +20,15 @@ from tests.tui_transformer.lab.records.test_feed import POISON as NO_NUMBERS
 from tests.tui_transformer.lab.records.test_feed import spoil
 from tests.tui_transformer.lab.records.test_study_row import STUDY, cell
 from tests.tui_transformer.recorded import everything, grow, loss_at, put_status, record
+from tui_transformer.lab.records.badges import BADGES
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.shared.chart import Chart
 from tui_transformer.studio.shared.dialog import Ask, AskText
 from tui_transformer.studio.shared.line_list import LineList
+from tui_transformer.studio.train import run_header
 from tui_transformer.studio.train.pane import TrainPane
 from tui_transformer.studio.train.run_charts import RunCharts
+from tui_transformer.studio.train.run_header import RunHeader
 
 pytestmark = pytest.mark.one_in(4)  # each opens an app or a run of its own
 
@@ -295,7 +301,7 @@ async def test_keys_send_commands_and_show_them_until_they_are_obeyed(root, run,
     ("run", "key", "why"),
     [
         ("baseline", "space", "baseline is finished: there is nothing to pause"),
-        ("baseline", "r", "has finished all its 2,000 steps"),
+        ("baseline", "r", "has finished all its 2,000 steps. To train longer, press 1 and raise train.steps"),
         ("win16", "r", "there is nothing to resume"),
         ("win16", "d", "already runs in the background"),
         ("win16", "delete", "Stop win16 first (s), then delete it"),
@@ -507,3 +513,119 @@ async def test_a_run_says_over_its_charts_what_it_started_from(root, size) -> No
     async with Open(root, "finetune", size) as studio:
         await studio.until(lambda: "pretrain@best (step 1,500)" in shown(studio.app))
         assert size[0] < 100 or "first ─▶ pretrain ─▶ finetune" in shown(studio.app)
+
+
+def title(chart: Chart) -> str:
+    return "".join(text for text, _ in chart._title("title"))
+
+
+async def drag(studio: Open, chart: Chart, first: int, last: int) -> None:
+    await studio.pilot.mouse_down(chart, offset=(first, 5))
+    await studio.pilot.hover(chart, offset=((first + last) // 2, 5))
+    await studio.pilot.hover(chart, offset=(last, 5))
+    assert any("selection" in style for _, style in selected(chart))
+    await studio.pilot.mouse_up(chart, offset=(last, 5))
+    await studio.pilot.pause()
+
+
+def selected(chart: Chart) -> list[tuple[str, str]]:
+    strip = chart.render_line(5)
+    background = chart.get_component_rich_style("chart--selection").bgcolor
+    return [(part.text, "selection") for part in strip if part.style.bgcolor == background]
+
+
+async def test_a_drag_zooms_both_charts_and_esc_or_a_double_click_shows_all_again(root) -> None:
+    record(root, "baseline")
+    async with Open(root, "baseline", (160, 40)) as studio:
+        charts = list(studio.app.query("RunCharts Chart").results(Chart))
+        await studio.until(lambda: all(chart._canvas is not None for chart in charts))
+        for again in ("esc", "double click"):
+            await drag(studio, charts[0], 20, 40)
+            await studio.until(lambda: all(chart.zoomed for chart in charts))
+            span = charts[0].span
+            assert charts[1].span == span and 0 < span[0] < span[1] < 2000
+            assert f"steps {span[0]:,.0f}–{span[1]:,.0f} of 2,000 (esc: all)" in title(charts[0])
+            assert charts[0]._canvas.top < loss_at(round(span[0]), 2000) + 0.1
+            if again == "esc":
+                await studio.pilot.press("escape")
+            else:
+                await studio.pilot.double_click(charts[1], offset=(20, 5))
+            await studio.until(lambda: not any(chart.zoomed for chart in charts))
+            assert "of 2,000" not in title(charts[0])
+
+
+async def test_the_wheel_zooms_around_the_pointer_and_another_run_is_seen_whole(root) -> None:
+    record(root, "baseline")
+    record(root, "other", created="2026-01-01T00:00:00+00:00")
+    async with Open(root, "baseline") as studio:
+        chart = studio.app.query_one("#chart-first", Chart)
+        await studio.until(lambda: chart._canvas is not None)
+        x = chart._canvas.x_at(29)
+        await studio.pilot._post_mouse_events([MouseScrollUp], chart, (30, 5))
+        await studio.until(lambda: chart.zoomed)
+        assert chart._canvas.high - chart._canvas.low == pytest.approx(0.8 * 2000)
+        assert chart._canvas.x_at(29) == pytest.approx(x, abs=60)  # to two columns
+        await studio.pilot._post_mouse_events([MouseScrollDown], chart, (30, 5))
+        await studio.until(lambda: not chart.zoomed and chart.span is None)
+        chart.focus()
+        await studio.pilot.press("plus")
+        await studio.until(lambda: chart.zoomed)
+        studio.pane.show(root / "other")
+        await studio.until(lambda: chart.span is None)
+
+
+async def test_a_click_in_the_legend_hides_a_curve_and_shows_it_again(root) -> None:
+    record(root, "baseline")
+    async with Open(root, "baseline") as studio:
+        chart = studio.app.query_one("#chart-first", Chart)
+        await studio.until(lambda: "━ train" in title(chart) and "•━ validation" in title(chart))
+        for name in ("train", "validation"):
+            await studio.pilot.click(chart, offset=(title(chart).index(name) + 1, 0))
+            await studio.until(lambda name=name: f"× {name}" in title(chart))
+        await studio.until(lambda: "every curve is hidden" in studio.text)
+        await studio.pilot.click(chart, offset=(title(chart).index("× train") + 1, 0))
+        await studio.until(lambda: "━ train" in title(chart) and chart._canvas is not None)
+        await studio.pilot.hover(chart, offset=(20, 0))
+        assert "Drag over the chart" in str(chart.tooltip)
+        await studio.pilot.hover(chart, offset=(20, 5))
+        assert chart.tooltip is None
+
+
+async def test_a_badge_in_the_header_says_what_it_means(root) -> None:
+    record(root, "leaky", verdicts=[("leak", "LEAK", "it sees"), ("shape", "STILL-FALLING", "it still fell")])
+    async with Open(root, "leaky") as studio:
+        header = studio.app.query_one(RunHeader)
+        await studio.until(lambda: "LEAK  UNDERTRAINED" in str(header.content))
+        line = str(header.content).splitlines()[0]
+        for name in ("LEAK", "STILL-FALLING"):
+            await studio.pilot.hover(header, offset=(1 + line.index(BADGES[name].word) + 1, 0))
+            assert str(header.tooltip) == f"{BADGES[name].word}: {BADGES[name].means}"
+        await studio.pilot.hover(header, offset=(3, 0))
+        assert header.tooltip is None
+
+
+async def test_a_running_run_and_a_study_say_when_they_will_be_done(root, monkeypatch) -> None:
+    monkeypatch.setattr(run_header, "now", lambda: datetime(2026, 11, 25, 23, 59, 30, tzinfo=UTC))
+    record(root, "win16", state="running", step=1240)
+    (root / "pos.study.toml").write_text(STUDY)
+    cell(root, "rope", 1)
+    cell(root, "rope", 2, state="running", step=500)
+    async with Open(root, "win16", (160, 40)) as studio:
+        await studio.until(lambda: bool(re.search(r"\d:\d\d left, done Thu 00:0\d", studio.text)))
+        studio.pane.show(root / "pos.study.toml")
+        await studio.until(
+            lambda: bool(re.search(r"\d:\d\d left, done ", studio.text)) and "1 of 6 runs" in studio.text
+        )
+        await studio.pilot.resize_terminal(70, 24)
+        await studio.until(lambda: " left" in studio.text and ", done" not in studio.text)
+
+
+async def test_before_the_first_sample_it_says_when_that_comes(root) -> None:
+    run = record(root, "young", state="running", step=200)
+    (run / "samples.jsonl").unlink(missing_ok=True)
+    ended = record(root, "silent")
+    (ended / "samples.jsonl").unlink(missing_ok=True)
+    async with Open(root, "young") as studio:
+        await studio.until(lambda: "first sample at step 500 (in about 30 s)" in studio.text)
+        studio.pane.show(ended)
+        await studio.until(lambda: "it wrote no samples" in studio.text)
