@@ -33,7 +33,7 @@ from tui_transformer.studio.playground.token_text import TokenText
 from tui_transformer.studio.shared.dialog import Answer, Ask, Read
 from tui_transformer.studio.shared.name_line import NameLine
 from tui_transformer.studio.shared.palette import Palette
-from tui_transformer.studio.shared.words import Words, nothing_here
+from tui_transformer.studio.shared.words import Words, nothing_here, panel
 
 WIDE = 150  # least screen columns for details beside the text
 FIRST_KEYS = 0.1  # seconds for the pane and the first keys, before loading competes with them
@@ -45,7 +45,6 @@ EACH_ITS_OWN = (
 )
 HELD = "esc, then arrow keys: inspect a token and its alternatives"
 LOADING = "type now; it is written once the model has loaded"
-TALL = 30  # least screen lines for frames around the text
 
 
 class PlaygroundPane(Vertical):
@@ -57,14 +56,14 @@ class PlaygroundPane(Vertical):
         super().__init__(id="playground")
         self.runs_dir, self._keys_heard = runs_dir, keys_heard
         writers = Writers(device)
-        self._first, self._second = RunColumn(writers, id="first"), RunColumn(writers, id="second")
+        self._first, self._second = panel(RunColumn(writers, id="first")), panel(RunColumn(writers, id="second"))
         self._active = self._first
-        self._controls = Controls()
         modes = lambda width: mode_line(self._mode, Palette.of(self.app.theme_variables), width)
-        self._modes = NameLine(modes, self.action_mode, id="modes")
+        self._controls, self._modes = Controls(), NameLine(modes, self.action_mode, id="modes")
         tries = lambda width: example_line(self._first.prompts, Palette.of(self.app.theme_variables), width)
         self._tries = NameLine(tries, self._ask, id="tries")
-        self._likeliest, self._map, self._nothing = Likeliest(), AttentionMap(), Words(id="nothing")
+        self._likeliest, self._map = panel(Likeliest(), "Alternatives"), panel(AttentionMap(), "Attention")
+        self._nothing = Words(id="nothing")
         # The available runs
         self._feed = Feed(runs_dir)
         self._rows: tuple[RunRow, ...] = ()
@@ -98,11 +97,12 @@ class PlaygroundPane(Vertical):
             remark=lambda words: say(self, words),
             complain=lambda words: say(self, words, "warning"),
         )
-        self._line = PromptLine(self.session)
+        self._line = panel(PromptLine(self.session), "Prompt")
 
     def compose(self) -> ComposeResult:
-        yield self._controls
-        yield self._modes
+        with panel(Vertical(id="settings"), "Settings"):
+            yield self._controls
+            yield self._modes
         with Container(id="parts"):
             with Container(id="run-columns"):
                 yield self._first
@@ -495,7 +495,6 @@ class PlaygroundPane(Vertical):
 
     def on_resize(self) -> None:
         self.set_class(self.app.size.width >= WIDE, "-wide")
-        self.set_class(self.app.size.height >= TALL, "-tall")
 
     def _redraw(self) -> None:
         self._controls.show(self.session.settings)

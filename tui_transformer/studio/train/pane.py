@@ -39,14 +39,14 @@ from tui_transformer.studio.messages import How, Play, Resume, errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, complaint
 from tui_transformer.studio.shared.line_list import LineList
 from tui_transformer.studio.shared.run_states import Pending, why_not, why_not_study
-from tui_transformer.studio.shared.words import Words, nothing_here
+from tui_transformer.studio.shared.words import Words, nothing_here, panel
 from tui_transformer.studio.train.run_charts import RunCharts
 from tui_transformer.studio.train.run_header import Gauges, RunHeader
 from tui_transformer.studio.train.run_list import Part, run_line, study_line
 from tui_transformer.studio.train.run_tabs import RunTabs
 
 ROOMY, WIDE = 100, 160  # least screen columns for a roomy list, and for two charts
-SHORT, TALL = 22, 30  # least lines for gauges, and for some spacing
+SHORT, TALL = 22, 30  # least lines for gauges, and for some spacing where there are no frames
 SETTLE = 0.05  # idle seconds of the cursor before its run is read
 BLANK = 0.25  # seconds until the previous run's curves are removed
 PATIENCE = 60.0  # seconds that an action is shown as pending
@@ -68,8 +68,9 @@ class TrainPane(Horizontal):
         self._opened: set[Path] = set()  # studies whose runs are listed
         self._ghosts, self._haunted = Ghosts(), True  # the second: whether one is drawn
         self._ghost: Ghost | None = None
-        self._header, self._charts = RunHeader(), RunCharts()
-        self._gauges, self._tabs = Gauges(), RunTabs()
+        self._left = panel(Vertical(self._title, self._list, id="left"), "Runs")
+        self._header, self._charts = RunHeader(), panel(RunCharts(), "Charts")
+        self._gauges, self._tabs = Gauges(), panel(RunTabs())
         self._place = 0  # the chosen run's place in the list, for when it goes
         self._interval = PollInterval()
         self._wake = asyncio.Event()
@@ -78,9 +79,7 @@ class TrainPane(Horizontal):
         self._pending: dict[Path, Pending] = {}
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="left"):
-            yield self._title
-            yield self._list
+        yield self._left
         with Vertical(id="right"):
             yield self._header
             yield self._charts
@@ -159,8 +158,9 @@ class TrainPane(Horizontal):
             self._listed = lines
             self._list.put(paths, at)
         live = sum(row.live for row in rows)
-        title = snapshot.problem or f"RUNS  {len(rows):,}" + (f" · {live} live" if live else "")
+        title = snapshot.problem or f"Runs  {len(rows):,}" + (f" · {live} live" if live else "")
         self._title.show(Text(clean_line(title), no_wrap=True, overflow="ellipsis"))
+        self._left.border_title = Text(clean_line(title))
         self._refresh_allowed(row or study)
         self.set_class(study is not None, "-study")
         self._place = at
@@ -240,7 +240,7 @@ class TrainPane(Horizontal):
         self.set_class(width >= ROOMY, "-roomy")
         self.set_class(width >= WIDE, "-wide")
         self.set_class(self.app.size.height < SHORT, "-short")
-        self.set_class(self.app.size.height >= TALL, "-tall")
+        self.set_class(self.app.size.height >= TALL and not self.app.has_class("framed"), "-tall")
         self._charts.two = width >= WIDE
         self._tabs.two = width >= WIDE
         if self._seen():
