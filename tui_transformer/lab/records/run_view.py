@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from engine.config.keys import diff
+from engine.config.schema import RunConfig
 from engine.config.tasks import TASKS, TaskKind
 from engine.errors import InputError
 from engine.runs.files import read_json
@@ -51,6 +53,7 @@ class Asked:
     corpus: str = ""
     rates: tuple[float, ...] = ()  # the learning rate over the whole run, evenly spaced
     sample_every: int = 0  # steps; 0: only at the end
+    settings: tuple[tuple[str, Any], ...] = ()  # by dotted key, those that are not the default
 
 
 R = TypeVar("R", bound=RunFile)
@@ -127,6 +130,7 @@ class RunView:
     corpus: str = ""  # what it is trained on
     rates: tuple[float, ...] = ()  # the learning rate over the whole run, evenly spaced
     sample_every: int = 0  # steps between samples; 0: only at the end
+    settings: tuple[tuple[str, Any], ...] = ()  # by dotted key, those that are not the default
     unit: str = "character"  # unit a loss averages over
     # losses of perfect predictors in nats per unit, first the one `excess` refers to
     floors: tuple[Floor, ...] = ()
@@ -183,6 +187,7 @@ class Followed:
             corpus=data.corpus or asked.corpus,
             rates=asked.rates,
             sample_every=asked.sample_every,
+            settings=asked.settings,
             unit=task.unit if task else "character",
             floors=data.floors,
             train=metrics.train,
@@ -238,7 +243,8 @@ class Followed:
         except (ValueError, ArithmeticError):  # its durations are not in steps yet
             rates = ()
         every = config.evaluation.sample_every
-        return Asked(config.task, config.data.corpus, rates, every if every <= steps else 0)
+        settings = tuple((key, value) for key, (_, value) in diff(RunConfig(), config).items())
+        return Asked(config.task, config.data.corpus, rates, every if every <= steps else 0, settings)
 
 
 def _probes(last: ValidationRecord | None, data: DataFacts) -> tuple[Probe, ...]:

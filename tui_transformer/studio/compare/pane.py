@@ -662,8 +662,8 @@ def _answer_title(answer: Answer, of: int) -> list[tuple[str, int]]:
     counts = f"{len(answer.results)} variants" + (f" × {count(seeds.pop(), 'seed')}" if len(seeds) == 1 else "")
     done = f"all {planned:,} runs finished" if finished == planned else f"{finished:,} of {planned:,} runs finished"
     baseline = answer.family.baseline
-    parts = [(f"Study  {answer.study}" if answer.study else "Runs", 0), (counts, 2), (done, 3)]
-    parts += [(f"baseline {baseline.name}", 1)] if baseline is not None else []
+    parts = [(f"Study  {answer.study}" if answer.study else "Runs", 0), (counts, 1), (done, 3)]
+    parts += [(f"baseline {baseline.name}", 2)] if baseline is not None else []
     parts += [(f"{measure.name} (← → {at} of {measures})" if measures > 1 else measure.name, 0)]
     return [*parts, (f"V: next of {of}", 4)] if of > 1 else parts
 

@@ -83,7 +83,8 @@ class RunTabs(Vertical):
         if shown != self._shown:
             self._shown = shown
             self._line.refresh()
-            self.border_title, self.border_subtitle = self._tabs()[0], SCROLLS[0].strip() if shown[-1] else ""
+            self.border_title = self._tabs()[0].rstrip()
+            self.border_subtitle = SCROLLS[0].strip() if shown[-1] else ""
         self._first.show(self.tab, view)
         self._beside.display = bool(self._other)
         if self._other:
