@@ -14,7 +14,7 @@ from tui_transformer.lab.play.written import SIGNS, AnswerToken, number, sign
 from tui_transformer.studio.playground.likeliest import level_style
 from tui_transformer.studio.shared.palette import Palette
 
-NUMBERS = 21  # columns before the text
+NUMBERS = 23  # columns before the text
 AROUND = 40  # most tokens on either side
 
 
@@ -44,8 +44,8 @@ class Surprises(Widget):
         width, height = self.content_size
         for at in self._ranked[:height]:
             piece = self._pieces[at]
-            line = Text("▸ " if at == self._at else "  ", palette.accent, no_wrap=True)
-            line.append(f"{piece.nats or 0.0:>5.2f} nats", "bold").append(f"  p {number(piece.probability or 0.0):<5}")
+            line = Text(no_wrap=True).append("▸ " if at == self._at else "  ", palette.accent)
+            line.append(f"{piece.nats or 0.0:>5.2f} nats", "bold").append(f"  p {number(piece.probability or 0.0):<5}  ")
             lines.append(line.append_text(self._within(at, width - NUMBERS, palette)))
         return Text("\n").join(lines) if lines else Text("nothing written yet", palette.dim)
 
