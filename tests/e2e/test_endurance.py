@@ -93,14 +93,14 @@ async def test_a_folder_of_many_runs(runs: int, tmp_path) -> None:
     before, began = resident(), time.monotonic()
     async with Open(root) as studio:
         for _ in range(600):
-            if f"RUNS  {runs:,}" in studio.text:
+            if f"Runs  {runs:,}" in studio.text:
                 break
             await studio.pilot.pause(0.2)
         listed = time.monotonic() - began
         await studio.pilot.press("end", "home", "3")
         await studio.pilot.pause(1.0)
         await studio.pilot.press("2")
-        await studio.until(lambda: f"RUNS  {runs:,}" in studio.text)
+        await studio.until(lambda: f"Runs  {runs:,}" in studio.text)
         more = resident() - before
     needed, printed, seconds = peak(["runs", "--json", "--runs-dir", str(root)])
     assert len(printed.splitlines()) == runs

@@ -43,7 +43,7 @@ from tui_transformer.studio.train.pane import TrainPane
 from tui_transformer.studio.typing_order import TypingOrder, hear_alt_digits
 
 PANE_NAMES = ("design", "train", "compare", "playground")
-LEAST, NARROW = (60, 18), 100  # columns and lines
+LEAST, NARROW, FRAMED = (60, 18), 100, (100, 30)  # columns and lines
 LOOK = 0.1  # seconds between checks of the training thread
 TERMINAL = 1.0  # seconds between checks that the terminal still exists
 
@@ -189,6 +189,7 @@ class Studio(TypingOrder):
         width, height = event.size.width, event.size.height
         small = width < LEAST[0] or height < LEAST[1]
         self.set_class(width < NARROW, "narrow")
+        self.set_class(width >= FRAMED[0] and height >= FRAMED[1], "framed")
         self.set_class(small, "too-small")
         if small:
             words = f"The studio needs {LEAST[0]} × {LEAST[1]} characters.\nThis terminal has {width} × {height}."

@@ -47,7 +47,7 @@ def when(*words: str, gone: str = "\0") -> Step:
 async def listed(pilot: Pilot[Any]) -> None:
     """Wait until the pane has read the runs: a key that moves in an empty list is lost."""
     for _ in range(500):
-        if re.search(r"(RUNS|VARIANTS)  [1-9]", shown(pilot)):
+        if re.search(r"(Runs|Variants)  [1-9]", shown(pilot)):
             return
         await pilot.pause(0.02)
     raise AssertionError(shown(pilot))
@@ -124,7 +124,7 @@ STATES += [pytest.param(size, down) for size in SIZES if size != MEDIUM for down
 @pytest.mark.parametrize(("size", "down"), STATES)
 def test_train_with_a_run_in_each_state(snap_compare, size, down) -> None:
     everything(Path("runs"))
-    act = pressing("2", listed, "home", *["down"] * down, first=when("Design"), then=when("RUNS"))
+    act = pressing("2", listed, "home", *["down"] * down, first=when("Design"), then=when("Runs  "))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
@@ -132,7 +132,7 @@ def test_train_with_a_run_in_each_state(snap_compare, size, down) -> None:
 @pytest.mark.parametrize("keys", [("z",), ("y", "x"), ("tab", "left", "left"), ("b",), ("l",)], ids="-".join)
 def test_train_looked_at_otherwise(snap_compare, keys) -> None:
     everything(Path("runs"))
-    act = pressing("2", listed, *keys, first=when("Design"), then=when("RUNS" if keys != ("z",) else "loss"))
+    act = pressing("2", listed, *keys, first=when("Design"), then=when("Runs  " if keys != ("z",) else "loss"))
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)
 
 
@@ -145,5 +145,5 @@ def test_too_small(snap_compare) -> None:
 def test_themes(snap_compare, plain_surroundings, theme) -> None:
     plain_surroundings.write_text(f'welcomed = true\ntheme = "{theme}"\n')
     everything(Path("runs"))
-    act = pressing("2", first=when("Design"), then=when("RUNS"))
+    act = pressing("2", first=when("Design"), then=when("Runs  "))
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)

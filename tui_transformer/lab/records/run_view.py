@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from engine.config.keys import diff
+from engine.config.schema import RunConfig
 from engine.config.tasks import TASKS, TaskKind
 from engine.errors import InputError
 from engine.runs.files import read_json
@@ -52,6 +54,7 @@ class Asked:
     rates: tuple[float, ...] = ()  # the learning rate over the whole run, evenly spaced
     sample_every: int = 0  # steps; 0: only at the end
     log_every: int = 1  # steps
+    settings: tuple[tuple[str, Any], ...] = ()  # by dotted key, those that are not the default
 
 
 R = TypeVar("R", bound=RunFile)
@@ -131,6 +134,7 @@ class RunView:
     sample_at: int = 0  # the step of its next sample; 0: at the end
     sample_in: float | None = None  # seconds until then; None if unknown
     over: bool = False  # whether it has finished
+    settings: tuple[tuple[str, Any], ...] = ()  # by dotted key, those that are not the default
     unit: str = "character"  # unit a loss averages over
     # losses of perfect predictors in nats per unit, first the one `excess` refers to
     floors: tuple[Floor, ...] = ()
@@ -195,6 +199,7 @@ class Followed:
             sample_at=sample_at if sample_at < row.steps else 0,
             sample_in=left(min(sample_at, row.steps)),
             over=row.state == "finished",
+            settings=asked.settings,
             unit=task.unit if task else "character",
             floors=data.floors,
             train=metrics.train,
@@ -250,7 +255,9 @@ class Followed:
         except (ValueError, ArithmeticError):  # its durations are not in steps yet
             rates = ()
         every = config.evaluation.sample_every
-        return Asked(config.task, config.data.corpus, rates, every if every <= steps else 0, config.log.every)
+        settings = tuple((key, value) for key, (_, value) in diff(RunConfig(), config).items())
+        rest = (config.log.every, settings)
+        return Asked(config.task, config.data.corpus, rates, every if every <= steps else 0, *rest)
 
 
 def _probes(last: ValidationRecord | None, data: DataFacts) -> tuple[Probe, ...]:

@@ -51,7 +51,7 @@ from tui_transformer.studio.shared.dialog import Answer as Choice
 from tui_transformer.studio.shared.dialog import Ask, AskText, complaint, may_replace
 from tui_transformer.studio.shared.line_list import LineList, SearchLine
 from tui_transformer.studio.shared.palette import Palette
-from tui_transformer.studio.shared.words import Words, nothing_here
+from tui_transformer.studio.shared.words import Words, fitting, nothing_here, panel
 
 TWO = 100  # least screen columns for two charts
 NEEDS_A_ROW = ("by_variant", "detail", "play", "select", "pin", "sort", "reverse", "all_settings", "export", "report")
@@ -59,6 +59,7 @@ OF_THE_TABLE = ("sort", "reverse", "only", "all_settings")
 NEEDS_A_CURVE = ("train_curves", "log_y", "probe")
 NEEDS_A_RUN = ("note", "tags", "over_seeds")  # not a variant
 SHARE, LEAST_TOP, LEAST_CHARTS = 0.4, 5, 9  # of the pane's lines the upper part may take; least lines of the two
+AROUND_TITLE = 6  # columns of a frame
 FEW = 4  # curves drawn at first where there are more variants than letters
 EXAMPLE = "rope   n_heads>=2   loss<1.3   badge:LEAK   tag:good   -failed"
 FILE = "comparison"  # of an export, without suffix
@@ -88,8 +89,9 @@ class ComparePane(Vertical, can_focus=True):
         self._filter.display = False
         self._mistake, self._hint = Words(id="compare-mistake"), Words(id="compare-hint")
         self._forest, self._head, self._table = ForestPlot(), TableHead(), RunTable()
-        self._top = Vertical(id="compare-top")
-        self._sentence, self._splitter, self._charts = Words(id="compare-sentence"), Splitter(), CompareCharts()
+        self._top = panel(Vertical(self._forest, self._head, self._table, id="compare-top"))
+        self._sentence, self._splitter = Words(id="compare-sentence"), Splitter()
+        self._charts = panel(CompareCharts(), "Charts")
         self._looked = False
         self._changed: set[Path] = set()  # runs changed here, to be reread
         self._grouped: tuple[Path, ...] = ()  # the runs of the variants that are drawn
@@ -100,10 +102,7 @@ class ComparePane(Vertical, can_focus=True):
         yield self._title
         yield self._filter
         yield self._mistake
-        with self._top:
-            yield self._forest
-            yield self._head
-            yield self._table
+        yield self._top
         yield self._nothing
         yield self._sentence
         yield self._hint
@@ -206,9 +205,11 @@ class ComparePane(Vertical, can_focus=True):
             self._head.show(shown, self._table.layout_of, reverse=self.options.reverse)
             self.set_class(bool(shown.mistake), "-mistaken")
             self._mistake.show(Text(clean_line(shown.mistake)))
-            self._title.show(
-                _answer_title(answer, len(self.answers)) if answer else _title(shown, self.options, look.problem)
-            )
+            width = self.size.width - (AROUND_TITLE if self.app.has_class("framed") else 2)
+            title = _answer_title(answer, len(self.answers)) if answer else _title(shown, self.options)
+            words = Text(clean_line(look.problem or fitting(title, width)), no_wrap=True, overflow="ellipsis")
+            self._title.show(words)
+            self._top.border_title = words
             self._say_hint()
             if not shown.rows and self._looked:
                 self._nothing.show(_nothing(shown, look.problem))
@@ -243,19 +244,20 @@ class ComparePane(Vertical, can_focus=True):
             self._top.styles.height = "1fr"
             return
         lines = self._forest.lines if self.answer is not None else len(self.shown.rows) + 1
-        usual = min(lines, max(LEAST_TOP, int(SHARE * self.size.height)))
-        most = max(LEAST_TOP, self.size.height - LEAST_CHARTS)
+        frame = self._top.gutter.height
+        usual = frame + min(lines, max(LEAST_TOP, int(SHARE * self.size.height)))
+        most = max(LEAST_TOP + frame, self.size.height - LEAST_CHARTS - frame)
         if self._top_lines is not None:
-            self._top_lines = max(2, min(self._top_lines, most))
+            self._top_lines = max(2 + frame, min(self._top_lines, most))
         self._top.styles.height = self._top_lines or min(usual, most)
 
     def on_splitter_dragged(self, event: Splitter.Dragged) -> None:
         event.stop()
-        self._top_lines = self._top.size.height + event.y - self._splitter.region.y
+        self._top_lines = self._top.outer_size.height + event.y - self._splitter.region.y
         self._share_out()
 
     def action_split(self, lines: int) -> None:
-        self._top_lines = (self._top_lines or self._top.size.height) + lines
+        self._top_lines = (self._top_lines or self._top.outer_size.height) + lines
         self._share_out()
 
     def action_zoom(self) -> None:
@@ -658,7 +660,8 @@ class ComparePane(Vertical, can_focus=True):
             say(self, await asyncio.to_thread(report))
 
 
-def _answer_title(answer: Answer, of: int) -> Text:
+def _answer_title(answer: Answer, of: int) -> list[tuple[str, int]]:
+    """Return the parts of the title, each with its rank: the highest goes first where there is no room."""
     runs = [run for result in answer.results for run in result.runs]
     seeds, planned = {result.planned for result in answer.results}, sum(result.planned for result in answer.results)
     finished, measure = sum(run.state == "finished" for run in runs), answer.measure
@@ -666,30 +669,29 @@ def _answer_title(answer: Answer, of: int) -> Text:
     counts = f"{len(answer.results)} variants" + (f" × {count(seeds.pop(), 'seed')}" if len(seeds) == 1 else "")
     done = f"all {planned:,} runs finished" if finished == planned else f"{finished:,} of {planned:,} runs finished"
     baseline = answer.family.baseline
-    parts = [f"STUDY  {answer.study}" if answer.study else "RUNS", counts, done]
-    parts += [f"baseline {baseline.name}"] if baseline is not None else []
-    parts += [f"{measure.name} (← → {at} of {measures})" if measures > 1 else measure.name]
-    parts += [f"V: next of {of}"] if of > 1 else []
-    return Text(clean_line(" · ".join(parts)), no_wrap=True, overflow="ellipsis")
+    parts = [(f"Study  {answer.study}" if answer.study else "Runs", 0), (counts, 1), (done, 3)]
+    parts += [(f"baseline {baseline.name}", 2)] if baseline is not None else []
+    parts += [(f"{measure.name} (← → {at} of {measures})" if measures > 1 else measure.name, 0)]
+    return [*parts, (f"V: next of {of}", 4)] if of > 1 else parts
 
 
-def _title(shown: Shown, options: Options, problem: str) -> Text:
+def _title(shown: Shown, options: Options) -> list[tuple[str, int]]:
     count = f"{shown.count:,} of {shown.total:,}" if shown.count != shown.total else f"{shown.total:,}"
-    parts = [f"{shown.by.upper()}  {count}"]
+    parts = [(f"{shown.by.capitalize()}  {count}", 0)]
     if options.selected:
-        parts.append(f"{len(options.selected)} selected")
+        parts.append((f"{len(options.selected)} selected", 1))
     baselines = dict.fromkeys(v.name for v in shown.variants if v.is_baseline)
     if shown.by == VARIANTS and len(baselines) > 1:
-        parts.append(f"◆ {len(baselines)} baselines")
+        parts.append((f"◆ {len(baselines)} baselines", 2))
     elif shown.by == VARIANTS:
-        parts += [f"◆ {name}" for name in baselines]
+        parts += [(f"◆ {name}", 2) for name in baselines]
     elif shown.baseline is not None:
-        parts.append(f"◆ {shown.baseline.name}")
+        parts.append((f"◆ {shown.baseline.name}", 2))
     if shown.sorted_by is not None:
-        parts.append(f"by {shown.sorted_by.title} {'↓' if options.reverse else '↑'}")
+        parts.append((f"by {shown.sorted_by.title} {'↓' if options.reverse else '↑'}", 3))
     if shown.rows:
-        parts.append(f"loss: {unit_of([row.entry for row in shown.rows])}")
-    return Text(clean_line(problem or " · ".join(parts)), no_wrap=True, overflow="ellipsis")
+        parts.append((f"loss: {unit_of([row.entry for row in shown.rows])}", 4))
+    return parts
 
 
 def _nothing(shown: Shown, problem: str) -> Text:

@@ -16,7 +16,8 @@ class Splitter(Widget):
         y: int  # the screen's line it was dragged to
 
     def render(self) -> Text:
-        return Text(GRIP.center(self.size.width, "─"), no_wrap=True)
+        line = " " if self.app.has_class("framed") else "─"  # frames are lines enough
+        return Text(GRIP.center(self.size.width, line), no_wrap=True)
 
     def on_mouse_down(self, event: MouseDown) -> None:
         event.stop()

@@ -12,7 +12,7 @@ from engine.data.parallel.by_path import absolute, files_of, split_selector
 from engine.errors import InputError
 from tui_transformer.studio.shared.engine_thread import FAILURES
 
-LINES, WIDEST = 10, 160  # of the shown text
+LINES, WIDEST = 24, 160  # of the shown text
 LARGEST = 64 * 1024**2  # bytes; larger files are only read in part
 PART = 4 * 1024**2
 LARGEST_PAIRS = 16 * 1024**2  # bytes; reading more at once would block the screen for over 50 ms

@@ -40,7 +40,7 @@ from tui_transformer.studio.messages import How, errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, may_replace
 from tui_transformer.studio.shared.line_list import SearchLine
 from tui_transformer.studio.shared.palette import Palette
-from tui_transformer.studio.shared.words import Words
+from tui_transformer.studio.shared.words import Words, panel
 
 BROAD, TALL = 150, 28  # columns, lines
 FILE = "FILE"  # a corpus requested by path
@@ -81,11 +81,11 @@ class DesignPane(Vertical):
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="columns"):
-            yield PresetList()
-            with Vertical(id="middle"):
+            yield panel(PresetList(), "Presets")
+            with panel(Vertical(id="middle"), "Settings"):
                 yield Switches(self.draft)
                 yield Words(id="hint")
-            yield Preview()
+            yield panel(Preview(), "Network and cost")
         yield LaunchLine(self.runs_dir)
 
     def on_mount(self) -> None:

@@ -42,6 +42,7 @@ SHARES = {  # of the columns, a mask's share: by (several of them, few columns)
 NETWORK, THREE_FROM = 40, 110  # columns of the drawn network, and from how many on it is beside the other pictures
 SIGHTS = ("position", "attention", "window", "link", "rope", "layers", "context", "causal")  # in keys: seen in them
 BAR = 12  # columns of a component's bar
+CORPUS_LINES = 10  # shown of the corpus; more where there is room
 TABLE_FROM = 40  # least columns for the table of components
 REST = 0.06  # idle seconds before torch is asked
 SHARE = re.compile(r"first [\d,]+ of [\d,]+")
@@ -69,10 +70,13 @@ class Page(Widget):
         super().__init__(id="page")
         self._lines: list[Strip] = []
 
-    def show(self, renderable: RenderableType, width: int) -> None:
+    def drawn(self, renderable: RenderableType, width: int) -> list[Strip]:
         console = self.app.console
         lines = console.render_lines(renderable, console.options.update(width=width, height=None), pad=True)
-        self._lines = [Strip([Segment(s.text, s.style) for s in line], width) for line in lines]
+        return [Strip([Segment(s.text, s.style) for s in line], width) for line in lines]
+
+    def show(self, lines: list[Strip]) -> None:
+        self._lines = lines
         if self.styles.height is None or self.styles.height.value != len(lines):
             self.styles.height = len(lines)
         self.refresh()
@@ -120,10 +124,19 @@ class Preview(VerticalScroll, can_focus=True):
             cost_words(draft, self._facts, palette, width),
             differences(draft, palette),
             components(draft, self._facts, palette, width),
-            corpus_words(self._facts, palette, width if width < COLUMNS_FROM else width // 2),
         ]
-        page = _page(pictures, words, width, cost_first=bool(draft.problem) or width < BESIDE_FROM)
-        self.query_one(Page).show(page, width)
+
+        def drawn(lines: int) -> list[Strip]:
+            corpus = corpus_words(self._facts, palette, width if width < COLUMNS_FROM else width // 2, lines)
+            cost_first = bool(draft.problem) or width < BESIDE_FROM
+            made = _page(pictures, [*words, corpus], width, cost_first=cost_first)
+            return self.query_one(Page).drawn(made, width)
+
+        page = drawn(CORPUS_LINES)
+        free = (self.scrollable_content_region.height - len(page)) // 2 * 2  # whole pairs
+        if free > 0 and self._facts.corpus is not None and len(self._facts.corpus.lines) > CORPUS_LINES:
+            page = drawn(CORPUS_LINES + free)
+        self.query_one(Page).show(page)
 
     # Pictures
 
@@ -352,14 +365,14 @@ def _lines(text: Text, found: Differences, palette: Palette, mark: str) -> None:
         )
 
 
-def corpus_words(facts: DesignFacts, palette: Palette, width: int) -> Text:
+def corpus_words(facts: DesignFacts, palette: Palette, width: int, lines: int) -> Text:
     seen = facts.corpus
     if seen is None or seen.problem or not seen.lines:
         return Text()
     names = ("…/" * ("/" in part) + part.rsplit("/", 1)[-1] for part in clean_line(seen.corpus).split(","))
     text = Text().append(",".join(names), "bold")
     text.append(f", {seen.train} to train on\n" if seen.train else "\n", palette.dim)
-    for at, line in enumerate(seen.lines):  # in pairs: a source, then its target; a question, then its answer
+    for at, line in enumerate(seen.lines[:lines]):  # in pairs: a source, then its target; a question, then its answer
         if seen.paired and at % 2 == 0:
             text.append(line[:width] + "\n")
         else:

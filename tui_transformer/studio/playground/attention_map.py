@@ -23,7 +23,6 @@ class AttentionMap(Widget):
 
     def __init__(self) -> None:
         super().__init__(id="attention-map")
-        self.border_title = "Attention"
         self._looks: AttentionView | None = None
         self._row = 0
         self._words = ""

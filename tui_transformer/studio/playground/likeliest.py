@@ -33,7 +33,7 @@ class Likeliest(Widget, can_focus=True):
 
     def __init__(self) -> None:
         super().__init__(id="likeliest")
-        self.border_title, self.border_subtitle = "Alternatives", "!: next surprising token"
+        self.border_subtitle = "!: next surprising token"
         self._piece: AnswerToken | None = None
         self._at, self._takes = 0, False
         self._nothing = ""

@@ -209,7 +209,7 @@ class PromptLine(Input):
         self._at = 0
         self._typed = ""
         self._offered: list[str] = []  # completions of what was typed, to go through
-        self.border_title, self.border_subtitle = "Prompt", HINTS
+        self.border_subtitle = HINTS
 
     def belong_to(self, run: str, tries: Sequence[str]) -> None:
         """Show whose prompt this is; ↑ recalls prompts to try after those that were typed."""

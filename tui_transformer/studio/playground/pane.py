@@ -29,11 +29,12 @@ from tui_transformer.studio.playground.attention_map import AttentionMap
 from tui_transformer.studio.playground.column import RunColumn
 from tui_transformer.studio.playground.likeliest import Likeliest
 from tui_transformer.studio.playground.lines import Controls, PromptLine, example_line, mode_line
+from tui_transformer.studio.playground.surprises import Surprises, ranked
 from tui_transformer.studio.playground.token_text import TokenText
 from tui_transformer.studio.shared.dialog import Answer, Ask, Read
 from tui_transformer.studio.shared.name_line import NameLine
 from tui_transformer.studio.shared.palette import Palette
-from tui_transformer.studio.shared.words import Words, nothing_here
+from tui_transformer.studio.shared.words import Words, nothing_here, panel
 
 WIDE = 150  # least screen columns for details beside the text
 FIRST_KEYS = 0.1  # seconds for the pane and the first keys, before loading competes with them
@@ -45,7 +46,6 @@ EACH_ITS_OWN = (
 )
 HELD = "esc, then arrow keys: inspect a token and its alternatives"
 LOADING = "type now; it is written once the model has loaded"
-TALL = 30  # least screen lines for frames around the text
 
 
 class PlaygroundPane(Vertical):
@@ -57,14 +57,14 @@ class PlaygroundPane(Vertical):
         super().__init__(id="playground")
         self.runs_dir, self._keys_heard = runs_dir, keys_heard
         writers = Writers(device)
-        self._first, self._second = RunColumn(writers, id="first"), RunColumn(writers, id="second")
+        self._first, self._second = panel(RunColumn(writers, id="first")), panel(RunColumn(writers, id="second"))
         self._active = self._first
-        self._controls = Controls()
         modes = lambda width: mode_line(self._mode, Palette.of(self.app.theme_variables), width)
-        self._modes = NameLine(modes, self.action_mode, id="modes")
+        self._controls, self._modes = Controls(), NameLine(modes, self.action_mode, id="modes")
         tries = lambda width: example_line(self._first.prompts, Palette.of(self.app.theme_variables), width)
         self._tries = NameLine(tries, self._ask, id="tries")
-        self._likeliest, self._map, self._nothing = Likeliest(), AttentionMap(), Words(id="nothing")
+        self._likeliest, self._map = panel(Likeliest(), "Alternatives"), panel(AttentionMap(), "Attention")
+        self._surprises, self._nothing = panel(Surprises(), "Most surprising"), Words(id="nothing")
         # The available runs
         self._feed = Feed(runs_dir)
         self._rows: tuple[RunRow, ...] = ()
@@ -98,17 +98,19 @@ class PlaygroundPane(Vertical):
             remark=lambda words: say(self, words),
             complain=lambda words: say(self, words, "warning"),
         )
-        self._line = PromptLine(self.session)
+        self._line = panel(PromptLine(self.session), "Prompt")
 
     def compose(self) -> ComposeResult:
-        yield self._controls
-        yield self._modes
+        with panel(Vertical(id="settings"), "Settings"):
+            yield self._controls
+            yield self._modes
         with Container(id="parts"):
             with Container(id="run-columns"):
                 yield self._first
                 yield self._second
             with Vertical(id="detail"):
                 yield self._likeliest
+                yield self._surprises
                 yield self._map
         yield self._tries
         yield self._line
@@ -408,16 +410,24 @@ class PlaygroundPane(Vertical):
     def action_surprising(self, argument: str = "") -> None:
         """Go to the next most surprising token, or the one at a given rank."""
         column = self._active
-        known = [(i, piece.nats) for i, piece in enumerate(column.asked) if piece.nats is not None]
-        ranked = [i for i, _ in sorted(known, key=lambda one: -(one[1] or 0.0))]
-        if not ranked or column.mode == "attention":
+        places = ranked(column.asked)
+        if not places or column.mode == "attention":
             say(self, "nothing to inspect yet; type a prompt first", "warning")
             return
         place = argument.strip()
         wanted = int(place) - 1 if place.isdecimal() and len(place) < 10 else None
         if wanted is None:
-            wanted = ranked.index(column.at) + 1 if column.at in ranked and column.at == self._surprised else 0
-        column.text.stand(ranked[wanted % len(ranked)] + column.lead)
+            wanted = places.index(column.at) + 1 if column.at in places and column.at == self._surprised else 0
+        self._stand_at(places[wanted % len(places)])
+
+    def on_surprises_chosen(self, event: Surprises.Chosen) -> None:
+        event.stop()
+        self._stand_at(event.at)
+
+    def _stand_at(self, at: int) -> None:
+        """Put the cursor on a token that can be asked about."""
+        column = self._active
+        column.text.stand(at + column.lead)
         self._surprised = column.at
         self.screen.set_focus(column.text)
         self._detail()
@@ -482,6 +492,7 @@ class PlaygroundPane(Vertical):
         piece: AnswerToken | None = column.asked[at] if at is not None and at < len(column.asked) else None
         takes = column.mode == "write" and column.writer is not None and column.writer.continues
         self._likeliest.show(piece, takes=takes, nothing=HELD)
+        self._surprises.show(column.asked, at)
 
     def on_likeliest_taken(self, event: Likeliest.Taken) -> None:
         column, at = self._active, self._active.at
@@ -495,7 +506,6 @@ class PlaygroundPane(Vertical):
 
     def on_resize(self) -> None:
         self.set_class(self.app.size.width >= WIDE, "-wide")
-        self.set_class(self.app.size.height >= TALL, "-tall")
 
     def _redraw(self) -> None:
         self._controls.show(self.session.settings)

@@ -38,15 +38,17 @@ from tui_transformer.studio.keys import PANES
 from tui_transformer.studio.messages import How, Play, Resume, errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, complaint
 from tui_transformer.studio.shared.line_list import LineList
+from tui_transformer.studio.shared.palette import Palette
 from tui_transformer.studio.shared.run_states import Pending, why_not, why_not_study
-from tui_transformer.studio.shared.words import Words, nothing_here
+from tui_transformer.studio.shared.words import Words, nothing_here, panel
 from tui_transformer.studio.train.run_charts import RunCharts
 from tui_transformer.studio.train.run_header import Gauges, RunHeader
-from tui_transformer.studio.train.run_list import Part, run_line, study_line
+from tui_transformer.studio.train.run_list import Part, run_line, settings_text, study_line
 from tui_transformer.studio.train.run_tabs import RunTabs
 
 ROOMY, WIDE = 100, 160  # least screen columns for a roomy list, and for two charts
-SHORT, TALL = 22, 30  # least lines for gauges, and for some spacing
+SHORT, TALL = 22, 30  # least lines for gauges, and for some spacing where there are no frames
+AROUND, LEAST_SETTINGS = 2, 6  # lines: of a frame, and of the settings with theirs
 SETTLE = 0.05  # idle seconds of the cursor before its run is read
 BLANK = 0.25  # seconds until the previous run's curves are removed
 PATIENCE = 60.0  # seconds that an action is shown as pending
@@ -68,8 +70,11 @@ class TrainPane(Horizontal):
         self._opened: set[Path] = set()  # studies whose runs are listed
         self._ghosts, self._haunted = Ghosts(), True  # the second: whether one is drawn
         self._ghost: Ghost | None = None
-        self._header, self._charts = RunHeader(), RunCharts()
-        self._gauges, self._tabs = Gauges(), RunTabs()
+        self._runs = panel(Vertical(self._title, self._list), "Runs")
+        self._settings = panel(Words(id="run-settings"), "Settings")
+        self._settings.border_subtitle = "not the default"
+        self._header, self._charts = RunHeader(), panel(RunCharts(), "Charts")
+        self._gauges, self._tabs = Gauges(), panel(RunTabs())
         self._place = 0  # the chosen run's place in the list, for when it goes
         self._interval = PollInterval()
         self._wake = asyncio.Event()
@@ -79,8 +84,8 @@ class TrainPane(Horizontal):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="left"):
-            yield self._title
-            yield self._list
+            yield self._runs
+            yield self._settings
         with Vertical(id="right"):
             yield self._header
             yield self._charts
@@ -159,8 +164,10 @@ class TrainPane(Horizontal):
             self._listed = lines
             self._list.put(paths, at)
         live = sum(row.live for row in rows)
-        title = snapshot.problem or f"RUNS  {len(rows):,}" + (f" · {live} live" if live else "")
+        title = snapshot.problem or f"Runs  {len(rows):,}" + (f" · {live} live" if live else "")
         self._title.show(Text(clean_line(title), no_wrap=True, overflow="ellipsis"))
+        self._runs.border_title = Text(clean_line(title))
+        self._show_settings(len(lines))
         self._refresh_allowed(row or study)
         self.set_class(study is not None, "-study")
         self._place = at
@@ -182,6 +189,21 @@ class TrainPane(Horizontal):
             self._charts.show(row, view, self._ghost)
             self._gauges.show(row, view)
             self._tabs.show(view)
+
+    def _show_settings(self, lines: int) -> None:
+        """Show what the chosen run was asked for, in the room that the list leaves."""
+        (row, view), box = self.current(), self._settings
+        if row is not None and view is None:
+            return  # the previous ones, for a moment
+        room = self._runs.outer_size.height + (box.outer_size.height if box.display else 0) - lines - AROUND
+        settings = view.settings if view is not None else ()
+        box.display = bool(settings) and room >= LEAST_SETTINGS and self.app.has_class("framed")
+        if box.display:
+            most = room - AROUND
+            cut = settings if len(settings) <= most else settings[: most - 1]
+            width = self._runs.size.width - 2
+            text = settings_text(cut, width, Palette.of(self.app.theme_variables).dim)
+            box.show(text.append(f"\nand {len(settings) - len(cut)} more", "dim") if cut != settings else text)
 
     def current(self) -> tuple[RunRow | None, RunView | None]:
         row, view = self.snapshot.row(self.chosen), self.snapshot.view
@@ -240,7 +262,7 @@ class TrainPane(Horizontal):
         self.set_class(width >= ROOMY, "-roomy")
         self.set_class(width >= WIDE, "-wide")
         self.set_class(self.app.size.height < SHORT, "-short")
-        self.set_class(self.app.size.height >= TALL, "-tall")
+        self.set_class(self.app.size.height >= TALL and not self.app.has_class("framed"), "-tall")
         self._charts.two = width >= WIDE
         self._tabs.two = width >= WIDE
         if self._seen():

@@ -1,8 +1,16 @@
-"""The lines of the list: a run's state, name, and progress or result; a study's progress, with its runs under it."""
+"""The lines of the list: a run's state, name, and progress or result; a study's progress, with its runs under it.
+
+Under the list, where there is room: the settings of the chosen run.
+"""
+
+from collections.abc import Sequence
+from typing import Any
 
 from rich.cells import cell_len, set_cell_size
+from rich.text import Text
 
 from engine.clean import clean_line
+from tui_transformer.lab.design.draft import shown
 from tui_transformer.lab.formatting import duration, fitted
 from tui_transformer.lab.records.badges import SIGNS, badge
 from tui_transformer.lab.records.run_view import RunRow
@@ -66,6 +74,19 @@ def study_line(study: StudyRow, width: int, *, opened: bool) -> list[Part]:
         (tail, "name"),
         (f" {word} ", state.style),
     ]
+
+
+def settings_text(settings: Sequence[tuple[str, Any]], width: int, dim: str) -> Text:
+    """Return a line for each setting, its value at the right."""
+    text = Text(no_wrap=True)
+    for key, value in settings:
+        section, _, name = key.rpartition(".")
+        label = (name if section in ("", "model", "train") else f"{section} {name}").replace("_", " ")
+        said = clean_line(shown(value))
+        said = fitted(said, max(8, width - cell_len(label) - 1)).strip()
+        text.append(fitted(label, max(0, width - cell_len(said) - 1)), dim).append(f" {said}\n")
+    text.rstrip()
+    return text
 
 
 def middle(text: str, width: int) -> str:

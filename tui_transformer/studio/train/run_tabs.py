@@ -6,7 +6,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.events import DescendantBlur, DescendantFocus, Resize
+from textual.events import Click, DescendantBlur, DescendantFocus, Resize
 from textual.widgets import Static
 
 from engine.clean import clean_line
@@ -20,6 +20,7 @@ TABS = tuple((name, KEYS["train"][name]) for name in ("samples", "checks", "log"
 DIM = "$foreground 65%"
 STYLES = {"good": "$success", "bad": "$error bold", "warn": "$warning bold"}  # of findings
 BAR = 10  # columns of a probe's bar
+TITLE = 3  # columns of a frame before its title
 SCROLLS = (  # while a text has the focus
     "  ↑ ↓ scroll · escape: back to the runs",
     " ↑↓ scroll · esc runs",
@@ -86,6 +87,8 @@ class RunTabs(Vertical):
         if shown != self._shown:
             self._shown = shown
             self._line.refresh()
+            self.border_title = self._tabs()[0].rstrip()
+            self.border_subtitle = SCROLLS[0].strip() if shown[-1] else ""
         self._first.show(self.tab, view)
         self._beside.display = bool(self._other)
         if self._other:
@@ -101,9 +104,9 @@ class RunTabs(Vertical):
         """The number of checks that found something."""
         return sum(not finding.fine for finding in self._view.findings) if self._view is not None else 0
 
-    def _names(self, width: int) -> tuple[Content, Places]:
-        """The tabs' names, lit up where their text is shown; while a text has the focus, how to scroll it."""
-        line, places = Content.styled("── ", "$foreground 25%"), []
+    def _tabs(self, line: Content = Content()) -> tuple[Content, Places]:
+        """The tabs' names, lit up where their text is shown, after the start of a line."""
+        places = []
         for name, key in TABS:
             start, other = line.cell_length, name == self._other
             style = "$accent bold" if name == self.tab else "$foreground bold" if other else "$foreground 75%"
@@ -112,11 +115,24 @@ class RunTabs(Vertical):
                 line = Content.assemble(line, (f" ✗{self._wrong}", "$error bold"))
             places.append((start, line.cell_length, name))
             line = Content.assemble(line, ("  ", ""))
+        return line, places
+
+    def _names(self, width: int) -> tuple[Content, Places]:
+        """A line with the tabs' names; while a text has the focus, how to scroll it."""
+        line, places = self._tabs(Content.styled("── ", "$foreground 25%"))
         room = width - line.cell_length
         scrolls = self._first.has_focus or self._beside.has_focus
         words = next((words for words in SCROLLS if len(words) <= room), "") if scrolls else ""
         rule = "─" * max(0, room - len(words))
         return Content.assemble(line, (rule, "$foreground 25%"), (words, "$accent")), places
+
+    def on_click(self, event: Click) -> None:
+        """In the frame the tabs' names are its title."""
+        if event.widget is self and event.y == 0:
+            places = self._tabs()[1]
+            name = next((name for start, end, name in places if start <= event.x - TITLE < end), None)
+            if name is not None:
+                self.choose(name)
 
     @on(Resize)
     @on(DescendantFocus)

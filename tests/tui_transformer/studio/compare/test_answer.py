@@ -22,7 +22,7 @@ async def test_it_opens_with_the_answer_and_the_curves_without_a_key(root, size)
     study(root)
     async with Open(root, size=size, answer=True) as studio:
         await studio.until(lambda: "a global" in studio.text and "win16 and hot are worse than global" in studio.text)
-        for words in ("STUDY  att", "5 variants × 3 seeds", "worse", "●", "○", "◆", "LEAK"):
+        for words in ("Study  att", "5 variants × 3 seeds", "worse", "●", "○", "◆", "LEAK"):
             assert words in studio.text
         assert not re.search(r"\bp 0\.|sign-flip|correlation", studio.text)  # those are details
         assert studio.app.query_one(CompareCharts).size.height >= 9
@@ -32,9 +32,9 @@ async def test_f_turns_to_the_table_and_back_and_the_cursor_stays(root) -> None:
     attention(root)
     async with Open(root, answer=True) as studio:
         await studio.press("down", "down", "f")
-        assert "VARIANTS  5" in studio.text and studio.pane.variant().name == "win16" and studio.table.has_focus
+        assert "Variants  5" in studio.text and studio.pane.variant().name == "win16" and studio.table.has_focus
         await studio.press("f")
-        assert "STUDY  att" in studio.text and studio.pane.variant().name == "win16"
+        assert "Study  att" in studio.text and studio.pane.variant().name == "win16"
 
 
 async def test_the_statistics_are_behind_enter(root) -> None:
@@ -59,9 +59,9 @@ async def test_s_turns_to_the_next_study_and_then_to_the_runs_of_none(root) -> N
     attention(root)
     async with Open(root, answer=True) as studio:
         await studio.press("V")
-        await studio.until(lambda: "RUNS · 7 variants" in studio.text and "One seed proves nothing" in studio.text)
+        await studio.until(lambda: "Runs · 7 variants" in studio.text and "One seed proves nothing" in studio.text)
         await studio.press("V")
-        await studio.until(lambda: "STUDY  att" in studio.text)
+        await studio.until(lambda: "Study  att" in studio.text)
 
 
 async def test_what_is_drawn_of_itself_is_no_selection(root) -> None:
@@ -89,10 +89,10 @@ async def test_variants_appear_as_their_runs_finish_until_somebody_selects(root)
 async def test_a_click_in_the_legend_and_h_hide_a_curve_and_show_it_again(root) -> None:
     attention(root)
     async with Open(root, answer=True) as studio:
-        charts = studio.app.query_one(CompareCharts)
+        charts, curves = studio.app.query_one(CompareCharts), studio.app.query_one("#compare-curves")
         await studio.until(lambda: "a global" in studio.text)
-        line = studio.text.splitlines()[charts.region.y]
-        await studio.pilot.click("#compare-curves", offset=(line.index("a global") - charts.region.x, 0))
+        line = studio.text.splitlines()[curves.region.y]
+        await studio.pilot.click("#compare-curves", offset=(line.index("a global") - curves.region.x, 0))
         await studio.until(lambda: charts.hidden == {0} and "a ×" in studio.text)
         await studio.press("home", "Z")
         await studio.until(lambda: not charts.hidden and "a ×" not in studio.text)
@@ -106,7 +106,7 @@ async def test_z_gives_one_chart_all_the_room_and_escape_takes_it_back(root) -> 
         before = charts.size.height
         await studio.press("z")
         await studio.until(lambda: charts.size.height > before + 5 and not charts.two)
-        assert "STUDY" in studio.text and "are worse" not in studio.text
+        assert "Study  " in studio.text and "are worse" not in studio.text
         await studio.press("escape")
         await studio.until(lambda: charts.size.height == before and charts.two)
 

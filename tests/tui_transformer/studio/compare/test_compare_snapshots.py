@@ -138,5 +138,5 @@ def test_compare_with_wide_characters_and_long_names(snap_compare, size) -> None
 def test_compare_with_many_runs(snap_compare) -> None:
     for i in range(60):
         variant(RUNS, f"heads-{i:02d}", f"model.n_heads={2 ** (i % 4)}", f"seed={i}", by=i * 0.01, created=AT(i))
-    act = pressing(*TABLE, *["down"] * 30, then=when("RUNS  60"))
+    act = pressing(*TABLE, *["down"] * 30, then=when("Runs  60"))
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)

@@ -28,7 +28,7 @@ LIMIT = 0.05  # seconds that the app may stand still
 async def test_a_study_alone_is_shown_by_variant_with_its_verdicts(root, size) -> None:
     attention(root)
     async with Open(root, size=size) as studio:
-        await studio.until(lambda: "VARIANTS  5" in studio.text)
+        await studio.until(lambda: "Variants  5" in studio.text)
         for words in ("0.05", "worse", "LEAK: not comparable", "2/3", "◆ global", "±"):
             assert words in studio.text
 
@@ -37,12 +37,12 @@ async def test_other_runs_are_shown_one_by_one_until_the_filter_leaves_a_study(r
     attention(root)
     study(root)
     async with Open(root) as studio:
-        assert "RUNS  23" in studio.text
+        assert "Runs  23" in studio.text
         await studio.press("slash")
         await studio.type("study:att")
-        await studio.until(lambda: "VARIANTS  5 of" in studio.text)
+        await studio.until(lambda: "Variants  5 of" in studio.text)
         await studio.press("escape")
-        await studio.until(lambda: "RUNS  23" in studio.text)
+        await studio.until(lambda: "Runs  23" in studio.text)
 
 
 async def test_v_turns_to_variants_and_back_and_the_cursor_stays_where_it_was(root) -> None:

@@ -33,7 +33,7 @@ def test_the_answer_in_other_themes(snap_compare, plain_surroundings, theme) -> 
 @pytest.mark.parametrize("size", PICTURES)
 def test_a_study(snap_compare, size) -> None:
     attention(RUNS)
-    act = pressing(*TABLE, "down", then=when("win16: worse by", "VARIANTS  5"))
+    act = pressing(*TABLE, "down", then=when("win16: worse by", "Variants  5"))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
@@ -64,5 +64,5 @@ def test_variants_of_no_study_and_wide_names(snap_compare) -> None:
         variant(RUNS, f"rope-s{seed}", f"seed={seed}", "model.position=rope", by=0.03, created=AT(3 + seed), **more)
         variant(RUNS, f"hot-s{seed}", "optimizer.lr=0.3", f"seed={seed}", created=AT(9), state="failed", step=310,
                 reason="the loss is not a number")  # fmt: skip
-    act = pressing(*TABLE, "v", "end", "p", "up", then=when("VARIANTS  3", "diverged in all"))
+    act = pressing(*TABLE, "v", "end", "p", "up", then=when("Variants  3", "diverged in all"))
     assert snap_compare(studio(), terminal_size=(80, 24), run_before=act)

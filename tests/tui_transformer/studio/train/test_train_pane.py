@@ -125,7 +125,7 @@ async def test_every_state_says_what_it_is_at_every_size(root, size) -> None:
         for run, words in STATES.items():
             studio.pane.show(root / run)
             await studio.until(lambda words=words: all(word in studio.text for word in words))
-            assert "RUNS  11 · 3 live" in studio.text
+            assert "Runs  11 · 3 live" in studio.text
 
 
 async def test_before_the_first_record_it_waits_for_one(root) -> None:
@@ -150,7 +150,7 @@ async def test_the_list_has_the_badge_and_the_loss_at_every_size(root, size) -> 
     record(root, "a-cut-off-run", verdicts=[("shape", "STILL-FALLING", "it still fell")])
     async with Open(root, "a-cut-off-run", size) as studio:
         await studio.until(lambda: "UNDERTRAINED" in studio.text and "1 train longer" in studio.text)
-        line = next(line for line in studio.text.splitlines() if line.startswith(" ✓ a-"))
+        line = next(line for line in studio.text.splitlines() if " ✓ a-" in line[:6])
         line = line[: {80: 26, 120: 34, 200: 44}[size[0]]]
         assert f" {loss_at(2000, 2000) + 0.03:.3f}" in line and any(sign in line for sign in (" ! ", " UNDERTRAINED "))
 
@@ -379,7 +379,7 @@ async def test_zoom_gives_the_chart_everything_and_escape_gives_it_back(root) ->
         await studio.until(lambda: "samples" not in studio.text and not studio.app.query_one("#runs").region)
         assert sum(chart.display for chart in studio.app.query("RunCharts Chart")) == 1
         await studio.pilot.press("escape")
-        await studio.until(lambda: "samples" in studio.text and "RUNS" in studio.text)
+        await studio.until(lambda: "samples" in studio.text and "Runs  " in studio.text)
         assert sum(chart.display for chart in studio.app.query("RunCharts Chart")) == 2
 
 
@@ -498,7 +498,7 @@ async def test_a_thousand_runs_are_a_list_like_any_other(root) -> None:
         (run / "run.json").write_text('{"created": "2026"}')
         (run / "status.json").write_text('{"state": "finished", "step": 5, "steps": 5}')
     async with Open(root) as studio:
-        await studio.until(lambda: "RUNS  1,000" in studio.text)
+        await studio.until(lambda: "Runs  1,000" in studio.text)
         await studio.pilot.press("end")
         await studio.until(lambda: "run-0000" in studio.text)
 

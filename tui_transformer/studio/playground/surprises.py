@@ -1,0 +1,73 @@
+"""The tokens that surprised the model most, the worst first, each in its text."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+from textual.events import Click
+from textual.message import Message
+from textual.widget import Widget
+
+from engine.clean import clean_line
+from tui_transformer.lab.play.written import SIGNS, AnswerToken, number, sign
+from tui_transformer.studio.playground.likeliest import level_style
+from tui_transformer.studio.shared.palette import Palette
+
+NUMBERS = 23  # columns before the text
+AROUND = 40  # most tokens on either side
+
+
+class Surprises(Widget):
+    @dataclass
+    class Chosen(Message):
+        at: int  # of the token
+
+    def __init__(self) -> None:
+        super().__init__(id="surprises")
+        self._pieces: Sequence[AnswerToken] = ()
+        self._at: int | None = None
+        self._ranked: list[int] = []
+
+    def show(self, pieces: Sequence[AnswerToken], at: int | None) -> None:
+        """Rank these tokens; the one `at` the cursor is marked."""
+        self._pieces, self._at, self._ranked = tuple(pieces), at, ranked(pieces)
+        self.refresh()
+
+    def on_click(self, event: Click) -> None:
+        offset = event.get_content_offset(self)
+        if offset is not None and offset.y < len(self._ranked):
+            self.post_message(self.Chosen(self._ranked[offset.y]))
+
+    def render(self) -> Text:
+        palette, lines = Palette.of(self.app.theme_variables), []
+        width, height = self.content_size
+        for at in self._ranked[:height]:
+            piece = self._pieces[at]
+            line = Text(no_wrap=True).append("▸ " if at == self._at else "  ", palette.accent)
+            line.append(f"{piece.nats or 0.0:>5.2f} nats", "bold").append(
+                f"  p {number(piece.probability or 0.0):<5}  "
+            )
+            lines.append(line.append_text(self._within(at, width - NUMBERS, palette)))
+        return Text("\n").join(lines) if lines else Text("nothing written yet", palette.dim)
+
+    def _within(self, at: int, width: int, palette: Palette) -> Text:
+        """A token in the middle of what stands around it."""
+        name = sign(self._pieces[at].text)
+        before, after = self._said(self._pieces[max(0, at - AROUND) : at]), self._said(self._pieces[at + 1 :][:AROUND])
+        room = max(0, (width - cell_len(name)) // 2)
+        while cell_len(before) > room:
+            before = before[1:]
+        text = Text(" " * (room - cell_len(before)) + before, palette.dim)
+        text.append(name, level_style(palette, self._pieces[at].probability or 0.0))
+        return text.append(set_cell_size(after, max(0, width - room - cell_len(name))), palette.dim)
+
+    @staticmethod
+    def _said(pieces: Sequence[AnswerToken]) -> str:
+        return clean_line("".join(piece.text for piece in pieces).replace("\n", SIGNS["\n"]))
+
+
+def ranked(pieces: Sequence[AnswerToken]) -> list[int]:
+    """Return the places of the tokens that something predicted, the most surprising first."""
+    known = [(-piece.nats, at) for at, piece in enumerate(pieces) if piece.nats is not None]
+    return [at for _, at in sorted(known)]
