@@ -13,6 +13,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import on
 from textual.binding import Binding, BindingType
+from textual.color import Color
 from textual.content import Content
 from textual.events import Click, Leave, MouseDown, MouseMove, MouseScrollDown, MouseScrollUp, MouseUp
 from textual.message import Message
@@ -27,8 +28,10 @@ FAR = 9999  # columns: to the end
 STYLES = (
     *("axis", "grid", "title", "focused", "cursor", "dim", "selection"),
     *("train", "raw", "validation", "bandgap", "ghost", "floor", "floor-row", "past", "best", "zero"),
-    *(f"{kind}{i}" for kind in ("run", "raw", "band", "faint") for i in range(len(LETTERS))),  # for one of several runs
+    *(f"run{i}" for i in range(len(LETTERS))),  # for one of several runs
 )
+# Mixed from a run's colour and the background, so not component classes: Textual styles each anew at every change.
+SHARES = {"raw": 0.35, "band": 0.22, "faint": 0.11}
 LEAST = 5  # rows
 OFF = "#"  # `dim#train`: the legend's entry of a hidden curve, in the style before the sign
 ALMOST = 0.97  # share of the whole from which all of it is shown
@@ -59,13 +62,7 @@ class Chart(Widget, can_focus=True):
     ALLOW_SELECT = False  # a drag zooms
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"chart--{name}" for name in STYLES}
     DEFAULT_CSS = (
-        "".join(
-            f"Chart .chart--run{i} {{ color: $run-{letter}; }}\n"
-            f"Chart .chart--raw{i} {{ color: $run-{letter} 35%; }}\n"
-            f"Chart .chart--band{i} {{ background: $run-{letter} 22%; }}\n"
-            f"Chart .chart--faint{i} {{ background: $run-{letter} 11%; }}\n"
-            for i, letter in enumerate(LETTERS)
-        )
+        "".join(f"Chart .chart--run{i} {{ color: $run-{letter}; }}\n" for i, letter in enumerate(LETTERS))
         + "Chart .chart--selection { background: $foreground 20%; }\n"
     )
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -110,6 +107,7 @@ class Chart(Widget, can_focus=True):
         self.span: Span | None = None  # the part of x that is shown; None for all
         self._pressed: int | None = None  # the column where the mouse was pressed
         self._dragged: int | None = None  # the column it was dragged to
+        self._mixed: dict[tuple[str, Color, Color], Style] = {}
 
     def show(self, drawing: Drawing | None, waiting: str = "") -> None:
         """Show a drawing, or the text `waiting` while there is nothing to draw."""
@@ -270,8 +268,19 @@ class Chart(Widget, can_focus=True):
 
     def _style(self, name: str) -> Style:
         name, on, band = name.partition(OFF)[0].partition(ON)
-        style = self.get_component_rich_style(f"chart--{name}") if name else self.rich_style
-        return style + Style(bgcolor=self.get_component_rich_style(f"chart--{band}").bgcolor) if on else style
+        style = self._named(name) if name else self.rich_style
+        return style + Style(bgcolor=self._named(band).bgcolor) if on else style
+
+    def _named(self, name: str) -> Style:
+        run = name.lstrip("abcdefghijklmnopqrstuvwxyz-")
+        kind = name.removesuffix(run)
+        if not run or kind not in SHARES:
+            return self.get_component_rich_style(f"chart--{name}")
+        behind, colour = self.background_colors[1], self.get_component_styles(f"chart--run{run}").color
+        if (key := (name, behind, colour)) not in self._mixed:
+            mixed = behind.blend(colour, SHARES[kind]).rich_color
+            self._mixed[key] = self.rich_style + (Style(color=mixed) if kind == "raw" else Style(bgcolor=mixed))
+        return self._mixed[key]
 
 
 def _selected(cells: list[Cell], first: int, last: int) -> list[Cell]:
