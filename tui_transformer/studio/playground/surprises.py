@@ -45,7 +45,9 @@ class Surprises(Widget):
         for at in self._ranked[:height]:
             piece = self._pieces[at]
             line = Text(no_wrap=True).append("▸ " if at == self._at else "  ", palette.accent)
-            line.append(f"{piece.nats or 0.0:>5.2f} nats", "bold").append(f"  p {number(piece.probability or 0.0):<5}  ")
+            line.append(f"{piece.nats or 0.0:>5.2f} nats", "bold").append(
+                f"  p {number(piece.probability or 0.0):<5}  "
+            )
             lines.append(line.append_text(self._within(at, width - NUMBERS, palette)))
         return Text("\n").join(lines) if lines else Text("nothing written yet", palette.dim)
 
