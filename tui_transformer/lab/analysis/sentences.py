@@ -62,6 +62,8 @@ def answer_sentences(answer: Answer, language: Language = ENGLISH) -> Iterator[s
     if found := by_kind.get("one-seed"):
         names = _listed([result.name for result in found], language)
         yield language.counted("answer.one-seed", len(found), names=names, baseline=baseline)
+    elif clauses and not unsettled:
+        yield say("answer.settled")
     if excluded:
         yield language.counted("answer.not", len(excluded), names=_listed(excluded, language))
     for result in answer.results:

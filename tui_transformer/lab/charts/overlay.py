@@ -316,6 +316,8 @@ def paint(made: Overlay, width: int, height: int, span: Span | None = None) -> C
     ]
     edges = [y for ends in seen for y in ends if y > 0 or not made.log]
     also_y = [*edges, *([] if span else made.levels), *([0.0] if made.zero else [])]
+    upper = [Line(s.curve.x, [max(ends) for ends in s.curve.ends], "") for s in strokes if s.curve.ends]
+    least = 0.0 if made.zero else min(y for line in lines for y in line.y)
     canvas = draw(
         lines,
         width=width,
@@ -324,9 +326,7 @@ def paint(made: Overlay, width: int, height: int, span: Span | None = None) -> C
         x_label=AXIS_LABELS[made.axis],
         levels=[Level(0.0, "zero")] if made.zero else [],
         marks=[*told, *letters],
-        top=math.inf
-        if made.zero or made.log or made.share
-        else usual_top(lines, min(y for line in lines for y in line.y)),
+        top=math.inf if made.log or made.share else usual_top([*lines, *upper] if made.zero else lines, least),
         log=made.log,
         also_x=[x for x, _ in made.reaches],
         also_y=(0.0, 1.0) if made.share and span is None else also_y,
