@@ -51,6 +51,17 @@ def some_of(grid: list[RunConfig]) -> list[RunConfig]:
     return [norms[turn % len(norms)] for turn, norms in enumerate(alike.values())]
 
 
+def half_of(some: list[RunConfig]) -> list[RunConfig]:
+    """Of those every other, as on a chequerboard: each position with each attention, in every other stack."""
+    kept, axes = [], [dict[object, int](), dict[object, int](), dict[object, int]()]
+    for cell in some:
+        model = cell.model
+        values = ((model.architecture, model.causal), model.position, model.attention)
+        if sum(axis.setdefault(value, len(axis)) for axis, value in zip(axes, values, strict=True)) % 2 == 0:
+            kept.append(cell)
+    return kept
+
+
 def name(cell: RunConfig) -> str:
     model = cell.model
     causal = "" if model.architecture != "encoder" else "-causal" if model.causal else "-both-sides"

@@ -61,7 +61,7 @@ def waits_of(config: RunConfig, index: int = 0) -> tuple[FakeCard, list[str]]:
     return card, found
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("preset", PRESETS)
 def test_no_step_of_a_preset_waits_for_the_card(preset: str) -> None:
     card, found = waits_of(miniature(preset, "train.accumulation=2"))

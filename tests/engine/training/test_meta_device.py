@@ -96,7 +96,7 @@ def resolved(config: RunConfig) -> RunConfig:
     return config.resolved(vocab_size=known, threads=1, train_tokens=10**6)
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_preset_at_full_size_makes_no_tensor_on_another_device(preset: str) -> None:
     config = resolved(presets.resolve(presets.find(preset)))
@@ -104,7 +104,7 @@ def test_a_preset_at_full_size_makes_no_tensor_on_another_device(preset: str) ->
     decode(config)
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("cell", [pytest.param(cell, id=name(cell)) for cell in NETWORKS_OF_THE_GRID])
 def test_every_network_makes_no_tensor_on_another_device_with_any_backend(cell: RunConfig) -> None:
     config, tried = resolved(cell), 0
