@@ -279,7 +279,7 @@ async def test_the_axis_the_scale_and_the_train_curves_can_be_changed(root) -> N
         await studio.press("space")
         for axis in ("tokens", "time", "steps"):
             await studio.press("x")
-            await studio.until(lambda axis=axis: axis in studio.text.splitlines()[-3])
+            await studio.until(lambda axis=axis: axis in "".join(studio.text.splitlines()[-5:]))
         await studio.press("y", "T")
         await studio.until(lambda: "log" in studio.text)
         assert studio.pane._charts.options.train
