@@ -30,7 +30,7 @@ def keys(text: str) -> list[str]:
 
 FIRST = (("2", "down"), "100%")  # Train, with the run that was trained first
 DESIGN: Steps = [(("slash", *keys("win16"), "enter"), "what win16 changes")]
-TRAIN: Steps = [FIRST, (("b",), "recall<110")]
+TRAIN: Steps = [FIRST, (("b",), "no leak")]
 COMPARE: Steps = [(("3",), "at the end")]
 PLAYGROUND: Steps = [
     FIRST,
@@ -38,7 +38,7 @@ PLAYGROUND: Steps = [
     ((*keys("enter & Hero"), "enter"), "tokens at step"),
     (("escape", "exclamation_mark", "exclamation_mark"), "0."),
 ]
-VARIANTS: Steps = [(("3",), "mean loss")]
+VARIANTS: Steps = [(("3",), "n3")]
 
 
 def command(*words: str) -> None:
