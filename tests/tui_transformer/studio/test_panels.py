@@ -6,7 +6,7 @@ from tests.tui_transformer.recorded import record
 from tui_transformer.lab.play.written import AnswerToken
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.playground.surprises import ranked
-from tui_transformer.studio.shared.words import fitting
+from tui_transformer.studio.shared.panel import fitting
 from tui_transformer.studio.train.run_list import settings_text
 from tui_transformer.studio.train.run_tabs import RunTabs
 

@@ -155,8 +155,7 @@ def draw(
         pad = abs(high_y) * 0.05 or 0.5
         low_y, high_y = low_y - pad, high_y + pad
 
-    canvas = Canvas([], 0, rows, low_x, high_x if high_x > low_x else low_x + 1.0, low_y, high_y, log)
-    canvas = replace(canvas, whole=whole)
+    canvas = Canvas([], 0, rows, low_x, high_x if high_x > low_x else low_x + 1.0, low_y, high_y, log, whole=whole)
     levels = [level for level in levels if seen is shown or 0 <= canvas.row_of(level.y) < rows]
     labels: dict[int, Cell] = {}  # by row
     for y, text in _y_labels(low_y, high_y, rows, log):

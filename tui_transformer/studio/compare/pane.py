@@ -51,7 +51,8 @@ from tui_transformer.studio.shared.dialog import Answer as Choice
 from tui_transformer.studio.shared.dialog import Ask, AskText, complaint, may_replace
 from tui_transformer.studio.shared.line_list import LineList, SearchLine
 from tui_transformer.studio.shared.palette import Palette
-from tui_transformer.studio.shared.words import Words, fitting, nothing_here, panel
+from tui_transformer.studio.shared.panel import fitting, panel
+from tui_transformer.studio.shared.words import Words, nothing_here
 
 TWO = 100  # least screen columns for two charts
 NEEDS_A_ROW = ("by_variant", "detail", "play", "select", "pin", "sort", "reverse", "all_settings", "export", "report")

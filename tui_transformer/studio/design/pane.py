@@ -40,7 +40,8 @@ from tui_transformer.studio.messages import How, errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, may_replace
 from tui_transformer.studio.shared.line_list import SearchLine
 from tui_transformer.studio.shared.palette import Palette
-from tui_transformer.studio.shared.words import Words, panel
+from tui_transformer.studio.shared.panel import panel
+from tui_transformer.studio.shared.words import Words
 
 BROAD, TALL = 150, 28  # columns, lines
 FILE = "FILE"  # a corpus requested by path

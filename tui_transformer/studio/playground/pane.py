@@ -34,7 +34,8 @@ from tui_transformer.studio.playground.token_text import TokenText
 from tui_transformer.studio.shared.dialog import Answer, Ask, Read
 from tui_transformer.studio.shared.name_line import NameLine
 from tui_transformer.studio.shared.palette import Palette
-from tui_transformer.studio.shared.words import Words, nothing_here, panel
+from tui_transformer.studio.shared.panel import panel
+from tui_transformer.studio.shared.words import Words, nothing_here
 
 WIDE = 150  # least screen columns for details beside the text
 FIRST_KEYS = 0.1  # seconds for the pane and the first keys, before loading competes with them

@@ -39,8 +39,9 @@ from tui_transformer.studio.messages import How, Play, Resume, errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, complaint
 from tui_transformer.studio.shared.line_list import LineList
 from tui_transformer.studio.shared.palette import Palette
+from tui_transformer.studio.shared.panel import panel
 from tui_transformer.studio.shared.run_states import Pending, why_not, why_not_study
-from tui_transformer.studio.shared.words import Words, nothing_here, panel
+from tui_transformer.studio.shared.words import Words, nothing_here
 from tui_transformer.studio.train.run_charts import RunCharts
 from tui_transformer.studio.train.run_header import Gauges, RunHeader
 from tui_transformer.studio.train.run_list import Part, run_line, settings_text, study_line
