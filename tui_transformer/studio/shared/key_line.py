@@ -11,7 +11,6 @@ from textual.widget import Widget
 class ShownKey(NamedTuple):
     key: str
     words: Text
-    enabled: bool
     tooltip: str
 
 
@@ -44,13 +43,13 @@ class KeyLine(Widget):
     def _look(self) -> None:
         active, by_action = self.screen.active_bindings, dict[str, ShownKey]()
         for _, binding, enabled, tooltip in active.values():
-            if binding.show and binding.action not in by_action:
+            if binding.show and enabled and binding.action not in by_action:
                 words = self._words(self.app.get_key_display(binding), binding.description)
-                by_action[binding.action] = ShownKey(binding.key, words, enabled, tooltip or binding.tooltip)
+                by_action[binding.action] = ShownKey(binding.key, words, tooltip or binding.tooltip)
         last = None
         if self._palette and (found := active.get(self.app.COMMAND_PALETTE_BINDING)) is not None:
             words = self._words(self.app.get_key_display(found.binding), found.binding.description)
-            last = ShownKey(found.binding.key, words, found.enabled, found.binding.tooltip or found.binding.description)
+            last = ShownKey(found.binding.key, words, found.binding.tooltip or found.binding.description)
         if (shown := list(by_action.values())) != self._shown or last != self._last:
             self._shown, self._last = shown, last
             self.refresh()
@@ -78,9 +77,7 @@ class KeyLine(Widget):
 
     def _drawn(self, one: ShownKey) -> Text:
         words = one.words.copy()
-        if not one.enabled:
-            words.stylize("dim")
-        elif one is self._hovered:
+        if one is self._hovered:
             words.stylize(self.get_component_rich_style("keys--hover", partial=True))
         return words
 
@@ -110,7 +107,4 @@ class KeyLine(Widget):
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         if (one := self._at(event.x)) is not None:
-            if one.enabled:
-                self.app.simulate_key(one.key)
-            else:
-                self.app.bell()
+            self.app.simulate_key(one.key)
