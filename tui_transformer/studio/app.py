@@ -29,7 +29,7 @@ from tui_transformer.lab.charts.colours import ON_DARK, ON_LIGHT
 from tui_transformer.lab.launch.launches import Launches, LaunchMode
 from tui_transformer.lab.launch.logs import hung_up
 from tui_transformer.studio import settings as user
-from tui_transformer.studio.command_palette import Finder
+from tui_transformer.studio.command_palette import Finder, Finding
 from tui_transformer.studio.compare.pane import ComparePane
 from tui_transformer.studio.design.pane import DesignPane
 from tui_transformer.studio.keys import PANES, help_screen
@@ -236,7 +236,7 @@ class Studio(TypingOrder):
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, CommandPalette):
             words = "find a command, run, preset, study or setting · esc: close"
-            self.push_screen(CommandPalette(placeholder=words, id="--command-palette"))
+            self.push_screen(Finding(placeholder=words, id="--command-palette"))
 
     def action_settings(self, at: str = "") -> None:
         self.push_screen(SettingsPage(self.settings, user.settings_file(), self._set, at))

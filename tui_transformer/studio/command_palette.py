@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual.actions import parse
-from textual.command import Hit, Hits, Provider
+from textual.command import CommandList, CommandPalette, Hit, Hits, Provider
 from textual.content import Content
+from textual.markup import escape
 
 from engine.clean import clean_line
 from engine.runs.reader import list_runs
@@ -55,7 +56,23 @@ class Finder(Provider):
     def _hit(self, offer: Offer, score: float) -> Hit:
         name = clean_line(offer.name)
         line = Content.assemble(name, "  ", (offer.key, "$accent bold"), (offer.kind, "$foreground 60%"))
-        return Hit(score, line, offer.act, name, clean_line(offer.about))
+        return Hit(score, line, offer.act, name, escape(clean_line(offer.about)))  # Textual reads markup there
+
+
+class Finding(CommandPalette):
+    """Textual's palette, which crashes if its results come while it is being closed."""
+
+    def _watch__list_visible(self) -> None:
+        if self.query(CommandList):
+            super()._watch__list_visible()
+
+    async def _watch__show_busy(self) -> None:
+        if self.query(CommandList):
+            await super()._watch__show_busy()
+
+    def _action_escape(self) -> None:
+        self._stop_no_matches_countdown()
+        super()._action_escape()
 
 
 def commands(app: "Studio") -> Iterator[Offer]:

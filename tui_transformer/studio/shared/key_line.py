@@ -41,6 +41,8 @@ class KeyLine(Widget):
             self.call_after_refresh(self._look)
 
     def _look(self) -> None:
+        if not self.is_attached:  # the screen was closed meanwhile
+            return
         active, by_action = self.screen.active_bindings, dict[str, ShownKey]()
         for _, binding, enabled, tooltip in active.values():
             if binding.show and enabled and binding.action not in by_action:
