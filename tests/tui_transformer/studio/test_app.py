@@ -8,15 +8,18 @@ from pathlib import Path
 
 import pytest
 from rich.text import Text
+from textual.command import CommandPalette
+from textual.content import Content
 from textual.pilot import Pilot
 from textual.widgets import ContentSwitcher
 
 from tests.tui_transformer.recorded import record
 from tui_transformer.studio import settings
 from tui_transformer.studio.app import Studio, Welcome
-from tui_transformer.studio.command_palette import Finder
+from tui_transformer.studio.command_palette import Finder, Offer
 from tui_transformer.studio.keys import PANES
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, Read
+from tui_transformer.studio.shared.key_line import KeyLine
 from tui_transformer.studio.themes import THEMES
 from tui_transformer.studio.train.pane import TrainPane
 
@@ -199,6 +202,29 @@ async def test_the_palette_finds_everything_by_name_and_the_exact_name_first(tmp
         await pilot.press(*"my-rope", "enter")
         await until(pilot, lambda: len(app.screen_stack) == 1)
         assert app.pane == "train" and app.query_one(TrainPane).chosen == tmp_path / "runs" / "my-rope"
+
+
+async def test_a_description_is_not_read_as_markup_in_the_palette(tmp_path) -> None:
+    app = studio(tmp_path)
+    async with app.run_test():
+        hit = Finder(app.screen)._hit(Offer("mine", "a [red]b[/red] [link", print), 1.0)
+        assert isinstance(hit.help, str) and Content.from_markup(hit.help).plain == "a [red]b[/red] [link"
+
+
+async def test_what_comes_to_a_page_that_is_being_closed_crashes_nothing(tmp_path) -> None:
+    app = studio(tmp_path)
+    async with app.run_test() as pilot:
+        line = app.query_one(KeyLine)
+        await line.remove()
+        line._look()
+        await pilot.press("ctrl+p")
+        palette = app.screen
+        assert isinstance(palette, CommandPalette)
+        await palette.query_children().remove()
+        palette._list_visible = palette._show_busy = True
+        await pilot.pause()
+        await pilot.press("escape")
+        assert len(app.screen_stack) == 1
 
 
 async def test_it_reopens_where_the_user_was_and_a_live_run_opens_train(tmp_path) -> None:
