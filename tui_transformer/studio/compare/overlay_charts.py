@@ -16,6 +16,7 @@ from tui_transformer.lab.charts.canvas import Canvas, Cell, Span
 from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.charts.curves import AXES, Curve, axis_text
 from tui_transformer.lab.charts.overlay import (
+    DISTANCE,
     Drawn,
     Overlay,
     Stroke,
@@ -28,7 +29,7 @@ from tui_transformer.lab.charts.overlay import (
 from tui_transformer.lab.formatting import fitted
 from tui_transformer.studio.shared.chart import ALL_HIDDEN, HIDDEN, Chart, cells_of, seen_part, title_line, whole
 
-WHERE = {"step": "step {}", "tokens": "{} tokens", "distance": "{} back"}
+WHERE = {"step": "step {}", "tokens": "{} tokens", DISTANCE: "{} back"}
 BRIEF = (("", 2, True), ("", 3, False), ("", 2, False))  # a value without its spread is still correct
 MORE = "…"  # stands for runs that do not fit
 SHORTEST = 6  # least columns of a meaningful name in the legend
@@ -80,7 +81,7 @@ class OverlayDrawing:
         place = "" if x is None else axis_text(made.axis, x)
         where = WHERE.get(made.axis, "{}").format(place)
         ends = [(s, s.curve.y[-1] if x is None else _value(s.curve, x)) for s in strokes]
-        last = ("furthest", "far") if made.share else ("at the end", "end")
+        last = ("furthest", "far") if made.axis == DISTANCE else ("at the end", "end")
         for head, decimals, spread in ((last[0], 4, True), (last[1], 4, True), (last[1], 3, True), *BRIEF):
             parts = [cells_of(head, "dim") if x is None else cells_of(where, "cursor")]
             for stroke, value in ends:
@@ -124,7 +125,8 @@ def _cut(text: str, width: int) -> str:
     return text if cell_len(text) <= width else fitted(text, width)
 
 
-CURVES, DIFFERENCE, DISTANCE = VIEWS = ("curves", "difference", "distance")
+CURVES, DIFFERENCE = "curves", "difference"
+VIEWS = (CURVES, DIFFERENCE, DISTANCE)
 
 
 @dataclass(frozen=True)

@@ -432,14 +432,16 @@ async def test_the_best_comparable_run_is_a_ghost_that_can_be_taken_away(root) -
 async def test_c_turns_through_loss_probes_perplexity_and_speed(root) -> None:
     record(root, "baseline")
     async with Open(root, "baseline") as studio:
-        seen = []
+        seen, values = [], []
         for _ in range(6):
             chart = studio.app.query_one("#chart-first", Chart)
             seen.append("".join(c for c, _ in chart._drawing.title(60, "title")).split("   ")[0].strip())
+            values.append("".join(c for c, _ in chart._drawing.values(60, None)))
             await studio.pilot.press("c")
         assert [title.split(",")[0].split("  ")[0] for title in seen] == [
             *("loss", "probes", "perplexity", "bits per character", "accuracy", "tokens per second")
         ]
+        assert values[1].startswith(("at the end  a", "end  a"))  # "far" is of recall by distance
 
 
 @pytest.mark.parametrize("size", SIZES)
