@@ -11,6 +11,7 @@ from engine.measures import Measure
 from engine.runs.records import ValidationRecord
 from tui_transformer.lab.analysis.ghost import Ghost
 from tui_transformer.lab.charts.canvas import (
+    ON,
     Canvas,
     Cell,
     Level,
@@ -55,6 +56,11 @@ from tui_transformer.studio.shared.run_states import nothing_yet
 
 TOGGLED = ("train", "validation", "floor", "past", "ghost")  # what a click in the legend hides
 FULL, USUAL, BRIEF = range(3)  # how detailed a legend is
+GAP = (
+    "Train is the loss of each step's batch; validation scores held-out text, without dropout.\n"
+    "Validation may be the lower one: a window of training begins without any context, a scored window does not.\n"
+    "The gap between them is shaded: if it grows while validation rises, the run overfits."
+)
 LOSS = CHARTS[0]
 
 
@@ -95,7 +101,7 @@ class RunDrawing:
             span=span,
         )
         if canvas is not None:
-            if made.train.x and not hidden & {"train", "validation"}:
+            if self._has_gap:
                 shade(canvas, [Shade(*made.gap, "gap")])
             grid(canvas)
         return canvas
@@ -118,6 +124,14 @@ class RunDrawing:
         return title_line(label, style, legend, width, gap)
 
     @property
+    def about(self) -> str:
+        return GAP if self._has_gap else ""
+
+    @property
+    def _has_gap(self) -> bool:
+        return bool(self.made.train.x and self.made.validation.x) and not self.hidden & {"train", "validation"}
+
+    @property
     def _floors(self) -> list[tuple[str, float, str]]:
         made = self.made
         if len(made.floors) == 2:
@@ -131,6 +145,8 @@ class RunDrawing:
             legend.append(("━ train", "train"))
         if made.validation.x:
             legend.append(("•━ val" if brief else "•━ validation", "validation"))
+        if self._has_gap and not brief:
+            legend.append((" gap ", f"dim{ON}bandgap"))
         if made.best is not None:
             sign = "★ " if brief else "★ best "
             legend.append((sign + value_text(made.measure, made.validation.y[made.best]), "best"))
