@@ -145,8 +145,6 @@ class RunDrawing:
             legend.append(("━ train", "train"))
         if made.validation.x:
             legend.append(("•━ val" if brief else "•━ validation", "validation"))
-        if self._has_gap and not brief:
-            legend.append((" gap ", f"dim{ON}bandgap"))
         if made.best is not None:
             sign = "★ " if brief else "★ best "
             legend.append((sign + value_text(made.measure, made.validation.y[made.best]), "best"))
@@ -161,6 +159,8 @@ class RunDrawing:
         ]
         if made.log:
             legend.append(("log", "dim"))
+        if self._has_gap:  # the first to go where there is no room
+            legend.append((" gap ", f"dim{ON}bandgap"))
         return legend
 
     def values(self, width: int, x: float | None) -> list[Cell]:
