@@ -121,7 +121,7 @@ def test_a_character_that_the_tokenizer_has_not_is_named_with_its_place(runs: Pa
     text = tmp_path / "play.txt"
     text.write_text(TEXT[:55] + "€ a seat\n" + TEXT)
     said = refused(tiny(FROM, f"data.corpus={text}"), runs)
-    assert "corpus play.txt: its train split has '\\u20ac' (U+20AC) at character 56 (line 3)" in said
+    assert "corpus play.txt: its train split has '€' (U+20AC) at character 56 (line 3)" in said
 
 
 @pytest.mark.parametrize("kind", ["masked", "next-token"])
