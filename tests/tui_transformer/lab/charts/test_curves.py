@@ -1,5 +1,6 @@
 """Curves and their drawing: what a chart shows of the records it is given."""
 
+import itertools
 import math
 
 import pytest
@@ -208,5 +209,5 @@ def test_labels_of_y_are_equally_many_rows_apart_where_a_quarter_more_height_all
         canvas = draw([Line((0.0, 9.0), (low, high), "train")], width=60, height=height, x_text=str)
         assert canvas is not None
         rows = canvas.labelled[0]
-        assert len({b - a for a, b in zip(rows, rows[1:], strict=False)}) == 1 and len(rows) >= 4
+        assert len({b - a for a, b in itertools.pairwise(rows)}) == 1 and len(rows) >= 4
         assert canvas.bottom == low and high <= canvas.top <= low + 1.25 * (high - low)
