@@ -166,7 +166,7 @@ class Continuation(TaskKind):
 
 
 class Shifted(TaskKind):
-    """A founding report's mistake: the target is the source shifted by one token."""
+    """A course report's mistake: the target is the source shifted by one token."""
 
     name = "shifted"
     examples = "engine.data.objectives.Shifted"

@@ -182,7 +182,7 @@ class Continuation(NextToken):
 
 
 class Shifted(NextToken):
-    """A founding report's mistake: the target is the shifted source, which holds all but the last target token."""
+    """A course report's mistake: the target is the shifted source, which holds all but the last target token."""
 
     source, tokens, targets = slice(None, -1), slice(1, -1), slice(2, None)
 

@@ -47,7 +47,7 @@ def assignment_spans(lengths: Counts, fraction: float, generator: Generator) -> 
 
 
 def half_spans(lengths: Counts, fraction: float, generator: Generator) -> tuple[Counts, Counts]:
-    """The same as a founding report drew it: not as specified, and never far from the document's beginning.
+    """The same as a course report drew it: not as specified, and never far from the document's beginning.
 
     Prefix and span are both uniform on 1 … fraction · t: on average the span is half of what was asked for, 13.7 % of
     that report's documents instead of 25 %. Its later correction is a fraction of 0.5: 26.5 %.

@@ -88,7 +88,7 @@ def implausible(
     else:
         below = loss
         bound = facts.plausible or PLAUSIBLE_SHARE * (facts.unigram or 0.0)
-        line = f"{bound:.2f}, less than any model is known to need"
+        line = f"{bound:.2f}, lower than expected of natural text"
     if not below < bound:  # the trainer handles a loss that is not finite
         return Verdict("plausible", "evaluation", step, OK, below, "the loss is possible")
     if floor is None and not facts.plausible:

@@ -81,7 +81,7 @@ class RunReader:
                 if run and (path / "run.json").is_file():
                     return cls(path if path.name not in ("", "..") else path.resolve())
         hint = nearest(run, names) or (f"; runs there: {', '.join(names[-5:])}" if names else "; it has no runs")
-        raise InputError(f"no run is called '{run[:80]}' in {root}{hint}")
+        raise InputError(f"no run named '{run[:80]}' in {root}{hint}")
 
     @property
     def name(self) -> str:

@@ -122,7 +122,7 @@ def require_known(tokenizer: Tokenizer, text: str, where: str) -> None:
     if place is not None:
         character, line = text[place], text.count("\n", 0, place) + 1
         raise InputError(
-            f"{where} has {character!a} (U+{ord(character):04X}) at character {place + 1:,} (line {line:,}), and the "
+            f"{where} has {character!r} (U+{ord(character):04X}) at character {place + 1:,} (line {line:,}), and the "
             f"tokenizer of the run it starts from has no such among its {tokenizer.vocab_size} characters; take it out "
             "of the text, or leave train.init_from out"
         )

@@ -79,9 +79,9 @@ def test_all_settings_are_there_on_demand(runs, capsys) -> None:
 
 
 MISTAKES = {
-    ("nobody",): "no run is called 'nobody'",
+    ("nobody",): "no run named 'nobody'",
     ("basline",): "did you mean 'baseline'?",
-    ("--baseline", "nobody"): "no run is called 'nobody'",
+    ("--baseline", "nobody"): "no run named 'nobody'",
     ("--filter", "n_hed=2"): "unknown key 'n_hed'; did you mean 'n_heads'?",
     ("--sort", "los"): "unknown key 'los'; did you mean 'loss'?",
     ("--csv", "--json"): "one format at a time, not --json and --csv",

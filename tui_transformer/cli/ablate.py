@@ -101,7 +101,7 @@ def ablate(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only the plan: runs, time, disk, what differs.")] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Take up again what failed.")] = False,
     skip_failed: Annotated[bool, typer.Option("--skip-failed", help="What failed is no failure of the study.")] = False,
-    detach: Annotated[bool, typer.Option("--detach", help="Run it in a process of its own; returns at once.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Run it in the background; returns at once.")] = False,
     list_: Annotated[bool, typer.Option("--list", help="The studies that come with this.")] = False,
     json: Json = False,
     runs_dir: RunsDir = RUNS,

@@ -21,8 +21,8 @@ LABEL = 12  # columns
 CHECKED = {
     "known": "SHA-256 as it should be",
     "recorded": "SHA-256 as it was when it was first fetched",
-    "first use": "SHA-256 {short}…, which nothing could be held against: recorded beside it, and checked from now on",
-    "unchecked": "SHA-256 {short}…, which nothing could be held against, nor recorded beside it",
+    "first use": "SHA-256 {short}…, with nothing to check it against: recorded beside it, and checked from now on",
+    "unchecked": "SHA-256 {short}…, with nothing to check it against, and not recorded",
 }
 
 app = typer.Typer(cls=Group, add_completion=False, rich_markup_mode=None)

@@ -84,6 +84,6 @@ Corpus = Annotated[
     typer.Option("--corpus", help="A corpus by name, or any UTF-8 text file.", autocompletion=corpus_names),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout.")]
-Detach = Annotated[bool, typer.Option("--detach", help="Train in a process of its own and return at once.")]
+Detach = Annotated[bool, typer.Option("--detach", help="Train in the background and return at once.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:0 or mps.")]
 RunArgument = Annotated[str, typer.Argument(help="A run's name, its path, or `last`.", autocompletion=run_names)]

@@ -163,7 +163,7 @@ def sample(
     ] = None,
     n: Annotated[int, typer.Option("--n", "-n", min=1, max=10_000, help="How many answers to --prompt.")] = 1,
     length: Annotated[int, typer.Option("--length", min=1, max=10_000_000, help="Tokens per answer.")] = 200,
-    temperature: Annotated[float | None, typer.Option("--temperature", help="0 takes the likeliest.")] = None,
+    temperature: Annotated[float | None, typer.Option("--temperature", help="0: always the most likely token.")] = None,
     top_k: Annotated[int | None, typer.Option("--top-k", help="Only the k likeliest tokens; 0: all.")] = None,
     top_p: Annotated[float | None, typer.Option("--top-p", help="Only the likeliest up to this mass.")] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Equal seeds give equal answers.")] = 1,

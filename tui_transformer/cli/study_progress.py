@@ -179,7 +179,7 @@ def drawn(board: Board, going: Sequence[CellStatus]) -> RenderableType:
             Text(where if standing.step else LOADING.get(standing.state, standing.state), style="dim"),
         )
     # The last line is short: a terminal that echoes ctrl-c at the end of a full one draws all bars again.
-    return Group(grid, Text("ctrl-c stops with checkpoints; the same command goes on", style="dim"))
+    return Group(grid, Text("ctrl-c stops with checkpoints; the same command continues", style="dim"))
 
 
 @contextmanager

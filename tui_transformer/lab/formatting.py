@@ -90,3 +90,14 @@ def fitted(text: str, width: int, *, right: bool = False) -> str:
     if size > width:
         return set_cell_size(text, max(0, width - 1)) + "…" if width > 0 else ""
     return " " * (width - size) + text if right else text + " " * (width - size)
+
+
+def middle(text: str, width: int) -> str:
+    """Exactly this wide; a longer text loses its middle, for names differ at their ends."""
+    if cell_len(text) <= width or width < 3:
+        return fitted(text, max(0, width))
+    head = set_cell_size(text, (width - 1) // 3).rstrip()
+    tail = text
+    while cell_len(tail) > width - 1 - cell_len(head):
+        tail = tail[1:]
+    return set_cell_size(f"{head}…{tail}", width)

@@ -122,7 +122,7 @@ class Welcome(ModalScreen[bool]):
         words.append("\n")
         words.append("enter", "bold reverse").append("  chooses a demo that a laptop trains in a minute or two;  ")
         words.append("f5", "bold reverse").append("  then trains it.\n\n")
-        words.append("escape looks around first.   ?  shows the keys, wherever you are.", "dim")
+        words.append("esc  look around first     ?  the keys, wherever you are", "dim")
         with Vertical(classes="dialog"):
             yield Static(words)
 

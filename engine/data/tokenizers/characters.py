@@ -39,7 +39,7 @@ class CharacterTokenizer(Tokenizer):
         for start, ids, unknown in self._looked_up(text):
             if unknown.size:
                 distinct = list(dict.fromkeys(text[start + int(i)] for i in unknown[:1000]))
-                named = ", ".join(f"{c!a} (U+{ord(c):04X})" for c in distinct[:5])
+                named = ", ".join(f"{c!r} (U+{ord(c):04X})" for c in distinct[:5])
                 more = f" and {len(distinct) - 5} more" if len(distinct) > 5 else ""
                 sample = "".join(c for c in self.characters if c.isprintable())[:80]
                 raise InputError(

@@ -109,4 +109,4 @@ def difference(one: AnyTokenizer, other: AnyTokenizer) -> str:
 
 def _shown(tokenizer: Tokenizer, token: int) -> str:
     text = tokenizer.decode([token])
-    return f"{text!a} (U+{ord(text):04X})" if tokenizer.kind == CharacterTokenizer.kind else ascii(text)
+    return f"{text!r} (U+{ord(text):04X})" if tokenizer.kind == CharacterTokenizer.kind else repr(text)

@@ -69,7 +69,7 @@ class WordTokenizer(Tokenizer):
         self.words = tuple(words)
         for word in self.words:
             if not (_is_gap(word) or PIECE.fullmatch(word)):
-                raise InputError(f"tokenizer: {word[:40]!a} is neither a word nor a punctuation mark")
+                raise InputError(f"tokenizer: {word[:40]!r} is neither a word nor a punctuation mark")
         if not self.words or any(one >= other for one, other in zip(self.words, self.words[1:], strict=False)):
             raise InputError("tokenizer: words must be distinct and in code-point order")
         self._ids = {word: token for token, word in enumerate(self.words)}
@@ -89,7 +89,7 @@ class WordTokenizer(Tokenizer):
             return np.array([self._ids[token] for token in tokens], dtype=np.int64)
         except KeyError:
             unknown = [token for token in dict.fromkeys(tokens) if token not in self._ids]
-        shown = (f"{word[:40]!a}" if word else "words without a space between" for word in unknown[:SHOWN])
+        shown = (f"{word[:40]!r}" if word else "words without a space between" for word in unknown[:SHOWN])
         more = f" and {len(unknown) - SHOWN} more" if len(unknown) > SHOWN else ""
         hint = nearest(unknown[0][:40], self.words) if not _is_gap(unknown[0]) else ""
         never = f"this model has never seen {', '.join(shown)}{more}"

@@ -21,7 +21,7 @@ def test_saved_tokenizer_is_the_same(tmp_path) -> None:
 
 
 def test_unseen_characters_are_named() -> None:
-    with pytest.raises(InputError, match=r"never seen 'x' \(U\+0078\), '\\u4e16' \(U\+4E16\)"):
+    with pytest.raises(InputError, match=r"never seen 'x' \(U\+0078\), '世' \(U\+4E16\)"):
         CharacterTokenizer.of(["abc"]).encode("ax世x")
 
 

@@ -95,7 +95,7 @@ def test_runs_are_found_by_name_path_and_last(tmp_path, writer) -> None:
     assert RunReader.resolve("last", tmp_path).name == "b"
     assert RunReader.resolve("a", tmp_path).name == RunReader.resolve(str(writer.path), tmp_path).name == "a"
     for wrong in ("c", "", "../a/../zzz", "/"):
-        with pytest.raises(InputError, match="no run is called"):
+        with pytest.raises(InputError, match="no run named"):
             RunReader.resolve(wrong, tmp_path)
 
 

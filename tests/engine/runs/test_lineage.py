@@ -50,7 +50,7 @@ def test_what_names_no_checkpoint_is_refused_with_what_would(text: str, said: st
 
 def test_a_run_that_is_missing_is_one_line_that_names_where_it_was_looked_for(tmp_path) -> None:
     run(tmp_path, "pretrain", "1")
-    with pytest.raises(InputError, match=r"'prtrain@best': no run is called 'prtrain' in .*did you mean 'pretrain'"):
+    with pytest.raises(InputError, match=r"'prtrain@best': no run named 'prtrain' in .*did you mean 'pretrain'"):
         located("prtrain@best", tmp_path)
 
 

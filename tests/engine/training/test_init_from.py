@@ -121,7 +121,7 @@ def test_a_character_that_the_tokenizer_has_not_is_named_with_its_place(runs: Pa
     text = tmp_path / "play.txt"
     text.write_text(TEXT[:55] + "€ a seat\n" + TEXT)
     said = refused(tiny(FROM, f"data.corpus={text}"), runs)
-    assert "corpus play.txt: its train split has '\\u20ac' (U+20AC) at character 56 (line 3)" in said
+    assert "corpus play.txt: its train split has '€' (U+20AC) at character 56 (line 3)" in said
 
 
 @pytest.mark.parametrize("kind", ["masked", "next-token"])
@@ -182,7 +182,7 @@ MISFITS: dict[str, tuple[tuple[str, ...], str]] = {
         "encoder.layers.*model.architecture differs .decoder there, encoder-decoder here.",
     ),
     "a translation": (PAIRS, "a translation has a tokenizer for each side, and that run's is of kind 'characters'"),
-    "no such run": (("train.init_from=pretain",), "no run is called 'pretain' in .*did you mean 'pretrain'"),
+    "no such run": (("train.init_from=pretain",), "no run named 'pretain' in .*did you mean 'pretrain'"),
     "no such step": (("train.init_from=pretrain@5",), "has no checkpoint '5'; it has best, last and steps 0, 3, 6"),
     "no checkpoint": (("train.init_from=pretrain@bset",), "did you mean 'best'"),
     "a shorter table": (
@@ -278,7 +278,7 @@ def test_its_own_config_repeats_it_and_says_in_one_line_what_is_missing_elsewher
     again.trainer.run()
     assert outcome(again.path) == outcome(ready.path)
     shutil.rmtree(runs / "pretrain")
-    assert "train.init_from = 'pretrain@best': no run is called 'pretrain' in" in refused(config, runs)
+    assert "train.init_from = 'pretrain@best': no run named 'pretrain' in" in refused(config, runs)
 
 
 def test_a_queued_run_finds_its_parent_when_it_begins_and_says_so_then(runs: Path, tiny: Tiny, monkeypatch) -> None:
@@ -287,7 +287,7 @@ def test_a_queued_run_finds_its_parent_when_it_begins_and_says_so_then(runs: Pat
     assert RunReader(waits).config.train.init_from == "pretrain@last" and "from" not in RunReader(waits).raw("run")
     ready = begin(waits, device="cpu")
     assert RunReader(waits).raw("run")["from"]["name"] == "pretrain" and ready.trainer.run().state == "finished"
-    with pytest.raises(InputError, match="no run is called 'pretain'"):
+    with pytest.raises(InputError, match="no run named 'pretain'"):
         enqueue(tiny("train.init_from=pretain"), runs_dir=runs, name="other", command="")
 
 

@@ -39,7 +39,7 @@ def test_two_runs_answer_the_same_prompt(session) -> None:
 
 def test_runs_are_taken_and_put_away_at_the_prompt(session) -> None:
     lines, err = session("/vs two", "the", "/vs", "/run two", "/checkpoint last", "the", "/run nothing")
-    assert "one at step 6 and two at step 6" in err and "no run is called 'nothing'" in err
+    assert "one at step 6 and two at step 6" in err and "no run named 'nothing'" in err
     assert sum(line.startswith("the") for line in lines) == 3
 
 

@@ -1,10 +1,10 @@
-"""Times in words."""
+"""Times in words, names of an exact width."""
 
 from datetime import datetime
 
 import pytest
 
-from tui_transformer.lab.formatting import done_at
+from tui_transformer.lab.formatting import done_at, middle
 
 HOUR, DAY = 3600, 86400
 
@@ -21,3 +21,7 @@ HOUR, DAY = 3600, 86400
 )
 def test_the_time_of_day_names_the_day_if_it_is_another(seconds, words) -> None:
     assert done_at(seconds, datetime(2026, 11, 25, 14, 30)) == words
+
+
+def test_a_name_that_is_cut_keeps_its_end() -> None:
+    assert middle("biographies-characters-scratch", 20) == "biogra…cters-scratch"

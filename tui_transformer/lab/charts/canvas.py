@@ -25,6 +25,7 @@ FROM_ZERO = 0.2  # share of the largest x: if the first point is nearer to 0, th
 LOWEST = 1e-12  # on a log axis; smaller values are drawn there
 ROOM_FOR_AXIS = 10  # least rows for the x axis to get its own line
 LABELS = 4  # least on an axis
+SPARE = 0.25  # most of a chart's height that is left empty at its top, so that labels are evenly spaced
 APART = 4  # least columns between two dots on a line
 AXIS = "axis"
 ROUND = (0.5, 1, 2, 2.5, 5, 10)
@@ -155,10 +156,14 @@ def draw(
         pad = abs(high_y) * 0.05 or 0.5
         low_y, high_y = low_y - pad, high_y + pad
 
+    if log:
+        labelled = _log_labels(low_y, high_y, rows)
+    else:
+        labelled, high_y = _even_labels(low_y, high_y, rows)
     canvas = Canvas([], 0, rows, low_x, high_x if high_x > low_x else low_x + 1.0, low_y, high_y, log, whole=whole)
     levels = [level for level in levels if seen is shown or 0 <= canvas.row_of(level.y) < rows]
     labels: dict[int, Cell] = {}  # by row
-    for y, text in _y_labels(low_y, high_y, rows, log):
+    for y, text in zip(labelled, _numbers(labelled), strict=True):
         labels.setdefault(canvas.row_of(y), (text, AXIS))
     named = {canvas.row_of(level.y): level for level in reversed(levels) if level.label}
     labels |= {row: (_numbers([round(level.y, 3)])[0], level.style) for row, level in named.items()}
@@ -254,20 +259,32 @@ def _trace(canvas: Canvas, lines: Sequence[Line]) -> None:
     plotext.clear_figure()
 
 
-def _y_labels(low: float, high: float, rows: int, log: bool) -> list[tuple[float, str]]:
-    """Round numbers; on a log axis 1, 2 and 5 times powers of ten, unless these are too few."""
-    wanted = max(LABELS, min(8, rows // 3))
-    if not log:
-        values = ticks(low, high, wanted, least=LABELS)
-        return list(zip(values, _numbers(values), strict=True))
+def _even_labels(low: float, high: float, rows: int) -> tuple[list[float], float]:
+    """Round numbers that are equally many rows apart, for which the higher end may have to rise, and that end."""
+    most, dots = max(LABELS, min(8, rows // 3)), 4 * rows - 1
+    values, end, room = ticks(low, high, most, least=LABELS), high, low + (1.0 + SPARE) * (high - low)
+    for wanted in range(most, LABELS - 1, -1):
+        found = ticks(low, high, wanted, least=LABELS)
+        step = found[1] - found[0]
+        apart = int(dots * step / (high - low)) // 4  # in rows
+        risen = low + dots * step / (4 * apart) if apart else math.inf
+        if risen < room:
+            more = range(1, int((risen - found[-1]) / step) + 1)
+            values, end, room = [*found, *(round(found[-1] + i * step, 12) for i in more)], risen, risen
+    return values, end
+
+
+def _log_labels(low: float, high: float, rows: int) -> list[float]:
+    """1, 2 and 5 times powers of ten, unless these are too few."""
     powers = range(math.floor(low), math.ceil(high) + 1)
     for factors in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7)):
         values = [f * 10.0**p for p in powers for f in factors if low - 1e-9 <= math.log10(f * 10.0**p) <= high + 1e-9]
         if len(values) >= LABELS:
             break
     else:
+        wanted = max(LABELS, min(8, rows // 3))
         values = [value for value in ticks(10.0**low, 10.0**high, wanted, least=LABELS) if value > 0]
-    return list(zip(values, _numbers(values), strict=True))
+    return values
 
 
 def _numbers(values: Sequence[float]) -> list[str]:

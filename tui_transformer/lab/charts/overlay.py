@@ -48,6 +48,7 @@ NO_METRICS, NO_CURVE = Metrics(), Curve()
 EACH = "● zero outside the interval, ○ inside"
 DISTANCE = "distance"  # the axis
 NOT_COUNTED = "no run here counted its probes by distance: they need a corpus with probes, such as playlets"
+Point = tuple[float, float]  # x, y
 MARK_EVERY = 6  # least columns between two marks on a line
 
 
@@ -286,6 +287,17 @@ def study_losses(variants: Mapping[str, Mapping[int, Sequence[ValidationRecord]]
     )
 
 
+def clearest(path: Sequence[Point], wanted: Point, others: Sequence[Curve]) -> Point:
+    """The point of a path that is farthest from other curves, which would cover it; the wanted one if none is near."""
+
+    def room(point: Point) -> float:
+        there = [other for other in others if other.x and other.x[0] <= point[0] <= other.x[-1]]
+        return min((abs(point[1] - other.y[other.near(point[0]) or 0]) for other in there), default=math.inf)
+
+    best = max(path, key=room)
+    return best if room(wanted) < room(best) / 2 else wanted
+
+
 def paint(made: Overlay, width: int, height: int, span: Span | None = None) -> Canvas | None:
     """Draw train below validation, with a letter at a different place on each line; None if empty."""
     first, last = span or (-math.inf, math.inf)
@@ -304,7 +316,10 @@ def paint(made: Overlay, width: int, height: int, span: Span | None = None) -> C
         path, style = list(zip(s.curve.x, s.curve.y, strict=True)), f"run{s.slot}"
         path = [point for point in path if first <= point[0] <= last] or path
         at = min(len(path) - 1, round((i + 1) / (len(strokes) + 1) * (len(path) - 1) + 0.25 * len(path)))
-        letters += [Mark(*path[at], LETTERS[s.slot], style)] if path else []
+        around = len(path) // (2 * len(strokes) + 2)
+        others = [other.curve for other in strokes if other is not s]
+        place = clearest(path[max(0, at - around) : at + around + 1], path[at], others) if path else None
+        letters += [Mark(*place, LETTERS[s.slot], style)] if place is not None else []
     bands = [
         Shade(s.curve.x, s.curve.ends, str(s.slot), [not apart for apart in s.curve.apart] if made.zero else ())
         for s in strokes

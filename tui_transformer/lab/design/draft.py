@@ -152,6 +152,8 @@ class Draft:
     @property
     def run_name(self) -> str:
         """What a run of it is called, from what changed; numbered where that is taken."""
+        if self.parent and self.config is not None and not self.against_parent():
+            return run_name(self.parent, {}, {})
         return run_name(self.name, self.changes, self.values)
 
     @cached_property

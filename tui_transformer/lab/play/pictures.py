@@ -205,16 +205,17 @@ def _number(value: float) -> str:
 
 
 def _legend(values: Values, *, colour: bool, shades: str) -> Text:
-    """The range of values, highest first, and its shades: `0 … −9.75 █▓▒░`."""
+    """The shades between the highest and the lowest value: `0 █▓▒░ −9.75`."""
     low, high = _extremes(values)
     if not high > low:
         return Text(f"{_number(high)} everywhere")
-    legend = Text(f"{_number(high)} … {_number(low)} ")
+    legend = Text(f"{_number(high)} ")
     if colour:
         for i in range(len(SHADES)):
             legend.append("█", grey(1 - i / (len(SHADES) - 1)))
-        return legend
-    return legend.append(shades[::-1].rstrip()).append(", blank" if " " in shades else "")
+    else:
+        legend.append(shades[::-1])
+    return legend.append(f" {_number(low)}")
 
 
 def bias_picture(values: Values, *, length: int, title: str, canvas: Canvas) -> Text:
@@ -261,7 +262,7 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Ca
         return Text(f"position {kind}: its learned table is too large to be drawn")
     picture = partial(table_picture, length=stack.length, canvas=canvas)
     if position.rotates:
-        title = f"position {kind}, queries and keys turn; cosines of the angles"
+        title = f"position {kind} turns queries and keys, each column slower; cosines"
         return picture(turned_values(scheme, model, n), title=title, rows="positions", columns="angles of a head")
     if isinstance(scheme, TransformerXL):
         waves = embedded_values(scheme.sinusoid, n)

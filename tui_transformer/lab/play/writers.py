@@ -88,7 +88,7 @@ class Writer(ABC):
 
     def examples(self) -> Sequence[WrittenRow]:
         """Answer a few held-out questions or documents with gaps, always the same ones, greedily; loads the corpus."""
-        raise InputError(f"examples: {self.name} goes on with any text; runs on documents have some")
+        raise InputError(f"examples: {self.name} continues any text; only runs on documents have examples")
 
     def prompts(self) -> tuple[str, ...]:
         """Return up to three prompts to try: its corpus's examples, and what it was asked while it trained."""

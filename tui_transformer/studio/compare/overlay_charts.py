@@ -39,6 +39,7 @@ SHORTEST = 6  # least columns of a meaningful name in the legend
 class OverlayDrawing:
     made: Overlay
     hidden: frozenset[int] = frozenset()  # numbers of letters that only the legend shows
+    about: str = ""
 
     @property
     def all_hidden(self) -> bool:

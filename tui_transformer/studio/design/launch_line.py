@@ -55,11 +55,12 @@ class LaunchLine(Horizontal):
             line.append(" f5 ", "reverse").append(" train " if width >= ROOMY else " ").append(clean_line(name), "bold")
         if forecast is not None and not problem:
             line.append("   ").append(forecast.time, f"bold {time_colour(forecast, palette)}".strip())
-            on, of = (f" on {forecast.device}", " of ") if width >= ROOMY else ("", " ")
+            on = f" on {forecast.device}" if width >= ROOMY else ""
             how = "measured" if forecast.source == "measured" else "estimated" if forecast.seconds else ""
             line.append(f"{on} {how}".rstrip(), palette.dim)
-            for size, what in ((forecast.memory, "memory"), (forecast.disk, "disk")):
-                line.append(" · ", palette.dim).append(memory(size)).append(f"{of}{what}", palette.dim)
+            words = (" for tensors", " of disk") if width >= ROOMY else (" tensors", " disk")
+            for size, what in zip((forecast.memory, forecast.disk), words, strict=True):
+                line.append(" · ", palette.dim).append(memory(size)).append(what, palette.dim)
         rename = Text.assemble((" n ", "reverse"), " rename ")
         if not problem and line.cell_len + rename.cell_len < width:
             line.append(" " * (width - line.cell_len - rename.cell_len)).append_text(rename)

@@ -372,7 +372,7 @@ class DesignPane(Vertical):
         answers.append(Answer((draft, "usual"), f"Train it at this size ({forecast.time})"))
         small = draft.small()
         less = self._forecast(small) if small is not None else None
-        if small is not None and less is not None and not less.long:
+        if small is not None and small.against_parent() and less is not None and not less.long:
             answers.append(Answer((small, "usual"), f"Apply the same change to {SMALL} instead ({less.time})"))
         answers.append(Answer((draft, "process"), "Train it in the background, even after the studio closes"))
         answers.append(Answer(None, "Cancel"))

@@ -12,6 +12,7 @@ from textual.widgets.option_list import Option
 
 from engine.clean import clean_line
 from engine.config import presets
+from tui_transformer.lab.formatting import middle
 from tui_transformer.studio.design.own_files import own_presets
 from tui_transformer.studio.shared.line_list import SearchLine
 from tui_transformer.studio.shared.palette import Palette
@@ -35,7 +36,7 @@ class Entry:
         return str(self.path or self.name)
 
 
-GROUPS = ("start from", "one change each", "founding reports", "your own")
+GROUPS = ("start from", "one change each", "course reports", "your own")
 
 
 def entries() -> list[Entry]:
@@ -116,15 +117,13 @@ class PresetList(Vertical):
             name = clean_line(entry.name)
             if self.size.width < ROOMY and entry.group == GROUPS[2]:
                 name = name.removeprefix(REPORT)
-            here = entry.id == self._at
-            line = Text("▸ " if here else "  ").append(name)
+            here, marked = entry.id == self._at, entry.preset is None or entry.id in self._changed
+            width = names.scrollable_content_region.width - (4 if marked else 2)
+            line = Text("▸ " if here else "  ").append(middle(name, width).rstrip() if width > 0 else name)
             if entry.preset is None:
                 line.append(" ✗")
             elif entry.id in self._changed:
                 line.append(" ●", "" if here else palette.accent)
-            width = names.scrollable_content_region.width
-            if width > 0:
-                line.truncate(width, overflow="ellipsis")
             names.replace_option_prompt_at_index(at, line)
         entry = by_id.get(self._at)
         if entry is None:

@@ -17,14 +17,16 @@ from textual.widget import Widget
 
 from engine.capabilities import check
 from engine.clean import clean_line
-from engine.config.model import ModelConfig
+from engine.config.model import ModelConfig, parts_of
 from engine.config.schema import RunConfig
 from engine.data.corpus import Characters, CorpusPreview
+from engine.model import size
 from tui_transformer.lab.design.draft import Benchmark, Differences, Draft, shown
 from tui_transformer.lab.design.drawing import GUTTER, drawn
 from tui_transformer.lab.design.forecast import Forecast
 from tui_transformer.lab.formatting import bar, duration, memory, short
 from tui_transformer.lab.play.pictures import KIND, Canvas, mask_picture, position_picture, stacks
+from tui_transformer.lab.studies.plan import PROCESS
 from tui_transformer.studio.design.launch_line import time_colour
 from tui_transformer.studio.shared.engine_thread import in_engine_thread
 from tui_transformer.studio.shared.palette import Palette
@@ -41,6 +43,7 @@ SHARES = {  # of the columns, a mask's share: by (several of them, few columns)
 }
 NETWORK, THREE_FROM = 40, 110  # columns of the drawn network, and from how many on it is beside the other pictures
 SIGHTS = ("position", "attention", "window", "link", "rope", "layers", "context", "causal")  # in keys: seen in them
+COMPONENT = 16  # columns of a component's name
 BAR = 12  # columns of a component's bar
 CORPUS_LINES = 10  # shown of the corpus; more where there is room
 TABLE_FROM = 40  # least columns for the table of components
@@ -280,7 +283,7 @@ def heading(words: list[Text], style: str, *, brief: bool) -> Text:
     """A picture's words; if brief, what it is and how much of it is drawn."""
     if brief and len(words) > 1:
         part = SHARE.search(words[-1].plain)
-        words = [Text.assemble(words[-2], f", {part[0]}" if part else "")]
+        words = [Text.assemble(words[-2], f"; {part[0]}" if part else "")]
     dimmed = Text(style=style)
     return dimmed.append_text(Text("\n").join(words))
 
@@ -303,8 +306,11 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
             " per token, forward and backward\n" if width >= TABLE_FROM else " per token\n"
         )
     benchmark = facts.benchmark
+    device = benchmark.device if benchmark is not None else facts.forecast.device if facts.forecast is not None else ""
+    # Train shows all that a process on a CPU holds.
+    of_tensors = f" for tensors, {memory(PROCESS)} for the process\n" if device.startswith("cpu") else " for tensors\n"
     if benchmark is not None:
-        text.append(memory(benchmark.memory_bytes), "bold").append(" of memory\n")
+        text.append(memory(benchmark.memory_bytes), "bold").append(of_tensors)
         text.append(benchmark.words + "\n", "bold")
         for verdict in benchmark.verdicts:
             good = verdict.verdict == "ok"
@@ -312,7 +318,7 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
             text.append(sign, colour).append(clean_line(verdict.check), "" if good else "bold")
             text.append(clean_line(f": {verdict.why}") + "\n", palette.dim if good else "")
     elif cost is not None and width >= TABLE_FROM:  # else the line at the foot has to do
-        text.append(f"{'at most' if cost.at_most else 'about'} {memory(cost.memory)}", "bold").append(" of memory\n")
+        text.append(f"{'at most' if cost.at_most else 'about'} {memory(cost.memory)}", "bold").append(of_tensors)
     if benchmark is None and facts.forecast is not None and width >= TABLE_FROM:
         text.append(facts.forecast.time, f"bold {time_colour(facts.forecast, palette)}".strip())
         text.append(f" on {facts.forecast.device}, {clean_line(facts.forecast.source)}\n", palette.dim)
@@ -338,10 +344,21 @@ def components(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
     text = Text()
     for name, count in cost.parts.items() if cost is not None else ():
         if count:
+            name = _of_parts(draft) if name == "parts" else name
             share = count / max(1, cost.parameters) if cost else 0
-            text.append(f"{name:<16}", palette.dim).append(f"{count:>14,}")
+            text.append(f"{name:<{COMPONENT}}", palette.dim).append(f"{count:>14,}")
             text.append(f" {share:>4.0%} ", palette.dim).append(f"{bar(share, BAR)}\n", palette.calm)
     return text
+
+
+def _of_parts(draft: Draft) -> str:
+    """The optional part that has parameters; a word for all if there are several."""
+    assert draft.config is not None
+    model = draft.config.model
+    rows, stacks_ = parts_of(model).values(), size.stacks(model)
+    found = [row.label["en"] for row in rows if any(row.parameters(model, stack) for stack in stacks_)]
+    found = [label.format(**dict(model)) for label in found]
+    return found[0] if len(found) == 1 and len(found[0]) <= COMPONENT else "optional parts"
 
 
 def differences(draft: Draft, palette: Palette) -> Text:

@@ -46,6 +46,11 @@ ALL_HIDDEN = "every curve is hidden: click on its name above"
 
 
 class Drawing(Protocol):
+    @property
+    def about(self) -> str:
+        """What its lines mean, in sentences; "" if the legend says it."""
+        ...
+
     def canvas(self, width: int, height: int, span: Span | None = None) -> Canvas | None:
         """Draw the lines, or a span of them, in `width` columns and `height` rows; None if there is nothing to draw."""
 
@@ -171,7 +176,9 @@ class Chart(Widget, can_focus=True):
 
     def on_mouse_move(self, event: MouseMove) -> None:
         at, canvas = event.get_content_offset(self), self._canvas
-        self.tooltip = Content(MOUSE) if at is not None and at.y == 0 and self._pressed is None else None
+        on_title = at is not None and at.y == 0 and self._pressed is None
+        about = self._drawing.about if self._drawing is not None else ""
+        self.tooltip = Content("\n\n".join(filter(None, (about, MOUSE)))) if on_title else None
         if self._pressed is not None and canvas is not None:
             column = max(canvas.margin, min(event.x - self.gutter.left, self.content_size.width - 1))
             if self._dragged is not None or abs(column - self._pressed) >= LEAST_DRAG:

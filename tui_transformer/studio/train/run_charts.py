@@ -11,6 +11,7 @@ from engine.measures import Measure
 from engine.runs.records import ValidationRecord
 from tui_transformer.lab.analysis.ghost import Ghost
 from tui_transformer.lab.charts.canvas import (
+    ON,
     Canvas,
     Cell,
     Level,
@@ -55,6 +56,11 @@ from tui_transformer.studio.shared.run_states import nothing_yet
 
 TOGGLED = ("train", "validation", "floor", "past", "ghost")  # what a click in the legend hides
 FULL, USUAL, BRIEF = range(3)  # how detailed a legend is
+GAP = (
+    "Train is the loss of each step's batch; validation scores held-out text, without dropout.\n"
+    "Validation may be the lower one: a window of training begins without any context, a scored window does not.\n"
+    "The gap between them is shaded: if it grows while validation rises, the run overfits."
+)
 LOSS = CHARTS[0]
 
 
@@ -95,7 +101,7 @@ class RunDrawing:
             span=span,
         )
         if canvas is not None:
-            if made.train.x and not hidden & {"train", "validation"}:
+            if self._has_gap:
                 shade(canvas, [Shade(*made.gap, "gap")])
             grid(canvas)
         return canvas
@@ -116,6 +122,14 @@ class RunDrawing:
             while legend and len(name) + sum(len(text) + 1 for text, _ in legend) > width:
                 legend.pop()
         return title_line(label, style, legend, width, gap)
+
+    @property
+    def about(self) -> str:
+        return GAP if self._has_gap else ""
+
+    @property
+    def _has_gap(self) -> bool:
+        return bool(self.made.train.x and self.made.validation.x) and not self.hidden & {"train", "validation"}
 
     @property
     def _floors(self) -> list[tuple[str, float, str]]:
@@ -145,6 +159,8 @@ class RunDrawing:
         ]
         if made.log:
             legend.append(("log", "dim"))
+        if self._has_gap:  # the first to go where there is no room
+            legend.append((" gap ", f"dim{ON}bandgap"))
         return legend
 
     def values(self, width: int, x: float | None) -> list[Cell]:

@@ -288,7 +288,8 @@ def _memory(row: RunRow, view: RunView, width: int) -> tuple[Content, Picture]:
         value += f" of {memory(total)}"
     share = now / total if now and total else None
     colour = "$error" if share and share > 0.95 else "$warning" if share and share > 0.8 else "$primary"
-    return _label("memory" if width >= 24 else "mem", value), _share_of_all(share, colour)
+    whose = "process memory" if total and width >= 32 else "memory" if width >= 24 else "mem"
+    return _label(whose, value), _share_of_all(share, colour)
 
 
 def _share_of_all(share: float | None, colour: str) -> Picture:

@@ -6,12 +6,12 @@ Under the list, where there is room: the settings of the chosen run.
 from collections.abc import Sequence
 from typing import Any
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.text import Text
 
 from engine.clean import clean_line
 from tui_transformer.lab.design.draft import shown
-from tui_transformer.lab.formatting import duration, fitted
+from tui_transformer.lab.formatting import duration, fitted, middle
 from tui_transformer.lab.records.badges import SIGNS, badge
 from tui_transformer.lab.records.run_view import RunRow
 from tui_transformer.lab.records.study_row import StudyRow
@@ -87,14 +87,3 @@ def settings_text(settings: Sequence[tuple[str, Any]], width: int, dim: str) -> 
         text.append(fitted(label, max(0, width - cell_len(said) - 1)), dim).append(f" {said}\n")
     text.rstrip()
     return text
-
-
-def middle(text: str, width: int) -> str:
-    """Exactly this wide; a longer text loses its middle, for the names of runs differ at their ends."""
-    if cell_len(text) <= width or width < 3:
-        return fitted(text, max(0, width))
-    head = set_cell_size(text, (width - 1) // 3).rstrip()
-    tail = text
-    while cell_len(tail) > width - 1 - cell_len(head):
-        tail = tail[1:]
-    return set_cell_size(f"{head}…{tail}", width)

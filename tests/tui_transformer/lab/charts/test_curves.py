@@ -1,5 +1,6 @@
 """Curves and their drawing: what a chart shows of the records it is given."""
 
+import itertools
 import math
 
 import pytest
@@ -201,3 +202,12 @@ def test_a_part_of_x_is_drawn_up_to_its_ends_and_y_follows_it() -> None:
     said = "".join(c for row in part.cells for c, _ in row)
     assert "★" not in said and "•" not in said and "floor" not in said  # no point, mark or level is there
     assert not draw([line], **drawn, span=(200.0, 300.0)).zoomed  # where nothing is, all is shown
+
+
+def test_labels_of_y_are_equally_many_rows_apart_where_a_quarter_more_height_allows_it() -> None:
+    for low, high, height in ((0.39, 0.52, 27), (0.0, 1.0, 19), (-0.1, 0.32, 19), (0.4, 4.17, 27)):
+        canvas = draw([Line((0.0, 9.0), (low, high), "train")], width=60, height=height, x_text=str)
+        assert canvas is not None
+        rows = canvas.labelled[0]
+        assert len({b - a for a, b in itertools.pairwise(rows)}) == 1 and len(rows) >= 4
+        assert canvas.bottom == low and high <= canvas.top <= low + 1.25 * (high - low)

@@ -164,7 +164,7 @@ def test_the_bias_is_darkest_where_it_is_lowest_and_blank_where_it_is_not_seen(t
     model = tiny("model.position=alibi", "model.attention=window", "model.window=5").model
     picture = position_picture(model, stacks(model)[0], 1, Canvas())
     slope = alibi_slopes(2)[0]
-    assert picture.plain.startswith(f"position alibi, head 1 of 2: 0 … −{4 * slope:.3g} █▓▒░ added to the score")
+    assert picture.plain.startswith(f"position alibi, head 1 of 2: 0 █▓▒░ −{4 * slope:.3g} added to the score")
     lines = framed(picture)
     assert len(lines) == 16
     for q, line in enumerate(lines):
@@ -228,12 +228,12 @@ def test_rope_is_drawn_by_the_cosines_it_turns_with(tiny, pairing: str) -> None:
 WHERE = {
     "nothing": ["nothing is added"],
     "embeddings": ["added to the embeddings"],
-    "queries and keys": ["cosines of the angles"],
+    "queries and keys": ["turns queries and keys", "cosines"],
     "scores": ["added to the score"],
     "content": ["depends on the query's content", "distances q − k"],
 }
 WORDS = {name: [f"position {name}", *WHERE[position.acts_on]] for name, position in POSITIONS.items()}
-WORDS["sinusoidal"].append("1 … −1")
+WORDS["sinusoidal"].append("−1")
 for name, position in POSITIONS.items():
     if position.learned and position.acts_on != "content":
         WORDS[name].append("shown as initialised)" if name == "learned" else "(learned; shown as initialised)")

@@ -196,7 +196,7 @@ def test_a_place_that_cannot_be_written_is_one_line(root, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["attt"], "no run is called 'attt'"),
+        (["attt"], "no run named 'attt'"),
         (["att", "--format", "latx"], "did you mean 'latex'?"),
         (["att", "--language", "de"], "--language 'de': must be en or zh"),
         ([], "missing argument"),

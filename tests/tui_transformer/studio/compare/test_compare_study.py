@@ -71,11 +71,11 @@ def test_a_file_has_a_row_for_each_variant(root, tmp_path, capsys) -> None:
 @pytest.mark.parametrize(
     ("runs", "more", "words"),
     [
-        (["at"], {}, "no run is called 'at'"),
+        (["at"], {}, "no run named 'at'"),
         (["at"], {}, "studies: att"),
         (["att"], {"by": "varant"}, "did you mean 'variant'?"),
         (["att"], {"sort_by": "lst"}, "did you mean 'last'?"),
-        (["att"], {"baseline": "gobal"}, "no run is called 'gobal'"),
+        (["att"], {"baseline": "gobal"}, "no run named 'gobal'"),
         (["gone.study.toml"], {}, "gone.study.toml: cannot read"),
     ],
 )

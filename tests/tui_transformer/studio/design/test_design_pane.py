@@ -95,6 +95,7 @@ async def test_a_switch_changes_the_picture_and_the_cost(app: App, size: tuple[i
     async with app.run_test(size=size) as pilot:
         await pilot.pause()
         assert "108,352" in app.text and "next-token" in app.text and "▸ demo" in app.text
+        assert size[0] < 100 or "QK norm                     64" in app.text
         await go_to(pilot, "model.n_layers")
         await pilot.press("left")
         assert "58,336" in app.text and "demo ●" in app.text
@@ -262,7 +263,7 @@ async def test_a_one_change_preset_lands_on_the_demo_and_its_base_is_a_switch(ap
 
 async def test_a_long_run_is_asked_about_once_and_can_be_trained_on_the_demo(app: App) -> None:
     async with app.run_test(size=MEDIUM) as pilot:
-        app.pane.choose("rope")
+        app.pane.choose("no-pe")
         await pilot.pause()
         app.pane._show(app.pane.draft.with_base("baseline"))
         await pilot.press("f5")
@@ -273,10 +274,19 @@ async def test_a_long_run_is_asked_about_once_and_can_be_trained_on_the_demo(app
         assert labels[-1] == "Cancel" and "background" in labels[2]
         await pilot.press("down", "enter")
         await pilot.pause()
-        assert [(event.config.preset, event.name) for event in app.asked] == [("rope@demo", "demo-rope")]
+        assert [(event.config.preset, event.name) for event in app.asked] == [("no-pe@demo", "demo-no-pe")]
         await pilot.press("f5")
         await pilot.pause()
         assert len(app.asked) == 2  # minutes are not asked about
+
+
+async def test_a_change_that_its_base_has_already_is_trained_under_the_bases_name(app: App) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        app.pane.choose("rope")
+        await until(pilot, lambda: "demo has this already" in app.text)
+        assert "train demo  " in app.text
+        app.pane._show(app.pane.draft.with_change("model.n_heads", 2))
+        await until(pilot, lambda: "train demo-rope-heads2  " in app.text)
 
 
 async def test_the_name_says_what_changed_and_is_edited_in_its_line(app: App) -> None:

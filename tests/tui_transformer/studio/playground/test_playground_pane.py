@@ -360,7 +360,7 @@ MISTAKES = {
     "/attention x": "counted from 1",
     "/copy": "nothing to copy",
     "/again": "nothing has been asked",
-    "/run nothing": "no run is called",
+    "/run nothing": "no run named",
     "/surprise": "a text must follow",
     "/alternatives": "nothing to inspect yet",
     "/checkpoint": "must follow",
