@@ -10,7 +10,7 @@ from engine.config.fields import Section
 from engine.config.model import ModelConfig, parts_of
 from engine.config.schema import RunConfig
 from engine.config.tasks import Refusal
-from engine.data.catalogue import CORPORA, KINDS, kind_by_name, names_of
+from engine.data.known import CORPORA, kind_by_name, names_of
 from engine.errors import InputError
 from engine.model.visibility import self_attention
 from engine.schemes import ATTENTIONS, NORMS, POSITIONS, SCHEDULES, Scheme
@@ -173,6 +173,8 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
     yield from _broken(SCHEDULES[c.optimizer.schedule], c.optimizer)
     corpus, found, wanted = c.data.corpus, kind_by_name(c.data.corpus), task.corpus
     if found is not None and found != wanted:
+        from engine.data.catalogue import KINDS  # readers of every kind: only now that there is something to say
+
         entry, able = CORPORA.get(corpus), KINDS[found].preset
         preset = (entry and entry.preset) or (able and f"{able} --corpus {corpus[:80]}")
         instead = f"; --preset {preset} trains on it" if preset else ""

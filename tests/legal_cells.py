@@ -9,7 +9,7 @@ from engine.config.model import ModelConfig
 from engine.config.schema import RunConfig
 from engine.config.sections import ObjectiveConfig
 from engine.config.tasks import SPAN_FORMS
-from engine.data.catalogue import kind_by_name, names_of
+from engine.data.known import kind_by_name, names_of
 
 
 def _values(section: type[ModelConfig] | type[ObjectiveConfig], name: str) -> tuple[Any, ...]:

@@ -1,6 +1,5 @@
-"""The kinds of corpora, the named corpora, and loading any corpus by name or path. No torch here."""
+"""The kinds of corpora, and loading any corpus by name or path. No torch here."""
 
-import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -8,35 +7,15 @@ from typing import Any, TypeVar, cast
 from engine.command_line import command_line
 from engine.config.sections import DataConfig
 from engine.data.corpora import TEXT
-from engine.data.corpus import Corpus, CorpusEntry, CorpusKind, Kind, data_folders, is_there
+from engine.data.corpus import Corpus, CorpusKind, Kind, data_folders, is_there
 from engine.data.documents.named import DOCUMENTS
-from engine.data.download import Remote
+from engine.data.known import CORPORA, kind_by_name
 from engine.data.parallel.named import PAIRS
 from engine.errors import InputError, nearest, not_a_path
 
 C = TypeVar("C", bound=Corpus)
 # The last kind that accepts a path reads it; a text is any file that no other kind accepts.
 KINDS: dict[Kind, CorpusKind[Any]] = {kind.made.kind: kind for kind in (TEXT, PAIRS, DOCUMENTS)}
-
-
-def _entries() -> dict[str, CorpusEntry]:
-    found = {}
-    for name, row in tomllib.loads(Path(__file__).with_name("corpora.toml").read_text(encoding="utf-8")).items():
-        url, files, most = (row.pop(key, usual) for key, usual in (("url", ""), ("files", {}), ("max_bytes", 0)))
-        remotes = (Remote(url and url + file, f"{name}/{file}", sha256 or None, most) for file, sha256 in files.items())
-        if "languages" in row:
-            row["languages"] = tuple(row["languages"])
-        found[name] = CorpusEntry(name, remotes=tuple(remotes), **row)
-    return found
-
-
-CORPORA = _entries()
-
-
-def kind_by_name(corpus: str) -> Kind | None:
-    """Return the kind of a registered name, with or without a direction (`NAME#de,en`); None for anything else."""
-    entry = CORPORA.get(corpus.partition("#")[0])
-    return None if entry is None or (entry.languages is None and corpus != entry.name) else entry.kind
 
 
 def kind_of(corpus: str) -> Kind:
@@ -58,11 +37,6 @@ def kind_of(corpus: str) -> Kind:
         hint = nearest(corpus, CORPORA) or f"; `{command_line('data', 'list')}` lists them"
         raise InputError(f"no corpus is called '{corpus[:80]}'{hint}")
     return kind
-
-
-def names_of(kind: Kind) -> list[str]:
-    """Return the names of one kind, those that need no download first."""
-    return [entry.name for entry in sorted(CORPORA.values(), key=lambda e: bool(e.remotes)) if entry.kind == kind]
 
 
 def portable(corpus: str, kind: Kind) -> str:

@@ -1,19 +1,21 @@
-"""What every kind of corpus has in common. `catalogue.py` has the kinds and the named corpora."""
+"""What every kind of corpus has in common. `catalogue.py` has the kinds, `known.py` the named corpora."""
 
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from platformdirs import user_data_path
 
 from engine.command_line import command_line
 from engine.config.sections import DataConfig
 from engine.data.download import Remote
-from engine.data.overlap import Overlap
 from engine.errors import InputError
+
+if TYPE_CHECKING:
+    from engine.data.overlap import Overlap
 
 Kind = Literal["text", "pairs", "documents"]
 
@@ -61,7 +63,7 @@ class Corpus(ABC):
         """The hash of each part."""
 
     @abstractmethod
-    def overlaps(self) -> Iterable[Overlap | None]:
+    def overlaps(self) -> "Iterable[Overlap | None]":
         """Return how much of each held-out split is also in the training split; None for an empty split."""
 
     @abstractmethod

@@ -9,8 +9,8 @@ import torch
 from engine.config.schema import RunConfig
 from engine.config.toml import resolved
 from engine.data.cache import tokens_of
-from engine.data.catalogue import CORPORA
 from engine.data.corpora import TextCorpus
+from engine.data.known import CORPORA
 from engine.data.loader import Examples, training_batches
 from engine.data.objectives import make_objective
 from engine.data.overlap import Overlap, text_overlap

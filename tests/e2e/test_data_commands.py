@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.data.catalogue import CORPORA
 from engine.data.corpus import CorpusEntry
+from engine.data.known import CORPORA
 from tests.small_pairs import multi30k, table
 from tui_transformer.__main__ import main
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.config import presets
-from engine.data.catalogue import kind_by_name
+from engine.data.known import kind_by_name
 from tests.tui_transformer.loaded import loaded
 from tui_transformer.cli.app import program
 from tui_transformer.cli.run import Request

@@ -4,7 +4,8 @@ from engine import capabilities
 from engine.config import presets
 from engine.config.model import ModelConfig
 from engine.config.schema import RunConfig
-from engine.data.catalogue import CORPORA, KINDS, names_of
+from engine.data.catalogue import KINDS
+from engine.data.known import CORPORA, names_of
 from tests.legal_cells import AXES, legal_cells
 
 REFUSED = {

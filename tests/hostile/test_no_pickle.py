@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from engine.data import cache
-from engine.data.catalogue import CORPORA
+from engine.data.known import CORPORA
 from tests.hostile.forked import said
 from tests.hostile.poisoned_runs import completed, read, rehash, write
 from tests.tui_transformer.trained import train

@@ -8,8 +8,9 @@ import typer
 
 from engine.clean import clean_line
 from engine.command_line import command_line
-from engine.data.catalogue import CORPORA, KINDS, kind_of, load_corpus
+from engine.data.catalogue import KINDS, kind_of, load_corpus
 from engine.data.corpus import data_folders
+from engine.data.known import CORPORA
 from engine.errors import InputError, nearest
 from tui_transformer.cli.commands import Group, command
 from tui_transformer.cli.options import DataDir, Json, corpus_names

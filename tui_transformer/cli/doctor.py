@@ -12,8 +12,8 @@ import typer
 
 from engine.clean import clean_line
 from engine.command_line import RUNS, command_line
-from engine.data.catalogue import CORPORA
 from engine.data.corpus import data_folders
+from engine.data.known import CORPORA
 from engine.errors import InputError
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.cli.commands import command

@@ -28,7 +28,7 @@ def preset_names() -> list[str]:
 
 
 def corpus_names() -> list[str]:
-    from engine.data.catalogue import CORPORA
+    from engine.data.known import CORPORA
 
     return list(CORPORA)
 

@@ -30,6 +30,7 @@ LEAST_STEPS = 2  # timed per turn, whatever its length
 # Keys and the words they bring up: each x axis in turn, which redraws both charts; the help, a screen of its own.
 AXIS, HELP = "x, new axes", "?, all keys"
 AXES = (b"tokens", b"time", b"steps")
+HELP_SHOWS = b"Texts"  # a group of the Train pane's keys
 Keys = dict[str, list[float]]  # seconds by key typed
 _CONTROL = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
@@ -174,7 +175,7 @@ def _typed(terminal: Terminal) -> Keys:
         keys[AXIS].append(terminal.wait_for(AXES[i % len(AXES)]))
         time.sleep(draw.uniform(0.1, 0.4))
         terminal.press(b"?")
-        keys[HELP].append(terminal.wait_for(b"This pane"))
+        keys[HELP].append(terminal.wait_for(HELP_SHOWS))
         time.sleep(draw.uniform(0.1, 0.4))
         terminal.press(b"\x1b")
         time.sleep(draw.uniform(0.3, 0.6))

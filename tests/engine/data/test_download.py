@@ -226,7 +226,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path) -> None:
 
 
 def test_every_registered_file_is_https_and_has_a_hash() -> None:
-    from engine.data.catalogue import CORPORA, names_of
+    from engine.data.known import CORPORA, names_of
 
     for name in names_of("text"):
         for remote in CORPORA[name].remotes:
@@ -235,7 +235,7 @@ def test_every_registered_file_is_https_and_has_a_hash() -> None:
 
 
 def test_the_recorded_hash_is_the_real_files(real_data) -> None:
-    from engine.data.catalogue import CORPORA
+    from engine.data.known import CORPORA
 
     (remote,) = CORPORA["tiny-shakespeare"].remotes
     assert hashlib.sha256((real_data / remote.file).read_bytes()).hexdigest() == remote.sha256

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tui_transformer.cli
-from engine.data.catalogue import CORPORA
+from engine.data.known import CORPORA
 from engine.runs.reader import RunReader
 from tests.tui_transformer.loaded import loaded
 from tests.tui_transformer.recorded import record

@@ -22,8 +22,8 @@ from engine.config.schema import RunConfig
 from engine.config.sections import EXCLUSIVE
 from engine.config.tasks import Refusal
 from engine.config.toml import write
-from engine.data.catalogue import CORPORA, KINDS, names_of
-from engine.data.corpus import Characters
+from engine.data.corpus import Characters, Kind
+from engine.data.known import CORPORA, names_of
 from engine.errors import InputError
 from engine.lints import Lint, lint
 from engine.model import size
@@ -94,9 +94,12 @@ def vocabulary(config: RunConfig, characters: Characters | None = None) -> Vocab
     entry = CORPORA.get(data.corpus)
     if characters is None and entry is not None and entry.characters is not None:
         characters = Characters(entry.characters)
-    known = KINDS[entry.kind].vocabularies.get(entry.name) if entry is not None and data.tokenizer != "bpe" else None
-    bound = False
-    if characters is None and known is not None:
+    known, bound = None, False
+    if characters is None and entry is not None and data.tokenizer != "bpe":
+        from engine.data.catalogue import KINDS  # the readers of every kind, numpy among them: few vocabularies need it
+
+        known = KINDS[entry.kind].vocabularies.get(entry.name)
+    if known is not None:
         text, bound = known(data)[data.tokenizer]
         characters = Characters(text)
     elif data.tokenizer == "words" and config.task.corpus != "documents":
@@ -330,7 +333,7 @@ class Draft:
 def values_of(key: str) -> tuple[Any, ...]:
     """The values of an enumerable key; none for numbers and texts."""
     if key == "data.corpus":
-        return tuple(name for kind in KINDS for name in names_of(kind))
+        return tuple(name for kind in get_args(Kind) for name in names_of(kind))
     section, _, name = key.rpartition(".")
     model = RunConfig.model_fields[section].annotation if section else RunConfig
     annotation = model.model_fields[name].annotation if isinstance(model, type) else None

@@ -17,7 +17,6 @@ from engine.config.keys import all_keys, flatten, parse_overrides, parse_value, 
 from engine.config.schema import RunConfig
 from engine.config.tasks import task_named
 from engine.config.toml import validate
-from engine.data.catalogue import portable
 from engine.errors import InputError, one_of
 from tui_transformer.lab.studies.study import MOST_RUNS, Study, Variant, base_tables, find_study
 
@@ -65,6 +64,8 @@ class StudyArgs:
         if isinstance(corpus, str):
             # A file is named by its full path: the study may be resumed from another folder.
             objective = changes.get("objective.kind") or base_tables(study.base).get("objective", {}).get("kind")
+            from engine.data.catalogue import portable  # the readers of every kind of corpus
+
             changes["data.corpus"] = portable(corpus, task_named(objective).corpus)
         return replace(study, changes=changes, seeds=study.seeds if self.seeds is None else parse_seeds(self.seeds))
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from engine.clean import clean_line
 from engine.config.schema import RunConfig
-from engine.data.catalogue import CORPORA, KINDS, kind_by_name, load_corpus
+from engine.data.catalogue import KINDS, load_corpus
 from engine.data.corpus import CorpusPreview, data_folders
+from engine.data.known import CORPORA, kind_by_name
 from engine.data.parallel.by_path import absolute, files_of, split_selector
 from engine.errors import InputError
 from tui_transformer.studio.shared.engine_thread import FAILURES

@@ -3,8 +3,9 @@
 import pytest
 
 from engine.config.sections import DataConfig
-from engine.data.catalogue import CORPORA, load_corpus, names_of
+from engine.data.catalogue import load_corpus
 from engine.data.documents.corpus import DocumentCorpus, Question, Recall
+from engine.data.known import CORPORA, names_of
 from engine.data.synthetic import biographies
 from engine.data.tokenizers import CharacterTokenizer, WordTokenizer
 from engine.errors import InputError

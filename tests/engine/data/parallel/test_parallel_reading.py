@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.config.sections import DataConfig
-from engine.data.catalogue import CORPORA, load_corpus, names_of
+from engine.data.catalogue import load_corpus
 from engine.data.framing import sha256_of_texts
+from engine.data.known import CORPORA, names_of
 from engine.data.parallel.by_path import load_path
 from engine.data.parallel.iwslt import joined, segments, tagged
 from engine.data.parallel.lines import Lines, lines_of, read_lines

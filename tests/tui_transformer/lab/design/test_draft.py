@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from engine.config import presets
-from engine.data.catalogue import kind_of, names_of
+from engine.data.catalogue import kind_of
 from engine.data.corpus import Characters
+from engine.data.known import names_of
 from engine.errors import InputError
 from tests.legal_cells import AXES
 from tui_transformer.cli.run import Request

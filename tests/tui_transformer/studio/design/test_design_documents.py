@@ -3,8 +3,9 @@
 import pytest
 
 from engine.config.sections import DataConfig
-from engine.data.catalogue import CORPORA, KINDS, load_corpus, names_of
+from engine.data.catalogue import KINDS, load_corpus
 from engine.data.documents.corpus import DocumentCorpus
+from engine.data.known import CORPORA, names_of
 from engine.data.tokenizers import CharacterTokenizer, WordTokenizer
 from tests.small_documents import config, folder
 from tui_transformer.lab.design.draft import Draft, cost, values_of, vocabulary

@@ -1,0 +1,32 @@
+"""The named corpora, from corpora.toml: what they are and where they come from; `catalogue` loads them."""
+
+import tomllib
+from pathlib import Path
+
+from engine.data.corpus import CorpusEntry, Kind
+from engine.data.download import Remote
+
+
+def _entries() -> dict[str, CorpusEntry]:
+    found = {}
+    for name, row in tomllib.loads(Path(__file__).with_name("corpora.toml").read_text(encoding="utf-8")).items():
+        url, files, most = (row.pop(key, usual) for key, usual in (("url", ""), ("files", {}), ("max_bytes", 0)))
+        remotes = (Remote(url and url + file, f"{name}/{file}", sha256 or None, most) for file, sha256 in files.items())
+        if "languages" in row:
+            row["languages"] = tuple(row["languages"])
+        found[name] = CorpusEntry(name, remotes=tuple(remotes), **row)
+    return found
+
+
+CORPORA = _entries()
+
+
+def kind_by_name(corpus: str) -> Kind | None:
+    """Return the kind of a registered name, with or without a direction (`NAME#de,en`); None for anything else."""
+    entry = CORPORA.get(corpus.partition("#")[0])
+    return None if entry is None or (entry.languages is None and corpus != entry.name) else entry.kind
+
+
+def names_of(kind: Kind) -> list[str]:
+    """Return the names of one kind, those that need no download first."""
+    return [entry.name for entry in sorted(CORPORA.values(), key=lambda e: bool(e.remotes)) if entry.kind == kind]
