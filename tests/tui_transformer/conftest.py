@@ -1,13 +1,17 @@
 """Every test of the app has settings and presets of its own, never those of whoever runs it."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+from textual.pilot import Pilot
 
 from tui_transformer.studio import settings
+from tui_transformer.studio.app import PANE_NAMES, PaneSwitcher, Studio
 
 NOON = datetime(2026, 11, 25, 12, 0, tzinfo=UTC)
 
@@ -20,6 +24,22 @@ def own_settings(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv(settings.ENVIRONMENT, str(path))
     monkeypatch.setattr("tui_transformer.studio.design.own_files.user_config_path", lambda name: tmp_path / name)
     return path
+
+
+@pytest.fixture(autouse=True)
+def all_panes_there(monkeypatch) -> None:
+    """`run_test` of the studio begins once every pane is there: a test may ask a pane before it types a key."""
+    begin = Studio.run_test
+
+    @asynccontextmanager
+    async def run_test(app: Studio, **options: Any) -> AsyncIterator[Pilot[None]]:
+        async with begin(app, **options) as pilot:
+            while app._exception is None and len(app.query_one(PaneSwitcher).children) < len(PANE_NAMES):
+                await pilot.pause(0.01)
+            await pilot.pause()
+            yield pilot
+
+    monkeypatch.setattr(Studio, "run_test", run_test)
 
 
 @pytest.fixture(autouse=True)

@@ -10,17 +10,18 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from rich.text import Text
 from textual import work
 from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.command import CommandPalette
+from textual.command import CommandPalette, Provider
 from textual.containers import Horizontal, Vertical
-from textual.events import Click, Event, Paste, Resize
+from textual.events import Click, Event, InputEvent, Paste, Resize
 from textual.screen import ModalScreen
+from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Input, Static
 
 from engine.clean import clean
@@ -29,18 +30,16 @@ from tui_transformer.lab.charts.colours import ON_DARK, ON_LIGHT
 from tui_transformer.lab.launch.launches import Launches, LaunchMode
 from tui_transformer.lab.launch.logs import hung_up
 from tui_transformer.studio import settings as user
-from tui_transformer.studio.command_palette import Finder, Finding
-from tui_transformer.studio.compare.pane import ComparePane
-from tui_transformer.studio.design.pane import DesignPane
 from tui_transformer.studio.keys import PANES, help_screen
 from tui_transformer.studio.messages import How, Play, Resume, errors_said, say
-from tui_transformer.studio.playground.pane import PlaygroundPane
-from tui_transformer.studio.settings_page import SettingsPage
 from tui_transformer.studio.shared.dialog import Answer, Ask
 from tui_transformer.studio.shared.key_line import KeyLine
 from tui_transformer.studio.themes import THEMES
-from tui_transformer.studio.train.pane import TrainPane
 from tui_transformer.studio.typing_order import TypingOrder, hear_alt_digits
+
+if TYPE_CHECKING:
+    from tui_transformer.studio.design.pane import DesignPane
+    from tui_transformer.studio.train.pane import TrainPane
 
 PANE_NAMES = ("design", "train", "compare", "playground")
 LEAST, NARROW, FRAMED = (60, 18), 100, (100, 30)  # columns and lines
@@ -98,6 +97,8 @@ class PaneSwitcher(ContentSwitcher):
         shown.focus_first()
 
     def on_play(self, event: Play) -> None:
+        from tui_transformer.studio.playground.pane import PlaygroundPane
+
         event.stop()
         self.query_one(PlaygroundPane).choose(event.run, event.vs)
         self.show("playground")
@@ -127,10 +128,18 @@ class Welcome(ModalScreen[bool]):
             yield Static(words)
 
 
+def _finder() -> type[Provider]:
+    from tui_transformer.studio.command_palette import Finder
+
+    return Finder
+
+
 class Studio(TypingOrder):
+    """The app. The first pane is drawn before the others are imported, which would take longer than all the rest."""
+
     CSS_PATH = "studio.tcss"
     TITLE = "tui-transformer"
-    COMMANDS: ClassVar = {Finder}
+    COMMANDS: ClassVar = {_finder}
     COMMAND_PALETTE_DISPLAY = "palette"
     BINDINGS: ClassVar[list[BindingType]] = [*PANES["everywhere"]]
 
@@ -141,7 +150,8 @@ class Studio(TypingOrder):
         self.launches = Launches(runs_dir, data_dir, device)
         self.last_words: list[str] = []  # said on the terminal once the screen is gone
         self.settings, self._wrong_settings = user.load()
-        self._leaving = False
+        self._known_runs = list_runs(runs_dir)
+        self._all_panes = self._leaving = False
         for theme in THEMES:
             self.register_theme(theme)
         known = self.settings.theme in self.available_themes
@@ -151,13 +161,41 @@ class Studio(TypingOrder):
 
     def compose(self) -> ComposeResult:
         yield TopBar()
-        with PaneSwitcher(initial="design", id="panes"):
-            yield DesignPane(runs_dir=self.runs_dir, data_dir=self.data_dir, device=self.device)
-            yield TrainPane(runs_dir=self.runs_dir, launches=self.launches)
-            yield ComparePane(runs_dir=self.runs_dir)
-            yield PlaygroundPane(runs_dir=self.runs_dir, device=self.device, keys_heard=lambda: self.keys_heard)
+        first = self.settings.pane if self._known_runs else "design"
+        with PaneSwitcher(initial=first, id="panes"):
+            yield self._made(first)
         yield KeyLine()
         yield Static("", id="too-small")
+
+    def _made(self, pane: str) -> Widget:
+        match pane:
+            case "train":
+                from tui_transformer.studio.train.pane import TrainPane
+
+                return TrainPane(runs_dir=self.runs_dir, launches=self.launches)
+            case "compare":
+                from tui_transformer.studio.compare.pane import ComparePane
+
+                return ComparePane(runs_dir=self.runs_dir)
+            case "playground":
+                from tui_transformer.studio.playground.pane import PlaygroundPane
+
+                return PlaygroundPane(runs_dir=self.runs_dir, device=self.device, keys_heard=lambda: self.keys_heard)
+            case _:
+                from tui_transformer.studio.design.pane import DesignPane
+
+                return DesignPane(runs_dir=self.runs_dir, data_dir=self.data_dir, device=self.device)
+
+    async def _add_other_panes(self) -> None:
+        """Runs in the app's own queue: what is typed and clicked meanwhile waits until every pane can take it."""
+        if self._all_panes or not self.query(PaneSwitcher):  # none is left at the end
+            return
+        self._all_panes = True
+        switcher = self.query_one(PaneSwitcher)
+        for pane in PANE_NAMES:
+            if pane != switcher.current:
+                await switcher.add_content(self._made(pane))
+        self.run_worker(self._show_live(), group="live")
 
     def on_mount(self) -> None:
         self.set_keymap(self.settings.keys)
@@ -165,18 +203,20 @@ class Studio(TypingOrder):
             say(self, self._wrong_settings, "warning")
         bar = self.query_one(TopBar)
         self.watch(self.screen, "focused", lambda focused: bar.tell_keys(typing=isinstance(focused, Input)))
-        self.watch(self.query_one(PaneSwitcher), "current", bar.choose)
+        switcher = self.query_one(PaneSwitcher)
+        self.watch(switcher, "current", bar.choose)
         self._listen()
-        known_runs = list_runs(self.runs_dir)
-        self.action_show_pane(self.settings.pane if known_runs else "design")
-        self.run_worker(self._show_live(), group="live")
+        switcher.show(switcher.current or "design")
+        self.call_after_refresh(self._add_other_panes)
 
         def welcomed(start: bool | None) -> None:
             self._keep(welcomed=True)
             if start:
+                from tui_transformer.studio.design.pane import DesignPane
+
                 self.query_one(DesignPane).choose("demo")
 
-        if not self.settings.welcomed and not known_runs:
+        if not self.settings.welcomed and not self._known_runs:
             self.push_screen(Welcome(), welcomed)
 
     async def _show_live(self) -> None:
@@ -197,6 +237,8 @@ class Studio(TypingOrder):
 
     async def on_event(self, event: Event) -> None:
         """Pasted text is untrusted: clean it before any line or note gets it."""
+        if isinstance(event, InputEvent | Paste):  # before the first refresh
+            await self._add_other_panes()
         if isinstance(event, Paste):
             event.text = clean(event.text.replace("\r\n", "\n").replace("\r", "\n"))
         await super().on_event(event)
@@ -236,9 +278,13 @@ class Studio(TypingOrder):
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, CommandPalette):
             words = "find a command, run, preset, study or setting · esc: close"
+            from tui_transformer.studio.command_palette import Finding
+
             self.push_screen(Finding(placeholder=words, id="--command-palette"))
 
     def action_settings(self, at: str = "") -> None:
+        from tui_transformer.studio.settings_page import SettingsPage
+
         self.push_screen(SettingsPage(self.settings, user.settings_file(), self._set, at))
 
     def _set(self, name: str, value: object) -> None:
@@ -255,11 +301,17 @@ class Studio(TypingOrder):
 
     # Training
 
+    @property
+    def _train(self) -> "TrainPane":
+        from tui_transformer.studio.train.pane import TrainPane
+
+        return self.query_one(TrainPane)
+
     def _mode(self, how: How) -> LaunchMode:
         return self.settings.launch if how == "usual" else how
 
     @work(group="training", exit_on_error=False)
-    async def on_design_pane_launch(self, event: DesignPane.Launch) -> None:
+    async def on_design_pane_launch(self, event: "DesignPane.Launch") -> None:
         how: LaunchMode | None = self._mode(event.how)
         if how == "thread" and (here := self.launches.here) is not None:
             answers: list[Answer[LaunchMode | None]] = [
@@ -273,7 +325,7 @@ class Studio(TypingOrder):
             return
         with errors_said(self):
             run = await asyncio.to_thread(self.launches.create, event.config, how, event.command, event.name)
-            self.query_one(TrainPane).show(run)
+            self._train.show(run)
             self.action_show_pane("train")
             await self._watch_over(self.launches.start, run, how)
 
@@ -291,7 +343,7 @@ class Studio(TypingOrder):
         if how == "thread":
             while self.launches.here is not None:
                 await asyncio.sleep(LOOK)
-            self.query_one(TrainPane).look_now()
+            self._train.look_now()
             said = self.launches.outcome()
         say(self, said)
 
