@@ -173,7 +173,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
     yield from _broken(SCHEDULES[c.optimizer.schedule], c.optimizer)
     corpus, found, wanted = c.data.corpus, kind_by_name(c.data.corpus), task.corpus
     if found is not None and found != wanted:
-        from engine.data.catalogue import KINDS  # readers of every kind: only now that there is something to say
+        from engine.data.catalogue import KINDS
 
         entry, able = CORPORA.get(corpus), KINDS[found].preset
         preset = (entry and entry.preset) or (able and f"{able} --corpus {corpus[:80]}")

@@ -1,4 +1,8 @@
-"""The kinds of corpora, and loading any corpus by name or path. No torch here."""
+"""The kinds of corpora, and loading any corpus by name or path. No torch here.
+
+It imports numpy and the readers of every kind, so what opens the studio imports it only when a corpus is read; `known`
+has the names.
+"""
 
 from dataclasses import replace
 from pathlib import Path

@@ -151,7 +151,8 @@ class Studio(TypingOrder):
         self.last_words: list[str] = []  # said on the terminal once the screen is gone
         self.settings, self._wrong_settings = user.load()
         self._known_runs = list_runs(runs_dir)
-        self._all_panes = self._leaving = False
+        self._leaving = False
+        self._adding_panes = asyncio.Lock()
         for theme in THEMES:
             self.register_theme(theme)
         known = self.settings.theme in self.available_themes
@@ -187,15 +188,14 @@ class Studio(TypingOrder):
                 return DesignPane(runs_dir=self.runs_dir, data_dir=self.data_dir, device=self.device)
 
     async def _add_other_panes(self) -> None:
-        """Runs in the app's own queue: what is typed and clicked meanwhile waits until every pane can take it."""
-        if self._all_panes or not self.query(PaneSwitcher):  # none is left at the end
-            return
-        self._all_panes = True
-        switcher = self.query_one(PaneSwitcher)
-        for pane in PANE_NAMES:
-            if pane != switcher.current:
-                await switcher.add_content(self._made(pane))
-        self.run_worker(self._show_live(), group="live")
+        """Add the missing panes; a key or click that comes meanwhile waits for the lock, until every pane exists."""
+        async with self._adding_panes:
+            for switcher in self.query(PaneSwitcher):  # none while the app closes
+                missing = [pane for pane in PANE_NAMES if pane not in {child.id for child in switcher.children}]
+                for pane in missing:
+                    await switcher.add_content(self._made(pane))
+                if missing:
+                    self.run_worker(self._show_live(), group="live")
 
     def on_mount(self) -> None:
         self.set_keymap(self.settings.keys)
@@ -236,8 +236,8 @@ class Studio(TypingOrder):
             self.query_one("#too-small", Static).update(Text(words))
 
     async def on_event(self, event: Event) -> None:
-        """Pasted text is untrusted: clean it before any line or note gets it."""
-        if isinstance(event, InputEvent | Paste):  # before the first refresh
+        """Add the missing panes before any input is handled; clean pasted text, which is untrusted."""
+        if isinstance(event, InputEvent | Paste):
             await self._add_other_panes()
         if isinstance(event, Paste):
             event.text = clean(event.text.replace("\r\n", "\n").replace("\r", "\n"))
@@ -277,9 +277,9 @@ class Studio(TypingOrder):
 
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, CommandPalette):
-            words = "find a command, run, preset, study or setting · esc: close"
             from tui_transformer.studio.command_palette import Finding
 
+            words = "find a command, run, preset, study or setting · esc: close"
             self.push_screen(Finding(placeholder=words, id="--command-palette"))
 
     def action_settings(self, at: str = "") -> None:

@@ -96,7 +96,7 @@ def vocabulary(config: RunConfig, characters: Characters | None = None) -> Vocab
         characters = Characters(entry.characters)
     known, bound = None, False
     if characters is None and entry is not None and data.tokenizer != "bpe":
-        from engine.data.catalogue import KINDS  # the readers of every kind, numpy among them: few vocabularies need it
+        from engine.data.catalogue import KINDS
 
         known = KINDS[entry.kind].vocabularies.get(entry.name)
     if known is not None:

@@ -64,7 +64,7 @@ class StudyArgs:
         if isinstance(corpus, str):
             # A file is named by its full path: the study may be resumed from another folder.
             objective = changes.get("objective.kind") or base_tables(study.base).get("objective", {}).get("kind")
-            from engine.data.catalogue import portable  # the readers of every kind of corpus
+            from engine.data.catalogue import portable
 
             changes["data.corpus"] = portable(corpus, task_named(objective).corpus)
         return replace(study, changes=changes, seeds=study.seeds if self.seeds is None else parse_seeds(self.seeds))
