@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.tui_transformer.conftest import all_panes_there, own_settings  # noqa: F401 - fixtures
 from tests.tui_transformer.recorded import grow, record
 from tests.tui_transformer.studio.playground.test_playground_pane import opened, type_line
 from tests.tui_transformer.studio.train.test_train_pane import Open
