@@ -42,12 +42,14 @@ class TypingOrder(App[None]):
     async def on_event(self, event: Event) -> None:
         if isinstance(event, Key) and not event.is_forwarded:
             before = None
-            while before is not self.screen:
+            while self._screen_stack and before is not self.screen:
                 before = self.screen
                 with suppress(TimeoutError):
                     async with asyncio.timeout(PATIENCE):
                         await _settle(before)
                 await self._flush_next_callbacks()  # a dialog's answer may open another dialog
+            if not self._screen_stack:  # the app is closing
+                return
             self.keys_heard += 1
         await super().on_event(event)
 

@@ -71,9 +71,13 @@ def exit_code(pid: int) -> int:
 
 
 def wait_for(path: Path) -> None:
+    wait_until(path.exists, path)
+
+
+def wait_until(claim: Callable[[], bool], otherwise: object) -> None:
     deadline = time.monotonic() + 30
-    while not path.exists():
-        assert time.monotonic() < deadline, path
+    while not claim():
+        assert time.monotonic() < deadline, otherwise
         time.sleep(0.002)
 
 
@@ -212,10 +216,10 @@ class Terminal:
 
     def close(self) -> None:
         """Claim that the modes and the cursor are as they were, then let it go."""
-        time.sleep(0.02)
         assert termios.tcgetattr(self.slave) == self.modes
-        shown, hidden = self.output.rfind(b"\x1b[?25h"), self.output.rfind(b"\x1b[?25l")
-        assert shown > hidden or hidden < 0, "the cursor stays hidden"
+        wait_until(
+            lambda: self.output.rfind(b"\x1b[?25h") >= self.output.rfind(b"\x1b[?25l"), "the cursor stays hidden"
+        )
         assert b"Traceback" not in self.output
         os.close(self.slave)
         os.close(self.master)

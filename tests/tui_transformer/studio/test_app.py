@@ -3,17 +3,16 @@
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from rich.text import Text
 from textual.command import CommandPalette
 from textual.content import Content
-from textual.pilot import Pilot
 from textual.widgets import ContentSwitcher
 
 from tests.tui_transformer.recorded import record
+from tests.tui_transformer.studio.on_screen import shown, until
 from tui_transformer.cli.responsiveness import HELP_SHOWS
 from tui_transformer.studio import settings
 from tui_transformer.studio.app import Studio, Welcome
@@ -25,19 +24,6 @@ from tui_transformer.studio.themes import THEMES
 from tui_transformer.studio.train.pane import TrainPane
 
 pytestmark = pytest.mark.one_in(2)  # each opens an app or a run of its own
-
-
-def shown(app: Studio) -> str:
-    """What is on the screen."""
-    return "\n".join("".join(part.text for part in line) for line in app.screen._compositor.render_strips())
-
-
-async def until(pilot: Pilot, claim: Callable[[], bool]) -> None:
-    for _ in range(300):
-        await pilot.pause(0.01)
-        if claim():
-            return
-    raise AssertionError(shown(pilot.app))
 
 
 def studio(tmp_path: Path) -> Studio:

@@ -1,6 +1,5 @@
 """Every state of the screens held against a picture, at the three sizes; `pytest --snapshot-update` takes new ones."""
 
-import asyncio
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.tui_transformer.recorded import everything
+from tests.tui_transformer.studio.on_screen import until
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.design.preview import Preview
 
@@ -33,13 +33,8 @@ def when(*words: str, gone: str = "\0") -> Step:
     """Wait until words stand there, and others do not."""
 
     async def wait(pilot: Pilot[Any]) -> None:
-        for _ in range(500):
-            await pilot.pause()
-            if all(word in shown(pilot) for word in words) and gone not in shown(pilot):
-                await pilot.pause(0.1)
-                return
-            await asyncio.sleep(0.02)
-        raise AssertionError(shown(pilot))
+        await until(pilot, lambda: all(word in shown(pilot) for word in words) and gone not in shown(pilot))
+        await pilot.pause(0.1)
 
     return wait
 

@@ -3,35 +3,21 @@
 import asyncio
 import random
 import threading
-from collections.abc import Callable
 from typing import ClassVar
 
 import pytest
 from textual.events import Key
-from textual.pilot import Pilot
 from textual.widgets import ContentSwitcher, Input
 
 from engine.errors import InputError
 from tests.tui_transformer.fake_writer import FakeWriter, FakeWriters
 from tests.tui_transformer.recorded import record
+from tests.tui_transformer.studio.on_screen import shown, until
 from tui_transformer.studio.app import Studio, TopBar
 from tui_transformer.studio.design.pane import DesignPane
 from tui_transformer.studio.playground import pane as playground
 from tui_transformer.studio.playground.pane import PlaygroundPane
 from tui_transformer.studio.shared.dialog import Ask, AskText
-
-
-def shown(app: Studio) -> str:
-    return "\n".join("".join(part.text for part in line) for line in app.screen._compositor.render_strips())
-
-
-async def until(pilot: Pilot[None], fact: Callable[[], bool]) -> None:
-    for _ in range(400):
-        await pilot.pause()
-        if fact():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError(shown(pilot.app))  # type: ignore[arg-type]
 
 
 def typed(app: Studio, *keys: str) -> None:
@@ -88,6 +74,7 @@ async def test_text_after_4_opens_no_dialog_of_the_pane_that_is_left(app, gate) 
     gate.set()
     async with app.run_test(size=(120, 36)) as pilot:
         typed(app, "4", *"enter & Hero")
+        await until(pilot, lambda: pane_of(app) == "playground")
         await until(pilot, lambda: app.query_one(PlaygroundPane)._line.value == "enter & Hero")
         assert len(app.screen_stack) == 1
 

@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
 from engine.runs.records import VerdictRecord
+from tests.tui_transformer.studio.on_screen import until
 from tui_transformer.lab.design.draft import Benchmark, Draft
 from tui_transformer.lab.design.processes import Benchmarks
 from tui_transformer.studio import app as studio
@@ -80,14 +81,6 @@ async def search(pilot: Pilot, words: str) -> None:
     await pilot.press("slash")
     pilot.app.query_one(DesignPane).query_one(SearchLine).value = words
     await pilot.pause()
-
-
-async def until(pilot: Pilot, true: Callable[[], bool]) -> None:
-    for _ in range(400):
-        if true():
-            return
-        await pilot.pause(0.01)
-    pytest.fail(f"it never came:\n{pilot.app.text}")
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
 from tests.small_pairs import multi30k, table
+from tests.tui_transformer.studio.on_screen import until
 from tests.tui_transformer.studio.test_snapshots import PICTURES, SIZES, settled
 from tui_transformer.lab.design.processes import Benchmarks
 from tui_transformer.studio import app as studio
@@ -58,14 +59,6 @@ class App(Studio):
 @pytest.fixture
 def app(tmp_path) -> App:
     return App(multi30k(tmp_path / "data").parent)
-
-
-async def until(pilot: Pilot, true: Callable[[], bool]) -> None:
-    for _ in range(400):
-        if true():
-            return
-        await pilot.pause(0.01)
-    pytest.fail(f"it never came:\n{pilot.app.text}")
 
 
 async def go_to(pilot: Pilot, key: str) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import time
 import unicodedata
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
 from engine.errors import InputError
+from tests.tui_transformer.studio.on_screen import until
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Benchmark
 from tui_transformer.lab.design.study_draft import Estimate
@@ -96,14 +96,6 @@ async def fill_in(pilot: Pilot, key: str, text: str) -> None:
     pilot.app.screen.query_one(Input).value = text
     await pilot.press("enter")
     await pilot.pause()
-
-
-async def until(pilot: Pilot, true: Callable[[], bool]) -> None:
-    for _ in range(400):
-        if true():
-            return
-        await pilot.pause(0.01)
-    pytest.fail(f"it never came:\n{pilot.app.text}")
 
 
 @pytest.mark.parametrize("size", SMALLEST)

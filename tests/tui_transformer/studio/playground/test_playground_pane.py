@@ -3,7 +3,6 @@
 import asyncio
 import json
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from textual.widgets import ContentSwitcher
 from engine.errors import InputError
 from tests.tui_transformer.fake_writer import POISON, FakeWriter, FakeWriters
 from tests.tui_transformer.recorded import record
+from tests.tui_transformer.studio.on_screen import shown, until
 from tui_transformer.lab.play.prompt import COMMANDS, SETTINGS, Prompt
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.keys import PANES
@@ -22,19 +22,6 @@ from tui_transformer.studio.playground.pane import EACH_ITS_OWN, PlaygroundPane
 from tui_transformer.studio.shared.dialog import Ask, AskText, Read
 
 pytestmark = pytest.mark.one_in(4)  # each opens an app or a run of its own
-
-
-def shown(app: Studio) -> str:
-    return "\n".join("".join(part.text for part in line) for line in app.screen._compositor.render_strips())
-
-
-async def until(pilot: Pilot, claim: Callable[[], bool]) -> None:
-    for _ in range(300):
-        await pilot.pause()
-        if claim():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError(shown(pilot.app))
 
 
 async def type_line(pilot: Pilot, line: str) -> None:

@@ -1,6 +1,5 @@
 """The Playground with runs on questions that really were trained: answer, probability, where tokens look."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ from engine.config.sections import DataConfig
 from engine.data.catalogue import load_corpus
 from engine.data.documents.corpus import DocumentCorpus
 from tests.tui_transformer.answering import answering
+from tests.tui_transformer.studio import on_screen
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.playground.pane import PlaygroundPane
 
@@ -30,12 +30,7 @@ def shown(pilot: Pilot) -> str:
 
 
 async def until(pilot: Pilot, *words: str) -> None:
-    for _ in range(1000):
-        await pilot.pause()
-        if all(word in shown(pilot) for word in words):
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError(shown(pilot))
+    await on_screen.until(pilot, lambda: all(word in shown(pilot) for word in words))
 
 
 async def test_two_runs_answer_a_question_with_its_probability_and_their_attention_is_drawn(runs) -> None:

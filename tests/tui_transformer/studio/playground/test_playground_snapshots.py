@@ -1,6 +1,5 @@
 """Every state of the Playground held against a picture; `pytest --snapshot-update` takes new ones."""
 
-import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from textual.pilot import Pilot
 from engine.errors import InputError
 from tests.tui_transformer.fake_writer import WIDE, FakeWriter, FakeWriters
 from tests.tui_transformer.recorded import record
+from tests.tui_transformer.studio import on_screen
 from tests.tui_transformer.studio.test_snapshots import MEDIUM, SMALLEST, shown
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.playground import pane as playground
@@ -61,12 +61,7 @@ def act(*steps: "str | Act", wait: tuple[str, ...] = ("type a",)):
 
 
 async def until(pilot: Pilot[Any], *words: str) -> None:
-    for _ in range(400):
-        await pilot.pause()
-        if all(word in shown(pilot) for word in words):
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError(shown(pilot))
+    await on_screen.until(pilot, lambda: all(word in shown(pilot) for word in words))
 
 
 async def rest(pilot: Pilot[Any], pane: PlaygroundPane) -> None:

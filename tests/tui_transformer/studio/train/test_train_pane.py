@@ -1,6 +1,5 @@
 """The Train pane: every state at every size, keys that do the right thing, runs that grow and vanish while it looks."""
 
-import asyncio
 import json
 import re
 import shutil
@@ -11,7 +10,6 @@ from typing import Any
 
 import pytest
 from textual.events import MouseScrollDown, MouseScrollUp
-from textual.pilot import Pilot
 
 from engine.errors import InputError
 from engine.runs.commands import Command, read_commands
@@ -20,6 +18,7 @@ from tests.tui_transformer.lab.records.test_feed import POISON as NO_NUMBERS
 from tests.tui_transformer.lab.records.test_feed import spoil
 from tests.tui_transformer.lab.records.test_study_row import STUDY, cell
 from tests.tui_transformer.recorded import everything, grow, loss_at, put_status, record
+from tests.tui_transformer.studio.on_screen import shown, until
 from tui_transformer.lab.records.badges import BADGES
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.shared.chart import Chart
@@ -38,21 +37,6 @@ SIZES = [(80, 24), (120, 36), (200, 50)]
 @pytest.fixture
 def root(tmp_path) -> Path:
     return tmp_path / "runs"
-
-
-def shown(app: Studio) -> str:
-    """What is on the screen."""
-    return "\n".join("".join(part.text for part in line) for line in app.screen._compositor.render_strips())
-
-
-async def until(pilot: Pilot[Any], fact: Callable[[], bool]) -> None:
-    """Wait for something that a look at the folder brings about."""
-    for _ in range(150):
-        await pilot.pause()
-        if fact():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError(shown(pilot.app))  # type: ignore[arg-type]
 
 
 class Open:
