@@ -438,13 +438,7 @@ async def test_the_words_of_the_charts_are_explained_in_the_help_and_by_the_lege
         assert "ghost: baseline, the dashed line" in about and "floor: the best possible loss" in about
         assert "above validation is normal early on" in about
         await studio.pilot.press("question_mark")
-        await studio.pilot.pause()
-        for _ in range(3):
-            if "What the words mean" in studio.text:
-                break
-            await studio.pilot.press("pagedown")
-            await studio.pilot.pause()
-        assert "What the words mean" in studio.text
+        await studio.until(lambda: "Words" in studio.text and "the best possible loss" in studio.text)
 
 
 async def test_memory_on_a_cpu_is_said_to_be_the_processs(root) -> None:
