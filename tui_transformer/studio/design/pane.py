@@ -389,7 +389,7 @@ class DesignPane(Vertical):
         seen = self._corpus(draft)
         problem = draft.problem or (seen.problem if seen is not None else "")
         if not draft.problem and (missing := self._download) is not None:
-            problem = f"{missing.corpus} is not on this machine; D downloads it"
+            problem = f"{missing.corpus} is not on this machine; ctrl+d downloads it"
         if problem or draft.config is None:
             say(self, problem, "error")
             return

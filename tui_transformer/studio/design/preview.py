@@ -70,13 +70,13 @@ class Download:
         text.append("✗ ", palette.bad).append(f"{clean_line(self.corpus)} is not on this machine\n")
         if self.seconds is not None:
             text.append(f"downloading … {duration(self.seconds)}, {self.done / 1e6:.1f} MB  ", palette.accent)
-            return text.append(" D ", "reverse").append(" cancels\n", palette.dim)
+            return text.append(" ctrl+d ", "reverse").append(" cancels\n", palette.dim)
         if self.failed:
             text.append("✗ ", palette.bad).append(clean_line(self.failed) + "\n")
         again = f"downloads it, at most {memory(self.most)}"
         if self.failed:
             again = f"tries again; `{command_line('data', 'fetch', self.corpus)}` says what to do without a network"
-        return text.append(" D ", "reverse").append(f" {again}\n", palette.dim)
+        return text.append(" ctrl+d ", "reverse").append(f" {again}\n", palette.dim)
 
 
 @dataclass(frozen=True)

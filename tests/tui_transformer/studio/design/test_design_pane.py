@@ -454,14 +454,14 @@ async def test_a_corpus_that_is_missing_is_downloaded_by_one_key(app: App, tmp_p
     async with app.run_test(size=MEDIUM) as pilot:
         app.pane.data_dir = tmp_path / "data"
         app.pane.choose("shakespeare-cpu")
-        await until(pilot, lambda: "D  downloads it, at most 2 MB" in app.text)
+        await until(pilot, lambda: "ctrl+d  downloads it, at most 2 MB" in app.text)
         assert "tiny-shakespeare is not on this machine" in app.text
         await pilot.press("f5")
-        assert "D downloads it" in app.said and app.asked == []
-        await pilot.press("D")
+        assert "ctrl+d downloads it" in app.said and app.asked == []
+        await pilot.press("ctrl+d")
         await until(pilot, lambda: "downloading … " in app.text)
         await until(pilot, lambda: "✗ the mirror folder" in app.text, tries=3000)
-        assert "D  tries again" in app.text
+        assert "ctrl+d  tries again" in app.text
         mirror.mkdir(parents=True)
         text = b"to be or not to be\n" * 500
         (mirror / "input.txt").write_bytes(text)
@@ -471,7 +471,7 @@ async def test_a_corpus_that_is_missing_is_downloaded_by_one_key(app: App, tmp_p
             fetch(remote, data_dir)
 
         monkeypatch.setattr(processes, "fetch", fetched)  # the process would check its SHA-256
-        await pilot.press("D")
+        await pilot.press("ctrl+d")
         await until(pilot, lambda: "8,550 characters to train on" in app.text)
         assert "not on this machine" not in app.text and "tiny-shakespeare is downloaded" in app.said
 
