@@ -142,7 +142,7 @@ async def test_the_list_tells_a_train_loss_from_a_validation_loss(root) -> None:
         assert f"t{loss_at(50, 2000):.3f}" in lines["young"]
         assert f" {loss_at(400, 2000) + 0.006:.3f}" in lines["older"]
         await studio.pilot.press("question_mark")
-        await studio.until(lambda: "with a t is a train loss" in studio.text)
+        await studio.until(lambda: "in the list: a train loss" in studio.text)
 
 
 @pytest.mark.parametrize("size", SIZES)
