@@ -16,8 +16,8 @@ _MOUSE: dict[str, dict[str, str]] = _TABLES.pop("mouse")  # by pane, for the hel
 WORDS: dict[str, dict[str, str]] = _TABLES.pop("words")  # what a pane's words mean
 PANES = {pane: [Binding(id=id, **key) for id, key in keys.items()] for pane, keys in _TABLES.items()}
 NOTES = {
-    "train": "A finished run is not resumed: with most schedules a longer run has other learning rates all along. Press 1 "
-    "and raise train.steps; train.init_from starts a run from its weights."
+    "train": "A finished run is not resumed: with most schedules a longer run has other learning rates all along. "
+    "Press 1 and raise train.steps; train.init_from starts a run from its weights."
 }
 TWO_COLUMNS = 90  # least width of the help for them
 SIGNS = {
