@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _BAND = re.compile(r"[<>=\s@]")
+_NEAR, _FAR = re.compile(r"([\w-]+)<\d+"), re.compile(r"([\w-]+)>=\d+")  # how far back is what a probe asks for
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,16 @@ def _share(key: str, name: str, *, exact: str = "{:.2%}", **more: Any) -> Measur
 
 
 def probe(key: str, name: str = "", *, charted: bool = False) -> Measure:
-    """Return the measure of a probe; its name is the key unless given."""
-    return _share(key, name or key, probe=True, margin=0.02, charted=charted)
+    """Return the measure of a probe; its name says what the key does unless given."""
+    return _share(key, name or probe_name(key), probe=True, margin=0.02, charted=charted)
+
+
+def probe_name(key: str) -> str:
+    """Return a probe's name in words: `near recall` for `recall<110`, `far recall` for `recall>=110`."""
+    for band, word in ((_NEAR, "near"), (_FAR, "far")):
+        if found := band.fullmatch(key):
+            return f"{word} {found[1]}"
+    return key
 
 
 MEASURES = (

@@ -122,6 +122,11 @@ class CorpusEntry:
         return self.kind if self.languages is None else f"pairs, {' → '.join(self.languages)}"
 
     @property
+    def most_bytes(self) -> int:
+        """The most that its files may have."""
+        return sum(remote.max_bytes for remote in self.remotes)
+
+    @property
     def by_hand(self) -> bool:
         """Whether a file has no fixed address: `data fetch` then takes it from a mirror folder only."""
         return not all(remote.url for remote in self.remotes)
@@ -188,6 +193,11 @@ def data_folders(data_dir: Path | None) -> list[Path]:
     """Return the folders to search for named corpora, in order: `--data-dir`, TUI_TRANSFORMER_DATA, the user's data."""
     given = (data_dir, os.environ.get("TUI_TRANSFORMER_DATA"))
     return [*(Path(folder) for folder in given if folder), user_data_path("tui-transformer")]
+
+
+def fetch_folder(data_dir: Path | None) -> Path:
+    """Return the folder that a download goes to: `--data-dir`, or the user's data."""
+    return data_dir if data_dir is not None else data_folders(None)[-1]
 
 
 def is_file(path: Path) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.measures import MEASURE, MEASURES, Measure, family, probe
+from engine.measures import MEASURE, MEASURES, Measure, family, probe, probe_name
 
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "engine/measures.py"
@@ -115,3 +115,9 @@ def test_a_probe_is_measured_as_a_share_of_its_questions() -> None:
     assert (found.family, found.unit, found.amount(0.5)) == ("recall", "%", "50.0")
     assert family("recall>=110") == "recall" and family("<odd") == "<odd"
     assert Measure("a", "a").amount(2e6) == "2e+06"
+
+
+def test_a_probe_of_a_distance_is_named_in_words_and_keeps_its_key() -> None:
+    assert (probe("recall<110").name, probe("recall>=110").name) == ("near recall", "far recall")
+    assert probe("recall<110").key == "recall<110" and probe("rhyme").name == probe_name("rhyme") == "rhyme"
+    assert [probe_name(odd) for odd in ("<odd", "a<b", "a<1<2")] == ["<odd", "a<b", "a<1<2"]

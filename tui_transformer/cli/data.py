@@ -9,7 +9,7 @@ import typer
 from engine.clean import clean_line
 from engine.command_line import command_line
 from engine.data.catalogue import KINDS, kind_of, load_corpus
-from engine.data.corpus import data_folders
+from engine.data.corpus import data_folders, fetch_folder
 from engine.data.known import CORPORA
 from engine.errors import InputError, nearest
 from tui_transformer.cli.commands import Group, command
@@ -101,7 +101,7 @@ def fetch(
     if not entry.remotes:
         say(f"{name} is built in: it is generated when it is needed")
         return
-    folder = data_folders(data_dir)[0] if data_dir is not None else data_folders(None)[-1]
+    folder = fetch_folder(data_dir)
     files = []
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=stderr(), disable=not is_terminal(sys.stderr)) as bar:

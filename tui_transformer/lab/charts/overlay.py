@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.measures import family
+from engine.measures import family, probe_name
 from engine.runs.records import ValidationRecord
 from engine.runs.tail import Metrics
 from tui_transformer.lab.analysis.curves import (
@@ -256,7 +256,7 @@ def probes_over_time(validation: Sequence[ValidationRecord], axis: str, chances:
         "probes, share right",
         "probes",
         axis,
-        tuple(Stroke(slot, name, curve) for slot, (name, curve) in enumerate(curves.items())),
+        tuple(Stroke(slot, probe_name(name), curve) for slot, (name, curve) in enumerate(curves.items())),
         share=True,
         levels=tuple(sorted({chances[name] for name in names if name in chances})),
         waiting="no evaluation yet",

@@ -124,6 +124,21 @@ async def measure(command: list[str], told: Callable[[str], None] = lambda line:
     return Benchmark.read(costs[0] | {"verdicts": _of_kind("verdict", lines)})
 
 
+# A corpus: `data fetch`
+
+
+async def fetch(corpus: str, data_dir: Path | None) -> None:
+    """Download a corpus; cancelling this kills the process. Raises InputError, in one short line."""
+    words = [sys.executable, "-m", "tui_transformer", "data", "fetch", corpus]
+    words += ["--data-dir", str(data_dir)] if data_dir is not None else []
+    try:
+        code, _, complaint = await _run(words)
+    except OSError as error:
+        raise no_process(error) from None
+    if code != 0:
+        raise InputError(complaint.partition("; ")[0] or "data fetch ended without a word")
+
+
 # A study: `ablate`
 
 

@@ -18,7 +18,7 @@ from tui_transformer.lab.formatting import memory
 from tui_transformer.studio.shared.dialog import complaint
 from tui_transformer.studio.shared.palette import Palette
 
-ROOMY = 100  # columns for the whole sentence
+ROOMY, VERY_ROOMY = 100, 118  # columns for the whole sentence
 
 
 class NameInput(Input):
@@ -58,7 +58,9 @@ class LaunchLine(Horizontal):
             on = f" on {forecast.device}" if width >= ROOMY else ""
             how = "measured" if forecast.source == "measured" else "estimated" if forecast.seconds else ""
             line.append(f"{on} {how}".rstrip(), palette.dim)
-            words = (" for tensors", " of disk") if width >= ROOMY else (" tensors", " disk")
+            words = (" tensors", " disk")
+            if width >= ROOMY:
+                words = (" for model and activations" if width >= VERY_ROOMY else " for the model", " of disk")
             for size, what in zip((forecast.memory, forecast.disk), words, strict=True):
                 line.append(" · ", palette.dim).append(memory(size)).append(what, palette.dim)
         rename = Text.assemble((" n ", "reverse"), " rename ")

@@ -1,4 +1,4 @@
-"""A measurement in a separate process, while a pane or screen shows the time it has taken."""
+"""Work in a separate process, such as a measurement, while a pane or screen shows the time it has taken."""
 
 from collections.abc import Awaitable, Callable
 from time import monotonic
@@ -14,10 +14,10 @@ TICK = 1.0  # seconds between updates on it
 
 
 class Measurement:
-    """At most one at a time, of a draft or a study; `redraw` is called every second and at the end."""
+    """At most one of a group at a time, of a draft or a study; `redraw` is called every second and at the end."""
 
-    def __init__(self, widget: Widget, redraw: Callable[[], None]) -> None:
-        self._widget, self._redraw = widget, redraw
+    def __init__(self, widget: Widget, redraw: Callable[[], None], group: str = GROUP) -> None:
+        self._widget, self._redraw, self._group = widget, redraw, group
         self.of: object = None  # what is being measured
         self.since = 0.0  # when that began
         self.doing = ""  # what it does now
@@ -27,7 +27,7 @@ class Measurement:
     def begin(self, of: object, work: Awaitable[object]) -> None:
         self.of, self._failed, self.since, self.doing = of, None, monotonic(), "measuring"
         self._tick = self._widget.set_interval(TICK, self._redraw)
-        self._widget.run_worker(self._run(of, work), group=GROUP, exclusive=True)
+        self._widget.run_worker(self._run(of, work), group=self._group, exclusive=True)
         self._redraw()
 
     def tell(self, doing: str) -> None:
@@ -35,7 +35,7 @@ class Measurement:
         self._redraw()
 
     def stop(self) -> None:
-        self._widget.workers.cancel_group(self._widget, GROUP)
+        self._widget.workers.cancel_group(self._widget, self._group)
         self._ended()
 
     def seconds(self, of: object) -> float | None:

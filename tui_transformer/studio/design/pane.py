@@ -18,7 +18,8 @@ from engine.clean import clean_line
 from engine.command_line import options
 from engine.config import presets
 from engine.config.schema import RunConfig
-from engine.data.corpus import CorpusPreview
+from engine.data.corpus import CorpusPreview, data_folders, fetch_folder
+from engine.data.known import CORPORA
 from engine.runs.names import free_name
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import SMALL, Draft, sentence, shown
@@ -32,7 +33,7 @@ from tui_transformer.studio.design.dialogs import CORPUS, TomlPage, which_number
 from tui_transformer.studio.design.launch_line import LaunchLine
 from tui_transformer.studio.design.measuring import Measurement
 from tui_transformer.studio.design.preset_list import PresetList
-from tui_transformer.studio.design.preview import DesignFacts, Preview
+from tui_transformer.studio.design.preview import DesignFacts, Download, Preview
 from tui_transformer.studio.design.study_builder import StudyBuilder, free_study_name
 from tui_transformer.studio.design.switches import BASE, SIGNS, Switches
 from tui_transformer.studio.keys import PANES
@@ -79,6 +80,7 @@ class DesignPane(Vertical):
         self._benchmarks = Benchmarks(device, data_dir, runs_dir)
         self._corpora: dict[str, CorpusPreview] = {}
         self._measuring = Measurement(self, self._preview)
+        self._fetching = Measurement(self, self._preview, "download")  # of a corpus, by name
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="columns"):
@@ -169,12 +171,13 @@ class DesignPane(Vertical):
         failed, measuring = self._measuring.failure(draft), self._measuring.seconds(draft)
         benchmark = self._benchmarks.known(draft) if draft.config is not None else None
         forecast = self._forecast(draft)
-        facts = DesignFacts(benchmark, measuring, self._measuring.doing, failed, self._corpus(draft), forecast)
+        name, corpus = self._run_name, self._corpus(draft)
+        facts = DesignFacts(benchmark, measuring, self._measuring.doing, failed, corpus, forecast, name, self._download)
         self.query_one(Preview).show(draft, facts)
         line = self.query_one(LaunchLine)
         if not line.naming:
             palette = Palette.of(self.app.theme_variables)
-            line.show(self._run_name, forecast, palette, problem=bool(draft.problem))
+            line.show(name, forecast, palette, problem=bool(draft.problem))
 
     def _redraw(self) -> None:
         self.query_one(PresetList).redraw()
@@ -190,6 +193,35 @@ class DesignPane(Vertical):
         await asyncio.sleep(0.1)
         self._corpora[corpus_key(config)] = await asyncio.to_thread(preview_corpus, config, self.data_dir)
         self._preview()
+
+    @property
+    def _download(self) -> Download | None:
+        """How the draft's corpus can be fetched; None if it is here, or no fixed address has it."""
+        seen = self._corpus(self.draft)
+        entry = CORPORA.get(seen.corpus.partition("#")[0]) if seen is not None and seen.problem else None
+        if entry is None or not entry.remotes or entry.by_hand or entry.found(data_folders(self.data_dir)) is not None:
+            return None
+        name, files = entry.name, [fetch_folder(self.data_dir) / remote.file for remote in entry.remotes]
+        parts = [path for file in files for path in (file, file.with_name(file.name + ".part")) if path.is_file()]
+        done = sum(path.stat().st_size for path in parts)
+        return Download(name, entry.most_bytes, self._fetching.seconds(name), done, self._fetching.failure(name))
+
+    def action_download(self) -> None:
+        wanted = self._download
+        if self._fetching.of is not None:
+            self._fetching.stop()
+            self._preview()
+        elif wanted is None:
+            say(self, "nothing to download for this design")
+        else:
+            self._fetching.begin(wanted.corpus, self._fetch(wanted.corpus))
+
+    async def _fetch(self, corpus: str) -> None:
+        await processes.fetch(corpus, self.data_dir)
+        self._corpora = {key: seen for key, seen in self._corpora.items() if not seen.problem}
+        licence = CORPORA[corpus].licence
+        say(self, f"{corpus} is downloaded" + (f"; it may be used under {licence}" if licence else ""))
+        self._show(self.draft)
 
     # What it takes
 
@@ -356,6 +388,8 @@ class DesignPane(Vertical):
             self._take_name(line.typed)
         seen = self._corpus(draft)
         problem = draft.problem or (seen.problem if seen is not None else "")
+        if not draft.problem and (missing := self._download) is not None:
+            problem = f"{missing.corpus} is not on this machine; ctrl+d downloads it"
         if problem or draft.config is None:
             say(self, problem, "error")
             return

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, replace
 from functools import partial
 
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +17,7 @@ from textual.widget import Widget
 
 from engine.capabilities import check
 from engine.clean import clean_line
+from engine.command_line import command_line
 from engine.config.model import ModelConfig, parts_of
 from engine.config.schema import RunConfig
 from engine.data.corpus import Characters, CorpusPreview
@@ -48,8 +49,34 @@ BAR = 12  # columns of a component's bar
 CORPUS_LINES = 10  # shown of the corpus; more where there is room
 TABLE_FROM = 40  # least columns for the table of components
 REST = 0.06  # idle seconds before torch is asked
+LONGEST_WORDS = (110, 80)  # characters above a picture, so that these always take as many lines
 SHARE = re.compile(r"first [\d,]+ of [\d,]+")
+WRAPS = Console()  # which a text wants for wrapping
 PICTURED = tuple[str, int, Canvas]
+
+
+@dataclass(frozen=True)
+class Download:
+    """A corpus that is not on this machine, and can be fetched."""
+
+    corpus: str
+    most: int  # bytes
+    seconds: float | None = None  # since it began; None if it is not under way
+    done: int = 0  # bytes
+    failed: str = ""  # why the last try failed
+
+    def words(self, palette: Palette) -> Text:
+        text = Text()
+        text.append("✗ ", palette.bad).append(f"{clean_line(self.corpus)} is not on this machine\n")
+        if self.seconds is not None:
+            text.append(f"downloading … {duration(self.seconds)}, {self.done / 1e6:.1f} MB  ", palette.accent)
+            return text.append(" ctrl+d ", "reverse").append(" cancels\n", palette.dim)
+        if self.failed:
+            text.append("✗ ", palette.bad).append(clean_line(self.failed) + "\n")
+        again = f"downloads it, at most {memory(self.most)}"
+        if self.failed:
+            again = f"tries again; `{command_line('data', 'fetch', self.corpus)}` says what to do without a network"
+        return text.append(" ctrl+d ", "reverse").append(f" {again}\n", palette.dim)
 
 
 @dataclass(frozen=True)
@@ -60,6 +87,8 @@ class DesignFacts:
     failed: str = ""  # why the last one failed
     corpus: CorpusPreview | None = None
     forecast: Forecast | None = None
+    run_name: str = ""  # what f5 would call its run
+    download: Download | None = None  # of its corpus, where that is missing
 
     @property
     def characters(self) -> Characters | None:
@@ -241,9 +270,19 @@ def _row(pictures: list[Text], widths: list[int], palette: Palette, *, brief: bo
     row = Table.grid(padding=(0, GAP, 0, 0), pad_edge=False)
     for width in widths:
         row.add_column(width=width)
-    row.add_row(*(heading(words, palette.dim, brief=brief) for words, _ in parts))
+    lines = sum(-(-longest // max(1, min(widths))) for longest in LONGEST_WORDS[: 1 if brief else 2])
+    heads = (heading(words, palette.dim, brief=brief) for words, _ in parts)
+    row.add_row(*(_of_lines(head, width, lines) for head, width in zip(heads, widths, strict=True)))
     row.add_row(*(body for _, body in parts))
     return row
+
+
+def _of_lines(text: Text, width: int, lines: int) -> Text:
+    """A text wrapped to exactly so many lines: what is below it stays where it is."""
+    wrapped = list(text.wrap(WRAPS, width))
+    if len(wrapped) > lines:
+        wrapped[lines - 1] = Text.assemble(wrapped[lines - 1], "…")
+    return Text("\n").join([*wrapped[:lines], *[Text()] * (lines - len(wrapped))])
 
 
 def _page(pictures: list[Table], words: list[Text], width: int, *, cost_first: bool) -> Table:
@@ -308,7 +347,8 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
     benchmark = facts.benchmark
     device = benchmark.device if benchmark is not None else facts.forecast.device if facts.forecast is not None else ""
     # Train shows all that a process on a CPU holds.
-    of_tensors = f" for tensors, {memory(PROCESS)} for the process\n" if device.startswith("cpu") else " for tensors\n"
+    of_tensors = " for model and activations"
+    of_tensors += f"; process ≈ {memory(PROCESS)}\n" if device.startswith("cpu") else "\n"
     if benchmark is not None:
         text.append(memory(benchmark.memory_bytes), "bold").append(of_tensors)
         text.append(benchmark.words + "\n", "bold")
@@ -330,13 +370,21 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
     elif benchmark is None:
         what = "time and memory" if width >= TABLE_FROM else "the time"
         text.append(" m ", "reverse").append(f" measures {what}\n", palette.dim)
-    if facts.corpus is not None and facts.corpus.problem:
+    if facts.download is not None:
+        text.append_text(facts.download.words(palette))
+    elif facts.corpus is not None and facts.corpus.problem:
         text.append("✗ ", palette.bad).append(clean_line(facts.corpus.problem) + "\n")
     if draft.own_base is not None and draft.config is not None and not draft.against_parent():
-        text.append("⚠ ", palette.warn).append(f"{clean_line(draft.parent or '')} has this already: nothing changes\n")
+        text.append("⚠ ", palette.warn).append(clean_line(nothing_new(draft.parent or "", facts.run_name)) + "\n")
     for found in draft.lints(facts.corpus.train_tokens if facts.corpus else None):
         text.append("⚠ ", palette.warn).append(clean_line(f"{found.key}: {found.text}") + "\n")
     return text
+
+
+def nothing_new(parent: str, run: str) -> str:
+    """What a design without a difference from its base is."""
+    again = f"a copy of it, {run}" if run and run != parent else f"{parent} itself"
+    return f"the same settings as {parent}: f5 trains {again}"
 
 
 def components(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -> Text:

@@ -431,19 +431,26 @@ def at_hand(line: VariantLine | None, draft: StudyDraft, width: int, palette: Pa
             words.append(f"  {clean_line(says)}", palette.dim)
         words.append("\n")
     if said := expected(line):
-        words.append("expected: ", palette.dim).append(f"{said}\n")
+        words.append("expected: " if says_what_to_expect(line) else "", palette.dim).append(f"{said}\n")
     others = [other for other in draft.kept if other is not line and other.variant.name != draft.held_against]
-    for other in others if len(draft.kept) > 2 else ():
-        words.append(f"\n{clean_line(other.variant.name)}", palette.dim + " bold").append(
-            f"  {expected(other)}", palette.dim
-        )
-    if line.config is None or width < DRAWN_FROM:
+    others = [other for other in others if says_what_to_expect(other)]
+    drawn = line.config is not None and width >= DRAWN_FROM
+    names, room = name_width(draft, width), width - (NETWORK + GAP if drawn else 0)
+    words.append("\nexpected of the others\n" if others else "", f"bold {palette.dim}".strip())
+    for other in others:  # a line each
+        words.append(fitted(clean_line(other.variant.name), names) + " " * GAP)
+        words.append(fitted(expected(other), room - names - GAP) + "\n", palette.dim)
+    if line.config is None or not drawn:
         return words
     table = Table.grid(padding=(0, GAP, 0, 0), pad_edge=False, expand=True)
     table.add_column(ratio=1)
     table.add_column(width=NETWORK)
     table.add_row(words, network(line.config.model, baseline, draft.held_against, NETWORK, palette))
     return table
+
+
+def says_what_to_expect(line: VariantLine) -> bool:
+    return bool(line.variant.expect or line.variant.why)
 
 
 def expected(line: VariantLine) -> str:

@@ -74,7 +74,8 @@ def notice(row: RunRow, view: RunView | None) -> Notice:
             best = view.best if view is not None else None
             if view is None or best is None or best.loss is None:
                 return Notice(row.reason)
-            parts = [f"best validation loss {best.loss:.4g} at step {best.step:,}{_above(view, best.loss)}"]
+            parts = [f"best validation loss {best.loss:.4g} at step {best.step:,}"]
+            parts += [_above(view, best.loss)] if view.floors else []
             if view.seconds is not None:
                 parts.append(f"{duration(view.seconds)} of training")
             return Notice(" · ".join([*parts, row.reason] if row.reason else parts))
@@ -92,7 +93,7 @@ def notice(row: RunRow, view: RunView | None) -> Notice:
 
 
 def _above(view: RunView, loss: float) -> str:
-    return f", {loss - view.floors[0].nats:.3f} above the floor" if view.floors else ""
+    return f"{loss - view.floors[0].nats:.3f} above the floor" if view.floors else ""
 
 
 def _so_far(view: RunView | None) -> str:
@@ -101,7 +102,7 @@ def _so_far(view: RunView | None) -> str:
     if view is None or best is None or last is None or best.loss is None or last.loss is None:
         return ""
     better = "best so far" if best.step == last.step else f"best {best.loss:.4g} at step {best.step:,}"
-    return f"validation {last.loss:.4g}{_above(view, last.loss)} · {better}"
+    return " · ".join(filter(None, (f"validation {last.loss:.4g}", _above(view, last.loss), better)))
 
 
 def next_steps(row: RunRow, width: int) -> str:
@@ -111,7 +112,7 @@ def next_steps(row: RunRow, width: int) -> str:
     again, brief = "1 change one thing and train again", "1 change one thing"
     if "STILL-FALLING" in row.badges:
         again, brief = "1 train longer (train.steps)", "1 train longer"
-    forms = (f"next: w sample from it · 3 compare it · {again}", f"next: w sample · 3 compare · {brief}")
+    forms = (f"next: w write with it · 3 compare it · {again}", f"next: w write · 3 compare · {brief}")
     return next((form for form in forms if len(form) <= width), "")
 
 
@@ -148,7 +149,7 @@ def why_not(action: str, row: RunRow | None, here: bool) -> str:
         case "detach" if not here:
             return f"{name} already runs in the background"
         case "play" if row.saved is None:
-            return f"{name} has no checkpoint to sample from yet"
+            return f"{name} has no checkpoint to write with yet"
         case "rename" | "delete" if row.live:
             return f"Stop {name} first (s), then {action} it"
         case "resume" if state == "finished":

@@ -73,7 +73,7 @@ class TrainPane(Horizontal):
         self._ghost: Ghost | None = None
         self._runs = panel(Vertical(self._title, self._list), "Runs")
         self._settings = panel(Words(id="run-settings"), "Settings")
-        self._settings.border_subtitle = "not the default"
+        self._settings.border_subtitle = "changed from the defaults"
         self._header, self._charts = RunHeader(), panel(RunCharts(), "Charts")
         self._gauges, self._tabs = Gauges(), panel(RunTabs())
         self._place = 0  # the chosen run's place in the list, for when it goes
@@ -301,7 +301,7 @@ class TrainPane(Horizontal):
 
     def action_ghost(self) -> None:
         self._haunted = not self._haunted
-        say(self, "the best comparable run is drawn behind" if self._haunted else "no run is drawn behind")
+        say(self, "the best other run is drawn behind, dashed" if self._haunted else "no other run is drawn behind")
         self.look_now()
 
     def action_x_axis(self) -> None:

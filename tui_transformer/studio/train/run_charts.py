@@ -41,6 +41,7 @@ from tui_transformer.lab.charts.overlay import probes_over_time, study_losses
 from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.lab.records.study_row import StudyRow
 from tui_transformer.studio.compare.overlay_charts import OverlayDrawing
+from tui_transformer.studio.keys import WORDS
 from tui_transformer.studio.shared.chart import (
     ALL_HIDDEN,
     HIDDEN,
@@ -55,12 +56,15 @@ from tui_transformer.studio.shared.chart import (
 from tui_transformer.studio.shared.run_states import nothing_yet
 
 TOGGLED = ("train", "validation", "floor", "past", "ghost")  # what a click in the legend hides
-FULL, USUAL, BRIEF = range(3)  # how detailed a legend is
+FULL, USUAL, BRIEF, LEAST = range(4)  # how detailed a legend is
+MEANS = WORDS["train"]
 GAP = (
-    "Train is the loss of each step's batch; validation scores held-out text, without dropout.\n"
-    "Validation may be the lower one: a window of training begins without any context, a scored window does not.\n"
-    "The gap between them is shaded: if it grows while validation rises, the run overfits."
+    f"train: {MEANS['train']}.\n"
+    "validation: held-out text, without dropout. It may be the lower one: a window of training begins without any "
+    "context, a scored window does not.\n"
+    f"gap: {MEANS['gap']}."
 )
+BEST_POSSIBLE, ROOM = "floor: the best possible", 48  # beside the line, from so many columns
 LOSS = CHARTS[0]
 
 
@@ -86,6 +90,7 @@ class RunDrawing:
         floors = [floor for floor in self._floors if floor[2] not in hidden]
         low = min([level for _, level, _ in floors], default=min(y for curve in curves for y in curve.y))
         best = made.best if "validation" not in hidden else None
+        label = BEST_POSSIBLE if width >= ROOM else "floor"
         marks = [Mark(made.validation.x[best], made.validation.y[best], "★", "best")] if best is not None else []
         canvas = draw(
             lines,
@@ -93,7 +98,7 @@ class RunDrawing:
             height=height,
             x_text=lambda x: axis_text(made.axis, x),
             x_label=AXIS_LABELS[made.axis],
-            levels=[Level(level, style, "floor" if i == 0 else "") for i, (_, level, style) in enumerate(floors)],
+            levels=[Level(level, style, label * (i == 0)) for i, (_, level, style) in enumerate(floors)],
             marks=marks,
             top=usual_top(curves, low) if made.measure.lower and not made.log else float("inf"),
             log=made.log,
@@ -113,7 +118,14 @@ class RunDrawing:
         if zoomed is not None:
             name += f", {seen_part(made.axis, zoomed)}"
         long = f"{name}, nats per {self.unit}" if made.measure.key == "loss" and zoomed is None else name
-        forms = ((long, 3, FULL), (long, 3, USUAL), (name, 2, USUAL), (name, 2, BRIEF), (name, 1, BRIEF))
+        forms = (
+            (long, 3, FULL),
+            (long, 3, USUAL),
+            (name, 2, USUAL),
+            (name, 2, BRIEF),
+            (name, 2, LEAST),
+            (name, 1, LEAST),
+        )
         for label, gap, form in forms:
             legend = self._legend(made, form)
             if len(label) + sum(len(text) + gap for text, _ in legend) <= width:
@@ -125,7 +137,11 @@ class RunDrawing:
 
     @property
     def about(self) -> str:
-        return GAP if self._has_gap else ""
+        made = self.made
+        drawn = {"floor": bool(made.floors), "★": made.best is not None, "ghost": bool(made.ghost.x)}
+        named = {"ghost": f"{self.ghost}, {MEANS['ghost']}"}
+        said = [f"{word}: {named.get(word, MEANS[word])}." for word, there in drawn.items() if there]
+        return "\n".join([*([GAP] if self._has_gap else []), *said])
 
     @property
     def _has_gap(self) -> bool:
@@ -140,7 +156,7 @@ class RunDrawing:
         return [("floor", level, "floor") for level in made.floors]
 
     def _legend(self, made: Picture, form: int) -> list[Cell]:
-        legend, brief = [], form == BRIEF
+        legend, brief = [], form >= BRIEF
         if made.train.x and made.measure is not THROUGHPUT:
             legend.append(("━ train", "train"))
         if made.validation.x:
@@ -149,10 +165,11 @@ class RunDrawing:
             sign = "★ " if brief else "★ best "
             legend.append((sign + value_text(made.measure, made.validation.y[made.best]), "best"))
         for name, level, style in self._floors[: 2 if form == FULL else 1]:
-            sign = "┄ " if brief else f"┄ {name} "
+            sign = "┄ " if form == LEAST else f"┄ {style if brief else name} "
             legend.append((sign + value_text(made.measure, level), style))
         if made.ghost.x:
-            legend.append((f"╌ {self.ghost if form == FULL else 'ghost'}", "ghost"))
+            whose = "best other run: " if form == FULL else "other run: "
+            legend.append(("╌ other run" if form == LEAST else f"╌ {whose}{self.ghost}", "ghost"))
         legend = [
             (f"{HIDDEN} {text.partition(' ')[2]}", f"dim{OFF}{of}") if of in self.hidden else (text, of)
             for text, of in legend
@@ -160,7 +177,7 @@ class RunDrawing:
         if made.log:
             legend.append(("log", "dim"))
         if self._has_gap:  # the first to go where there is no room
-            legend.append((" gap ", f"dim{ON}bandgap"))
+            legend.append((" gap train–validation " if form == FULL else " gap ", f"dim{ON}bandgap"))
         return legend
 
     def values(self, width: int, x: float | None) -> list[Cell]:

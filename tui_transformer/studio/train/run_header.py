@@ -16,6 +16,7 @@ from tui_transformer.lab.records.badges import badge, explained
 from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.lab.records.study_row import StudyRow
 from tui_transformer.studio.shared.name_line import Places, name_at
+from tui_transformer.studio.shared.panel import DOT
 from tui_transformer.studio.shared.run_states import STATES, UNKNOWN, next_steps, notice
 
 COLOURS = {
@@ -58,7 +59,8 @@ class RunHeader(Static):
             cut = lineage if len(lineage) <= width else lineage[: width - 1] + "…"
             lines.append(Content.styled(cut, COLOURS["dim"]))
         said = notice(row, view)
-        lines += [Content.styled(clean_line(line), COLOURS[said.style]) for line in said.text.splitlines()]
+        words = [part for line in said.text.splitlines() for part in broken(clean_line(line), width)]
+        lines += [Content.styled(line, COLOURS[said.style]) for line in words]
         if following := next_steps(row, width):
             lines.append(Content.styled(following, "$accent"))
         if view is not None and view.problems:
@@ -104,6 +106,15 @@ class RunHeader(Static):
             self.show_study(self._of)
         elif self._of is not None:
             self.show(*self._of)
+
+
+def broken(line: str, width: int) -> list[str]:
+    """A line of facts in as many lines as it takes, broken between two facts where that is possible."""
+    lines: list[str] = []
+    for fact in line.split(DOT):
+        longer = f"{lines[-1]}{DOT}{fact}" if lines else fact
+        lines = [*lines[:-1], longer] if cell_len(longer) <= width else [*lines, fact]
+    return lines
 
 
 def _first_line(row: RunRow, view: RunView | None, pending: str, width: int) -> tuple[Content, Places]:
@@ -186,9 +197,15 @@ def _counted(study: StudyRow) -> list[str]:
 
 
 GAP, MARK = 2, "◆"
-LEAST_PICTURE = 14  # columns of a gauge beside its words
+LEAST_PICTURE = 7  # columns of a gauge beside its words
 ROOMY = 88  # least columns for all gauges in one row
 MACHINE = "cpu"  # a device whose memory is the machine's
+ABOUT = (
+    f"learning rate: over the whole run, {MARK} now\n"
+    "gradient norm: of the last steps, before clipping\n"
+    "process memory: all that the process holds on a CPU, PyTorch itself too; "
+    "Design estimates what the model and its activations add to that"
+)
 
 
 class Gauges(Static):
@@ -196,6 +213,7 @@ class Gauges(Static):
 
     def __init__(self) -> None:
         super().__init__("", id="gauges")
+        self.tooltip = ABOUT
         self._of: tuple[RunRow, RunView] | None = None
         self._seen: object = None
 
@@ -288,7 +306,8 @@ def _memory(row: RunRow, view: RunView, width: int) -> tuple[Content, Picture]:
         value += f" of {memory(total)}"
     share = now / total if now and total else None
     colour = "$error" if share and share > 0.95 else "$warning" if share and share > 0.8 else "$primary"
-    whose = "process memory" if total and width >= 32 else "memory" if width >= 24 else "mem"
+    process = row.device.startswith(MACHINE)  # all of it; Design says what the model and its activations take
+    whose = ("process memory" if width >= 32 else "process") if process else "memory" if width >= 24 else "mem"
     return _label(whose, value), _share_of_all(share, colour)
 
 

@@ -10,6 +10,7 @@ from textual.events import Click, DescendantBlur, DescendantFocus, Resize
 from textual.widgets import Static
 
 from engine.clean import clean_line
+from engine.measures import probe_name
 from engine.runs.records import WrittenRow
 from tui_transformer.lab.formatting import about, bar
 from tui_transformer.lab.records.run_view import RunView
@@ -184,13 +185,14 @@ def checks_text(view: RunView) -> Content:
         words = (clean_line(finding.words), "" if finding.fine else style)
         lines.append(Content.assemble((f"{finding.sign} ", style), words, (f": {clean_line(finding.why)}", DIM)))
     if view.probes:
-        width = max(len(clean_line(probe.name)) for probe in view.probes)
+        names = [probe_name(clean_line(probe.name)) for probe in view.probes]
+        width = max(map(len, names))
         counted = max(len(f"{probe.places:,}") for probe in view.probes)
-        for probe in view.probes:
+        for name, probe in zip(names, view.probes, strict=True):
             chance = f"chance {probe.chance:>4.0%}" if probe.chance is not None else " " * 11
             lines.append(
                 Content.assemble(
-                    f"{clean_line(probe.name):<{width}}  ",
+                    f"{name:<{width}}  ",
                     (bar(probe.right, BAR).ljust(BAR, "·"), "$success" if probe.beats_chance else DIM),
                     (f" {probe.right:>4.0%}", "bold"),
                     (f" of {probe.places:>{counted},}" if probe.places else "", DIM),

@@ -10,8 +10,10 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
+from engine.data.download import Remote, fetch
 from engine.runs.records import VerdictRecord
 from tests.tui_transformer.studio.on_screen import until
+from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Benchmark, Draft
 from tui_transformer.lab.design.processes import Benchmarks
 from tui_transformer.studio import app as studio
@@ -276,7 +278,7 @@ async def test_a_long_run_is_asked_about_once_and_can_be_trained_on_the_demo(app
 async def test_a_change_that_its_base_has_already_is_trained_under_the_bases_name(app: App) -> None:
     async with app.run_test(size=MEDIUM) as pilot:
         app.pane.choose("rope")
-        await until(pilot, lambda: "demo has this already" in app.text)
+        await until(pilot, lambda: "the same settings as demo: f5 trains demo itself" in app.text)
         assert "train demo  " in app.text
         app.pane._show(app.pane.draft.with_change("model.n_heads", 2))
         await until(pilot, lambda: "train demo-rope-heads2  " in app.text)
@@ -436,6 +438,47 @@ async def test_a_corpus_that_is_not_there_says_so_instead_of_being_launched(app:
         await until(pilot, lambda: "✗ corpus" in app.text)
         await pilot.press("f5")
         assert app.asked == []
+
+
+async def test_a_corpus_that_is_missing_is_downloaded_by_one_key(app: App, tmp_path, monkeypatch) -> None:
+    mirror = tmp_path / "mirror" / "tiny-shakespeare"
+    monkeypatch.setenv("TUI_TRANSFORMER_MIRROR", str(mirror.parent))
+    monkeypatch.setenv("TUI_TRANSFORMER_DATA", str(tmp_path / "nothing"))
+    async with app.run_test(size=MEDIUM) as pilot:
+        app.pane.data_dir = tmp_path / "data"
+        app.pane.choose("shakespeare-cpu")
+        await until(pilot, lambda: "ctrl+d  downloads it, at most 2 MB" in app.text)
+        assert "tiny-shakespeare is not on this machine" in app.text
+        await pilot.press("f5")
+        assert "ctrl+d downloads it" in app.said and app.asked == []
+        await pilot.press("ctrl+d")
+        await until(pilot, lambda: "downloading … " in app.text)
+        await until(pilot, lambda: "✗ the mirror folder" in app.text)
+        assert "ctrl+d  tries again" in app.text
+        mirror.mkdir(parents=True)
+        text = b"to be or not to be\n" * 500
+        (mirror / "input.txt").write_bytes(text)
+        remote = Remote("https://nowhere/input.txt", "tiny-shakespeare/input.txt", None, 2_000_000)
+
+        async def fetched(corpus: str, data_dir: Path) -> None:
+            fetch(remote, data_dir)
+
+        monkeypatch.setattr(processes, "fetch", fetched)  # the process would check its SHA-256
+        await pilot.press("ctrl+d")
+        await until(pilot, lambda: "8,550 characters to train on" in app.text)
+        assert "not on this machine" not in app.text and "tiny-shakespeare is downloaded" in app.said
+
+
+async def test_what_is_below_a_mask_stays_where_it_is(app: App) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        await go_to(pilot, "model.attention")
+        places = set()
+        for kind in ("global", "window", "sparse", "linear"):
+            app.pane._show(app.pane.draft.with_change("model.attention", kind))
+            await until(pilot, lambda kind=kind: f"self-attention, {kind}" in app.text)
+            lines = app.text.splitlines()
+            places.add(next(i for i, line in enumerate(lines) if "     0       8" in line))
+        assert len(places) == 1
 
 
 async def test_leaving_ends_a_measurement_under_way(app: App, monkeypatch) -> None:

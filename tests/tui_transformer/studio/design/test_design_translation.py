@@ -168,7 +168,7 @@ async def test_the_corpora_that_fit_come_first_and_the_others_say_why_not(app: A
         assert app.pane.draft.changes == {"data.corpus": "tatoeba-en-de"}
         await until(pilot, lambda: "is not on this machine" in app.text)
         await pilot.press("f5")
-        assert app.asked == [] and "data fetch tatoeba-en-de" in app.said
+        assert app.asked == [] and "ctrl+d downloads it" in app.said
 
 
 async def test_sentence_pairs_of_ones_own_are_read_before_they_are_taken(app: App, tmp_path) -> None:

@@ -150,6 +150,8 @@ async def test_a_shipped_study_is_taken_with_what_it_expects(app: App, started) 
         assert "ablate --study attention --seeds 3" in app.text
         await pilot.press("down")
         assert "expected: loss worse, recall worse" in app.text
+        listed = app.text.partition("expected of the others")[2]
+        assert "linear" in listed and "sparse" in listed and "loss worse" in listed
         await pilot.press("f5")
         await until(pilot, lambda: "attention runs" in app.said)
         assert started == [find_study("attention")] and not isinstance(app.screen, StudyBuilder)

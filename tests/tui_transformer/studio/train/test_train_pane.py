@@ -126,7 +126,7 @@ async def test_the_list_tells_a_train_loss_from_a_validation_loss(root) -> None:
         assert f"t{loss_at(50, 2000):.3f}" in lines["young"]
         assert f" {loss_at(400, 2000) + 0.006:.3f}" in lines["older"]
         await studio.pilot.press("question_mark")
-        await studio.until(lambda: "with a t is a train loss" in studio.text)
+        await studio.until(lambda: "in the list: a train loss" in studio.text)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -400,8 +400,43 @@ async def test_a_study_is_a_node_whose_keys_act_on_all_of_its_runs(root, size, m
 async def test_a_finished_run_says_what_to_do_next_and_how_far_the_floor_is(root) -> None:
     record(root, "baseline")
     async with Open(root, "baseline") as studio:
-        await studio.until(lambda: "next: w sample from it · 3 compare it" in studio.text)
+        await studio.until(lambda: "next: w write with it · 3 compare it" in studio.text)
         assert " above the floor" in studio.text
+
+
+@pytest.mark.parametrize("size", [(84, 30), (120, 36)])
+async def test_a_finished_runs_facts_are_not_broken_in_the_middle(root, size) -> None:
+    record(root, "baseline")
+    async with Open(root, "baseline", size) as studio:
+        await studio.until(lambda: " above the floor" in studio.text)
+        assert re.search(r"0\.\d+ above the floor", studio.text) and "of training" in studio.text
+
+
+async def test_the_words_of_the_charts_are_explained_in_the_help_and_by_the_legend(root) -> None:
+    record(root, "baseline")
+    record(root, "live", state="running", step=900)
+    async with Open(root, "live") as studio:
+        await studio.until(lambda: "╌ other run: baseline" in studio.text)
+        await studio.until(lambda: "floor:" in studio.text.replace("┈", " "))
+        about = studio.app.query_one("#chart-first", Chart)._drawing.about
+        assert "ghost: baseline, the dashed line" in about and "floor: the best possible loss" in about
+        assert "above validation is normal early on" in about
+        await studio.pilot.press("question_mark")
+        await studio.until(lambda: "Words" in studio.text and "the best possible loss" in studio.text)
+
+
+async def test_memory_on_a_cpu_is_said_to_be_the_processs(root) -> None:
+    record(root, "baseline")
+    async with Open(root, "baseline") as studio:
+        await studio.until(lambda: re.search(r"process memory \d+ MB of 25\.3 GB", studio.text) is not None)
+
+
+async def test_a_probe_is_shown_by_what_it_asks(root) -> None:
+    record(root, "baseline")
+    async with Open(root, "baseline") as studio:
+        await studio.pilot.press("b", "c")
+        await studio.until(lambda: "a near recall" in studio.text and "near recall  ██" in studio.text)
+        assert "recall<110" not in studio.text
 
 
 async def test_the_best_comparable_run_is_a_ghost_that_can_be_taken_away(root) -> None:
