@@ -26,6 +26,7 @@ async def test_it_opens_with_the_answer_and_the_curves_without_a_key(root, size)
             assert words in studio.text
         assert not re.search(r"\bp 0\.|sign-flip|correlation", studio.text)  # those are details
         assert studio.app.query_one(CompareCharts).size.height >= 9
+        assert "━ its 95 % interval" in studio.text
 
 
 async def test_f_turns_to_the_table_and_back_and_the_cursor_stays(root) -> None:
