@@ -1,7 +1,7 @@
 """A forest plot in characters: each variant's difference from the baseline, with its interval, against a line at zero.
 
-A verdict is told by shape (a sign before its word; a filled mark on a thick line, or a hollow one on a thin line) and in
-words. Its colour may be another curve's, so where curves are drawn too, a row has the colour of its own.
+A verdict is told in words, and by shape: a sign before its word; a filled mark on a thick line, or a hollow one on a
+thin line. Its colour may be that of some curve, so where curves are drawn too, a row has the colour of its own.
 """
 
 from collections.abc import Sequence

@@ -46,6 +46,7 @@ from tui_transformer.lab.records.badges import badge
 EQUAL = {"step": "steps", "tokens": "tokens", "seconds": "times"}  # axes on which two curves can be compared
 NO_METRICS, NO_CURVE = Metrics(), Curve()
 EACH = "● zero outside the interval, ○ inside"
+SHADED = "shaded: 95 % interval"
 DISTANCE = "distance"  # the axis
 NOT_COUNTED = "no run here counted its probes by distance: they need a corpus with probes, such as playlets"
 Point = tuple[float, float]  # x, y
@@ -150,7 +151,7 @@ def losses(drawn: Drawn, axis: str, *, train: bool, log: bool) -> Overlay:
         tuple(strokes),
         waiting=drawn.waiting("no evaluation yet"),
         log=log and min(values, default=0.0) > 0,
-        notes=_notes(strokes) if drawn.means else (),
+        notes=(*_notes(strokes), *_shading(strokes)) if drawn.means else (),
     )
 
 
@@ -185,7 +186,7 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
         alone = reasons[0] if len(reasons) == 1 else f"none of these can be compared to {baseline.label}"
         waiting = drawn.waiting(alone) if means else alone
     apart = (EACH,) if any(stroke.curve.ends for stroke in strokes) else ()
-    notes = (*(_notes(strokes) if means else ()), *apart)
+    notes = (*(_notes(strokes) if means else ()), *apart, *_shading(strokes))
     return Overlay(title, brief, axis, tuple(strokes), zero=True, waiting=waiting, notes=notes)
 
 
@@ -203,6 +204,12 @@ def _notes(strokes: Sequence[Stroke]) -> tuple[str, ...]:
     single = ", ".join(stroke.name for stroke in strokes if stroke.seeds == 1)
     short = (f"{stroke.name}: {stroke.curve.short}" for stroke in strokes if stroke.curve.short)
     return (*([f"one seed, no interval: {single}"] if single else []), *short)
+
+
+def _shading(strokes: Sequence[Stroke]) -> tuple[str, ...]:
+    """What the bands are, and the figures after ± if the values have any."""
+    half = "± and " if any(stroke.curve.half for stroke in strokes) else ""
+    return (f"{half}{SHADED}",) if any(stroke.curve.ends for stroke in strokes) else ()
 
 
 def probes_of(drawn: Drawn) -> tuple[str, ...]:
@@ -243,7 +250,7 @@ def distances(drawn: Drawn, probe: str) -> Overlay:
         levels=tuple(sorted(chances)),  # runs on other corpora may have another chance level
         reaches=tuple((float(tokens), slots) for tokens, slots in sorted(reaches.items())),
         waiting=f"no run here has {name} by distance",
-        notes=(*looks, *_notes(strokes)),
+        notes=(*looks, *_notes(strokes), *_shading(strokes)),
     )
 
 
@@ -283,7 +290,7 @@ def study_losses(variants: Mapping[str, Mapping[int, Sequence[ValidationRecord]]
         tuple(strokes),
         waiting="no evaluation yet",
         log=log and min((y for s in strokes for y in (*s.curve.y, *map(min, s.curve.ends))), default=0.0) > 0,
-        notes=_notes(strokes),
+        notes=(*_notes(strokes), *_shading(strokes)),
     )
 
 
@@ -305,7 +312,7 @@ def paint(made: Overlay, width: int, height: int, span: Span | None = None) -> C
     if not strokes:
         return None
     lines = [Line(s.train.x, s.train.y, f"raw{s.slot}") for s in strokes]
-    lines += [Line(s.curve.x, s.curve.y, f"run{s.slot}") for s in strokes]
+    lines += [Line(s.curve.x, s.curve.y, f"run{s.slot}", shares=True) for s in strokes]
     told = []
     for s in strokes if made.zero else ():  # one mark where its interval excludes zero, another where not; not too many
         points, style = list(zip(s.curve.x, s.curve.y, s.curve.apart, strict=False)), f"run{s.slot}"

@@ -122,7 +122,7 @@ def test_an_overlay_of_means_says_n_and_where_there_is_no_interval(tmp_path) -> 
         "sparse": (3, True),
         "linear": (1, False),
     }
-    assert "one seed, no interval: linear" in notes(made)
+    assert notes(made) == "one seed, no interval: linear; ± and shaded: 95 % interval"
 
 
 def test_a_difference_that_the_interval_tells_from_zero_is_marked(tmp_path) -> None:
