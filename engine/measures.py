@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _BAND = re.compile(r"[<>=\s@]")
+_STRETCH = re.compile(r"(.+?)(<|>=)(\d+)")
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Measure:
     lower: bool = False  # whether lower is better
     share: bool = False  # whether it lies between 0 and 1 and is shown as a percentage
     probe: bool = False  # whether it is the share of a probe's questions answered correctly
+    asks: str = ""  # what a probe asks; "" if unknown
     digits: int = 4  # decimals in a comparison
     exact: str = "{:.4f}"  # its format when shown by itself
     brief: str = "{:.4f}"  # its format in a table, or in a line with other measures
@@ -43,6 +45,12 @@ class Measure:
     @property
     def family(self) -> str:
         return family(self.key)
+
+    @property
+    def title(self) -> str:
+        """Its name as the title of a column: `recall <110 back` for `recall<110`."""
+        found = _STRETCH.fullmatch(self.key) if self.probe else None
+        return self.key if found is None else f"{found[1]} {found[2].replace('>=', '≥')}{found[3]} back"
 
     @property
     def judged(self) -> bool:
@@ -75,9 +83,18 @@ def _share(key: str, name: str, *, exact: str = "{:.2%}", **more: Any) -> Measur
     return Measure(key, name, share=True, digits=1, exact=exact, brief="{:.1%}", **more)
 
 
-def probe(key: str, name: str = "", *, charted: bool = False) -> Measure:
-    """Return the measure of a probe; its name is the key unless given."""
-    return _share(key, name or key, probe=True, margin=0.02, charted=charted)
+def probe(key: str, name: str = "", **more: Any) -> Measure:
+    """Return the measure of a probe; unless given, its name is the key, or in words for a stretch of distance."""
+    return _share(key, name or _in_words(key), probe=True, margin=0.02, **more)
+
+
+def _in_words(key: str) -> str:
+    found = _STRETCH.fullmatch(key)
+    if found is None:
+        return key
+    what, sign, characters = found.groups()
+    reach = f"under {characters} characters back" if sign == "<" else f"{characters} or more characters back"
+    return f"{what}, {reach}"
 
 
 MEASURES = (
@@ -158,10 +175,13 @@ MEASURES = (
         charted=True,
         tolerance=(0.0, 0.02),
     ),
-    probe("recall", charted=True),
+    probe("recall", charted=True, asks="who is speaking, or a fact of a document"),
     probe("recall-reworded", "recall, reworded", charted=True),
     probe("recall-continued", "recall, continued", charted=True),
-    *map(probe, ("counter", "rhyme", "bracket", "bind")),
+    probe("counter", asks="the number after the last speech's"),
+    probe("rhyme", asks="the vowel that ends a couplet"),
+    probe("bracket", asks="which bracket closes the open one"),
+    probe("bind", asks="whose sign it is"),
 )
 MEASURE = {measure.key: measure for measure in MEASURES}
 

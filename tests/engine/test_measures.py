@@ -113,5 +113,9 @@ def test_every_judged_measure_says_which_difference_matters() -> None:
 def test_a_probe_is_measured_as_a_share_of_its_questions() -> None:
     found = probe("recall<110")
     assert (found.family, found.unit, found.amount(0.5)) == ("recall", "%", "50.0")
+    far = probe("recall>=110")
+    assert (found.name, found.title) == ("recall, under 110 characters back", "recall <110 back")
+    assert (far.name, far.title, far.key) == ("recall, 110 or more characters back", "recall ≥110 back", "recall>=110")
+    assert (probe("rhyme").name, MEASURE["loss"].title, probe("a<b").name) == ("rhyme", "loss", "a<b")
     assert family("recall>=110") == "recall" and family("<odd") == "<odd"
     assert Measure("a", "a").amount(2e6) == "2e+06"

@@ -13,6 +13,7 @@ from tui_transformer.studio.shared.dialog import Read
 _TABLES = tomllib.loads(Path(__file__).with_name("keys.toml").read_text(encoding="utf-8"))
 _GROUPS: dict[str, dict[str, list[str]]] = _TABLES.pop("groups")  # of the help
 _MOUSE: dict[str, dict[str, str]] = _TABLES.pop("mouse")  # by pane, for the help
+_WORDS: dict[str, dict[str, str]] = _TABLES.pop("words")  # by pane: what they mean, for the help
 PANES = {pane: [Binding(id=id, **key) for id, key in keys.items()] for pane, keys in _TABLES.items()}
 NOTES = {
     "train": "In the list: the newest validation loss. A dim one with a t is a train loss: no evaluation yet.\n"
@@ -52,7 +53,8 @@ def help_screen(pane: str, changed: dict[str, str], where: Path) -> Read:
         return [(title, [(signs(key, changed), key.tooltip) for key in keys]) for title, keys in _grouped(name)]
 
     mouse = [("Mouse", list(_MOUSE[pane].items()))] if pane in _MOUSE else []
-    groups = [*keys_of(pane), *mouse, *keys_of("everywhere")]
+    words = [("What the words mean", list(_WORDS[pane].items()))] if pane in _WORDS else []
+    groups = [*keys_of(pane), *mouse, *words, *keys_of("everywhere")]
     groups[-1][1].append(("tab shift+tab", "move from part to part; the mouse works everywhere"))
     notes = Text(f"\n{NOTES[pane]}\n" if pane in NOTES else "")
     names = "  ".join(f"{key.id} {signs(key, changed)}" for name in (pane, "everywhere") for key in PANES[name])

@@ -272,10 +272,10 @@ def _trace(canvas: Canvas, lines: Sequence[Line]) -> None:
 
 def _crossed(dots: Sequence[int], heights: Sequence[int], rows: int) -> set[tuple[int, int]]:
     """The cells, as row and column, that a line between these dots crosses."""
-    cells = set()
+    cells: set[tuple[int, int]] = set()
     for at, x in enumerate(dots):
         left, below = (dots[at - 1], heights[at - 1]) if at else (x, heights[0])
-        low = below
+        low = float(below)
         for dot in range(left, x + 1):
             high = below + (heights[at] - below) * (dot - left) / (x - left) if x > left else heights[at]
             first, last = sorted((rows - 1 - round(low) // 4, rows - 1 - round(high) // 4))

@@ -151,7 +151,7 @@ def losses(drawn: Drawn, axis: str, *, train: bool, log: bool) -> Overlay:
         tuple(strokes),
         waiting=drawn.waiting("no evaluation yet"),
         log=log and min(values, default=0.0) > 0,
-        notes=(*_notes(strokes), *_shading(strokes)) if drawn.means else (),
+        notes=_notes(strokes) if drawn.means else (),
     )
 
 
@@ -186,7 +186,7 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
         alone = reasons[0] if len(reasons) == 1 else f"none of these can be compared to {baseline.label}"
         waiting = drawn.waiting(alone) if means else alone
     apart = (EACH,) if any(stroke.curve.ends for stroke in strokes) else ()
-    notes = (*(_notes(strokes) if means else ()), *apart, *_shading(strokes))
+    notes = (*(_notes(strokes) if means else ()), *apart)
     return Overlay(title, brief, axis, tuple(strokes), zero=True, waiting=waiting, notes=notes)
 
 
@@ -206,7 +206,7 @@ def _notes(strokes: Sequence[Stroke]) -> tuple[str, ...]:
     return (*([f"one seed, no interval: {single}"] if single else []), *short)
 
 
-def _shading(strokes: Sequence[Stroke]) -> tuple[str, ...]:
+def shading(strokes: Sequence[Stroke]) -> tuple[str, ...]:
     """What the bands are, and the figures after ± if the values have any."""
     half = "± and " if any(stroke.curve.half for stroke in strokes) else ""
     return (f"{half}{SHADED}",) if any(stroke.curve.ends for stroke in strokes) else ()
@@ -250,7 +250,7 @@ def distances(drawn: Drawn, probe: str) -> Overlay:
         levels=tuple(sorted(chances)),  # runs on other corpora may have another chance level
         reaches=tuple((float(tokens), slots) for tokens, slots in sorted(reaches.items())),
         waiting=f"no run here has {name} by distance",
-        notes=(*looks, *_notes(strokes), *_shading(strokes)),
+        notes=(*looks, *_notes(strokes)),
     )
 
 
@@ -290,7 +290,7 @@ def study_losses(variants: Mapping[str, Mapping[int, Sequence[ValidationRecord]]
         tuple(strokes),
         waiting="no evaluation yet",
         log=log and min((y for s in strokes for y in (*s.curve.y, *map(min, s.curve.ends))), default=0.0) > 0,
-        notes=(*_notes(strokes), *_shading(strokes)),
+        notes=_notes(strokes),
     )
 
 

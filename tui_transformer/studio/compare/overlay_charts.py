@@ -25,6 +25,7 @@ from tui_transformer.lab.charts.overlay import (
     losses,
     paint,
     probes_of,
+    shading,
 )
 from tui_transformer.lab.formatting import fitted
 from tui_transformer.studio.shared.chart import ALL_HIDDEN, HIDDEN, Chart, cells_of, seen_part, title_line, whole
@@ -199,6 +200,7 @@ class CompareCharts(Horizontal):
             if name and self._seen.get(chart) != now:
                 self._seen[chart] = now
                 made = self._made(name, drawn)
+                made = replace(made, notes=(*made.notes, *shading(made.drawn)))
                 drawing = OverlayDrawing(made, self.hidden, ABOUT[name] if drawn.means or name == DISTANCE else "")
                 chart.show(drawing, ALL_HIDDEN if drawing.all_hidden else clean_line(made.waiting))
 

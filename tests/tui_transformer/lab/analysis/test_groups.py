@@ -241,7 +241,7 @@ def test_the_text_of_a_study_has_table_probes_verdicts_and_expectations(tmp_path
     text = study_text(entries(tmp_path), file)
     for words in (
         "win16: worse by 0.05",
-        "expected recall worse: as expected (recall<110: worse by 53.0",
+        "expected recall worse: as expected (recall, under 110 characters back: worse by 53.0",
         "why: Two layers with a window of 16 reach 30 characters.",
         "LEAK: not comparable",
         "3 seeds can miss small differences",
@@ -316,8 +316,10 @@ def test_the_verdict_is_about_the_studys_primary_measure(tmp_path, study) -> Non
     assert found.primary.key == "recall<110"
     recall, loss = found.difference(found.primary), found.difference(LAST)
     assert recall.level > loss.level and recall.compared == loss.compared
-    assert verdict_sentence(found).startswith("recall<110: worse by 53.") and "points" in verdict_sentence(found)
-    assert "verdicts are about recall<110" in text_of([found])
+    assert verdict_sentence(found).startswith(
+        "recall, under 110 characters back: worse by 53."
+    ) and "points" in verdict_sentence(found)
+    assert "verdicts are about recall, under 110 characters back" in text_of([found])
     named = standings(tmp_path, files={"att": file.model_copy(update={"primary": "recall>=110"})})["win16"]
     assert named.primary.key == "recall>=110"
     unknown = standings(tmp_path, files={"att": file.model_copy(update={"primary": "bleu"})})["win16"]

@@ -114,7 +114,9 @@ def test_the_answer_is_a_sentence_for_a_report(att) -> None:
     assert text.startswith("win16 and hot are worse than global; heads2 is no different from global.")
     assert "leaky (LEAK: not comparable) does not count." in text
     assert "1 of 3 seeds of hot diverged and are excluded" in text
-    assert said(answers(att, "recall<110")[0]).startswith("By recall<110, win16 is worse than global")
+    assert said(answers(att, "recall<110")[0]).startswith(
+        "By recall, under 110 characters back, win16 is worse than global"
+    )
 
 
 def test_the_answer_is_written_in_chinese_too(att) -> None:

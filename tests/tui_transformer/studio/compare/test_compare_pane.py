@@ -10,12 +10,15 @@ from typing import Any
 
 import pytest
 
+from engine.measures import probe
 from engine.runs.reader import RunReader
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, study, variant
 from tests.tui_transformer.recorded import grow, put_status, record
 from tests.tui_transformer.studio.train.test_train_pane import drag, shown, until
 from tui_transformer.lab.analysis.columns import EXPLAINED, FIXED, setting, short_names
+from tui_transformer.lab.analysis.entry import LAST
 from tui_transformer.lab.analysis.folder import Folder
+from tui_transformer.lab.analysis.group_columns import mean_column, verdict_column
 from tui_transformer.lab.analysis.sentences import answer_sentences
 from tui_transformer.lab.analysis.view import View
 from tui_transformer.lab.charts.forest import ForestLayout, forest
@@ -546,4 +549,8 @@ def test_every_column_is_explained_and_a_setting_by_its_sentence() -> None:
     assert all(column.explained.endswith(".") for column in FIXED.values())
     assert EXPLAINED.keys() <= {*FIXED, "variant", "n", "rank"}
     assert setting("model.n_heads").explained.startswith("model.n_heads: ")
+    recall = verdict_column(probe("recall<110"))
+    assert recall.explained.startswith("Recall, under 110 characters back: how often it is right about who is speaking")
+    assert "in a filter: recall<110" in recall.explained and recall.title == "recall <110 back verdict"
+    assert mean_column(LAST).explained.endswith("; beside it, its 95 % interval.")
     assert short_names(["log.every", "optimizer.lr"]) == {"log.every": "log.every", "optimizer.lr": "lr"}

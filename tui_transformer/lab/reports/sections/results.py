@@ -264,7 +264,7 @@ def _described(context: ReportContext, run: Entry, measured: Sequence[Measure]) 
             *("" if share is None else f"{share:.1%}" for share in shares),
         ]
         what = context.language.word(probe.description) if probe is not None else ""
-        rows.append((doc.Cell(measure.name, code=True), *doc.cells([*texts, what])))
+        rows.append((doc.Cell(measure.key, code=True), *doc.cells([*texts, what])))
     note = "table.described.pairs" if run.protocol.task.corpus == "pairs" else "table.described.note"
     heads = context.heads("probe", "places", "chance", "shortcut", "remembered")
     return doc.Table(context.say("table.described"), heads, tuple(rows), "lrrrl", context.say(note))
