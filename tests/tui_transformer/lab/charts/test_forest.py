@@ -178,6 +178,23 @@ def test_runs_of_no_study_are_compared_with_the_first_that_others_can_be_compare
     assert "One seed proves nothing" in said(answer)
 
 
+def test_where_there_is_no_answer_it_says_why_and_what_to_do(tmp_path) -> None:
+    def why(name: str) -> str:
+        look, view = Folder(tmp_path / name).look(), View()
+        assert not view.answers(look.entries, look.studies, None, "")
+        return view.why_no_answer(look.entries, look.studies, None)
+
+    variant(tmp_path / "one", "a")
+    assert "only one variant. Press 1" in why("one")
+    for i, name in enumerate(("a", "b"), 1):
+        variant(tmp_path / "apart", name, f"model.n_heads={i}", scored={"context": 64 * i})
+        cell(tmp_path / "lost", "s", name, 1, f"model.n_heads={i}")
+        variant(tmp_path / "live", name, f"model.n_heads={i}", state="running", step=400)
+    assert "no two of these can be compared" in why("apart") and "Press 1" in why("apart")
+    assert "study s has no baseline" in why("lost") and "Press p" in why("lost")
+    assert why("live") == "No answer yet: no run has finished."
+
+
 def test_one_run_answers_nothing(tmp_path) -> None:
     variant(tmp_path, "alone")
     assert answers(tmp_path) == ()

@@ -1,6 +1,7 @@
 """The Compare pane: keys that do the right thing, runs that grow while it looks, and no line painted for nothing."""
 
 import json
+import re
 import shutil
 import time
 from collections.abc import Callable
@@ -174,7 +175,7 @@ async def test_the_filter_is_typed_and_taken_away(root) -> None:
     async with Open(root) as studio:
         await studio.press("slash")
         await studio.type("tag:report tok/s>1k")
-        assert studio.names == ["no-pe", "baseline"] and "2 of 8" in studio.text
+        assert studio.names == ["baseline", "no-pe"] and "2 of 8" in studio.text
         await studio.press("enter")
         assert studio.table.has_focus
         await studio.press("escape")
@@ -262,6 +263,24 @@ async def test_every_column_can_be_reached_with_the_arrows(root) -> None:
         assert seen == set(range(len(studio.pane.shown.columns)))
         await studio.press("A")
         assert any(column.key == "log.every" for column in studio.pane.shown.columns)
+
+
+async def test_the_head_says_how_many_more_columns_there_are(root) -> None:
+    study(root)
+    async with Open(root, size=(80, 24)) as studio:
+        for _ in range(8):
+            head = studio.text.splitlines()[studio.app.query_one(TableHead).region.y]
+            assert re.search(
+                rf"\b{studio.table.layout_of.more} (more columns?: →|more: →|›)|› {studio.table.layout_of.more} more",
+                head,
+            )
+            await studio.press("right")
+
+
+async def test_the_help_says_what_the_words_mean(root) -> None:
+    async with Open(root, size=(120, 90)) as studio:
+        await studio.press("question_mark")
+        await studio.until(lambda: "What the words mean" in studio.text and "shaded band" in studio.text)
 
 
 async def test_one_chart_at_a_time_where_it_is_narrow(root) -> None:
@@ -433,7 +452,7 @@ async def test_two_runs_are_selected_pinned_filtered_exported_and_looked_at(root
         await studio.press("slash")
         await studio.type("tag:report")
         await studio.press("enter")
-        assert studio.names == ["no-pe", "baseline"]
+        assert studio.names == ["baseline", "no-pe"]
         await studio.press("E")
         assert isinstance(studio.app.screen, Ask)
         await studio.press("enter")
