@@ -53,7 +53,7 @@ def help_screen(pane: str, changed: dict[str, str], where: Path) -> Read:
         return [(title, [(signs(key, changed), key.tooltip) for key in keys]) for title, keys in _grouped(name)]
 
     mouse = [("Mouse", list(_MOUSE[pane].items()))] if pane in _MOUSE else []
-    words = [("What the words mean", list(_WORDS[pane].items()))] if pane in _WORDS else []
+    words = [("Words", list(_WORDS[pane].items()))] if pane in _WORDS else []
     groups = [*keys_of(pane), *mouse, *words, *keys_of("everywhere")]
     groups[-1][1].append(("tab shift+tab", "move from part to part; the mouse works everywhere"))
     notes = Text(f"\n{NOTES[pane]}\n" if pane in NOTES else "")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -76,7 +77,6 @@ def lay_out(shown: Shown, width: int, first: int) -> Layout:
 
 
 TITLES = ("title", "sorted", "more")
-LEAST_MORE = 5  # columns for how many more there are
 
 
 class TableHead(Widget):
@@ -98,7 +98,7 @@ class TableHead(Widget):
 
     def on_mouse_move(self, event: MouseMove) -> None:
         index = self._layout_of.at(event.x)
-        if event.x >= self.size.width - LEAST_MORE and self._layout_of.more:
+        if event.x == self.size.width - 1 and self._layout_of.more:
             self.tooltip = Content(f"{count(self._layout_of.more, 'more column')}: press → in the table.")
             return
         said = self._shown.columns[index].explained if index is not None else ""
@@ -121,8 +121,8 @@ class TableHead(Widget):
                 title, style = fitted(title, place.width - 1).rstrip() + arrow, styles["sorted"]
             segments.append(Segment(fitted(title, place.width, right=column.right) + " " * GAP, style))
         width, more = self.size.width, self._layout_of.more
-        room = width - max((place.start + place.width for place in self._layout_of.places), default=0) - 1
-        texts = (f"› {count(more, 'more column')}: →", f"› {more} more: →", f"{more} ›") if more else (" ",)
+        room = width - cell_len("".join(segment.text for segment in segments).rstrip()) - 1
+        texts = (f"› {count(more, 'more column')}: →", f"› {more} more: →", f"{more} ›", "›") if more else (" ",)
         text = next((text for text in texts if len(text) <= room), texts[-1])
         strip = Strip(segments).adjust_cell_length(width - len(text), self.rich_style)
         return Strip([*strip, Segment(text, styles["more"])]).adjust_cell_length(width, self.rich_style)
@@ -213,10 +213,7 @@ class RunTable(LineList):
         return self.layout_of, tuple(column.key for column in self.shown.columns), len(self.shown.rows)
 
     def _lay_out(self) -> None:
-        width = self.scrollable_content_region.width
-        self.layout_of = lay_out(self.shown, width - 1, self._first)
-        if self.layout_of.more:  # room to say so
-            self.layout_of = lay_out(self.shown, width - LEAST_MORE, self._first)
+        self.layout_of = lay_out(self.shown, self.scrollable_content_region.width - 1, self._first)
 
     def action_across(self, by: int) -> None:
         if by > 0 and not self.layout_of.more:
