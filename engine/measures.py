@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _BAND = re.compile(r"[<>=\s@]")
-_NEAR, _FAR = re.compile(r"([\w-]+)<\d+"), re.compile(r"([\w-]+)>=\d+")  # how far back is what a probe asks for
+_STRETCH = re.compile(r"([\w-]+)(<|>=)(\d+)")  # a probe's questions whose answer stands so many characters back
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Measure:
     lower: bool = False  # whether lower is better
     share: bool = False  # whether it lies between 0 and 1 and is shown as a percentage
     probe: bool = False  # whether it is the share of a probe's questions answered correctly
+    asks: str = ""  # what a probe asks; "" if unknown
     digits: int = 4  # decimals in a comparison
     exact: str = "{:.4f}"  # its format when shown by itself
     brief: str = "{:.4f}"  # its format in a table, or in a line with other measures
@@ -44,6 +45,11 @@ class Measure:
     @property
     def family(self) -> str:
         return family(self.key)
+
+    @property
+    def title(self) -> str:
+        """The title of its column: `near recall` for `recall<110`."""
+        return probe_name(self.key)
 
     @property
     def judged(self) -> bool:
@@ -76,17 +82,23 @@ def _share(key: str, name: str, *, exact: str = "{:.2%}", **more: Any) -> Measur
     return Measure(key, name, share=True, digits=1, exact=exact, brief="{:.1%}", **more)
 
 
-def probe(key: str, name: str = "", *, charted: bool = False) -> Measure:
+def probe(key: str, name: str = "", **more: Any) -> Measure:
     """Return the measure of a probe; its name says what the key does unless given."""
-    return _share(key, name or probe_name(key), probe=True, margin=0.02, charted=charted)
+    return _share(key, name or probe_name(key), probe=True, margin=0.02, **more)
 
 
 def probe_name(key: str) -> str:
     """Return a probe's name in words: `near recall` for `recall<110`, `far recall` for `recall>=110`."""
-    for band, word in ((_NEAR, "near"), (_FAR, "far")):
-        if found := band.fullmatch(key):
-            return f"{word} {found[1]}"
-    return key
+    found = _STRETCH.fullmatch(key)
+    return key if found is None else f"{'near' if found[2] == '<' else 'far'} {found[1]}"
+
+
+def how_far_back(key: str) -> str:
+    """Return where the answers of a probe stand: `under 110 characters back`; "" if anywhere."""
+    found = _STRETCH.fullmatch(key)
+    if found is None:
+        return ""
+    return f"under {found[3]} characters back" if found[2] == "<" else f"{found[3]} or more characters back"
 
 
 MEASURES = (
@@ -167,10 +179,13 @@ MEASURES = (
         charted=True,
         tolerance=(0.0, 0.02),
     ),
-    probe("recall", charted=True),
+    probe("recall", charted=True, asks="who is speaking, or a fact of a document"),
     probe("recall-reworded", "recall, reworded", charted=True),
     probe("recall-continued", "recall, continued", charted=True),
-    *map(probe, ("counter", "rhyme", "bracket", "bind")),
+    probe("counter", asks="the number after the last speech's"),
+    probe("rhyme", asks="the vowel that ends a couplet"),
+    probe("bracket", asks="which bracket closes the open one"),
+    probe("bind", asks="whose sign it is"),
 )
 MEASURE = {measure.key: measure for measure in MEASURES}
 

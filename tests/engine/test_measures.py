@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.measures import MEASURE, MEASURES, Measure, family, probe, probe_name
+from engine.measures import MEASURE, MEASURES, Measure, family, how_far_back, probe, probe_name
 
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "engine/measures.py"
@@ -113,6 +113,10 @@ def test_every_judged_measure_says_which_difference_matters() -> None:
 def test_a_probe_is_measured_as_a_share_of_its_questions() -> None:
     found = probe("recall<110")
     assert (found.family, found.unit, found.amount(0.5)) == ("recall", "%", "50.0")
+    far = probe("recall>=110")
+    assert (found.name, found.title, how_far_back("recall<110")) == (*["near recall"] * 2, "under 110 characters back")
+    assert (far.name, far.key, how_far_back(far.key)) == ("far recall", "recall>=110", "110 or more characters back")
+    assert (probe("rhyme").name, MEASURE["loss"].title, probe("a<b").name) == ("rhyme", "loss", "a<b")
     assert family("recall>=110") == "recall" and family("<odd") == "<odd"
     assert Measure("a", "a").amount(2e6) == "2e+06"
 

@@ -56,6 +56,23 @@ def answers(results: Sequence[VariantResult], measure: str = "") -> tuple[Answer
     return tuple(sorted(made, key=lambda one: (bool(one.study), newest[one.family]), reverse=True))
 
 
+def why_none(results: Sequence[VariantResult]) -> str:
+    """Return why these have no answer, and what to do; "" where there is no run."""
+    if not results:
+        return ""
+    if not any(result.group.counted for result in results):
+        live = any(run.live for result in results for run in result.runs)
+        return "No answer yet: no run has finished." if live else "No answer: no run has a score that counts."
+    if len(results) == 1:
+        return "No answer yet: there is only one variant. Press 1 to design another."
+    lost = next((r for r in results if r.group.study and r.family.baseline is None), None)
+    if lost is not None:
+        return (
+            f"No answer yet: study {lost.group.study} has no baseline to compare with. Press p on a variant to set it."
+        )
+    return "No answer: no two of these can be compared (other data or scoring). Press 1 to train one like another."
+
+
 def _place(result: VariantResult, measure: Measure) -> tuple[int, float]:
     if result.is_baseline:
         return 0, 0.0

@@ -7,6 +7,8 @@ from typing import Any
 
 from engine.config.keys import all_keys, is_bookkeeping, sentence_of
 from engine.config.schema import RunConfig
+from engine.measures import MEASURE, family, how_far_back
+from engine.measures import probe as probe_measure
 from engine.runs.lineage import INIT_FROM
 from tui_transformer.lab.analysis.entry import EXACT_MATCH, NO_RUN, SCORES, Entry, probes, scores
 from tui_transformer.lab.analysis.groups import comparable
@@ -16,6 +18,7 @@ from tui_transformer.lab.records.badges import NONE_YET, PASSED, in_a_cell, wors
 
 NONE = NONE_YET
 VAGUE = ("every", "threads")  # last parts of keys that say nothing by themselves
+INTERVAL = "95 % interval"
 Value = Any  # a number, a text, a tuple of texts, or None
 
 
@@ -41,6 +44,16 @@ EXPLAINED = {  # by key; others are told by their name
 }
 
 
+def _probe_explained(key: str) -> str:
+    """What a column about a probe shows; "" for any other."""
+    name = key.removeprefix("Δ").removesuffix(" verdict")
+    known = MEASURE.get(family(name))
+    if known is None or not known.asks:
+        return ""
+    said = f"{', '.join(filter(None, (probe_measure(name).name, how_far_back(name))))}: how often it is right about {known.asks}; in a filter: {name}"
+    return f"Δ {said}" if key.startswith("Δ") else said
+
+
 @dataclass(frozen=True)
 class Column:
     key: str  # what sorting and filtering call it
@@ -61,8 +74,10 @@ class Column:
     @property
     def explained(self) -> str:
         """One sentence on what it shows; not cleaned."""
-        said = sentence_of(self.dotted) if self.dotted else EXPLAINED.get(self.key, "")
+        said = sentence_of(self.dotted) if self.dotted else EXPLAINED.get(self.key, "") or _probe_explained(self.key)
         said = said or self.name
+        if INTERVAL in self.name and INTERVAL not in said:
+            said += f"; beside it, its {INTERVAL}"
         said = f"{said[:1].upper()}{said[1:]}".rstrip(".") + "."
         return f"{self.dotted}: {said}" if self.dotted and said != f"{self.dotted}." else said
 
@@ -203,7 +218,8 @@ def setting(key: str, title: str = "") -> Column:
 
 
 def probe(name: str) -> Column:
-    return Column(name, name, f"probe {name} (share right)", lambda e, b: e.probes.get(name), _share, _decimals)
+    title = probe_measure(name).title
+    return Column(name, title, f"probe {name} (share right)", lambda e, b: e.probes.get(name), _share, _decimals)
 
 
 def score(name: str) -> Column:

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.measures import Measure
 from tui_transformer.lab.analysis import columns as runs_columns
-from tui_transformer.lab.analysis.columns import ABOUT, FIXED, Column, Value, has_value, setting_columns, text
+from tui_transformer.lab.analysis.columns import ABOUT, FIXED, INTERVAL, Column, Value, has_value, setting_columns, text
 from tui_transformer.lab.analysis.entry import BEST, EXCESS, LAST, LOSSES, Entry, probes, scores
 from tui_transformer.lab.analysis.language import ENGLISH
 from tui_transformer.lab.analysis.verdict import VariantResult, brief, expectations, scores_of, summary
@@ -49,8 +49,8 @@ def mean_column(measure: Measure, *, always: bool = False) -> Column:
     """`1.2431 ± 0.0031`; for a share `97.1 [90.2, 99.8]`."""
     return Column(
         measure.key,
-        f"{measure.key} %" if measure.unit == "%" else measure.name if not measure.lower else measure.key,
-        f"{_named(measure)}, 95 % interval",
+        f"{measure.title} %" if measure.unit == "%" else measure.name if not measure.lower else measure.key,
+        f"{_named(measure)}, {INTERVAL}",
         lambda s, b: getattr(s.mean(measure), "mean", None),
         *(measure.amount, measure.amount),
         always=always,
@@ -62,8 +62,8 @@ def difference_column(measure: Measure) -> Column:
     """`+0.0476 ± 0.0050`; for a share `-21.1 [-30.3, -11.9]`."""
     return Column(
         f"Δ{measure.key}",
-        f"Δ {measure.key.replace('_', ' ')}",
-        f"Δ {_named(measure)}, 95 % interval",
+        f"Δ {measure.title.replace('_', ' ')}",
+        f"Δ {_named(measure)}, {INTERVAL}",
         lambda s, b: _of(s, measure, "mean"),
         *(_signed, _signed),
         spread=lambda s: "" if (found := s.difference(measure)) is None else measure.spread(found, sign=True),
@@ -71,7 +71,8 @@ def difference_column(measure: Measure) -> Column:
 
 
 def verdict_column(measure: Measure) -> Column:
-    return text(f"{measure.key} verdict", lambda s: brief(s.judgement(measure)))
+    made = text(f"{measure.key} verdict", lambda s: brief(s.judgement(measure)))
+    return replace(made, title=f"{measure.title} verdict")
 
 
 def _named(measure: Measure) -> str:
@@ -195,7 +196,7 @@ def _plain(key: str, name: str, value: Callable[[VariantResult], Value]) -> Colu
 
 def _numbers(measure: Measure) -> Iterable[Column]:
     """Mean and interval; for judged measures, also every figure on the difference."""
-    key, name = measure.key, measure.name
+    key, name = measure.key, measure.key if measure.probe else measure.name
     yield _plain(key, f"{name}, mean", lambda s: getattr(s.mean(measure), "mean", None))
     if measure.share:
         for i, end in enumerate(("low", "high")):

@@ -25,6 +25,7 @@ from tui_transformer.lab.analysis.columns import (
     setting_text,
 )
 from tui_transformer.lab.analysis.entry import SCORES, Entry, probes
+from tui_transformer.lab.analysis.groups import void
 from tui_transformer.lab.records.badges import BADGES
 
 R = TypeVar("R")  # a run or a variant
@@ -261,6 +262,21 @@ def sort(
     missing = [entry for entry, value in valued if not has_value(value)]
     known.sort(key=lambda pair: _key(pair[1]), reverse=reverse)
     return (*(entry for entry, _ in known), *missing)
+
+
+def best_first(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Sort runs by their last loss, those scored alike together; first those scored as the first run is.
+
+    A loss that means nothing comes after those that do, and a run without a loss last of all.
+    """
+    places: dict[object, int] = {}
+
+    def place(entry: Entry) -> tuple[bool, int, bool, float]:
+        of = entry.protocol
+        alike = entry.corpus, of.split, of.objective, of.unit, of.tokens, of.context, of.stride
+        return entry.last is None, places.setdefault(alike, len(places)), bool(void(entry)), entry.last or 0.0
+
+    return tuple(entry for _, entry in sorted([(place(entry), entry) for entry in entries], key=lambda pair: pair[0]))
 
 
 def _key(value: Value) -> tuple[int, float, str]:

@@ -168,7 +168,7 @@ def more_sentences(standing: VariantResult, language: Language = ENGLISH) -> Ite
 
 
 def expectation_sentence(found: Expectation, language: Language = ENGLISH) -> str:
-    """`recall worse: as expected (recall<110 worse by 51.3 ± 8.1 %, …)`."""
+    """`recall worse: as expected (near recall: worse by 51.3 …)`."""
     say = language.say
     what = say("the-loss") if found.what == LOSS.key else language.word(found.what)
     key = "expected.unknown" if found.outcome == BEFOREHAND else "expected"

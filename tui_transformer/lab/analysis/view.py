@@ -14,12 +14,12 @@ from rich.cells import cell_len
 from engine.clean import clean_line
 from engine.errors import InputError
 from tui_transformer.lab.analysis import group_columns
-from tui_transformer.lab.analysis.answer import Answer, answers, usual_baseline
-from tui_transformer.lab.analysis.columns import FIXED, Column, columns
+from tui_transformer.lab.analysis.answer import Answer, answers, usual_baseline, why_none
+from tui_transformer.lab.analysis.columns import FIXED, LAST, Column, columns
 from tui_transformer.lab.analysis.entry import NO_RUN, Entry, majority_rows
 from tui_transformer.lab.analysis.folder import StudyFile
 from tui_transformer.lab.analysis.groups import Grouping
-from tui_transformer.lab.analysis.query import Known, Query, begun, sort, unfinished
+from tui_transformer.lab.analysis.query import Known, Query, begun, best_first, sort, unfinished
 from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults
 from tui_transformer.lab.charts.colours import LETTERS
 
@@ -33,7 +33,7 @@ LONGEST_CELL = 120  # characters of a note that a table needs
 @dataclass(frozen=True)
 class Options:
     query: str = ""  # the filter as typed
-    sort: str = ""  # the key of a column; "" leaves the newest first
+    sort: str = ""  # the key of a column; "" for runs from the best, and variants as their study has them
     reverse: bool = False  # the other way round
     baseline: Path | None = None  # the pinned run
     selected: tuple[Path, ...] = ()  # the runs that are drawn
@@ -96,6 +96,10 @@ class View:
         groups = self._grouping.of(entries)
         return answers(self._answered.of(groups, studies, pinned or usual_baseline(groups)), measure)
 
+    def why_no_answer(self, entries: Sequence[Entry], studies: Mapping[str, StudyFile], pinned: Path | None) -> str:
+        groups = self._grouping.of(entries)
+        return why_none(self._answered.of(groups, studies, pinned or usual_baseline(groups)))
+
     def arrange(
         self, entries: Sequence[Entry], options: Options, studies: Mapping[str, StudyFile] | None = None
     ) -> Shown:
@@ -131,10 +135,14 @@ class View:
         baseline: Entry | None,
         of: Sequence[Entry],
     ) -> Shown:
-        order = None
+        order, ordered = LAST, best_first(matching)
         with suppress(InputError):  # a probe that no run still has
-            order = self._known[1].column(options.sort) if options.sort else None
-        shown = [*sort(matching, order, baseline, reverse=options.reverse), *majority_rows(matching)]
+            if options.sort:
+                order = self._known[1].column(options.sort)
+                ordered = sort(matching, order, baseline, reverse=options.reverse)
+            elif options.reverse:
+                ordered = ordered[::-1]
+        shown = [*ordered, *majority_rows(matching)]
         offered = columns(shown, baseline, of=of, all_settings=options.all_settings)
         if baseline is not self._baseline:
             self._baseline = baseline

@@ -27,6 +27,7 @@ ROOM_FOR_AXIS = 10  # least rows for the x axis to get its own line
 LABELS = 4  # least on an axis
 SPARE = 0.25  # most of a chart's height that is left empty at its top, so that labels are evenly spaced
 APART = 4  # least columns between two dots on a line
+TURN = 2  # columns that each of several lines has in turn, where they cover each other
 AXIS = "axis"
 ROUND = (0.5, 1, 2, 2.5, 5, 10)
 EARLY = 0.15  # share of the steps that are the initial fall
@@ -45,7 +46,10 @@ class Points(Protocol):
 
 @dataclass(frozen=True)
 class Line:
-    """Points to join. `dots`: mark points too, so that the line is told from others without colours."""
+    """Points to join. `dots`: mark points too, so that the line is told from others without colours.
+
+    Lines that share take turns, column by column, in cells that several of them cross; of others, the last is on top.
+    """
 
     x: Sequence[float]
     y: Sequence[float]
@@ -53,6 +57,7 @@ class Line:
     dots: bool = False
     dashed: bool = False
     label: str = ""
+    shares: bool = False
 
 
 @dataclass(frozen=True)
@@ -244,10 +249,14 @@ def _trace(canvas: Canvas, lines: Sequence[Line]) -> None:
     plotext.xlim(0, 2 * columns - 1)
     plotext.ylim(0, highest)
     drawn = dict(enumerate(lines, 1))  # by colour
+    crossing: dict[tuple[int, int], list[Line]] = {}  # row, column -> the lines that share it
     for number, line in drawn.items():
         x, y = thin(line.x, line.y, 2 * columns)
+        dots = [canvas.dot_column(at) for at in x]
         heights = [round(canvas.height_of(at) * highest) for at in y]
-        plotext.plot([canvas.dot_column(at) for at in x], heights, marker="braille", color=number)
+        plotext.plot(dots, heights, marker="braille", color=number)
+        for cell in _crossed(dots, heights, canvas.rows) if line.shares else ():
+            crossing.setdefault(cell, []).append(line)
     figure = plotext._core._figure
     figure._build_matrix()  # what its `build` does before it joins characters and colours into one text
     made = figure.monitor.matrix
@@ -255,8 +264,24 @@ def _trace(canvas: Canvas, lines: Sequence[Line]) -> None:
         for column, (sign, paint) in enumerate(zip(signs, paints, strict=True)):
             found = drawn.get(paint)
             if found is not None and sign != " " and not (found.dashed and column % 2):
+                if found.shares and len(there := crossing.get((row, column), ())) > 1:
+                    found = there[column // TURN % len(there)]
                 canvas.cells[row][canvas.margin + column] = (sign, found.style)
     plotext.clear_figure()
+
+
+def _crossed(dots: Sequence[int], heights: Sequence[int], rows: int) -> set[tuple[int, int]]:
+    """The cells, as row and column, that a line between these dots crosses."""
+    cells: set[tuple[int, int]] = set()
+    for at, x in enumerate(dots):
+        left, below = (dots[at - 1], heights[at - 1]) if at else (x, heights[0])
+        low = float(below)
+        for dot in range(left, x + 1):
+            high = below + (heights[at] - below) * (dot - left) / (x - left) if x > left else heights[at]
+            first, last = sorted((rows - 1 - round(low) // 4, rows - 1 - round(high) // 4))
+            cells.update((row, dot // 2) for row in range(max(0, first), min(rows - 1, last) + 1))
+            low = high
+    return cells
 
 
 def _even_labels(low: float, high: float, rows: int) -> tuple[list[float], float]:

@@ -1,10 +1,11 @@
 """A forest plot in characters: each variant's difference from the baseline, with its interval, against a line at zero.
 
-A verdict is told by colour, by shape (a filled mark on a thick line, or a hollow one on a thin line) and in words.
+A verdict is told in words, and by shape: a sign before its word; a filled mark on a thick line, or a hollow one on a
+thin line. Its colour may be that of some curve, so where curves are drawn too, a row has the colour of its own.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from rich.cells import cell_len
@@ -26,6 +27,8 @@ NARROWEST, LEAST_NAME, LONGEST_NAME = 24, 8, 28  # columns of the plot, and of a
 SIDE = 11  # least columns on each side of the line, where there is room
 LINE, BASELINE = "│", "◆"
 DECIDED = {"better": "good", "worse": "bad"}  # kind of a verdict -> style
+SIGNS = {"better": "✓", "worse": "✗", "same": "="}  # before its word; others are open
+OPEN = "~"
 PRINTED = {"good": "green", "bad": "red", "warn": "yellow", "name": "bold", "dim": "none", "cell": "none"}
 
 
@@ -36,7 +39,7 @@ class ForestRow:
     style: str
     value: str = ""  # the difference; `short` without its interval
     short: str = ""
-    seeds: str = ""  # how many would settle it
+    more: str = ""  # how many seeds would settle it; of the baseline, its level
     badges: str = ""
     why_not: str = ""  # why it does not count; "" if it does
     baseline: bool = False
@@ -69,8 +72,8 @@ def _row(result: VariantResult, measure: Measure) -> ForestRow:
     badges, name = " ".join(words), clean_line(result.name)
     if result.is_baseline:
         mean = result.mean(measure)
-        level = measure.amount(mean.mean) if mean is not None else ""
-        return ForestRow(name, "baseline", "dim", level, level, badges=badges, baseline=True)
+        level = f"({measure.amount(mean.mean)}{' %' if measure.share else ''})" if mean is not None else ""
+        return ForestRow(name, f"{BASELINE} baseline", "dim", more=level, badges=badges, baseline=True)
     judged = result.judgement(measure)
     if result.why_not or found is None or judged is None:
         why = result.why_not or brief(judged) or "no score in common"
@@ -79,7 +82,7 @@ def _row(result: VariantResult, measure: Measure) -> ForestRow:
     decided = judged.kind in DECIDED
     return ForestRow(
         name,
-        brief(judged).partition(":")[0],
+        signed(judged.kind, brief(judged).partition(":")[0]),
         DECIDED.get(judged.kind, "cell"),
         measure.spread(found, sign=True),
         measure.amount(found.mean, sign=True),
@@ -90,6 +93,11 @@ def _row(result: VariantResult, measure: Measure) -> ForestRow:
         low=ends[0],
         high=ends[1],
     )
+
+
+def signed(kind: str, word: str) -> str:
+    """A verdict's word after its sign, so that it is not told by colour alone."""
+    return f"{SIGNS.get(kind, OPEN)} {word}"
 
 
 @dataclass
@@ -108,9 +116,9 @@ class ForestLayout:
         )
         left = self.width - self._name - GAP - NARROWEST
         # What has no room is left out, never cut: seeds first, then the interval in numbers, then badges.
-        for spread, badges, seeds in ((1, 1, 1), (1, 1, 0), (0, 1, 1), (0, 1, 0), (0, 0, 0)):
+        for spread, badges, more in ((1, 1, 1), (1, 1, 0), (0, 1, 1), (0, 1, 0), (0, 0, 0)):
             self._values = [row.value if spread else row.short for row in rows]
-            self._verdicts = [f"{row.verdict} {row.seeds if seeds else ''}".strip() for row in rows]
+            self._verdicts = [f"{row.verdict} {row.more if more else ''}".strip() for row in rows]
             self._badges = [row.badges if badges else "" for row in rows]
             self._widths = [_longest(texts) for texts in (self._values, self._verdicts, self._badges)]
             taken = sum(width + GAP for width in self._widths if width)
@@ -166,10 +174,19 @@ class ForestLayout:
         name = [(f"Δ {measure}", "dim")] if cell_len(measure) + 2 <= room else []
         return self._joined([("", "dim"), ("".join(cells), "dim"), *name])
 
-    def row(self, at: int) -> list[Part]:
+    def caption(self) -> str:
+        """What its signs mean."""
+        if any(row.low is not None for row in self.forest.rows):
+            text = "●○ mean difference on shared seeds · ━ its 95 % interval"
+            more = " · ● better or worse, ○ neither"
+            return text + (more if cell_len(text + more) <= self.width else "")
+        return "○ difference on one seed: no interval" if any(row.mean is not None for row in self.forest.rows) else ""
+
+    def row(self, at: int, colour: str = "") -> list[Part]:
+        """The parts of a row; `colour` is the style of its mark and interval, by default that of its verdict."""
         row = self.forest.rows[at]
         ends = self._ends((self._values[at], self._verdicts[at], self._badges[at]), ("cell", row.style, "warn"))
-        drawn = self._drawn(row)
+        drawn = self._drawn(replace(row, style=colour) if colour else row)
         return self._joined([(row.name, "name"), *drawn, *ends], plot=len(drawn))
 
     def _ends(self, texts: Sequence[str], styles: Sequence[str] = ("dim",) * 3) -> list[Part]:

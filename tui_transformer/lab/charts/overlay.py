@@ -46,6 +46,7 @@ from tui_transformer.lab.records.badges import badge
 EQUAL = {"step": "steps", "tokens": "tokens", "seconds": "times"}  # axes on which two curves can be compared
 NO_METRICS, NO_CURVE = Metrics(), Curve()
 EACH = "● zero outside the interval, ○ inside"
+SHADED = "shaded: 95 % interval"
 DISTANCE = "distance"  # the axis
 NOT_COUNTED = "no run here counted its probes by distance: they need a corpus with probes, such as playlets"
 Point = tuple[float, float]  # x, y
@@ -205,6 +206,12 @@ def _notes(strokes: Sequence[Stroke]) -> tuple[str, ...]:
     return (*([f"one seed, no interval: {single}"] if single else []), *short)
 
 
+def shading(strokes: Sequence[Stroke]) -> tuple[str, ...]:
+    """What the bands are, and the figures after ± if the values have any."""
+    half = "± and " if any(stroke.curve.half for stroke in strokes) else ""
+    return (f"{half}{SHADED}",) if any(stroke.curve.ends for stroke in strokes) else ()
+
+
 def probes_of(drawn: Drawn) -> tuple[str, ...]:
     """The probes that any of these runs counted by distance, in order."""
     return tuple(dict.fromkeys(name for run in drawn.runs for name in newest(drawn.of_run(run).validation)))
@@ -305,7 +312,7 @@ def paint(made: Overlay, width: int, height: int, span: Span | None = None) -> C
     if not strokes:
         return None
     lines = [Line(s.train.x, s.train.y, f"raw{s.slot}") for s in strokes]
-    lines += [Line(s.curve.x, s.curve.y, f"run{s.slot}") for s in strokes]
+    lines += [Line(s.curve.x, s.curve.y, f"run{s.slot}", shares=True) for s in strokes]
     told = []
     for s in strokes if made.zero else ():  # one mark where its interval excludes zero, another where not; not too many
         points, style = list(zip(s.curve.x, s.curve.y, s.curve.apart, strict=False)), f"run{s.slot}"

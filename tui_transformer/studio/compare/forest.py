@@ -1,4 +1,4 @@
-"""The answer: a forest plot with a cursor, under the sense of its sides, over its axis."""
+"""The answer: a forest plot with a cursor, under the sense of its sides, over its axis and what its signs mean."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from tui_transformer.studio.shared.line_list import LineList
 from tui_transformer.studio.shared.words import Words
 
 MARKS = 3  # columns: a letter between spaces
-AROUND = 2  # lines: head and axis
+AROUND = 3  # lines: head, axis and, where there is room, what the signs mean
 
 
 class ForestList(LineList):
@@ -77,7 +77,8 @@ class ForestList(LineList):
     def _parts(self, at: int, width: int) -> list[Part]:
         layout, slot = self.layout_of, self._slots.get(self.paths[at])
         letter = (LETTERS[slot], f"run{slot}") if slot is not None else (" ", "dim")
-        return [(" ", "dim"), letter, (" ", "dim"), *(layout.row(at) if layout is not None else [])]
+        colour = letter[1] if slot is not None else "cell"
+        return [(" ", "dim"), letter, (" ", "dim"), *(layout.row(at, colour) if layout is not None else [])]
 
     def tip(self, at: int, x: int) -> str:
         slot, layout = self._slots.get(self.paths[at]), self.layout_of
@@ -99,12 +100,13 @@ class ForestPlot(Vertical):
     def __init__(self) -> None:
         super().__init__(id="compare-answer")
         self.list = ForestList()
-        self._head, self._axis = Words(classes="forest-words"), Words(classes="forest-words")
+        self._head, self._axis, self._caption = (Words(classes="forest-words") for _ in range(3))
 
     def compose(self) -> ComposeResult:
         yield self._head
         yield self.list
         yield self._axis
+        yield self._caption
 
     @property
     def lines(self) -> int:
@@ -120,3 +122,7 @@ class ForestPlot(Vertical):
         if layout is not None:
             for words, parts in ((self._head, layout.head()), (self._axis, layout.axis())):
                 words.show(Text(" " * MARKS + "".join(text for text, _ in parts), no_wrap=True))
+            self._caption.show(Text(" " * MARKS + layout.caption(), no_wrap=True, overflow="ellipsis"))
+
+    def on_resize(self) -> None:
+        self._caption.display = self.size.height >= self.lines

@@ -25,6 +25,7 @@ from tui_transformer.lab.charts.overlay import (
     losses,
     paint,
     probes_of,
+    shading,
 )
 from tui_transformer.lab.formatting import fitted
 from tui_transformer.studio.shared.chart import ALL_HIDDEN, HIDDEN, Chart, cells_of, seen_part, title_line, whole
@@ -128,6 +129,11 @@ def _cut(text: str, width: int) -> str:
 
 CURVES, DIFFERENCE = "curves", "difference"
 VIEWS = (CURVES, DIFFERENCE, DISTANCE)
+ABOUT = {  # of means over seeds
+    CURVES: "A line is the mean over a variant's seeds; the shading is its 95 % interval.",
+    DIFFERENCE: "A line is the mean difference from the baseline, seed by seed; the shading is its 95 % interval.",
+    DISTANCE: "How often the model is right, by how far back it has to look. Dotted: guessing. ┊ its reach.",
+}
 
 
 @dataclass(frozen=True)
@@ -194,7 +200,8 @@ class CompareCharts(Horizontal):
             if name and self._seen.get(chart) != now:
                 self._seen[chart] = now
                 made = self._made(name, drawn)
-                drawing = OverlayDrawing(made, self.hidden)
+                made = replace(made, notes=(*made.notes, *shading(made.drawn)))
+                drawing = OverlayDrawing(made, self.hidden, ABOUT[name] if drawn.means or name == DISTANCE else "")
                 chart.show(drawing, ALL_HIDDEN if drawing.all_hidden else clean_line(made.waiting))
 
     def _made(self, name: str, drawn: Drawn) -> Overlay:

@@ -31,6 +31,7 @@ from tui_transformer.lab.analysis.entry import NO_RUN, Entry
 from tui_transformer.lab.analysis.export import DATA, FORMATS, group_table, save, table
 from tui_transformer.lab.analysis.folder import Folder, RunScan
 from tui_transformer.lab.analysis.groups import unit_of
+from tui_transformer.lab.analysis.query import best_first
 from tui_transformer.lab.analysis.sentences import answer_sentences, verdict_sentence
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.analysis.view import RUNS, VARIANTS, Options, Selection, Shown, View
@@ -79,6 +80,7 @@ class ComparePane(Vertical, can_focus=True):
         self.chosen: Path | None = None
         self.answering = True  # whether the answer is shown, not the table
         self.answers: tuple[Answer, ...] = ()  # one for each study
+        self._why = ""  # why there is none
         self.study: str | None = None  # whose answer is shown; None for the first
         self.measure = ""  # it is about; "" for the primary one
         self.touched = False  # whether the selection and the baseline are the user's
@@ -183,6 +185,7 @@ class ComparePane(Vertical, can_focus=True):
         selection, look = self.selection, self.look
         pinned = selection.baseline if self.touched else None
         self.answers = self.view.answers(look.entries, look.studies, pinned, self.measure)
+        self._why = "" if self.answers else self.view.why_no_answer(look.entries, look.studies, pinned)
         answer = self.answer
         if not self.touched:
             self._select_for(answer)
@@ -222,12 +225,21 @@ class ComparePane(Vertical, can_focus=True):
                 self._focus_runs()
 
     def _select_for(self, answer: Answer | None) -> None:
-        """Draw the variants of the answer on screen, else of the first: the baseline, then from the best."""
+        """Draw the variants of the answer on screen, else of the first: the baseline, then from the best.
+
+        Without any answer, draw the best runs, one of each variant.
+        """
         self.selection.clear()
         self.selection.baseline = None
         answer = answer or next(iter(self.answers), None)
         baseline = answer.baseline if answer is not None else None
         if answer is None:
+            found: dict[object, Path] = {}
+            for run in best_first(self.look.entries):
+                if run.last is not None:
+                    found.setdefault((run.study.name, run.study.variant) if run.study else run.path, run.path)
+            for path in list(found.values())[:FEW]:
+                self.selection.turn(path)
             return
         if answer.family.baseline is not None and answer.family.file.baseline != answer.family.baseline.name:
             self.selection.baseline = answer.family.baseline.representative.path
@@ -313,9 +325,11 @@ class ComparePane(Vertical, can_focus=True):
         elif row is not None and self._table.verdict_is_cut:
             lines.append(f"{row.entry.name}: {row.verdict}")
         if self.answer is not None:
-            lines = []
+            lines = [] if self.selection.runs else ["Nothing is plotted. space: plot this variant"]
         elif self.shown.total == 1 and self.shown.by == RUNS:
             lines.append("You need two runs to compare. Press 1 to design another.")
+        elif self.shown.rows and self._why:
+            lines.append(self._why)
         elif self.shown.rows and not self.selection.runs:
             lines.append(
                 f"space: plot · p: set as baseline · v: {'every run' if self.shown.by == VARIANTS else 'variants'}"
@@ -504,6 +518,8 @@ class ComparePane(Vertical, can_focus=True):
                 (baseline,) = seeds_of([pinned], entries)
         else:
             self._grouped = ()
+            if any(run.path not in self.metrics for _, run in runs):
+                self._wake.set()  # some are not read yet
             self._charts.show(Drawn.of_runs(runs, pinned, self.metrics) if runs else None)
             return
         together = [group for _, group in groups] + ([baseline] if baseline is not None else [])

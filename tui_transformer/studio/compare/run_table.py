@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -20,7 +21,8 @@ from engine.clean import clean_line
 from tui_transformer.lab.analysis.columns import NONE
 from tui_transformer.lab.analysis.view import Row, Shown
 from tui_transformer.lab.charts.colours import LETTERS
-from tui_transformer.lab.formatting import fitted
+from tui_transformer.lab.charts.forest import DECIDED, signed
+from tui_transformer.lab.formatting import count, fitted
 from tui_transformer.lab.records.badges import badge, explained, worst_first
 from tui_transformer.studio.shared.line_list import LineList
 from tui_transformer.studio.shared.run_states import STATES, UNKNOWN
@@ -33,6 +35,7 @@ NAME = ((150, 36), (100, 24), (0, 16))  # from so many screen columns, at most s
 WIDEST = {"verdict": 32, "notes": 40, "tags": 24, "checks": 24, "corpus": 24, "expected": 32}
 NARROWEST = {"verdict": 12, "expected": 14}  # a column that is cut rather than hidden
 USUAL = 18  # the widest cell of any other column
+LEAST = {"verdict": len("✓ better")}
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Place:
 class Layout:
     places: tuple[Place, ...] = ()  # from the left; the first is the name
     first: int = 1  # the column after the name
-    more: bool = False  # whether more columns are to the right
+    more: int = 0  # how many more columns are to the right
 
     def at(self, x: int) -> int | None:
         return next((p.index for p in self.places if p.start <= x < p.start + p.width + GAP), None)
@@ -60,16 +63,17 @@ def lay_out(shown: Shown, width: int, first: int) -> Layout:
     places, x = [Place(0, MARKS, name)], MARKS + name + GAP
     first = max(1, min(first, len(shown.columns) - 1))
     for index in range(first, len(shown.columns)):
-        wide = min(shown.widths[index], WIDEST.get(shown.columns[index].key, USUAL))
+        key = shown.columns[index].key
+        wide = min(max(shown.widths[index], LEAST.get(key, 0)), WIDEST.get(key, USUAL))
         room = width - x
         if wide > room:
-            least = NARROWEST.get(shown.columns[index].key)
+            least = NARROWEST.get(key)
             if (least is None or room < least) and (len(places) > 1 or room < 4):
-                return Layout(tuple(places), first, True)
+                return Layout(tuple(places), first, len(shown.columns) - index)
             wide = room
         places.append(Place(index, x, wide))
         x += wide + GAP
-    return Layout(tuple(places), first, False)
+    return Layout(tuple(places), first)
 
 
 TITLES = ("title", "sorted", "more")
@@ -95,7 +99,7 @@ class TableHead(Widget):
     def on_mouse_move(self, event: MouseMove) -> None:
         index = self._layout_of.at(event.x)
         if event.x == self.size.width - 1 and self._layout_of.more:
-            self.tooltip = Content("More columns: press → in the table.")
+            self.tooltip = Content(f"{count(self._layout_of.more, 'more column')}: press → in the table.")
             return
         said = self._shown.columns[index].explained if index is not None else ""
         self.tooltip = Content(f"{clean_line(said)} Click: sort by it.") if said else None
@@ -116,13 +120,14 @@ class TableHead(Widget):
                 arrow = "↓" if self._reverse else "↑"
                 title, style = fitted(title, place.width - 1).rstrip() + arrow, styles["sorted"]
             segments.append(Segment(fitted(title, place.width, right=column.right) + " " * GAP, style))
-        width = self.size.width
-        strip = Strip(segments).adjust_cell_length(width - 1, self.rich_style)
-        last = Segment("›" if self._layout_of.more else " ", styles["more"])
-        return Strip([*strip, last]).adjust_cell_length(width, self.rich_style)
+        width, more = self.size.width, self._layout_of.more
+        room = width - cell_len("".join(segment.text for segment in segments).rstrip()) - 1
+        texts = (f"› {count(more, 'more column')}: →", f"› {more} more: →", f"{more} ›", "›") if more else (" ",)
+        text = next((text for text in texts if len(text) <= room), texts[-1])
+        strip = Strip(segments).adjust_cell_length(width - len(text), self.rich_style)
+        return Strip([*strip, Segment(text, styles["more"])]).adjust_cell_length(width, self.rich_style)
 
 
-VERDICTS = {"better": "good", "worse": "bad"}
 PINNED = "◆"
 
 
@@ -234,8 +239,14 @@ class RunTable(LineList):
         for place in self.layout_of.places:
             column, text = self.shown.columns[place.index], row.cells[place.index]
             style = "name" if place.index == 0 else _cell_style(column.key, row, text)
+            if text in DECIDED and _is_verdict(column.key):
+                text = signed(text, text)
             parts.append((fitted(text, place.width, right=column.right) + " " * GAP, style))
         return parts
+
+
+def _is_verdict(key: str) -> bool:
+    return key == "verdict" or key.endswith(" verdict")
 
 
 def _cell_style(key: str, row: Row, text: str) -> str:
@@ -244,8 +255,8 @@ def _cell_style(key: str, row: Row, text: str) -> str:
     if key == "checks":
         names = worst_first(row.entry.badges)
         return badge(names[0]).severity if names else "good"
-    if key == "verdict" or key.endswith(" verdict"):
-        return VERDICTS.get(text, "warn" if text.endswith("not comparable") else "dim")
+    if _is_verdict(key):
+        return DECIDED.get(text, "warn" if text.endswith("not comparable") else "dim")
     if key == "state":
         return STATES.get(row.entry.state, UNKNOWN).style
     return "cell"

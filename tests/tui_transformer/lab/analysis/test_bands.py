@@ -8,7 +8,7 @@ from tests.tui_transformer.lab.analysis.seeds import WINDOW, attention, seeded
 from tests.tui_transformer.lab.analysis.variants import entry
 from tui_transformer.lab.analysis.curves import Curves, Group, band, difference_band, scored, seeds_of
 from tui_transformer.lab.analysis.entry import Entry, read_entry
-from tui_transformer.lab.charts.overlay import Drawn, Overlay, differences, losses
+from tui_transformer.lab.charts.overlay import Drawn, Overlay, differences, distances, losses, shading
 
 T_2 = 4.302652729911275  # Student's t at 97.5 % with 2 degrees of freedom
 LOSSES = np.array([[3.0, 2.0, 1.5], [3.2, 2.1, 1.4], [2.9, 1.7, 1.6]])  # (seeds, steps)
@@ -123,6 +123,9 @@ def test_an_overlay_of_means_says_n_and_where_there_is_no_interval(tmp_path) -> 
         "linear": (1, False),
     }
     assert "one seed, no interval: linear" in notes(made)
+    assert shading(made.drawn) == ("± and shaded: 95 % interval",)
+    shares = distances(drawn(tmp_path), "recall")
+    assert shading(shares.drawn) == ("shaded: 95 % interval",)
 
 
 def test_a_difference_that_the_interval_tells_from_zero_is_marked(tmp_path) -> None:

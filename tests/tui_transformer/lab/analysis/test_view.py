@@ -1,5 +1,7 @@
 """What is shown: selections that keep their letters, curves and their differences, columns that find room."""
 
+import itertools
+
 import pytest
 
 from tests.tui_transformer.lab.analysis.variants import LEAK, study, variant
@@ -32,6 +34,18 @@ def test_what_is_typed_hides_no_run_before_it_is_a_term(tmp_path) -> None:
     assert len(typed.rows) == 8 and "n_heads is a key" in typed.mistake
     assert len(view.arrange(entries, Options(query="n_heads=2")).rows) == 1
     assert len(view.arrange(entries, Options(query="young n_hed=2")).rows) == 1
+
+
+def test_runs_stand_from_the_best_where_they_can_be_compared_and_the_sorted_column_is_marked(tmp_path) -> None:
+    study(tmp_path)
+    shown = View().arrange(Folder(tmp_path).look().entries, Options())
+    names = [row.entry.name for row in shown.rows]
+    alike = [name for name in names if name in ("wide", "baseline", "heads2", "no-pe")]
+    assert alike == ["wide", "baseline", "heads2", "no-pe"]  # not by age
+    assert names.index("enc-next") > names.index("no-pe")  # it leaks: its low loss is no best one
+    assert shown.sorted_by is not None and shown.sorted_by.key == "last"
+    measured = [row.entry.protocol.context for row in shown.rows if row.entry.last is not None]
+    assert sum(a != b for a, b in itertools.pairwise(measured)) == len(set(measured)) - 1  # those alike are together
 
 
 def test_no_match_says_which_term(tmp_path) -> None:

@@ -193,6 +193,19 @@ def test_a_line_that_comes_later_takes_the_cell() -> None:
     assert {style for row in canvas.cells for _, style in row} == {"", "axis", "validation"}
 
 
+def test_lines_that_share_take_turns_where_they_cover_each_other_and_only_there() -> None:
+    x = (0.0, 5.0, 9.0)
+    lines = [Line(x, y, style, shares=True) for y, style in (((1.0, 2.0, 2.0), "run0"), ((1.0, 2.0, 3.0), "run1"))]
+    canvas = draw(lines, width=60, height=16, x_text=str)
+    alone = draw(lines[1:], width=60, height=16, x_text=str)
+    middle = canvas.column_of(5.0)
+    of = lambda made, columns: [style for row in made.cells for _, style in row[columns] if style.startswith("run")]
+    together = of(canvas, slice(canvas.margin, middle - 1))
+    assert abs(together.count("run0") - together.count("run1")) <= 8 and min(map(together.count, set(together))) > 5
+    end = slice(canvas.column_of(6.0), None)
+    assert of(canvas, end).count("run1") == len(of(alone, end))  # apart, each has all of its own cells
+
+
 def test_a_part_of_x_is_drawn_up_to_its_ends_and_y_follows_it() -> None:
     line = Line((0.0, 50.0, 100.0), (9.0, 3.0, 2.0), "train", dots=True)
     drawn = {"width": 60, "height": 14, "x_text": lambda x: f"{x:.0f}", "levels": [Level(0.5, "floor", "floor")]}

@@ -45,11 +45,31 @@ def test_variants_stand_from_the_best_to_the_worst_and_what_does_not_count_is_la
 
 def test_a_verdict_is_told_by_shape_and_word(att) -> None:
     shown = rows(answers(att)[0])
-    assert "●" in shown["win16"] and shown["win16"].endswith("worse")
-    assert "○" in shown["heads2"] and "●" not in shown["heads2"] and "no difference" in shown["heads2"]
-    assert "◆" in shown["global"] and shown["global"].endswith("baseline")
+    assert "●" in shown["win16"] and shown["win16"].endswith("✗ worse")
+    assert "○" in shown["heads2"] and "●" not in shown["heads2"] and "= no difference" in shown["heads2"]
     assert "LEAK: not comparable" in shown["leaky"] and "○" not in shown["leaky"] and "●" not in shown["leaky"]
     assert "DIVERGED 1/3" in shown["hot"]
+
+
+def test_the_loss_of_the_baseline_is_no_difference(att) -> None:
+    assert re.search(r" ◆ +◆ baseline \(\d\.\d{4}\)", rows(answers(att)[0])["global"])  # nothing in the column Δ
+    assert re.search(r"◆ baseline \(\d+\.\d %\)", rows(answers(att, "recall<110")[0], 150)["global"])
+
+
+def test_a_row_has_the_colour_of_its_curve_and_only_its_verdict_has_another(att) -> None:
+    layout = ForestLayout(forest(answers(att)[0]), 110)
+    at = next(i for i, row in enumerate(layout.forest.rows) if row.name == "win16")
+    styles = {text.strip(): style for text, style in layout.row(at, "run3")}
+    assert styles["✗ worse"] == "bad" and not any(style == "bad" for text, style in styles.items() if "●" in text)
+    assert any("●" in text and style == "run3" for text, style in styles.items())
+
+
+def test_the_caption_says_what_the_marks_are(att, tmp_path) -> None:
+    assert "95 % interval" in ForestLayout(forest(answers(att)[0]), 110).caption()
+    for name in ("base", "other"):
+        cell(tmp_path, "s", name, 1, f"model.n_heads={len(name) - 3}")
+    (tmp_path / "s.study.toml").write_text('baseline = "base"\n')
+    assert ForestLayout(forest(answers(tmp_path)[0]), 110).caption() == "○ difference on one seed: no interval"
 
 
 def test_a_mark_lies_on_its_side_of_the_line(att) -> None:
@@ -68,7 +88,11 @@ def test_the_better_side_is_that_of_the_measure(att) -> None:
 @pytest.mark.parametrize("width", range(56, 200, 6))
 def test_no_number_is_ever_cut_and_no_line_is_too_wide(att, width) -> None:
     answer = answers(att)[0]
-    whole = {number for row in forest(answer).rows for number in re.findall(r"\d+\.\d+", f"{row.value} {row.verdict}")}
+    whole = {
+        number
+        for row in forest(answer).rows
+        for number in re.findall(r"\d+\.\d+", f"{row.value} {row.verdict} {row.more}")
+    }
     for line in list(rows(answer, width).values()):
         assert len(line) <= width and set(re.findall(r"\d+\.\d+", line)) <= whole
 
@@ -122,7 +146,7 @@ def test_runs_that_were_still_improving_rank_the_budget(tmp_path) -> None:
         cell(tmp_path, "s", "far", seed, "model.n_heads=2", loss=0.3 + 0.001 * seed, verdicts=falling)
     (tmp_path / "s.study.toml").write_text('baseline = "base"\n')
     text = said(answers(tmp_path)[0])
-    assert text.endswith("All runs were still improving, so this ranks 2,000 steps, not the end of training.")
+    assert text.endswith("All runs were still improving: this ranks them after 2,000 steps, not at their best.")
 
 
 def test_many_names_are_counted(tmp_path) -> None:
@@ -150,6 +174,23 @@ def test_runs_of_no_study_are_compared_with_the_first_that_others_can_be_compare
     assert answer.family.baseline.name == "baseline" and "short" not in shown  # another context
     assert "one seed" in shown["no-pe"] and "●" not in shown["no-pe"]
     assert "One seed proves nothing" in said(answer)
+
+
+def test_where_there_is_no_answer_it_says_why_and_what_to_do(tmp_path) -> None:
+    def why(name: str) -> str:
+        look, view = Folder(tmp_path / name).look(), View()
+        assert not view.answers(look.entries, look.studies, None, "")
+        return view.why_no_answer(look.entries, look.studies, None)
+
+    variant(tmp_path / "one", "a")
+    assert "only one variant. Press 1" in why("one")
+    for i, name in enumerate(("a", "b"), 1):
+        variant(tmp_path / "apart", name, f"model.n_heads={i}", scored={"context": 64 * i})
+        cell(tmp_path / "lost", "s", name, 1, f"model.n_heads={i}")
+        variant(tmp_path / "live", name, f"model.n_heads={i}", state="running", step=400)
+    assert "no two of these can be compared" in why("apart") and "Press 1" in why("apart")
+    assert "study s has no baseline" in why("lost") and "Press p" in why("lost")
+    assert why("live") == "No answer yet: no run has finished."
 
 
 def test_one_run_answers_nothing(tmp_path) -> None:

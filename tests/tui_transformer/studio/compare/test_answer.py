@@ -26,6 +26,16 @@ async def test_it_opens_with_the_answer_and_the_curves_without_a_key(root, size)
             assert words in studio.text
         assert not re.search(r"\bp 0\.|sign-flip|correlation", studio.text)  # those are details
         assert studio.app.query_one(CompareCharts).size.height >= 9
+        assert "━ its 95 % interval" in studio.text
+
+
+async def test_without_an_answer_the_best_runs_are_drawn_and_it_says_why(root) -> None:
+    for i, name in enumerate(("near", "far"), 1):
+        variant(root, name, f"model.n_heads={i}", scored={"context": 64 * i})
+    async with Open(root, answer=True) as studio:
+        await studio.until(lambda: "no two of these can be compared" in studio.text and "near" in studio.text)
+        assert len(studio.pane.selection.runs) == 2 and not studio.pane.chosen_runs
+        await studio.until(lambda: studio.app.query_one(CompareCharts).size.height >= 9 and "┬" in studio.text)
 
 
 async def test_f_turns_to_the_table_and_back_and_the_cursor_stays(root) -> None:

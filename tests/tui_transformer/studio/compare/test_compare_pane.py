@@ -1,6 +1,7 @@
 """The Compare pane: keys that do the right thing, runs that grow while it looks, and no line painted for nothing."""
 
 import json
+import re
 import shutil
 import time
 from collections.abc import Callable
@@ -10,12 +11,15 @@ from typing import Any
 
 import pytest
 
+from engine.measures import probe
 from engine.runs.reader import RunReader
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, study, variant
 from tests.tui_transformer.recorded import grow, put_status, record
 from tests.tui_transformer.studio.train.test_train_pane import drag, shown, until
 from tui_transformer.lab.analysis.columns import EXPLAINED, FIXED, setting, short_names
+from tui_transformer.lab.analysis.entry import LAST
 from tui_transformer.lab.analysis.folder import Folder
+from tui_transformer.lab.analysis.group_columns import mean_column, verdict_column
 from tui_transformer.lab.analysis.sentences import answer_sentences
 from tui_transformer.lab.analysis.view import View
 from tui_transformer.lab.charts.forest import ForestLayout, forest
@@ -139,8 +143,11 @@ async def test_the_table_says_what_each_run_is_at_every_size(root, size) -> None
     async with Open(root, "baseline", size) as studio:
         await studio.press("p")
         await studio.until(lambda: "one seed: inconclusive" in studio.text)
+        text = studio.text
+        await studio.press("end")
+        text += studio.text
         for words in ("LEAK: not comparable", "other context: not comparable", "DIVERGED", "+0.0476", "◆", "enc-next"):
-            assert words in studio.text
+            assert words in text
 
 
 async def test_space_draws_and_p_pins_and_the_same_again_takes_it_back(root) -> None:
@@ -171,7 +178,7 @@ async def test_the_filter_is_typed_and_taken_away(root) -> None:
     async with Open(root) as studio:
         await studio.press("slash")
         await studio.type("tag:report tok/s>1k")
-        assert studio.names == ["no-pe", "baseline"] and "2 of 8" in studio.text
+        assert studio.names == ["baseline", "no-pe"] and "2 of 8" in studio.text
         await studio.press("enter")
         assert studio.table.has_focus
         await studio.press("escape")
@@ -261,6 +268,25 @@ async def test_every_column_can_be_reached_with_the_arrows(root) -> None:
         assert any(column.key == "log.every" for column in studio.pane.shown.columns)
 
 
+async def test_the_head_says_how_many_more_columns_there_are(root) -> None:
+    study(root)
+    async with Open(root, size=(80, 24)) as studio:
+        heads = []
+        for _ in range(8):
+            head = studio.text.splitlines()[studio.app.query_one(TableHead).region.y]
+            more = studio.table.layout_of.more
+            assert not more or re.search(rf"› {more} more( columns?)?: →|{more} ›|›", head.rstrip()[-24:])
+            heads.append(head)
+            await studio.press("right")
+        assert any(" more" in head or re.search(r"\d ›", head) for head in heads), heads
+
+
+async def test_the_help_says_what_the_words_mean(root) -> None:
+    async with Open(root, size=(120, 90)) as studio:
+        await studio.press("question_mark")
+        await studio.until(lambda: "Words" in studio.text and "shaded band" in studio.text)
+
+
 async def test_one_chart_at_a_time_where_it_is_narrow(root) -> None:
     study(root)
     async with Open(root, "baseline", (80, 24)) as studio:
@@ -330,8 +356,8 @@ async def test_the_detail_says_badges_what_to_do_and_every_setting(root) -> None
 async def test_a_live_run_grows_and_only_its_line_is_painted(root) -> None:
     study(root)
     live = record(root, "live", state="running", step=800, created="2026-11-21T02:00:00+00:00")
-    async with Open(root) as studio:
-        await studio.press("home", "space")
+    async with Open(root, "live") as studio:
+        await studio.press("space")
         await studio.until(lambda: studio.pane.metrics)
         await studio.pilot.pause(0.3)
         painted: list[str] = []
@@ -430,7 +456,7 @@ async def test_two_runs_are_selected_pinned_filtered_exported_and_looked_at(root
         await studio.press("slash")
         await studio.type("tag:report")
         await studio.press("enter")
-        assert studio.names == ["no-pe", "baseline"]
+        assert studio.names == ["baseline", "no-pe"]
         await studio.press("E")
         assert isinstance(studio.app.screen, Ask)
         await studio.press("enter")
@@ -438,7 +464,7 @@ async def test_two_runs_are_selected_pinned_filtered_exported_and_looked_at(root
         await studio.press("enter")
         await studio.until(lambda: studio.said("2 runs written to"))
         rows = (tmp_path / "comparison.csv").read_text().splitlines()
-        assert len(rows) == 3 and rows[1].startswith("no-pe,0.948") and "one seed: inconclusive" in rows[1]
+        assert len(rows) == 3 and rows[2].startswith("no-pe,0.948") and "one seed: inconclusive" in rows[2]
         await studio.press("E", "enter", "enter")
         await studio.until(lambda: "exists already" in studio.text)
         await studio.press("escape")
@@ -546,4 +572,10 @@ def test_every_column_is_explained_and_a_setting_by_its_sentence() -> None:
     assert all(column.explained.endswith(".") for column in FIXED.values())
     assert EXPLAINED.keys() <= {*FIXED, "variant", "n", "rank"}
     assert setting("model.n_heads").explained.startswith("model.n_heads: ")
+    recall = verdict_column(probe("recall<110"))
+    assert recall.explained.startswith(
+        "Near recall, under 110 characters back: how often it is right about who is speaking"
+    )
+    assert "in a filter: recall<110" in recall.explained and recall.title == "near recall verdict"
+    assert mean_column(LAST).explained.endswith("; beside it, its 95 % interval.")
     assert short_names(["log.every", "optimizer.lr"]) == {"log.every": "log.every", "optimizer.lr": "lr"}

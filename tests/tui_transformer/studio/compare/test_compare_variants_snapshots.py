@@ -53,7 +53,7 @@ def test_all_about_a_variant(snap_compare, size) -> None:
 
 def test_the_probes_of_a_study(snap_compare) -> None:
     attention(RUNS)
-    act = pressing(*TABLE, *["right"] * 21, then=when("recall<110 %"))
+    act = pressing(*TABLE, *["right"] * 21, then=when("near recall %"))
     assert snap_compare(studio(), terminal_size=(80, 24), run_before=act)
 
 
