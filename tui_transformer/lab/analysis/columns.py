@@ -50,7 +50,8 @@ def _probe_explained(key: str) -> str:
     known = MEASURE.get(family(name))
     if known is None or not known.asks:
         return ""
-    said = f"{', '.join(filter(None, (probe_measure(name).name, how_far_back(name))))}: how often it is right about {known.asks}; in a filter: {name}"
+    where = f", {how_far_back(name)}" if how_far_back(name) else ""
+    said = f"{probe_measure(name).name}{where}: how often it is right about {known.asks}; in a filter: {name}"
     return f"Δ {said}" if key.startswith("Δ") else said
 
 

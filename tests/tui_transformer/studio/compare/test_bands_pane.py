@@ -8,7 +8,7 @@ import pytest
 from tests.tui_transformer.lab.analysis.seeds import WINDOW, attention, seeded
 from tests.tui_transformer.recorded import lines, validation_record
 from tests.tui_transformer.studio.compare.test_compare_pane import Open, root
-from tests.tui_transformer.studio.compare.test_compare_snapshots import TABLE
+from tests.tui_transformer.studio.compare.test_compare_snapshots import TABLE, drawn
 from tests.tui_transformer.studio.test_snapshots import PICTURES, pressing, studio, when
 from tui_transformer.studio.compare.overlay_charts import CompareCharts
 
@@ -16,7 +16,7 @@ __all__ = ["root"]  # a fixture
 
 pytestmark = [pytest.mark.usefixtures("plain_surroundings"), pytest.mark.one_in(3)]
 RUNS = Path("runs")
-SELECT = (*TABLE, "v", "end", "p", *["up"] * 3, "space", *["up"] * 3, "space", "home", "space")
+SELECT = (*TABLE, "v", *drawn(*(f"attention.{name}.s1" for name in ("global", "win16", "sparse", "linear"))))
 
 
 async def selected(studio: Open, *runs: str) -> CompareCharts:
@@ -122,5 +122,11 @@ def test_recall_by_distance(snap_compare, size) -> None:
 def test_recall_by_distance_of_runs_by_themselves_in_the_light_theme(snap_compare, plain_surroundings) -> None:
     plain_surroundings.write_text('welcomed = true\ntheme = "studio-light"\n')
     attention(RUNS, seeds=1)
-    act = pressing(*TABLE, "end", "p", "up", "space", "up", "space", "D", then=when("recall", "┊"))
+    act = pressing(
+        *TABLE,
+        "v",
+        *drawn(*(f"attention.{name}.s1" for name in ("global", "win16", "sparse"))),
+        "D",
+        then=when("recall", "┊"),
+    )
     assert snap_compare(studio(), terminal_size=(120, 36), run_before=act)

@@ -7,7 +7,7 @@ from textual.widgets import Input, TextArea
 
 from tests.tui_transformer.lab.analysis.asking import asking
 from tests.tui_transformer.lab.analysis.variants import AT, LEAK, study, variant
-from tests.tui_transformer.studio.test_snapshots import MEDIUM, SMALLEST, listed, pressing, studio, when
+from tests.tui_transformer.studio.test_snapshots import MEDIUM, SMALLEST, Step, listed, pressing, studio, when
 from tui_transformer.studio.compare.pane import ComparePane
 
 pytestmark = [pytest.mark.usefixtures("plain_surroundings"), pytest.mark.one_in(3)]
@@ -27,6 +27,21 @@ async def no_baseline(pilot) -> None:
     pane = pilot.app.query_one(ComparePane)
     pane.selection.baseline = None
     pane.redraw()
+
+
+def at(name: str) -> Step:
+    """Put the cursor on a run."""
+
+    async def go(pilot) -> None:
+        rows = [row.entry.name for row in pilot.app.query_one(ComparePane).shown.rows]
+        await pilot.press("home", *["down"] * rows.index(name))
+
+    return go
+
+
+def drawn(baseline: str, *runs: str) -> tuple[str | Step, ...]:
+    """Make a run the baseline, and draw others beside it."""
+    return (at(baseline), "p", *(step for run in runs for step in (at(run), "space")))
 
 
 TABLE = ("3", opened, "f", "X", no_baseline, listed)  # the table, with nothing drawn
@@ -65,7 +80,7 @@ def test_compare_with_what_always_the_same_answer_scores(snap_compare, size) -> 
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
-SELECT = (*TABLE, "end", "p", "up", "space", "up", "space", "up", "up", "space", "up", "space")
+SELECT = (*TABLE, *drawn("baseline", "heads2", "no-pe", "enc-next", "short"))
 
 
 @pytest.mark.parametrize("size", SMALLEST)
@@ -108,7 +123,7 @@ def test_compare_with_a_mistake_in_the_filter(snap_compare) -> None:
 @pytest.mark.parametrize("size", SMALLEST)
 def test_compare_all_about_a_run(snap_compare, size) -> None:
     study(RUNS)
-    act = pressing(*TABLE, "end", "p", "up", "up", "up", "up", "enter", then=when("What to do"))
+    act = pressing(*TABLE, at("baseline"), "p", at("enc-next"), "enter", then=when("What to do"))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
@@ -122,16 +137,21 @@ def test_compare_asks(snap_compare, key, words) -> None:
 
 @pytest.mark.parametrize("size", SMALLEST)
 def test_compare_with_wide_characters_and_long_names(snap_compare, size) -> None:
+    baseline, longest, family = (
+        "基线模型-每个字都很宽-而且名字很长",
+        "a-name-of-a-run-that-is-very-much-longer-than-any-column",
+        "👩‍🔬-family",
+    )
     variant(
         RUNS,
-        "基线模型-每个字都很宽-而且名字很长",
+        baseline,
         note="这个模型学会了括号 🚀🚀 " * 4,
         tags=("很好", "🔥"),
         created=AT(1),
     )
-    variant(RUNS, "a-name-of-a-run-that-is-very-much-longer-than-any-column", by=0.1, created=AT(2), tags=("x" * 40,))
-    variant(RUNS, "👩‍🔬-family", by=0.2, created=AT(3), verdicts=[LEAK])
-    act = pressing(*TABLE, "end", "p", "up", "space", "up", "space", *["right"] * 3, then=when(CHART))
+    variant(RUNS, longest, by=0.1, created=AT(2), tags=("x" * 40,))
+    variant(RUNS, family, by=0.2, created=AT(3), verdicts=[LEAK])
+    act = pressing(*TABLE, *drawn(baseline, longest, family), *["right"] * 3, then=when(CHART))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
