@@ -30,7 +30,7 @@ LEAST_STEPS = 2  # timed per turn, whatever its length
 # Keys and the words they bring up: each x axis in turn, which redraws both charts; the help, a screen of its own.
 AXIS, HELP = "x, new axes", "?, all keys"
 AXES = (b"tokens", b"time", b"steps")
-HELP_SHOWS = b"Texts"  # a group of the Train pane's keys
+HELP_SHOWS = b"Study"  # a group of the Train pane's keys
 Keys = dict[str, list[float]]  # seconds by key typed
 _CONTROL = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
