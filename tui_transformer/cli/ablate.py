@@ -18,6 +18,7 @@ from engine.command_line import RUNS, as_typed, command_line
 from engine.config.keys import diff
 from engine.config.toml import parse
 from engine.errors import InputError, no_process
+from engine.language import tr
 from engine.lints import lint
 from engine.runs.lineage import ARROW, INIT_FROM
 from tui_transformer.cli.commands import command
@@ -117,7 +118,7 @@ def ablate(
     options = RunOptions(device, jobs, failed, json, runs_dir, data_dir)
     asked = StudyArgs(study, preset, tuple(vary or ()), on, seeds, tuple(set_ or ()), corpus, name).resolve(runs_dir)
     with nullcontext() if dry_run else only_runner(runs_dir, asked.name):
-        with loading("measuring what a step of each variant takes"):
+        with loading(tr("measuring what a step of each variant takes")):
             ready, plan, standings = _make_ready(asked, options)
         _show_plan(ready, plan, standings, options)
         if dry_run:
@@ -129,7 +130,7 @@ def ablate(
 
 
 def _list(*, as_json: bool) -> None:
-    rows = [("STUDY", "BASE", "VARIANTS", "WHAT IT ASKS")]
+    rows = [("STUDY", "BASE", "VARIANTS", tr("WHAT IT ASKS"))]
     for name, path in shipped_studies().items():
         study = read_study(path)
         rows.append((name, study.base, str(len(study.variants)), study.description))
@@ -193,13 +194,21 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
         return
     for text in dict.fromkeys(f"{found.key}: {found.text}" for c in first.values() for found in lint(c.config)):
         warn(text)
-    done = f", {len(standings) - len(todo)} of them finished" if len(todo) < len(standings) else ""
-    seeds = ", ".join(map(str, study.seeds)) if len(study.seeds) <= MOST_SHOWN else f"{len(study.seeds)} of them"
-    stages = f", in stages {ARROW.join(stage.name for stage in study.stages)}" if study.stages else ""
-    variants = f"{len(study.variants)} variants × {len(study.seeds)} seeds ({seeds}){stages}"
+    done = tr(", {n} of them finished", n=len(standings) - len(todo)) if len(todo) < len(standings) else ""
+    seeds = (
+        ", ".join(map(str, study.seeds)) if len(study.seeds) <= MOST_SHOWN else tr("{n} in total", n=len(study.seeds))
+    )
+    stages = tr(", in stages {value}", value=ARROW.join(stage.name for stage in study.stages)) if study.stages else ""
+    variants = tr(
+        "{n} variants × {n2} seeds ({seeds}){stages}",
+        n=len(study.variants),
+        n2=len(study.seeds),
+        seeds=seeds,
+        stages=stages,
+    )
     answer(f"study {study.name} on {study.base}: {variants} = {len(standings)} runs{done}", flush=True)
     answer(f"primary measure: {primary}; all measures share one error rate of 5 %", flush=True)
-    rows = [("VARIANT", "PARAMETERS", "A RUN", "EXPECTED", "DIFFERS FROM THE BASELINE BY")]
+    rows = [("VARIANT", "PARAMETERS", "A RUN", "EXPECTED", tr("DIFFERS FROM THE BASELINE BY"))]
     for cell in first.values():
         price, expect = plan.prices[cell.kind], {} if cell.stage else study.variant(cell.variant).expect
         known = [f"{measure} {outcome}" for measure, outcome in expect.items() if outcome != "unknown"]
@@ -211,8 +220,13 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
     print_columns(rows)
     if not todo:
         return
-    at_once = f"{plan.jobs} at a time, {plan.threads} thread{'s' * (plan.threads > 1)} each"
-    cost = f"≈ {about(seconds)} and {memory(disk)} of disk"
+    at_once = tr(
+        "{jobs} at a time, {threads} thread{value} each",
+        jobs=plan.jobs,
+        threads=plan.threads,
+        value="s" * (plan.threads > 1),
+    )
+    cost = tr("≈ {about} and {memory} of disk", about=about(seconds), memory=memory(disk))
     answer(f"{len(todo)} to run on {', '.join(plan.devices)}, {at_once}: {cost}", flush=True)
     runs_dir = options.runs_dir.resolve()
     place = next(path for path in (runs_dir, *runs_dir.parents) if path.exists())
@@ -223,10 +237,10 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
 
 def _differs(cell: Cell, baseline: Cell, first: Mapping[tuple[str, str], Cell]) -> str:
     if cell.variant == baseline.variant:
-        return "of the baseline" if cell.stage else "the baseline"
+        return tr("of the baseline") if cell.stage else tr("the baseline")
     other = first.get((baseline.variant, cell.stage))
     if other is None:
-        return f"a stage that {baseline.variant} has not"
+        return tr("a stage that {variant} has not", variant=baseline.variant)
     found = []
     if cell.begins_with != other.begins_with:
         found.append(f"starts from {cell.begins_with}" if cell.after else "starts from weights of its own")
@@ -258,11 +272,18 @@ def _detach(name: str, jobs: int, options: RunOptions) -> int:
         if process.poll() in (ExitCode.DONE, ExitCode.FAILED):  # there was nothing to wait for
             break
         if process.poll() is not None or time.monotonic() > deadline:
-            raise InputError(f"study '{name}' did not start: {last_words_in(log)}")
+            raise InputError(
+                tr("study '{name}' did not start: {last_words_in}", name=name, last_words_in=last_words_in(log))
+            )
         time.sleep(0.05)
     record = {"kind": "study", "name": name, "pid": process.pid, "state": "running"}
     shown = command_line("runs", runs_dir=runs_dir)
-    text = f"{name} runs in the background (process {process.pid}); {shown} shows its progress"
+    text = tr(
+        "{name} runs in the background (process {pid}); {shown} shows its progress",
+        name=name,
+        pid=process.pid,
+        shown=shown,
+    )
     tell(record, text, as_json=options.as_json)
     return ExitCode.DONE
 
@@ -276,7 +297,7 @@ def measure_study(data_dir: DataDir = None) -> None:
     except (ValueError, RecursionError):
         asked = None
     if not isinstance(asked, dict) or asked.keys() != MEASURED or not isinstance(asked["study"], str):
-        raise InputError("measure-study: is for the studio alone, which writes a study on its standard input")
+        raise InputError(tr("measure-study: for the studio only, which sends it a study on standard input"))
     study = study_of(parse(asked.pop("study").encode(), "study"), Path("study"))
     emit(plan_of(study, **asked, data_dir=data_dir).dump())
 
@@ -318,7 +339,7 @@ def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOpt
         more = ""  # why a run is not done, if it does not say
         if not standing.reason and standing.state != "stopped":
             gone = standing.state == ABSENT
-            more = f"; {'its folder is gone' if gone else last_words_in(standing.path / 'log.txt')}"
+            more = f"; {tr('its folder is gone') if gone else last_words_in(standing.path / 'log.txt')}"
         complain(f"run '{standing.cell.name}': {how_it_stands(standing)}{more}")
     if failed and options.failed != "skip":
         say("--retry-failed takes the failed ones up again, --skip-failed leaves them out for good")

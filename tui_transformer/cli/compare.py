@@ -13,6 +13,7 @@ import typer
 from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.errors import InputError, nearest, one_of
+from engine.language import tr
 from engine.runs.reader import RunReader, no_runs
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.names import resolve_names
@@ -73,7 +74,7 @@ def compare(
     wanted = {"json": json, "csv": csv, "markdown": markdown, "latex": latex, "latex-document": latex_document}
     formats = [name for name, is_wanted in wanted.items() if is_wanted]
     if len(formats) > 1:
-        raise InputError(f"one format at a time, not --{' and --'.join(formats)}")
+        raise InputError(tr("one format at a time, not --{formats}", formats=" and --".join(formats)))
     if by not in ("", *BY):
         raise InputError(f"--by {by[:40]}: runs are compared by {one_of(BY)}{nearest(by, BY)}")
     kind = formats[0] if formats else ""
@@ -151,7 +152,7 @@ def _column(shown: Sequence[VariantResult], key: str) -> Column:
     full = [name for name in known if name.rpartition(".")[2] == meant]
     name = {"run": "variant"}.get(meant, meant if meant in known else full[0] if len(full) == 1 else meant)
     if name not in known:
-        hint = nearest(key, known) or f"; try {one_of(list(known)[:5])}"
+        hint = nearest(key, known) or tr("; try {list}", list=one_of(list(known)[:5]))
         raise InputError(f"--sort: variants have no column '{key[:80]}'{hint}")
     return known[name]
 

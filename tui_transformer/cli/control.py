@@ -5,6 +5,7 @@ from pathlib import Path
 
 from engine.command_line import RUNS
 from engine.errors import InputError
+from engine.language import tr
 from engine.runs.commands import Command, send
 from engine.runs.reader import LIVE_STATES, STILL, RunReader
 from tui_transformer.cli.commands import command
@@ -42,7 +43,14 @@ def checkpoint(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir 
 def _sent(command: Command, run: str, json: bool, runs_dir: Path) -> int:
     reader = RunReader.resolve(run, runs_dir)
     if reader.state not in LIVE_STATES:
-        raise InputError(f"run '{reader.name}' is {reader.state}, so there is nothing to {command.value}")
+        raise InputError(
+            tr(
+                "run '{name}' is {state}, so there is nothing to {value}",
+                name=reader.name,
+                state=reader.state,
+                value=command.value,
+            )
+        )
     deadline = time.monotonic() + PATIENCE
     while reader.state == "handing-over" and time.monotonic() < deadline:
         time.sleep(LOOK)  # its next process hears only later commands

@@ -9,6 +9,7 @@ import typer
 from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.errors import InputError, nearest, one_of, refused
+from engine.language import tr
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Json, RunsDir, run_names
@@ -51,7 +52,7 @@ def export(
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise refused(f"{path.parent} cannot be made", error) from None
+            raise refused(tr("cannot create {parent}", parent=path.parent), error) from None
         save(text, path)
         if json:
             emit({"kind": "export", "runs": [run.name for run in chosen], "to": to, "where": str(path)})
@@ -60,11 +61,11 @@ def export(
         return
     folder = out if out is not None else FOLDER / to
     for run in chosen:
-        with loading(f"writing {run.name} for {to}"):
+        with loading(tr("writing {name} for {to}", name=run.name, to=to)):
             try:
                 where, next_step = write(to, run, folder, checkpoint)
             except OSError as error:
-                raise refused(f"{error.filename or folder} cannot be written", error) from None
+                raise refused(tr("{filename} cannot be written", filename=error.filename or folder), error) from None
         if json:
             emit({"kind": "export", "run": run.name, "to": to, "where": str(where), "next": next_step})
         else:

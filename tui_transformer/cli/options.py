@@ -9,12 +9,13 @@ import typer
 
 from engine.command_line import RUNS, RUNS_VARIABLE
 from engine.errors import InputError
+from engine.language import tr
 
 
 def _folder(path: Path) -> Path:
     with suppress(ValueError):  # a zero byte: opening it reports that
         if os.path.lexists(path) and not path.is_dir():
-            raise typer.BadParameter(f"{str(path)[:200]} is no folder; runs are folders in a folder")
+            raise typer.BadParameter(tr("{path} is no folder; runs are folders in a folder", path=str(path)[:200]))
     return path
 
 

@@ -9,6 +9,7 @@ import typer
 
 from engine.clean import clean
 from engine.config import presets
+from engine.language import tr
 from tui_transformer.cli.commands import Group, command
 from tui_transformer.cli.options import Json, On, Set, preset_names
 from tui_transformer.cli.output import answer, emit, is_terminal, print_columns, setting_text, stdout
@@ -92,12 +93,20 @@ def show(
             console.print(picture, soft_wrap=not screen)
         return
     lines = [f"{config.preset}: {config.description}"]
-    lines += [f"changes {key}: {setting_text(a)} → {setting_text(b)}" for key, (a, b) in changes.items()]
+    lines += [
+        tr(
+            "changes {key}: {setting_text} → {setting_text2}",
+            key=key,
+            setting_text=setting_text(a),
+            setting_text2=setting_text(b),
+        )
+        for key, (a, b) in changes.items()
+    ]
     settings = flatten(config.dump())
     kinds: dict[str, list[str]] = {"model.attention": config.model.attentions, "model.position": config.model.positions}
     lines += [in_words(key, name) for key in SCHEMES for name in kinds.get(key, [settings[key]])]
     for kind, places in config.model.kinds() if config.model.layers else ():
-        which = f"layer{'s' if len(places) > 1 else ''} {numbered(places)}"
+        which = tr("layer{value} {numbered}", value="s" if len(places) > 1 else "", numbered=numbered(places))
         lines.append(f"{which}: {kind.attention} attention, position {kind.position}")
     for name, row in parts_of(config.model).items():
         value = str(settings[f"model.{name}"])
@@ -106,10 +115,20 @@ def show(
         lines.append("parameters: known once the corpus's vocabulary is (the run's model.json)")
     else:
         parts = ", ".join(f"{name} {count:,}" for name, count in found.parts.items() if count)
-        most = "at most " if found.vocabulary.at_most else ""
+        most = tr("at most ") if found.vocabulary.at_most else ""
         lines += [
-            f"{most}{found.parameters:,} parameters with {found.vocabulary.words}: {parts}",
-            f"{short(found.flops, 'FLOP')} to train on a token, about {memory(found.memory)} of memory",
+            tr(
+                "{most}{parameters:,} parameters with {words}: {parts}",
+                most=most,
+                parameters=found.parameters,
+                words=found.vocabulary.words,
+                parts=parts,
+            ),
+            tr(
+                "{short} to train on a token, about {memory} of memory",
+                short=short(found.flops, "FLOP"),
+                memory=memory(found.memory),
+            ),
         ]
     print_columns([("#", line) for line in lines])
     answer()
@@ -159,5 +178,5 @@ def schema() -> None:
     from engine.config.schema import RunConfig
 
     found = RunConfig.model_json_schema(by_alias=True)
-    found["properties"]["extends"] = {"type": "string", "description": "the preset that this one changes"}
+    found["properties"]["extends"] = {"type": "string", "description": tr("the preset this one is based on")}
     answer(json_text.dumps(found, indent=2))

@@ -25,6 +25,7 @@ from engine.config import presets
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from engine.errors import InputError
+from engine.language import tr
 from engine.runs.commands import Command
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.training.control import Control, StopRequested
@@ -66,7 +67,7 @@ class Request:
 
     def source(self) -> presets.Preset:
         if self.preset is None and self.config is None:
-            raise InputError("say what to build: --preset NAME or --config FILE, e.g. --preset demo")
+            raise InputError(tr("pass --preset NAME or --config FILE, e.g. --preset demo"))
         if self.preset is not None and self.config is not None:
             raise InputError(
                 "--preset and --config both say what to build; keep one of them (a config may `extends` one)"
@@ -160,7 +161,7 @@ def resume(
     reader = RunReader.resolve(run, runs_dir)
     if detach:
         if reader.state in LIVE_STATES:
-            raise InputError(f"run '{reader.name}' is {reader.state} already")
+            raise InputError(tr("run '{name}' is already {state}", name=reader.name, state=reader.state))
         return _started("resume", reader, device=device, as_json=json, data_dir=data_dir)
     launch = "thread" if is_terminal(sys.stderr) else "process"
 
@@ -188,7 +189,7 @@ def queue(device: Device = "auto", json: Json = False, runs_dir: RunsDir = RUNS)
 
 def _known(device: str) -> str:
     """Resolve the device: `auto` and `cuda` have no queue of their own."""
-    with loading("looking at the devices"):
+    with loading(tr("checking devices")):
         from engine.training.devices import resolve_device
 
         return str(resolve_device(device))
@@ -199,7 +200,12 @@ def _started(verb: str, reader: RunReader, *, device: str, as_json: bool, data_d
         process = started(verb, reader, device=device, data_dir=data_dir)
     name, pid = reader.name, process.pid
     record = {"kind": "run", "name": name, "path": str(reader.path), "pid": pid, "state": reader.state}
-    text = f"{name} trains in the background (process {pid}); {reader.command('watch')}"
+    text = tr(
+        "{name} is training in the background (process {pid}); to watch it: {command}",
+        name=name,
+        pid=pid,
+        command=reader.command("watch"),
+    )
     tell(record, text, as_json=as_json)
     return ExitCode.DONE
 
@@ -221,7 +227,7 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
 
     with listening(stop, lambda: control.request(Command.CHECKPOINT)):
         preparing, deadline = worker.submit(prepared), math.inf
-        with loading("loading the engine, the corpus and the model"):
+        with loading(tr("loading the engine, the corpus and the model")):
             while not preparing.done() and time.monotonic() <= deadline:
                 if control.signal is not None:
                     deadline = min(deadline, time.monotonic() + PATIENCE)
@@ -257,7 +263,7 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
     print_summary(reader, as_json=as_json, data_dir=data_dir)
     if outcome.state == "interrupted":
         saved = reader.status.checkpoint is not None
-        where = f"with a checkpoint in {ready.path}" if saved else "before the first checkpoint"
+        where = tr("with a checkpoint in {path}", path=ready.path) if saved else tr("before the first checkpoint")
         say(f"{outcome.reason}: stopped at step {outcome.step:,} {where}")
         say(f"{reader.command('resume', data_dir=data_dir)} {'resumes it' if saved else 'starts it over'}")
         return 128 + (control.signal or signal.SIGINT)

@@ -10,6 +10,7 @@ import typer
 from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.errors import InputError
+from engine.language import tr
 from engine.runs import manage
 from engine.runs.reader import STILL, RunReader, list_runs, no_runs
 from tui_transformer.cli.commands import command
@@ -110,7 +111,7 @@ def delete(
     names = ", ".join(reader.name for reader in readers)
     if not yes:
         if not is_terminal(sys.stdin):
-            raise InputError(f"deleting {names} cannot be undone; --yes says that you mean it")
+            raise InputError(tr("deleting {names} cannot be undone; --yes says that you mean it", names=names))
         if input(f"delete {names} with all checkpoints? [y/N] ").strip().lower() not in ("y", "yes"):
             return
     _settle(readers)
@@ -135,5 +136,9 @@ def note(
     else:
         notes = manage.write_notes(reader.path, text=text, add=tag or [], remove=untag or [])
     shown = "\n".join(part for part in (notes.text, " ".join(f"#{tag}" for tag in notes.tags)) if part)
-    none = f"{reader.name} has no notes; {reader.command('note', 'what you saw', '--tag', 'good')}"
+    none = tr(
+        "{name} has no notes; to add some: {command}",
+        name=reader.name,
+        command=reader.command("note", tr("what you saw"), "--tag", "good"),
+    )
     tell({"run": reader.name, "text": notes.text, "tags": notes.tags}, shown or none, as_json=json)

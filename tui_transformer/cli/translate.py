@@ -14,6 +14,7 @@ from rich.text import Text
 from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.errors import InputError
+from engine.language import tr
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir
@@ -58,7 +59,13 @@ class Translating(Session[TranslationWriter]):
     def found(self, sentences: Sequence[str]) -> "list[list[Translation]]":
         beam, n_best = int(self.settings["beam"]), int(self.settings["nbest"])
         if n_best > beam:
-            raise InputError(f"nbest {n_best}: a beam of {beam} has no more translations; --beam {n_best}, or /beam")
+            raise InputError(
+                tr(
+                    "nbest {n_best}: a beam of {beam} has no more translations; --beam {n_best}, or /beam",
+                    n_best=n_best,
+                    beam=beam,
+                )
+            )
         alpha = float(self.settings["alpha"])
         translator = self.writers[0].translator
         return translator.translate(translator.encode(sentences), beam=beam, n_best=n_best, alpha=alpha)
@@ -93,7 +100,7 @@ class Translating(Session[TranslationWriter]):
 
     def align(self, _: str) -> None:
         if not self.last:
-            raise InputError("/align: nothing has been translated yet")
+            raise InputError(tr("/align: nothing has been translated yet"))
         steps = list(self.writers[0].translator.stream(self.last))
         source, target = [*self.writers[0].translator.pieces(self.last), END], [piece for piece, *_ in steps]
         words = by_words(source, target, [attention for *_, attention in steps])
@@ -103,7 +110,7 @@ class Translating(Session[TranslationWriter]):
     def examples(self, _: str) -> None:
         found = self.writers[0].reader.data.examples
         if not found:
-            raise InputError("examples: this run names none")
+            raise InputError(tr("examples: this run has none"))
         width = max(len(clean_line(one.source)) for one in found)
         lines = Text()
         for one in found:
@@ -169,13 +176,30 @@ def _file(path: Path) -> Iterator[str]:
 def _decoded(lines: Iterator[bytes], where: str, first: int = 1) -> Iterator[str]:
     for number, line in enumerate(lines, start=first):
         if len(line) > LONGEST_BYTES:
-            raise InputError(f"{where}, line {number}: {LONGEST:,} characters are the most")
+            raise InputError(
+                tr(
+                    "{where}, line {number}: {longest:,} characters are the most",
+                    where=where,
+                    number=number,
+                    longest=LONGEST,
+                )
+            )
         try:
             sentence = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
-            raise InputError(f"{where}, line {number}: not UTF-8 at byte {error.start}") from None
+            raise InputError(
+                tr("{where}, line {number}: not UTF-8 at byte {start}", where=where, number=number, start=error.start)
+            ) from None
         if len(sentence) > LONGEST:
-            raise InputError(f"{where}, line {number}: {len(sentence):,} characters; {LONGEST:,} are the most")
+            raise InputError(
+                tr(
+                    "{where}, line {number}: {n:,} characters; {longest:,} are the most",
+                    where=where,
+                    number=number,
+                    n=len(sentence),
+                    longest=LONGEST,
+                )
+            )
         yield sentence
 
 
@@ -184,7 +208,7 @@ def _ready(stream: TextIO) -> Iterator[list[str]]:
     rest, number = b"", 1
     while chunk := stream.buffer.read1(1 << 16):  # type: ignore[attr-defined]
         *lines, rest = (rest + chunk).split(b"\n")
-        decoded = _decoded(iter(lines), "standard input", number)
+        decoded = _decoded(iter(lines), tr("standard input"), number)
         while some := list(islice(decoded, AT_ONCE)):
             yield some
         number += len(lines)

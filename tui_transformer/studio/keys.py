@@ -8,6 +8,7 @@ from rich.text import Text
 from textual.binding import Binding
 from textual.widgets import Static
 
+from engine.language import tr
 from tui_transformer.studio.shared.dialog import Read
 
 _TABLES = tomllib.loads(Path(__file__).with_name("keys.toml").read_text(encoding="utf-8"))
@@ -16,8 +17,11 @@ _MOUSE: dict[str, dict[str, str]] = _TABLES.pop("mouse")  # by pane, for the hel
 WORDS: dict[str, dict[str, str]] = _TABLES.pop("words")  # what a pane's words mean
 PANES = {pane: [Binding(id=id, **key) for id, key in keys.items()] for pane, keys in _TABLES.items()}
 NOTES = {
-    "train": "A finished run is not resumed: with most schedules a longer run has other learning rates all along. "
-    "Press 1 and raise train.steps; train.init_from starts a run from its weights."
+    "train": tr(
+        "A finished run cannot be resumed: with most schedules, a longer run has different "
+        "learning rates from the start. Press 1 and raise train.steps, or set train.init_from "
+        "to start a run from its weights."
+    )
 }
 TWO_COLUMNS = 90  # least width of the help for them
 SIGNS = {

@@ -10,6 +10,7 @@ import torch
 
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.studio.test_app import shown, studio
+from tui_transformer import languages
 from tui_transformer.lab.launch.launch import Training
 from tui_transformer.studio import settings
 from tui_transformer.studio.settings import Settings
@@ -74,7 +75,7 @@ def a_loop(path: Path) -> None:
 
 
 def a_file_in_the_way(path: Path) -> None:
-    os.environ[settings.ENVIRONMENT] = str(path / "settings.toml")
+    os.environ[languages.SETTINGS] = str(path / "settings.toml")
 
 
 ODD = {
@@ -88,7 +89,7 @@ ODD = {
 
 @pytest.mark.parametrize("odd", ODD)
 def test_whatever_lies_where_the_settings_are_is_said_in_one_line(own_settings, monkeypatch, odd: str) -> None:
-    monkeypatch.setenv(settings.ENVIRONMENT, os.environ[settings.ENVIRONMENT])  # put back in the end
+    monkeypatch.setenv(languages.SETTINGS, os.environ[languages.SETTINGS])  # put back in the end
     ODD[odd](own_settings)
     found, said = settings.load()
     kept = settings.save(Settings(theme="studio-light"))
@@ -101,7 +102,7 @@ def test_whatever_lies_where_the_settings_are_is_said_in_one_line(own_settings, 
 async def test_with_it_the_studio_opens_and_keeps_a_setting_till_it_ends(
     tmp_path, own_settings, monkeypatch, odd: str
 ) -> None:
-    monkeypatch.setenv(settings.ENVIRONMENT, os.environ[settings.ENVIRONMENT])
+    monkeypatch.setenv(languages.SETTINGS, os.environ[languages.SETTINGS])
     ODD[odd](own_settings)
     app = studio(tmp_path)
     async with app.run_test() as pilot:
