@@ -1,7 +1,7 @@
 """The language that people are spoken to in. Texts in the code are English; a gettext catalogue translates them.
 
-`tr("{name} is not here", name=name)` looks a text up and fills its gaps; `trn` chooses between singular and plural. Texts
-at module level are translated when the module is imported, so the language is chosen before.
+`tr("{name} is not here", name=name)` looks a text up and fills its gaps; `trn` chooses between singular and plural.
+Module-level texts are translated when their module is imported, so the language is chosen before.
 """
 
 from gettext import NullTranslations
@@ -18,7 +18,7 @@ def use(catalogue: NullTranslations) -> None:
 
 def tr(text: str, /, **values: Any) -> str:
     """Return a text in the language in use; if values are given, they fill its gaps as `str.format` does."""
-    said = _catalogue.gettext(text)
+    said = _catalogue.gettext(text) if text else ""  # gettext keeps its own header under ""
     return said.format(**values) if values else said
 
 

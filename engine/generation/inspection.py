@@ -55,8 +55,8 @@ def head_attention(
     if isinstance(parts[layer], LinearSelfAttention):
         raise InputError(
             tr(
-                "attention: linear attention has no weights to show: it sums keys and values up before any query looks at "
-                "them, so there is no table of who looks at whom"
+                "attention: linear attention has no weights to show: it sums keys and values up before any query "
+                "looks at them, so there is no table of who looks at whom"
             )
         )
     part = parts[layer]

@@ -83,27 +83,33 @@ class RunOptions:
 def ablate(
     study: Annotated[
         str | None,
-        typer.Option("--study", help="A study: NAME of --list, or a TOML file.", autocompletion=study_names),
+        typer.Option("--study", help=tr("A study: NAME of --list, or a TOML file."), autocompletion=study_names),
     ] = None,
     preset: PresetName = None,
     vary: Annotated[
-        list[str] | None, typer.Option("--vary", help="An axis: model.n_heads=1,2,4,8; several: a grid.")
+        list[str] | None, typer.Option("--vary", help=tr("An axis: model.n_heads=1,2,4,8; several: a grid."))
     ] = None,
     on: Annotated[
         str | None,
-        typer.Option("--on", help="Another base for the variants, e.g. demo.", autocompletion=preset_names),
+        typer.Option("--on", help=tr("Another base for the variants, e.g. demo."), autocompletion=preset_names),
     ] = None,
-    seeds: Annotated[str | None, typer.Option("--seeds", help="3: the seeds 1, 2 and 3; 1,5,9: these.")] = None,
+    seeds: Annotated[str | None, typer.Option("--seeds", help=tr("3: the seeds 1, 2 and 3; 1,5,9: these."))] = None,
     set_: Set = None,
     corpus: Corpus = None,
-    name: Annotated[str | None, typer.Option("--name", help="The study's name, with which its runs' begin.")] = None,
-    device: Annotated[str, typer.Option("--device", help="auto, cpu, or several: cuda:0,cuda:1.")] = "auto",
-    jobs: Annotated[int | None, typer.Option("--jobs", min=1, max=256, help="Runs at a time.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only the plan: runs, time, disk, what differs.")] = False,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Take up again what failed.")] = False,
-    skip_failed: Annotated[bool, typer.Option("--skip-failed", help="What failed is no failure of the study.")] = False,
-    detach: Annotated[bool, typer.Option("--detach", help="Run it in the background; returns at once.")] = False,
-    list_: Annotated[bool, typer.Option("--list", help="The studies that come with this.")] = False,
+    name: Annotated[
+        str | None, typer.Option("--name", help=tr("The study's name, with which its runs' begin."))
+    ] = None,
+    device: Annotated[str, typer.Option("--device", help=tr("auto, cpu, or several: cuda:0,cuda:1."))] = "auto",
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, max=256, help=tr("Runs at a time."))] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help=tr("Only the plan: runs, time, disk, what differs."))
+    ] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help=tr("Take up again what failed."))] = False,
+    skip_failed: Annotated[
+        bool, typer.Option("--skip-failed", help=tr("What failed is no failure of the study."))
+    ] = False,
+    detach: Annotated[bool, typer.Option("--detach", help=tr("Run it in the background; returns at once."))] = False,
+    list_: Annotated[bool, typer.Option("--list", help=tr("The studies that come with this."))] = False,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,

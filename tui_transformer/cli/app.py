@@ -31,7 +31,7 @@ app = typer.Typer(
 @app.callback(invoke_without_command=True)
 def studio(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", "-V", "-v", help="Print the version.")] = False,
+    version: Annotated[bool, typer.Option("--version", "-V", "-v", help=tr("Print the version."))] = False,
     device: Device = "auto",
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,

@@ -53,22 +53,28 @@ def bench(
         str,
         typer.Option(
             "--case",
-            help="Any of training, trainer, evaluation, sampling, attention, studio, separated by commas; or memory.",
+            help=tr(
+                "Any of training, trainer, evaluation, sampling, attention, studio, separated by commas; or memory."
+            ),
         ),
     ] = "",
     size: Annotated[
-        str, typer.Option("--size", help="Presets to measure, comma-separated; for memory, also all.")
+        str, typer.Option("--size", help=tr("Presets to measure, comma-separated; for memory, also all."))
     ] = "",
-    precision: Annotated[str, typer.Option("--precision", help="Any of fp32, fp32-fast, bf16, comma-separated.")] = "",
+    precision: Annotated[
+        str, typer.Option("--precision", help=tr("Any of fp32, fp32-fast, bf16, comma-separated."))
+    ] = "",
     against: Annotated[
         str,
-        typer.Option("--against", help="Any of transformers, x-transformers, torch; or installed, for all of them."),
+        typer.Option(
+            "--against", help=tr("Any of transformers, x-transformers, torch; or installed, for all of them.")
+        ),
     ] = "",
-    rounds: Annotated[int, typer.Option("--rounds", min=1, max=1000, help="Turns of each contender.")] = 5,
-    seconds: Annotated[float, typer.Option("--seconds", min=0.01, max=600, help="The least a turn takes.")] = 2.0,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, max=1000, help=tr("Turns of each contender."))] = 5,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.01, max=600, help=tr("The least a turn takes."))] = 2.0,
     device: Device = "auto",
     json: Json = False,
-    write: Annotated[Path | None, typer.Option("--write", help="A Markdown file to put the tables into.")] = None,
+    write: Annotated[Path | None, typer.Option("--write", help=tr("A Markdown file to put the tables into."))] = None,
 ) -> None:
     """Time training, evaluation, sampling and attention beside other libraries, in turns.
 

@@ -33,7 +33,7 @@ def check(
     device: Device = "auto",
     json: Json = False,
     progress: Annotated[
-        bool, typer.Option("--progress", hidden=True, help="Say on stderr what is being done.")
+        bool, typer.Option("--progress", hidden=True, help=tr("Say on stderr what is being done."))
     ] = False,
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,

@@ -42,27 +42,36 @@ def compare(
     runs: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Runs, or a study; all if left out. The first run is the baseline.", autocompletion=run_and_study_names
+            help=tr("Runs, or a study; all if left out. The first run is the baseline."),
+            autocompletion=run_and_study_names,
         ),
     ] = None,
-    filter_: Annotated[str, typer.Option("--filter", help="Such as: rope n_heads>=2 loss<1.3 -badge:LEAK")] = "",
-    sort_by: Annotated[str, typer.Option("--sort", help="By a column, e.g. loss; -loss is the other way round.")] = "",
+    filter_: Annotated[str, typer.Option("--filter", help=tr("Such as: rope n_heads>=2 loss<1.3 -badge:LEAK"))] = "",
+    sort_by: Annotated[
+        str, typer.Option("--sort", help=tr("By a column, e.g. loss; -loss is the other way round."))
+    ] = "",
     baseline: Annotated[
         str,
-        typer.Option("--baseline", help="The run or variant that differences are to.", autocompletion=run_names),
+        typer.Option("--baseline", help=tr("The run or variant that differences are to."), autocompletion=run_names),
     ] = "",
-    by: Annotated[str, typer.Option("--by", help="run, or variant: over its seeds, as a study is.")] = "",
-    all_settings: Annotated[bool, typer.Option("--all-settings", help="Not only the settings that differ.")] = False,
+    by: Annotated[str, typer.Option("--by", help=tr("run, or variant: over its seeds, as a study is."))] = "",
+    all_settings: Annotated[
+        bool, typer.Option("--all-settings", help=tr("Not only the settings that differ."))
+    ] = False,
     json: Json = False,
-    csv: Annotated[bool, typer.Option("--csv", help="For a spreadsheet.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="A table for a README.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help=tr("For a spreadsheet."))] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help=tr("A table for a README."))] = False,
     latex: Annotated[bool, typer.Option("--latex", help=r"A tabular for \input.")] = False,
-    latex_document: Annotated[bool, typer.Option("--latex-document", help="A page that pdflatex compiles.")] = False,
+    latex_document: Annotated[
+        bool, typer.Option("--latex-document", help=tr("A page that pdflatex compiles."))
+    ] = False,
     by_distance: Annotated[
         str,
-        typer.Option("--by-distance", metavar="PROBE", help="Draw how often a probe (recall) is right by distance."),
+        typer.Option(
+            "--by-distance", metavar="PROBE", help=tr("Draw how often a probe (recall) is right by distance.")
+        ),
     ] = "",
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="A file; its ending says the format.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help=tr("A file; its ending says the format."))] = None,
     runs_dir: RunsDir = RUNS,
 ) -> None:
     """Runs side by side: what differs, what they score, and whether anything can be concluded."""

@@ -60,7 +60,7 @@ def show(
     name: Annotated[
         str,
         typer.Argument(
-            help="A corpus by name, a text file, or the path of sentence pairs.", autocompletion=corpus_names
+            help=tr("A corpus by name, a text file, or the path of sentence pairs."), autocompletion=corpus_names
         ),
     ],
     json: Json = False,
@@ -90,7 +90,7 @@ def show(
 
 @app.command()
 def fetch(
-    name: Annotated[str, typer.Argument(help="A corpus by name.", autocompletion=corpus_names)],
+    name: Annotated[str, typer.Argument(help=tr("A corpus by name."), autocompletion=corpus_names)],
     json: Json = False,
     data_dir: DataDir = None,
 ) -> None:

@@ -40,12 +40,14 @@ class Finding:
 def doctor(
     run: Annotated[
         str | None,
-        typer.Argument(help="A run to look through; without it, this machine.", autocompletion=run_names),
+        typer.Argument(help=tr("A run to look through; without it, this machine."), autocompletion=run_names),
     ] = None,
-    gpu: Annotated[bool, typer.Option("--gpu", help="Prove that training works on a GPU: up to ten minutes.")] = False,
-    device: Annotated[str, typer.Option("--device", help="With --gpu: auto, cpu, cuda, cuda:0 or mps.")] = "auto",
+    gpu: Annotated[
+        bool, typer.Option("--gpu", help=tr("Prove that training works on a GPU: up to ten minutes."))
+    ] = False,
+    device: Annotated[str, typer.Option("--device", help=tr("With --gpu: auto, cpu, cuda, cuda:0 or mps."))] = "auto",
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="With --gpu: the file to write, by default gpu-proof.json.")
+        Path | None, typer.Option("--out", "-o", help=tr("With --gpu: the file to write, by default gpu-proof.json."))
     ] = None,
     json: Json = False,
     runs_dir: RunsDir = RUNS,

@@ -36,27 +36,31 @@ SHOWN = 3  # questions with their answers
 @command(140)
 def evaluate(
     run: RunArgument = "last",
-    split: Annotated[str, typer.Option("--split", help="validation, test or train.")] = "validation",
-    checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, average, ema, or a step.")] = "best",
+    split: Annotated[str, typer.Option("--split", help=tr("validation, test or train."))] = "validation",
+    checkpoint: Annotated[str, typer.Option("--checkpoint", help=tr("best, last, average, ema, or a step."))] = "best",
     stride: Annotated[
-        int | None, typer.Option("--stride", help="Tokens between windows; the run's own if left out.")
+        int | None, typer.Option("--stride", help=tr("Tokens between windows; the run's own if left out."))
     ] = None,
     context: Annotated[
-        int | None, typer.Option("--context", min=1, help="Tokens read at once; as many as in training if left out.")
+        int | None,
+        typer.Option("--context", min=1, help=tr("Tokens read at once; as many as in training if left out.")),
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", "-s", help="Read it otherwise than trained: model.rope_scaling=yarn"),
+        typer.Option("--set", "-s", help=tr("Read it otherwise than trained: model.rope_scaling=yarn")),
     ] = None,
-    batch_size: Annotated[int | None, typer.Option("--batch-size", min=1, help="Windows at once; only speed.")] = None,
+    batch_size: Annotated[
+        int | None, typer.Option("--batch-size", min=1, help=tr("Windows at once; only speed."))
+    ] = None,
     beam: Annotated[
-        int | None, typer.Option("--beam", min=1, max=1000, help="Beam of a translation; the run's own if left out.")
+        int | None,
+        typer.Option("--beam", min=1, max=1000, help=tr("Beam of a translation; the run's own if left out.")),
     ] = None,
     sentences: Annotated[
-        int, typer.Option("--sentences", min=0, max=1000, help="Best and worst translations to show.")
+        int, typer.Option("--sentences", min=0, max=1000, help=tr("Best and worst translations to show."))
     ] = 3,
     predictions: Annotated[
-        Path | None, typer.Option("--predictions", help="A file for the answers to questions, a line each.")
+        Path | None, typer.Option("--predictions", help=tr("A file for the answers to questions, a line each."))
     ] = None,
     device: Device = "auto",
     json: Json = False,

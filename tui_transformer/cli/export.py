@@ -24,11 +24,11 @@ FOLDER = Path("exports")  # default folder for tools' files
 
 @command(250)
 def export(
-    runs: Annotated[list[str], typer.Argument(help="Runs' names, paths, or `last`.", autocompletion=run_names)],
+    runs: Annotated[list[str], typer.Argument(help=tr("Runs' names, paths, or `last`."), autocompletion=run_names)],
     to: Annotated[str, typer.Option("--to", help=f"{one_of(FORMATS)}.", autocompletion=lambda: list(FORMATS))],
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="A folder; for csv and json, a file too.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help=tr("A folder; for csv and json, a file too."))] = None,
     checkpoint: Annotated[
-        str, typer.Option("--checkpoint", help="Whose weights: best, last, average, ema, or a step.")
+        str, typer.Option("--checkpoint", help=tr("Whose weights: best, last, average, ema, or a step."))
     ] = "best",
     json: Json = False,
     runs_dir: RunsDir = RUNS,

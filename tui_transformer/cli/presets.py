@@ -44,11 +44,12 @@ def list_presets(json: Json = False) -> None:
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(help="A preset's name.", autocompletion=preset_names)],
+    name: Annotated[str, typer.Argument(help=tr("A preset's name."), autocompletion=preset_names)],
     on: On = None,
     set_: Set = None,
     mask: Annotated[
-        bool, typer.Option("--mask", help="Draw who may look at whom and what positions add, instead of the settings.")
+        bool,
+        typer.Option("--mask", help=tr("Draw who may look at whom and what positions add, instead of the settings.")),
     ] = False,
     json: Json = False,
 ) -> None:
@@ -153,8 +154,8 @@ def _pictured(config: "RunConfig") -> Iterator[tuple[str, object]]:
 
 @app.command("diff")
 def diff_presets(
-    a: Annotated[str, typer.Argument(help="A preset's name.", autocompletion=preset_names)],
-    b: Annotated[str, typer.Argument(help="Another preset's name.", autocompletion=preset_names)],
+    a: Annotated[str, typer.Argument(help=tr("A preset's name."), autocompletion=preset_names)],
+    b: Annotated[str, typer.Argument(help=tr("Another preset's name."), autocompletion=preset_names)],
     json: Json = False,
 ) -> None:
     """The settings in which two presets differ."""

@@ -25,14 +25,14 @@ def report(
     runs: Annotated[
         list[str],
         typer.Argument(
-            help="Runs, or a study. The first of several runs is the baseline.", autocompletion=run_and_study_names
+            help=tr("Runs, or a study. The first of several runs is the baseline."), autocompletion=run_and_study_names
         ),
     ],
     format_: Annotated[
         str, typer.Option("--format", "-f", help=f"{one_of(FORMATS)}.", autocompletion=lambda: list(FORMATS))
     ] = "markdown",
     language: Annotated[str, typer.Option("--language", help=f"{one_of(LANGUAGES)}.")] = "en",
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Its folder; reports/NAME if left out.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help=tr("Its folder; reports/NAME if left out."))] = None,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:

@@ -91,10 +91,12 @@ def run(
     on: On = None,
     set_: Set = None,
     corpus: Corpus = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="The run's seed.")] = None,
-    name: Annotated[str | None, typer.Option("--name", help="The run's name; by default the preset's.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help=tr("The run's seed."))] = None,
+    name: Annotated[str | None, typer.Option("--name", help=tr("The run's name; by default the preset's."))] = None,
     detach: Detach = False,
-    queue: Annotated[bool, typer.Option("--queue", help="Train it when the device is free; returns at once.")] = False,
+    queue: Annotated[
+        bool, typer.Option("--queue", help=tr("Train it when the device is free; returns at once."))
+    ] = False,
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,

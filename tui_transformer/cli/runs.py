@@ -87,7 +87,7 @@ def _settle(readers: Iterable[RunReader]) -> None:
 @command(190)
 def rename(
     run: RunArgument,
-    name: Annotated[str, typer.Argument(help="Its new name.")],
+    name: Annotated[str, typer.Argument(help=tr("Its new name."))],
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:
@@ -101,8 +101,8 @@ def rename(
 
 @command(200)
 def delete(
-    run: Annotated[list[str], typer.Argument(help="Runs' names.", autocompletion=run_names)],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    run: Annotated[list[str], typer.Argument(help=tr("Runs' names."), autocompletion=run_names)],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help=tr("Do not ask."))] = False,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:
@@ -123,9 +123,9 @@ def delete(
 @command(210)
 def note(
     run: RunArgument = "last",
-    text: Annotated[str | None, typer.Argument(help="The new note; without it, the old one is shown.")] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="A tag to add.")] = None,
-    untag: Annotated[list[str] | None, typer.Option("--untag", help="A tag to take away.")] = None,
+    text: Annotated[str | None, typer.Argument(help=tr("The new note; without it, the old one is shown."))] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help=tr("A tag to add."))] = None,
+    untag: Annotated[list[str] | None, typer.Option("--untag", help=tr("A tag to take away."))] = None,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:

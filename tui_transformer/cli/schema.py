@@ -14,9 +14,11 @@ from tui_transformer.cli.output import answer
 
 @command(260)
 def schema(
-    file: Annotated[str | None, typer.Argument(help="A file name, such as status.json; all files if left out.")] = None,
+    file: Annotated[
+        str | None, typer.Argument(help=tr("A file name, such as status.json; all files if left out."))
+    ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write one FILE.schema.json per file into this folder.")
+        Path | None, typer.Option("--out", "-o", help=tr("Write one FILE.schema.json per file into this folder."))
     ] = None,
 ) -> None:
     """The JSON schemas of a run's files and of a study, for other tools.

@@ -122,12 +122,12 @@ class Translating(Session[TranslationWriter]):
 @command(120)
 def translate(
     run: RunArgument = "last",
-    text: Annotated[str | None, typer.Option("--text", help="Translate this once instead of asking.")] = None,
-    input_: Annotated[Path | None, typer.Option("--input", help="Translate each line of this file.")] = None,
-    beam: Annotated[int | None, typer.Option("--beam", help="Hypotheses that are followed; 1 is greedy.")] = None,
-    nbest: Annotated[int | None, typer.Option("--nbest", help="Translations of each sentence.")] = None,
-    alpha: Annotated[float | None, typer.Option("--alpha", help="Of the length penalty.")] = None,
-    checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, average, ema, or a step.")] = "best",
+    text: Annotated[str | None, typer.Option("--text", help=tr("Translate this once instead of asking."))] = None,
+    input_: Annotated[Path | None, typer.Option("--input", help=tr("Translate each line of this file."))] = None,
+    beam: Annotated[int | None, typer.Option("--beam", help=tr("Hypotheses that are followed; 1 is greedy."))] = None,
+    nbest: Annotated[int | None, typer.Option("--nbest", help=tr("Translations of each sentence."))] = None,
+    alpha: Annotated[float | None, typer.Option("--alpha", help=tr("Of the length penalty."))] = None,
+    checkpoint: Annotated[str, typer.Option("--checkpoint", help=tr("best, last, average, ema, or a step."))] = "best",
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,

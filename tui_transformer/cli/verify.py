@@ -26,7 +26,7 @@ LONGEST = 60  # characters of a value
 @command(240)
 def verify(
     run: RunArgument = "last",
-    steps: Annotated[int, typer.Option("--steps", min=0, max=100_000, help="Training steps to repeat.")] = 20,
+    steps: Annotated[int, typer.Option("--steps", min=0, max=100_000, help=tr("Training steps to repeat."))] = 20,
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from engine.errors import InputError, nearest
 from engine.language import tr
@@ -46,7 +46,15 @@ class Table:
 
 
 def _commands(group: str) -> dict[str, Command]:
-    return {name: Setting(**one) if "low" in one else Command(**one) for name, one in _TABLES[group].items()}
+    return {
+        name: Setting(**one) if "low" in one else Command(**one) for name, one in map(_said, _TABLES[group].items())
+    }
+
+
+def _said(row: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+    name, one = row
+    texts = {key: tr(one[key]) for key in ("what", "argument") if key in one}
+    return name, one | texts | {"why_not": {place: tr(why) for place, why in one.get("why_not", {}).items()}}
 
 
 _TABLES = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
