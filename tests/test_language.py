@@ -110,7 +110,7 @@ def test_help_and_errors_are_in_the_language(tmp_path) -> None:
     assert wrong.returncode == 2 and len(wrong.stderr.splitlines()) == 1
     assert any("一" <= character <= "鿿" for character in wrong.stderr)
     unknown = run("--language", "de", "runs")
-    assert (unknown.returncode, unknown.stderr) == (2, "tui-transformer: --language de: must be en or zh\n")
+    assert (unknown.returncode, unknown.stderr) == (2, "tui-transformer: --language 'de': must be en or zh\n")
 
 
 def test_messages_are_found_in_code_docstrings_and_tables() -> None:

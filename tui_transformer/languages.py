@@ -27,7 +27,7 @@ def choose(words: list[str]) -> list[str]:
     given, rest = _taken(words)
     if given:
         if given not in LANGUAGES:
-            raise InputError(f"{OPTION} {given[:80]}: must be {one_of(LANGUAGES)}{nearest(given, LANGUAGES)}")
+            raise InputError(f"{OPTION} '{given[:80]}': must be {one_of(LANGUAGES)}{nearest(given, LANGUAGES)}")
         os.environ["LANGUAGE"] = given
     use(given or _of_settings() or of_locale(os.environ))
     return words if "report" in words else rest

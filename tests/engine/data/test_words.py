@@ -123,9 +123,9 @@ def words(*found: object) -> str:
 
 DAMAGED = {
     "no words": ('{"schema":1,"kind":"words"}', "it has no 'words'"),
-    "no list": ('{"schema":1,"kind":"words","words":"ab"}', "a list of texts"),
+    "no list": ('{"schema":1,"kind":"words","words":"ab"}', "a list of strings"),
     "none": (words(), "words must be distinct"),
-    "a number": (words("a", 7), "a list of texts"),
+    "a number": (words("a", 7), "a list of strings"),
     "one twice": (words("a", "a"), "words must be distinct"),
     "another order": (words("b", "a"), "in code-point order"),
     "two words in one": (words("a b"), "neither a word nor"),

@@ -76,7 +76,7 @@ def test_a_prompt_that_does_not_fit_is_refused() -> None:
     long = Prompt(np.concatenate((prompt.tokens,) * 3), prompt.end)
     with pytest.raises(InputError, match="12 tokens with its marks; this model sees 8"):
         beam_answers(model, long, allowed=SIZE, most=3, beam=1)
-    with pytest.raises(InputError, match="sees 8 at once"):
+    with pytest.raises(InputError, match="sees at most 8 at once"):
         answer_surprise(model, prompt, np.zeros(9, dtype=np.int64), SIZE)
 
 

@@ -155,6 +155,6 @@ def test_commands_that_nobody_obeys_do_not_pile_up_for_ever(tmp_path, monkeypatc
 
 def test_a_lock_that_somebody_keeps_is_one_line(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(commands, "PATIENCE", 0.1)
-    with FileLock(tmp_path / ".control.lock"), pytest.raises(InputError, match=r"keeps .*\.control\.lock locked"):
+    with FileLock(tmp_path / ".control.lock"), pytest.raises(InputError, match=r"holds the lock .*\.control\.lock"):
         send(tmp_path, Command.STOP)
     assert send(tmp_path, Command.STOP) == 1

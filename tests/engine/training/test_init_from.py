@@ -181,13 +181,13 @@ MISFITS: dict[str, tuple[tuple[str, ...], str]] = {
         ("model.architecture=encoder-decoder", "objective.kind=copy", "model.source_length=8"),
         "encoder.layers.*model.architecture differs .decoder there, encoder-decoder here.",
     ),
-    "a translation": (PAIRS, "a translation has a tokenizer for each side, and that run's is of kind 'characters'"),
+    "a translation": (PAIRS, "translation needs a tokenizer for each side, but that run's is 'characters'"),
     "no such run": (("train.init_from=pretain",), "no run named 'pretain' in .*did you mean 'pretrain'"),
     "no such step": (("train.init_from=pretrain@5",), "has no checkpoint '5'; it has best, last and steps 0, 3, 6"),
     "no checkpoint": (("train.init_from=pretrain@bset",), "did you mean 'best'"),
     "a shorter table": (
         ("train.init_from=learned", "model.position=learned", "model.context_length=8"),
-        r"positions.table.weight: is \(16, 16\), must be \(8, 16\) \(a table of positions is not cut\)",
+        r"positions.table.weight: is \(16, 16\), must be \(8, 16\) \(a position table is never truncated\)",
     ),
 }
 
@@ -201,10 +201,10 @@ def test_what_does_not_fit_is_named_before_there_is_a_run_directory(runs: Path, 
 
 
 WARNED: dict[str, tuple[tuple[str, ...], str]] = {
-    "heads": (("model.n_heads=1",), "model.n_heads is 1 and was 2 in 'pretrain': its weights were trained"),
+    "heads": (("model.n_heads=1",), "model.n_heads is 1, but the weights of 'pretrain' were trained with 2"),
     "positions": (("model.position=rope",), "model.position is 'rope', and the weights were trained with 'sinusoidal'"),
     "learned positions": (("model.position=learned",), "with 'sinusoidal'; what it learns begins afresh"),
-    "longer": (("model.context_length=24",), "model.context_length is 24 and was 16 in 'pretrain': later places"),
+    "longer": (("model.context_length=24",), "model.context_length is 24, but was 16 in 'pretrain': its weights have never seen"),
     "a longer table": (
         ("train.init_from=learned", "model.position=learned", "model.context_length=24"),
         "positions.table.weight: rows 16 to 23 of the table of positions begin afresh",

@@ -265,7 +265,7 @@ def test_every_network_fits_a_terminal_of_80_by_24(
         text = "\n".join(picture.plain for picture in found)
         assert "rows: queries, columns: keys; position 0 at the top left" in text
         assert all(word in text for word in WORDS[position])
-        assert ("the same mask applies through sums" in text) == (not ATTENTIONS[attention].scores)
+        assert ("the mask is applied through the sums" in text) == (not ATTENTIONS[attention].scores)
         assert ("sees all of the source" in text) == (config.model.architecture == "encoder-decoder")
 
 

@@ -85,11 +85,11 @@ def test_the_run_it_started_from_may_have_been_renamed_and_not_be_another_checkp
 
 
 WRONG = {
-    "one alone": ({"stages": (PRETRAIN,), "variants": (Variant("a"), Variant("b"))}, "one stage is no chain"),
+    "one alone": ({"stages": (PRETRAIN,), "variants": (Variant("a"), Variant("b"))}, "a single stage is not a chain"),
     "twice a name": ({"stages": (PRETRAIN, replace(FINETUNE, name="pretrain"))}, "two stages are called 'pretrain'"),
     "a bad name": ({"stages": (replace(PRETRAIN, name="a b"), replace(FINETUNE, starts_from="a b"))}, "run name 'a b'"),
     "from nowhere": ({"stages": (PRETRAIN, replace(FINETUNE, starts_from="pretain"))}, "did you mean 'pretrain'?"),
-    "from itself": ({"stages": (PRETRAIN, replace(FINETUNE, starts_from="finetune"))}, "is no stage before it"),
+    "from itself": ({"stages": (PRETRAIN, replace(FINETUNE, starts_from="finetune"))}, "is not an earlier stage"),
     "no checkpoint": ({"stages": (PRETRAIN, replace(FINETUNE, starts_from="pretrain@bst"))}, "did you mean 'best'?"),
     "no such preset": ({"stages": (PRETRAIN, replace(FINETUNE, preset="heads3"))}, "did you mean 'heads8'?"),
     "a preset that is a base": ({"stages": (PRETRAIN, replace(FINETUNE, preset="demo"))}, "is a base, not an overlay"),

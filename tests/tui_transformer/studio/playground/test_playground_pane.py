@@ -85,7 +85,7 @@ async def test_the_whole_way_through_with_two_runs(app, monkeypatch) -> None:
         await pilot.press("escape", "a")
         await until(pilot, lambda: "layer 1 of 2, head 1 of 4" in shown(app) and "▸" in shown(app))
         await pilot.press("h")
-        await until(pilot, lambda: "head 2 of 4" in shown(app) and "added" in shown(app))
+        await until(pilot, lambda: "head 2 of 4" in shown(app) and "position bias" in shown(app))
         await pilot.press("S")
         await until(pilot, lambda: "perplexity" in shown(app))
         await pilot.press("C")

@@ -286,7 +286,7 @@ async def test_keys_send_commands_and_show_them_until_they_are_obeyed(root, run,
     [
         ("baseline", "space", "baseline is finished: there is nothing to pause"),
         ("baseline", "r", "has finished all its 2,000 steps. To train longer, press 1 and raise train.steps"),
-        ("win16", "r", "there is nothing to resume"),
+        ("win16", "r", "nothing to resume"),
         ("win16", "d", "already runs in the background"),
         ("win16", "delete", "Stop win16 first (s), then delete it"),
         ("win16", "n", "Stop win16 first (s), then rename it"),
@@ -387,7 +387,7 @@ async def test_a_study_is_a_node_whose_keys_act_on_all_of_its_runs(root, size, m
         for name in ("pos.rope.s2", "pos.no-pe.s1"):
             assert read_commands(root / name) == [(1, Command.PAUSE)]
         await studio.pilot.press("r")
-        await studio.until(lambda: studio.said("there is nothing to resume"))
+        await studio.until(lambda: studio.said("nothing to resume"))
         await studio.pilot.press("n")
         await studio.until(lambda: studio.said("choose one of its runs"))
         await studio.pilot.press("down", "down")
