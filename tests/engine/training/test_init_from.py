@@ -204,7 +204,10 @@ WARNED: dict[str, tuple[tuple[str, ...], str]] = {
     "heads": (("model.n_heads=1",), "model.n_heads is 1, but the weights of 'pretrain' were trained with 2"),
     "positions": (("model.position=rope",), "model.position is 'rope', and the weights were trained with 'sinusoidal'"),
     "learned positions": (("model.position=learned",), "with 'sinusoidal'; what it learns begins afresh"),
-    "longer": (("model.context_length=24",), "model.context_length is 24, but was 16 in 'pretrain': its weights have never seen"),
+    "longer": (
+        ("model.context_length=24",),
+        "model.context_length is 24, but was 16 in 'pretrain': its weights have never seen",
+    ),
     "a longer table": (
         ("train.init_from=learned", "model.position=learned", "model.context_length=24"),
         "positions.table.weight: rows 16 to 23 of the table of positions begin afresh",

@@ -120,14 +120,20 @@ def without(name: str):
 
 GOOD = "Where?\tHere\n"
 WRONG = {
-    "three columns": (at("train.tsv", GOOD * 4 + "a\tb\tc\n"), r"train\.tsv: line 5: 3 columns; expected a question, a tab"),
+    "three columns": (
+        at("train.tsv", GOOD * 4 + "a\tb\tc\n"),
+        r"train\.tsv: line 5: 3 columns; expected a question, a tab",
+    ),
     "one column": (at("train.tsv", GOOD + "Where was Ada born? London\n"), r"train\.tsv: line 2: one column"),
     "an empty line": (at("validation.tsv", GOOD + "\n" + GOOD), r"validation\.tsv: line 2: an empty line"),
     "no question": (at("train.tsv", GOOD + " \tLondon\n"), r"line 2: the question is empty"),
     "no answer": (at("train.tsv", GOOD + "Where?\t \n"), r"line 2: the answer is empty"),
     "a header alone": (at("train.tsv", "question\tanswer\n"), "line 1: a header and nothing below it"),
     "a blind validation": (at("validation.tsv", "Where?\n"), r"validation\.tsv: line 1: one column"),
-    "a test half blind": (at("test.tsv", "Where?\nWhen?\tNow\n"), r"test\.tsv: line 2: 2 columns; the first question has no answer"),
+    "a test half blind": (
+        at("test.tsv", "Where?\nWhen?\tNow\n"),
+        r"test\.tsv: line 2: 2 columns; the first question has no answer",
+    ),
     "latin-1": (at("train.tsv", "Wo?\tKöln\n".encode("latin-1")), r"train\.tsv: line 1: byte 6 of it is 0xF6"),
     "latin-1 documents": (at("documents.txt", "ok\nK\xf6ln".encode("latin-1")), r"documents\.txt: line 2: .*not UTF-8"),
     "contains a NUL byte": (at("documents.txt", b"a\nb\x00c\n"), r"documents\.txt: line 2: contains a NUL byte"),

@@ -547,7 +547,7 @@ async def test_a_click_on_a_letter_hides_its_curve(root) -> None:
         await studio.until(lambda: "a baseline" in studio.text)
         at = studio.names.index("baseline")
         await studio.pilot.click(studio.table, offset=(1, at))
-        await studio.until(lambda: "a × baseline" in studio.text and "every curve is hidden" in studio.text)
+        await studio.until(lambda: "a × baseline" in studio.text and "all curves are hidden" in studio.text)
         await studio.pilot.click(studio.table, offset=(1, at))
         await studio.until(lambda: "a baseline" in studio.text)
 

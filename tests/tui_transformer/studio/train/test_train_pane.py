@@ -603,7 +603,7 @@ async def test_a_click_in_the_legend_hides_a_curve_and_shows_it_again(root) -> N
         for name in ("train", "validation"):
             await studio.pilot.click(chart, offset=(title(chart).index(name) + 1, 0))
             await studio.until(lambda name=name: f"× {name}" in title(chart))
-        await studio.until(lambda: "every curve is hidden" in studio.text)
+        await studio.until(lambda: "all curves are hidden" in studio.text)
         await studio.pilot.click(chart, offset=(title(chart).index("× train") + 1, 0))
         await studio.until(lambda: "━ train" in title(chart) and chart._canvas is not None)
         await studio.pilot.hover(chart, offset=(20, 0))
