@@ -245,7 +245,7 @@ def test_what_nobody_knows_the_hash_of_is_said_to_be_trusted_once_and_checked_af
     out, err = capsys.readouterr()
     assert "with no known value to check it against" in out and found[:16] in out and "CC BY 2.0 FR" in err
     assert main(common) == 0
-    assert "as it was when it was first fetched" in capsys.readouterr().out
+    assert "SHA-256 unchanged since the first download" in capsys.readouterr().out
     assert main([*common, "--json"]) == 0
     (record,) = records(capsys)
     assert record["checked"] == "recorded" and record["sha256"] == found

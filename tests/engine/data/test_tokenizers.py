@@ -53,7 +53,7 @@ DIFFERENCES = {
     "a side": (
         PairTokenizer(CharacterTokenizer("ab"), CharacterTokenizer("xy")),
         PairTokenizer(CharacterTokenizer("ab"), CharacterTokenizer("xz")),
-        "of the targets: token 1 is 'y' (U+0079) vs 'z' (U+007A)",
+        "targets: token 1 is 'y' (U+0079) vs 'z' (U+007A)",
     ),
 }
 

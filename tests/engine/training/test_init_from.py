@@ -206,7 +206,7 @@ WARNED: dict[str, tuple[tuple[str, ...], str]] = {
     "learned positions": (("model.position=learned",), "with 'sinusoidal'; what it learns begins afresh"),
     "longer": (
         ("model.context_length=24",),
-        "model.context_length is 24, but was 16 in 'pretrain': its weights have never seen",
+        "model.context_length is 24, but was 16 in 'pretrain': its weights have",
     ),
     "a longer table": (
         ("train.init_from=learned", "model.position=learned", "model.context_length=24"),

@@ -42,7 +42,7 @@ async def test_what_fails_is_measured_too_and_what_says_nothing_is_one_line() ->
     assert (await measure(printing(*LINES, code=1))).device == "cpu"
     with pytest.raises(InputError, match="returned no result"):
         await measure(printing("", code=2))
-    with pytest.raises(InputError, match="nothing could be measured"):
+    with pytest.raises(InputError, match="measurement failed"):
         await measure(["/nowhere/python"])
     with pytest.raises(InputError, match="bad key"):
         await measure([sys.executable, "-c", "import sys; sys.exit('tui-transformer: bad key')"])
