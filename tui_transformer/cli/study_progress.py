@@ -93,7 +93,7 @@ def how_it_stands(standing: CellStatus) -> str:
         "stopped": tr("stopped at {where}", where=where),
         "interrupted": tr("interrupted at {where}", where=where),
         SKIPPED: f"skipped{reason}",
-        ABSENT: tr("not started{reason}", reason=reason),
+        ABSENT: tr("not begun{reason}", reason=reason),
     }
     return texts.get(standing.state, f"{standing.state} at {where}")
 
