@@ -43,7 +43,7 @@ def no_process(error: OSError, before: str = "") -> MachineFault:
 def not_a_path(corpus: str, error: Exception) -> InputError:
     """Return the error for a corpus that is neither a name nor a possible path: too long, or with a zero byte."""
     why = error.strerror if isinstance(error, OSError) else str(error)
-    return InputError(tr("corpus '{corpus}': not a path: {why}", corpus=corpus[:80], why=why))
+    return InputError(tr("corpus '{corpus}': not a valid path: {why}", corpus=corpus[:80], why=why))
 
 
 def damaged(error: Exception) -> str:

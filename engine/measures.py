@@ -133,7 +133,7 @@ MEASURES = (
     _share(
         "accuracy",
         "accuracy",
-        about=tr("accuracy of the likeliest token"),
+        about=tr("accuracy of the most likely token"),
         margin=0.01,
         charted=True,
         tabled=True,

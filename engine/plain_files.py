@@ -15,7 +15,7 @@ def open_plain(path: Path) -> IO[bytes]:
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise OSError(errno.EINVAL, tr("is no plain file"), str(path))
+        raise OSError(errno.EINVAL, tr("is not a regular file"), str(path))
     return os.fdopen(handle, "rb")
 
 

@@ -83,7 +83,7 @@ def _find_in(where: Path, name: str) -> Preset:
     names = [path.stem for path in sorted(where.glob("*.toml"))]
     if name not in names:
         hint = nearest(name, names) or tr("; `{command_line}` lists them", command_line=command_line("presets", "list"))
-        raise InputError(tr("no preset is called '{name}'{hint}", name=name[:80], hint=hint))
+        raise InputError(tr("no preset named '{name}'{hint}", name=name[:80], hint=hint))
     return load(where / f"{name}.toml")
 
 

@@ -54,7 +54,7 @@ class TaskKind:
     does = "writes"
     pipeline = "text-generation"  # its name on the Hugging Face hub
     prompt = "sample"  # the command that prompts it
-    next_step = ("sample", tr("write with it"))  # after training: a command, and its purpose
+    next_step = ("sample", tr("generate text with it"))  # after training: a command, and its purpose
     ablated_on = "demo"  # the preset whose ablation is then suggested; "" for none
 
     # For a miniature (see `RunConfig.miniature`).

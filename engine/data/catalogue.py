@@ -62,7 +62,7 @@ def load_corpus(made: type[C], data: DataConfig, data_dir: Path | None = None) -
         if not any(sign in name for sign in kind.signs) and not is_there(name):
             names = [known for known, one in CORPORA.items() if one.kind == made.kind]
             hint = nearest(name, names) or f"; {kind.known}: {', '.join(names)}; or {kind.path}"
-            raise InputError(tr("no {noun} is called '{name}'{hint}", noun=kind.noun, name=name[:80], hint=hint))
+            raise InputError(tr("no {noun} named '{name}'{hint}", noun=kind.noun, name=name[:80], hint=hint))
         return cast(C, kind.load_path(data))
     if chosen is not None:
         directions = [] if entry.languages is None else [entry.languages, entry.languages[::-1]]

@@ -78,7 +78,7 @@ class TextCorpus(Corpus):
         losses = tr("unigram {unigram:.3f}, bigram {bigram:.3f}", unigram=unigram, bigram=bigram)
         losses += "" if floor is None else tr(", floor given the whole past {floor:.3f}", floor=floor)
         lines = [
-            ("characters", tr("{counted}; {size} different ones", counted=counted(characters), size=size)),
+            ("characters", tr("{counted}; {size} distinct", counted=counted(characters), size=size)),
             (tr("losses"), tr("{losses} nats per character on validation", losses=losses)),
             *overlap_lines,
             *(
@@ -196,7 +196,7 @@ def load_path(data: DataConfig) -> TextCorpus:
 TEXT = CorpusKind(
     TextCorpus,
     noun="corpus",
-    is_a=tr("one text"),
+    is_a=tr("plain text"),
     preset="demo",
     known=tr("known corpora"),
     path=tr("the path of a text file"),

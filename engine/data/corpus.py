@@ -166,7 +166,7 @@ class CorpusEntry:
                     parent=target.parent,
                 )
             how = tr(
-                ": `{command_line}` gets it, or put {what}",
+                ": run `{command_line}` to get it, or put {what}",
                 command_line=command_line("data", "fetch", self.name),
                 what=what,
             )

@@ -165,8 +165,8 @@ def fetch(
 def _by_hand(remote: Remote, target: Path) -> str:
     offline = "without a network, " if remote.url else ""
     return tr(
-        "{offline}put that file at {target}, or name a folder that has {file} in {mirror_variable}; "
-        "built-in corpora (see `{command_line}`) need no download",
+        "{offline}put that file at {target}, or set {mirror_variable} to a folder that "
+        "has {file}; built-in corpora (see `{command_line}`) need no download",
         offline=offline,
         target=target,
         file=remote.file,

@@ -44,7 +44,7 @@ class BucketedBatches:
         if self._budget is not None and longest > self._budget:
             raise InputError(
                 tr(
-                    "train.batch_tokens = {budget}: a {of} has {longest} tokens; set at least that{or_else}",
+                    "train.batch_tokens = {budget}: a {of} has {longest} tokens; set it to at least that{or_else}",
                     budget=self._budget,
                     of=of,
                     longest=longest,

@@ -121,7 +121,7 @@ def not_learning(record: Scores, facts: DataFacts, *, warmup: int, step: int) ->
         return None
     below = line - loss
     if below >= LEARNED:
-        return Verdict("learning", "evaluation", step, OK, below, tr("better than counting"))
+        return Verdict("learning", "evaluation", step, OK, below, tr("better than token frequencies alone"))
     why = tr(
         "the loss {loss:.3f} is no better than knowing how often each token occurs ({line:.3f}): nothing "
         "has been learned yet; a learning rate that is too small or too large is the usual cause, then a wrong mask",
@@ -142,9 +142,9 @@ def majority_only(record: Scores, facts: DataFacts, *, step: int) -> Verdict | N
     if above > noise:
         return Verdict("answers", "after", step, OK, above, tr("better than always giving the same answer"))
     why = tr(
-        "{share:.1%} of the questions are answered exactly, and always answering '{answer}' would be "
-        "right in {always:.1%} (noise {noise:.1%}): what was asked is not known; facts that pretraining did not "
-        "teach, or too large a learning rate afterwards, are the usual causes",
+        "{share:.1%} of the answers are exactly right; always answering '{answer}' would get "
+        "{always:.1%} (noise {noise:.1%}): the model does not know the answers; the usual causes "
+        "are facts that pretraining did not teach, or too large a learning rate afterwards",
         share=share,
         answer=majority.answer,
         always=always,
@@ -207,7 +207,7 @@ def curve(
 
 
 def no_number(why: str, *, step: int) -> Verdict:
-    return Verdict("curve", "after", step, DIVERGED, math.inf, tr("{why}; compare nothing with it", why=why))
+    return Verdict("curve", "after", step, DIVERGED, math.inf, tr("{why}; do not compare anything with it", why=why))
 
 
 def _apart(trained: list[tuple[int, float]]) -> tuple[str, float, str] | None:

@@ -244,7 +244,7 @@ def leak_probe(
         hidden = lambda at_once: hidden_leak(model, objective, own[:at_once], vocab_size, step)
         found, at_once = _as_used(model, hidden, hidden, len(own))
         change = _larger(change, found)
-        clean = tr("what is hidden is not seen")
+        clean = tr("the model does not see what is hidden")
     else:
         for batch, where in _examples(objective, windows[:2], step):
             single = list(batch.pieces(len(batch.tokens)))
@@ -263,7 +263,9 @@ def leak_probe(
             found, at_once = _as_used(model, scoring, training, at_once)
             change = _larger(change, found)
         clean = tr(
-            "no later token is seen ({n:,} of {length:,} positions tried)", n=len(tried), length=max(length - 1, 0)
+            "the model sees no later token ({n:,} of {length:,} positions tried)",
+            n=len(tried),
+            length=max(length - 1, 0),
         )
     clean += tr(", in training, evaluation and scoring, {at_once:,} rows at a time", at_once=at_once)
     if gradient != gradient or change != change:
@@ -271,8 +273,9 @@ def leak_probe(
         return Verdict("leak", when, step, "NOT A NUMBER", float("nan"), why)
     if gradient > GRADIENT_LIMIT or change > PERTURBATION_LIMIT:
         why = tr(
-            "a position's prediction depends on its answer or what follows it (gradient {gradient:.2g}, change "
-            "{change:.2g}): the model can read what it has to predict, so its scores say nothing",
+            "a position's prediction depends on its answer or what follows it "
+            "(gradient {gradient:.2g}, change {change:.2g}): the model can read "
+            "what it has to predict, so its scores are meaningless",
             gradient=gradient,
             change=change,
         )
@@ -326,7 +329,7 @@ def order_check(model: Network, vocab_size: int) -> Verdict | None:
     schemes = " and ".join(name for name in model.config.positions if name != "none")
     if not min(moved) <= ORDER_LIMIT:
         return Verdict(
-            "order", "before", 0, OK, 0.0, tr("the model tells order ({schemes} positions)", schemes=schemes)
+            "order", "before", 0, OK, 0.0, tr("the model can tell token order ({schemes} positions)", schemes=schemes)
         )
     why = tr(
         "permuting a text only permutes the predictions: {schemes} positions never reach the model "

@@ -304,10 +304,10 @@ class DocumentScorer(Scorer):
 
     @property
     def per(self) -> str:
-        return tr("{unit}, masks and all", unit=self.config.task.unit)
+        return tr("{unit}, mask tokens included", unit=self.config.task.unit)
 
     def probe_words(self, share: float, places: int) -> str:
-        return tr("{share:.1%} of {places:,} facts, exactly", share=share, places=places)
+        return tr("{share:.1%} of {places:,} facts exactly right", share=share, places=places)
 
     def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
         scores = self.token_scores(model, between)

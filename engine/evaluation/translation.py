@@ -101,7 +101,7 @@ def paired_bootstrap(references: Sequence[str], ours: Sequence[str], baseline: S
     if not references or not len(references) == len(ours) == len(baseline):
         raise InputError(
             tr(
-                "{n} references, {n2} and {n3} outputs: two systems are compared on the same sentences",
+                "{n} references, {n2} and {n3} outputs: both systems must be scored on the same sentences",
                 n=len(references),
                 n2=len(ours),
                 n3=len(baseline),

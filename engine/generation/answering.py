@@ -95,7 +95,7 @@ def greedy_answers(
         if len(prompt.tokens) > context:
             raise InputError(
                 tr(
-                    "a prompt of {n} tokens does not fit into a context of {context}",
+                    "a prompt of {n} tokens does not fit in a context of {context}",
                     n=len(prompt.tokens),
                     context=context,
                 )
@@ -136,7 +136,7 @@ def require_room(model: Network, prompt: Prompt) -> None:
     if prompt.source is not None and len(prompt.source) > model.config.source_tokens:
         raise InputError(
             tr(
-                "prompt: it has {n} tokens; this model reads {source_tokens}",
+                "prompt: it has {n} tokens; this model reads at most {source_tokens}",
                 n=len(prompt.source),
                 source_tokens=model.config.source_tokens,
             )
@@ -144,7 +144,7 @@ def require_room(model: Network, prompt: Prompt) -> None:
     if read > context:
         raise InputError(
             tr(
-                "prompt: it has {read} tokens with its marks; this model sees {context} at once",
+                "prompt: it has {read} tokens, special tokens included; this model sees at most {context} at once",
                 read=read,
                 context=context,
             )

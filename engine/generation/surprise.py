@@ -89,7 +89,7 @@ def _target_surprise(model: Network, config: RunConfig, vocab_size: int, ids: Te
         )
         raise InputError(
             tr(
-                "surprise: this model needs {what}: {least} to {most} characters, and these are {n}",
+                "surprise: this model needs {what}: {least} to {most} characters; this text has {n}",
                 what=what,
                 least=least,
                 most=most,
@@ -112,7 +112,7 @@ def translation_surprise(
     words, context = translator.tokenizer.target.encode(target), translator.config.model.context_length
     if len(words) >= context:
         raise InputError(
-            tr("surprise: the translation has {n} tokens; {context} are the most", n=len(words), context=context - 1)
+            tr("surprise: the translation has {n} tokens; at most {context} fit", n=len(words), context=context - 1)
         )
     size = translator.tokenizer.vocab_size
     return answer_surprise(translator.model, translator.prompt(source), words, size, alternatives)

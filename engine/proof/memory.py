@@ -65,7 +65,7 @@ def cut_planted(context: Context) -> Result:
     ]
     apart = max(abs(a - b) for a, b in zip(*losses, strict=True))
     right = tr(
-        "{windows} windows in {cut} pieces give the same losses; without auto_batch, one line says what to do",
+        "{windows} windows in {cut} pieces give the same losses; without auto_batch, the error says what to do",
         windows=WINDOWS,
         cut=cut,
     )

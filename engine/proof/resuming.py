@@ -228,7 +228,7 @@ def loses_device(really: bool, context: Context) -> Result:
     if state != "failed" or step != SAVED or expected not in reason:
         return failed(
             tr(
-                "the run is {state} instead of failed with its checkpoint of step {saved}: {reason}",
+                "expected a failed run with its checkpoint of step {saved}, but it is {state}: {reason}",
                 state=state,
                 saved=SAVED,
                 reason=reason,

@@ -44,7 +44,7 @@ def send(run: Path, command: Command) -> int:
             obeyed, there = read_file(run, Status).control_id, read_commands(run)
             waiting = [(number, kind) for number, kind in there if number > obeyed]
             if len(waiting) >= MOST_WAITING:
-                silent = tr("has not obeyed its last {n:,} commands", n=len(waiting))
+                silent = tr("has not acted on its last {n:,} commands", n=len(waiting))
                 raise InputError(
                     tr("run '{name}' {silent}; is its process still working?", name=run.name, silent=silent)
                 )

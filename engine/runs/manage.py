@@ -95,7 +95,11 @@ def write_notes(run: Path, *, text: str | None = None, add: Iterable[str] = (), 
     add, remove = tuple(add), set(remove)
     if text is not None and len(text) > LONGEST_NOTE:
         raise InputError(
-            tr("a note has at most {longest_note:,} characters, this one {n:,}", longest_note=LONGEST_NOTE, n=len(text))
+            tr(
+                "a note can have at most {longest_note:,} characters; this one has {n:,}",
+                longest_note=LONGEST_NOTE,
+                n=len(text),
+            )
         )
     for tag in add:
         check_tag(tag)

@@ -140,7 +140,7 @@ class RunWriter:
             if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):  # created meanwhile
                 raise _taken(path) from None
             raise refused(
-                tr("cannot make {filename} in the runs folder", filename=str(error.filename or path)[:300]), error
+                tr("cannot create {filename} in the runs folder", filename=str(error.filename or path)[:300]), error
             ) from None
         try:
             writer = cls(path)
@@ -182,7 +182,7 @@ class RunWriter:
             if stream not in offsets:
                 raise InputError(
                     tr(
-                        "the checkpoint of step {step} does not say how long {stream}.jsonl was",
+                        "the checkpoint of step {step} does not record the length of {stream}.jsonl",
                         step=step,
                         stream=stream,
                     )

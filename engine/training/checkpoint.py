@@ -334,7 +334,7 @@ def damage(folder: Path) -> str | None:
         if path.stat().st_size > most:
             return tr("{name} is damaged: larger than its header says", name=name)
         if _sha256(path) != hashes[name]:
-            return tr("{name} is damaged: not the SHA-256 it was written with", name=name)
+            return tr("{name} is damaged: its SHA-256 has changed since it was written", name=name)
     return None
 
 

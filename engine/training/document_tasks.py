@@ -52,8 +52,8 @@ class _DocumentTask(Task):
         if given.kind != config.data.tokenizer:
             raise InputError(
                 tr(
-                    "train.init_from: data.tokenizer is '{tokenizer}', and that run's tokenizer is of kind "
-                    "'{kind}': its weights mean other tokens",
+                    "train.init_from: data.tokenizer is '{tokenizer}', but that run's "
+                    "tokenizer is '{kind}': its weights were trained on other tokens",
                     tokenizer=config.data.tokenizer,
                     kind=given.kind,
                 )

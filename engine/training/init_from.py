@@ -138,8 +138,8 @@ class InitFrom:
                 copied += values[name][there].numel()
         total = sum(parameter.numel() for parameter in model.parameters())
         said = tr(
-            "weights and tokenizer of {shown}: {copied:,} of {total:,} numbers, "
-            "{described}; SHA-256 {sha256}…{special_tokens}",
+            "weights and tokenizer of {shown}: {copied:,} of {total:,} "
+            "parameters, {described}; SHA-256 {sha256}…{special_tokens}",
             shown=self.origin.shown,
             copied=copied,
             total=total,
@@ -187,8 +187,8 @@ def require_same_reading(config: RunConfig, before: RunConfig, name: str, tokeni
             value = str(was).lower() if isinstance(was, bool) else was
             raise InputError(
                 tr(
-                    "{setting}: data.{key} = {asked}, and '{name}' was trained with "
-                    "{value} ({described}): its weights mean its own tokens; --set data.{key}={value}",
+                    "{setting}: data.{key} = {asked}, but '{name}' was trained with {value} "
+                    "({described}), and its weights only fit its own tokens; --set data.{key}={value}",
                     setting=setting(config.train.init_from),
                     key=key,
                     asked=str(asked).lower(),
@@ -215,7 +215,7 @@ def match_shapes(
     lints, misfits = list[Lint](), list[str]()
     if POSITION in changed:
         was, now = changed[POSITION]
-        begins = "" if fresh.isdisjoint(own) else tr("; what it learns begins afresh")
+        begins = "" if fresh.isdisjoint(own) else tr("; its learned weights start fresh")
         lints.append(Lint(INIT_FROM, f"{POSITION} is '{now}', and the weights were trained with '{was}'{begins}"))
     for name in (name for name in names if name not in fresh):
         here, there, table = own.get(name), saved.get(name), learned and name.endswith(TABLE)
@@ -229,9 +229,7 @@ def match_shapes(
             rows[name] = slice(None), slice(None)
         elif table and here[1:] == there[1:] and here[0] > there[0]:
             rows[name] = slice(there[0]), slice(None)
-            left = tr(
-                "rows {there:,} to {here:,} of the table of positions begin afresh", there=there[0], here=here[0] - 1
-            )
+            left = tr("rows {there:,} to {here:,} of the position table start fresh", there=there[0], here=here[0] - 1)
             lints.append(Lint(INIT_FROM, f"{name}: {left}"))
         else:
             cut = tr(" (a position table is never truncated)") if table and here[1:] == there[1:] else ""
@@ -277,7 +275,7 @@ def _token_rows(config: RunConfig, before: RunConfig, tokenizer: AnyTokenizer) -
 def _special_tokens(config: RunConfig, before: RunConfig) -> str:
     here, there = config.special_tokens, before.special_tokens
     parts = (
-        (tr("taken over"), [token for token in here if token in there]),
+        (tr("kept"), [token for token in here if token in there]),
         ("new", [token for token in here if token not in there]),
         (tr("left out"), [token for token in there if token not in here]),
     )

@@ -124,9 +124,9 @@ def require_known(tokenizer: Tokenizer, text: str, where: str) -> None:
         character, line = text[place], text.count("\n", 0, place) + 1
         raise InputError(
             tr(
-                "{where} has {character!r} (U+{ord:04X}) at character {place:,} (line {line:,}), and the "
-                "tokenizer of the run it starts from has no such among its {vocab_size} characters; take it out "
-                "of the text, or leave train.init_from out",
+                "{where} has {character!r} (U+{ord:04X}) at character {place:,} (line "
+                "{line:,}), which the tokenizer of the run it starts from ({vocab_size} "
+                "characters) does not have; remove it from the text, or leave out train.init_from",
                 where=where,
                 character=character,
                 ord=ord(character),

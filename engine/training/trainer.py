@@ -78,7 +78,7 @@ class Trainer:
         if is_device_failure(error):
             said = str(error).partition("\n")[0]  # what follows is advice for developers
             return tr(
-                "{device} has gone or broken: {said}; step {saved} is the last one saved",
+                "{device} failed or disappeared: {said}; step {saved} is the last one saved",
                 device=self.device,
                 said=said,
                 saved=self._saved,
@@ -147,7 +147,7 @@ class Trainer:
                 self._save()  # the update was not applied: the weights are still those of the last step
             raise
         patience = (
-            tr("no better for {patience} evaluations", patience=self.config.evaluation.patience)
+            tr("no improvement for {patience} evaluations", patience=self.config.evaluation.patience)
             if self._out_of_patience()
             else ""
         )

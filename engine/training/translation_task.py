@@ -64,8 +64,8 @@ class TranslationTask(Task):
         if wanted is not None and wanted < sources:
             raise InputError(
                 tr(
-                    "model.source_vocab_size = {wanted}: the sources have {vocab_size} different tokens "
-                    "and special ones; leave it out, or set at least {sources}",
+                    "model.source_vocab_size = {wanted}: the sources have {vocab_size} different "
+                    "tokens, plus special ones; leave it out, or set at least {sources}",
                     wanted=wanted,
                     vocab_size=tokenizer.source.vocab_size,
                     sources=sources,

@@ -127,7 +127,7 @@ class Evidence:
         assert origin is not None
         reader = at_hand(origin, self.config.train.init_from, self.reader.path.parent)
         if reader is None:
-            raise Unknown(tr("run '{name}', which it started from, is not at hand", name=origin.name))
+            raise Unknown(tr("run '{name}', which it started from, cannot be found", name=origin.name))
         step = origin.checkpoint if origin.checkpoint == checkpoint.AVERAGE else origin.step
         asked = capabilities.with_value(self.config, INIT_FROM, f"{reader.path.resolve()}@{step}")
         try:

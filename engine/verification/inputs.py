@@ -58,7 +58,7 @@ def config(evidence: Evidence) -> Outcome:
             wrong.append(Difference("threads in environment.json", attempt.threads, asked.train.threads))
     older = evidence.not_compared("flops_per_token", "memory_bytes")
     return tr(
-        "{parameters:,} parameters, as built; checkpoints have these shapes{older}", parameters=parameters, older=older
+        "{parameters:,} parameters, as built; checkpoint shapes match{older}", parameters=parameters, older=older
     ), wrong
 
 
@@ -112,7 +112,7 @@ def checkpoints(evidence: Evidence) -> Outcome:
             found = str(error)
         if found is not None:
             wrong.append(Difference(folder.name, "as it was written", found))
-    return tr("{n} checkpoints, every file with the SHA-256 it was written with", n=len(folders)), wrong
+    return tr("{n} checkpoints; every file still has the SHA-256 it was written with", n=len(folders)), wrong
 
 
 def states(evidence: Evidence) -> Outcome:
@@ -138,7 +138,7 @@ def states(evidence: Evidence) -> Outcome:
                     tr("of the {name} score in {name2}", name=name, name2=folder.name),
                     exact=True,
                 )
-    return tr("steps, tokens and scores in {n} checkpoints are those of the metrics", n=len(evidence.saved)), wrong
+    return tr("steps, tokens and scores in {n} checkpoints match the metrics", n=len(evidence.saved)), wrong
 
 
 def lineage(evidence: Evidence) -> Outcome:

@@ -44,7 +44,7 @@ def metrics(evidence: Evidence) -> Outcome:
     if evidence.finished and end != steps and not evidence.config.evaluation.patience:
         wrong.append(Difference("step at which it finished", end, steps))
     text = tr(
-        "{n:,} train and {n2:,} validation records, every one that was due up to step {end:,}",
+        "{n:,} train and {n2:,} validation records, all that were due up to step {end:,}",
         n=len(trained),
         n2=len(scored),
         end=end,
@@ -116,7 +116,7 @@ def summary(evidence: Evidence) -> Outcome:
     scores = (
         "" if best is None else tr(": best loss {best:.4f} at step {best2:,}", best=best["loss"], best2=best["step"])
     )
-    return tr("best and last are those of the metrics{scores}", scores=scores), wrong
+    return tr("best and last match the metrics{scores}", scores=scores), wrong
 
 
 def events(evidence: Evidence) -> Outcome:
@@ -159,7 +159,7 @@ def samples_kept(evidence: Evidence) -> Outcome:
     done = [end] if evidence.finished else []
     optional = [] if evidence.finished else [end]
     wrong = _expected("samples", whole, config.sample_every, end, required=done, optional=optional)
-    return tr("{n:,}, one of every step that was due", n=len(steps)), wrong
+    return tr("{n:,}, one for every step that was due", n=len(steps)), wrong
 
 
 def _steps(records: Sequence[Record]) -> list[int]:

@@ -40,7 +40,7 @@ def score(evidence: Evidence, which: str) -> Outcome:
         step = found["step"]
         recorded = [record for record in evidence.validation if record["step"] == step]
         if not recorded:
-            raise Unknown(tr("nothing was recorded at step {step:,}, where this checkpoint is", step=step))
+            raise Unknown(tr("no score was recorded at step {step:,}, the step of this checkpoint", step=step))
         said, wrong = _same_scores(evidence, recorded[-1], found, tr("at step {step:,}", step=step))
     return tr("step {step:,} scored again: {said}", step=step, said=said), [*wrong, *_translations(evidence, found)]
 
@@ -96,9 +96,9 @@ def samples(evidence: Evidence) -> Outcome:
     kept = (
         ""
         if len(repeated) == len(records)
-        else tr("; of the other {n} no checkpoint is kept", n=len(records) - len(repeated))
+        else tr("; the checkpoints of the other {n} were not kept", n=len(records) - len(repeated))
     )
-    return tr("written again from their seeds, at step {steps}{kept}", steps=steps, kept=kept), wrong
+    return tr("regenerated from their seeds, at step {steps}{kept}", steps=steps, kept=kept), wrong
 
 
 def _same_scores(
@@ -180,7 +180,7 @@ def steps(evidence: Evidence) -> Outcome:
     if folder is not None:
         whence = tr("from the checkpoint of step {start:,}", start=start)
     return tr(
-        "steps {start:,} to {until:,} taken again {whence}: {n:,} records, {how_exact}",
+        "steps {start:,} to {until:,} repeated {whence}: {n:,} records, {how_exact}",
         start=start + 1,
         until=until,
         whence=whence,
@@ -229,7 +229,7 @@ def verdicts(evidence: Evidence) -> Outcome:
         if said != verdict.verdict:
             wrong.append(Difference(f"check '{verdict.check}', {verdict.when}", said, verdict.verdict))
     names = ", ".join(dict.fromkeys(f"{verdict.check} {verdict.verdict}" for verdict in asked))
-    return tr("asked again: {names}", names=names), wrong
+    return tr("checked again: {names}", names=names), wrong
 
 
 def _probes(evidence: Evidence) -> Iterator[Verdict]:

@@ -279,7 +279,7 @@ def test_check_tries_a_model_without_training_it(capsys) -> None:
     assert main(["check", "--preset", "heads2", *small]) == 0
     out = capsys.readouterr().out
     for part in (
-        "leak: no later token is seen",
+        "leak: the model sees no later token",
         "cache parity: decoding",
         "switch effect: model.n_heads 4 → 2",
         "one step takes",

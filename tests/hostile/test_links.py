@@ -126,11 +126,11 @@ def test_a_corpus_that_is_a_pipe_or_a_device_holds_nobody_up(tmp_path, shape: st
     corpus = ",".join(str(tmp_path / part) for part in shape.split(","))
     words = ["run", "--preset", "phrasebook", "--corpus", corpus, "--runs-dir", str(tmp_path / "runs")]
     found = said(words, seconds=20)
-    assert found.code == 2 and f"{odd}: cannot be read: is no plain file" in found.text
+    assert found.code == 2 and f"{odd}: cannot be read: is not a regular file" in found.text
 
 
 def test_a_line_without_end_is_no_sentence(tmp_path) -> None:
-    with pytest.raises(InputError, match="line 1: 100,000 characters are the most"):
+    with pytest.raises(InputError, match="line 1: too long; at most 100,000 characters are allowed"):
         next(translate._file(Path("/dev/zero")))
 
 

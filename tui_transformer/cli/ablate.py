@@ -246,7 +246,7 @@ def _differs(cell: Cell, baseline: Cell, first: Mapping[tuple[str, str], Cell]) 
         return tr("of the baseline") if cell.stage else tr("the baseline")
     other = first.get((baseline.variant, cell.stage))
     if other is None:
-        return tr("a stage that {variant} has not", variant=baseline.variant)
+        return tr("a stage that {variant} does not have", variant=baseline.variant)
     found = []
     if cell.begins_with != other.begins_with:
         found.append(f"starts from {cell.begins_with}" if cell.after else "starts from weights of its own")

@@ -102,7 +102,7 @@ def fetch(
     entry = CORPORA.get(name)
     if entry is None:
         hint = nearest(name, CORPORA) or tr("; `{command_line}` lists them", command_line=command_line("data", "list"))
-        raise InputError(tr("no corpus is called '{name}'{hint}", name=name[:80], hint=hint))
+        raise InputError(tr("no corpus named '{name}'{hint}", name=name[:80], hint=hint))
     if not entry.remotes:
         say(f"{name} is built in: it is generated when it is needed")
         return

@@ -35,7 +35,11 @@ def draw_by_distance(runs: Sequence[str], *, probe: str, out: Path | None, runs_
     groups = seeds_of(entries, entries)
     if len(groups) > MOST:
         raise InputError(
-            tr("{n} variants: {most} lines are as many as can be told apart; name fewer runs", n=len(groups), most=MOST)
+            tr(
+                "{n} variants are too many to tell apart; a chart shows at most {most} lines, so name fewer runs",
+                n=len(groups),
+                most=MOST,
+            )
         )
     drawn = Drawn(tuple(enumerate(groups)), None, Curves().read([run.path for run in entries]))
     known = probes_of(drawn)

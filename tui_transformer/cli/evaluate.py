@@ -197,7 +197,7 @@ def _require_same(reader: RunReader, corpus: str, splits: Mapping[str, str], spl
     if split not in known:
         raise InputError(
             tr(
-                "run '{name}' has no {split} split; it has {known}",
+                "run '{name}' has no {split} split; choose {known}",
                 name=reader.name,
                 split=split[:40],
                 known=one_of(known),
@@ -269,7 +269,7 @@ def _translated(scorer: "TranslationScorer", model: "Network", shown: int) -> Sc
         f"               {written.bleu_signature}",
         tr("  chrF         {chrf:.2f}   {chrf_signature}", chrf=written.chrf, chrf_signature=written.chrf_signature),
         tr("  exact        {exact_match:.2%}", exact_match=written.exact_match),
-        tr("  loss         {loss:.4f} nats per token, ends included, without smoothing", loss=tokens.loss),
+        tr("  loss         {loss:.4f} nats per token, end tokens included, no label smoothing", loss=tokens.loss),
         tr("  perplexity   {perplexity:.4f}", perplexity=tokens.perplexity),
     ]
     for title, some in (("best", best), ("worst", worst)):
@@ -321,7 +321,9 @@ def _answered(
         ]
     else:
         answered = count(record["questions"], "question")
-        words = [tr("  {answered} answered; what is right is not told, so there is no score", answered=answered)]
+        words = [
+            tr("  {answered} answered; the split has no reference answers, so there is no score", answered=answered)
+        ]
     answers = scorer.predictions().splitlines()
     for question, written in list(zip(scorer.questions, answers, strict=True))[:SHOWN]:
         words += [f"  {question.text}", f"  → {written}"]

@@ -15,7 +15,9 @@ from engine.language import tr
 def _folder(path: Path) -> Path:
     with suppress(ValueError):  # a zero byte: opening it reports that
         if os.path.lexists(path) and not path.is_dir():
-            raise typer.BadParameter(tr("{path} is no folder; runs are folders in a folder", path=str(path)[:200]))
+            raise typer.BadParameter(
+                tr("{path} is not a folder; it must be the folder that holds the runs", path=str(path)[:200])
+            )
     return path
 
 

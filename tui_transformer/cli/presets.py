@@ -126,7 +126,7 @@ def show(
                 parts=parts,
             ),
             tr(
-                "{short} to train on a token, about {memory} of memory",
+                "{short} per training token, about {memory} of memory",
                 short=short(found.flops, "FLOP"),
                 memory=memory(found.memory),
             ),

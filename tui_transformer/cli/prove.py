@@ -174,7 +174,7 @@ def studio(context: Context) -> Result:
         well,
         said,
         tr(
-            "{said}; required: at most {slowest:.0f} ms, at least {share}",
+            "{said}; required: at most {slowest:.0f} ms and at least {share}x the headless speed",
             said=said,
             slowest=1000 * SLOWEST,
             share=SHARE,

@@ -111,7 +111,7 @@ def delete(
     names = ", ".join(reader.name for reader in readers)
     if not yes:
         if not is_terminal(sys.stdin):
-            raise InputError(tr("deleting {names} cannot be undone; --yes says that you mean it", names=names))
+            raise InputError(tr("deleting {names} cannot be undone; pass --yes to confirm", names=names))
         if input(f"delete {names} with all checkpoints? [y/N] ").strip().lower() not in ("y", "yes"):
             return
     _settle(readers)

@@ -100,7 +100,7 @@ class Writing(Session[Writer]):
         if not wanted.isdecimal() or len(wanted) > 4 or not 1 <= int(wanted) <= 1000:
             raise InputError(
                 tr(
-                    "/alternatives {wanted!r}: how many tokens must be a whole number from 1 to 1000",
+                    "/alternatives {wanted!r}: the number of tokens must be a whole number from 1 to 1000",
                     wanted=wanted[:20],
                 )
             )

@@ -76,7 +76,7 @@ def how_it_began(standing: CellStatus, verb: Verb) -> str:
     texts = {
         "resume": tr("resumes at step {step:,}", step=standing.step),
         "wait": tr("is already running"),
-        "anew": tr("begins anew"),
+        "anew": tr("starts over"),
     }
     return texts.get(verb, "begins")
 

@@ -63,7 +63,7 @@ def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = N
             part = part_of(reader)
         except (TypeError, ValueError, ArithmeticError) as error:  # a value is missing
             why = tr(
-                "{what}: {file} is damaged: {damaged}; {command}",
+                "{what}: {file} is damaged: {damaged}; run {command}",
                 what=what,
                 file=file,
                 damaged=damaged(error),

@@ -61,7 +61,7 @@ class Translating(Session[TranslationWriter]):
         if n_best > beam:
             raise InputError(
                 tr(
-                    "nbest {n_best}: a beam of {beam} has no more translations; --beam {n_best}, or /beam",
+                    "nbest {n_best}: more than a beam of {beam} can give; use --beam {n_best}, or /beam",
                     n_best=n_best,
                     beam=beam,
                 )
@@ -178,7 +178,7 @@ def _decoded(lines: Iterator[bytes], where: str, first: int = 1) -> Iterator[str
         if len(line) > LONGEST_BYTES:
             raise InputError(
                 tr(
-                    "{where}, line {number}: {longest:,} characters are the most",
+                    "{where}, line {number}: too long; at most {longest:,} characters are allowed",
                     where=where,
                     number=number,
                     longest=LONGEST,
@@ -193,7 +193,7 @@ def _decoded(lines: Iterator[bytes], where: str, first: int = 1) -> Iterator[str
         if len(sentence) > LONGEST:
             raise InputError(
                 tr(
-                    "{where}, line {number}: {n:,} characters; {longest:,} are the most",
+                    "{where}, line {number}: {n:,} characters; at most {longest:,} are allowed",
                     where=where,
                     number=number,
                     n=len(sentence),

@@ -51,7 +51,7 @@ def load_path(data: DataConfig) -> DocumentCorpus:
     if not (path / DOCUMENTS).is_file():
         raise InputError(
             tr(
-                "{path}: has no {documents}, with a document a line; train.tsv and validation.tsv go with it",
+                "{path}: has no {documents} (one document per line); train.tsv and validation.tsv go with it",
                 path=path,
                 documents=DOCUMENTS,
             )

@@ -124,7 +124,7 @@ class DocumentCorpus(Corpus):
         }
         told = (
             tr(
-                "{counted}; {different:,} different ones, {answers:,} different answers",
+                "{counted}; {different:,} distinct questions, {answers:,} distinct answers",
                 counted=counted(counts),
                 different=different,
                 answers=answers,
@@ -147,7 +147,11 @@ class DocumentCorpus(Corpus):
         lines += [
             (
                 "vocabulary",
-                tr("{characters:,} characters, {words:,} words and marks", characters=characters, words=words),
+                tr(
+                    "{characters:,} characters, {words:,} words and punctuation marks",
+                    characters=characters,
+                    words=words,
+                ),
             ),
             *(("probe", tr("{probe}: {count:,} facts", probe=probe, count=count)) for probe, count in recalls.items()),
             *self.origin_lines(licence, self.notes),

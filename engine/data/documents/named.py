@@ -45,7 +45,7 @@ def load_biographies(entry: CorpusEntry, data: DataConfig, place: None) -> Docum
     if people > biographies.MOST:  # the config already refuses too few
         raise InputError(
             tr(
-                "data.corpus_size = {people}: '{name}' has {fewest} to {most:,} people; {people2} is usual",
+                "data.corpus_size = {people}: '{name}' can have {fewest} to {most:,} people; the default is {people2}",
                 people=people,
                 name=name,
                 fewest=biographies.FEWEST,
@@ -67,13 +67,13 @@ def load_biographies(entry: CorpusEntry, data: DataConfig, place: None) -> Docum
     asked = {"train": made.asked, "validation": made.held_out[:border], "test": made.held_out[border:]}
     notes = (
         tr(
-            "every birthplace stands in {documents_each} training documents of its person; what is held out "
-            "is the question, of {n:,} of the {people:,} people",
+            "every birthplace appears in {documents_each} training documents about its "
+            "person; only the question is held out, for {n:,} of the {people:,} people",
             documents_each=biographies.DOCUMENTS_EACH,
             n=len(made.held_out),
             people=people,
         ),
-        tr("a validation document tells what training documents do, in a wording that is new for its person"),
+        tr("a validation document says what the training documents say, in wording that is new for its person"),
     )
 
     def recalls(documents: Iterable[Biography]) -> tuple[Recall, ...]:

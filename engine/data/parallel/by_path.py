@@ -51,7 +51,8 @@ def aligned(source: Lines, target: Lines) -> Pairs:
             )
         side, against = (target, source) if one.strip() else (source, target)
         raise side.refuse(
-            number, tr("is empty, where {where} has a sentence; take the line out of both files", where=against.where)
+            number,
+            tr("is empty, but {where} has a sentence there; remove the line from both files", where=against.where),
         )
     if sources == targets:
         raise InputError(
@@ -73,7 +74,7 @@ def split_selector(corpus: str) -> tuple[str, tuple[str, str] | None]:
     if len(names) != 2 or not all(names):
         raise InputError(
             tr(
-                "corpus '{corpus}': behind # stand two columns or languages, as in {base}#en,de",
+                "corpus '{corpus}': # must be followed by two columns or languages, as in {base}#en,de",
                 corpus=corpus[:200],
                 base=base[:80],
             )

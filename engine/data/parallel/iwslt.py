@@ -51,8 +51,8 @@ def joined(source: tuple[bytes, str], target: tuple[bytes, str]) -> Pairs:
         if alone is not None:
             raise InputError(
                 tr(
-                    "{other}: has no sentence {alone!r:.20} of talk {alone2!r:.20}, which {where} has; "
-                    "{n:,} and {n2:,} sentences: are they the same set?",
+                    "{other}: has no sentence {alone!r:.20} of talk {alone2!r:.20}, which {where} "
+                    "has; the files have {n:,} and {n2:,} sentences: are they the same set?",
                     other=other,
                     alone=alone[1],
                     alone2=alone[0],
@@ -112,7 +112,7 @@ def segments(raw: bytes, where: str) -> dict[Segment, str]:
             parts.clear()
             if opened in found:
                 raise refused(
-                    tr("sentence {opened!r:.20} of talk {talk!r:.20} is there twice", opened=opened[1], talk=talk)
+                    tr("sentence {opened!r:.20} of talk {talk!r:.20} appears twice", opened=opened[1], talk=talk)
                 )
 
     def end(name: str) -> None:

@@ -122,7 +122,7 @@ def read_member(archive: Path, name: str) -> tuple[bytes, str]:
         with open_plain(archive) as packed, zipfile.ZipFile(packed) as opened:
             member = next((one for one in opened.infolist() if one.filename.rpartition("/")[2] == name), None)
             if member is None:
-                raise InputError(tr("{archive}: has no {name}; is it another archive?", archive=archive, name=name))
+                raise InputError(tr("{archive}: has no {name}; is it the right archive?", archive=archive, name=name))
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others ask for memory at will
                 raise InputError(tr("{where}: is packed in an unusual way; unpack it next to the archive", where=where))
             with opened.open(member) as file:  # nothing is unpacked to disk, so no name can escape a folder
@@ -213,5 +213,5 @@ def _line(raw: bytes, at: int) -> int:
 
 def _too_large(where: str) -> InputError:
     return InputError(
-        tr("{where}: larger than {max_bytes:,} bytes of text; cut a part of it", where=where, max_bytes=MAX_BYTES)
+        tr("{where}: larger than {max_bytes:,} bytes of text; use a part of it", where=where, max_bytes=MAX_BYTES)
     )

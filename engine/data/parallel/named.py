@@ -35,7 +35,7 @@ def load_phrasebook(entry: CorpusEntry, data: DataConfig, place: None) -> Parall
         )
     phrases = tuple(pair.source for pair in phrasebook.PHRASES)
     note = tr(
-        "{n} everyday phrases stand {phrase_repeats} times an epoch in the training split: they are learned by heart",
+        "{n} everyday phrases appear {phrase_repeats} times per epoch in the training split: they are learned by heart",
         n=len(phrases),
         phrase_repeats=phrasebook.PHRASE_REPEATS,
     )

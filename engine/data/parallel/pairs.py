@@ -237,8 +237,8 @@ def grouped_split(pairs: Pairs, validation: int, test: int, where: str) -> dict[
         if not places:
             raise InputError(
                 tr(
-                    "{where}: its {n:,} pairs are {n2:,} groups that share no sentence, which leaves "
-                    "nothing for {name}; use more pairs, or files of their own for each split",
+                    "{where}: its {n:,} pairs form {n2:,} groups that share no sentence, which "
+                    "leaves nothing for {name}; use more pairs, or separate files for each split",
                     where=where,
                     n=len(pairs),
                     n2=len(groups),

@@ -34,7 +34,7 @@ def table(text: Lines, columns: Sequence[str | int] = (1, 2)) -> tuple[Pairs, tu
     if places[0] == places[1]:
         raise InputError(
             tr(
-                "{where}: column {places} is asked for twice; name one for each side",
+                "{where}: column {places} is chosen twice; choose one for each side",
                 where=text.where,
                 places=places[0] + 1,
             )
@@ -47,7 +47,7 @@ def table(text: Lines, columns: Sequence[str | int] = (1, 2)) -> tuple[Pairs, tu
         cells = line.split("\t")
         if len(cells) != len(first):
             shown = tr("an empty line") if not line.strip() else tr("{n} columns", n=len(cells))
-            raise text.refuse(number, tr("{shown}, where line 1 has {n}", shown=shown, n=len(first)))
+            raise text.refuse(number, tr("{shown}, but line 1 has {n}", shown=shown, n=len(first)))
         for side, name, place in zip(sides, SIDES, places, strict=True):
             cell = unquoted(cells[place])
             if not cell.strip():
@@ -87,7 +87,7 @@ def _place(text: Lines, header: Sequence[str], column: str | int) -> int:
         raise text.refuse(
             1,
             tr(
-                "{count} columns are called {column!r}; name it by its number",
+                "{count} columns are named {column!r}; choose one by number",
                 count=names.count(column),
                 column=column[:40],
             ),
@@ -95,7 +95,7 @@ def _place(text: Lines, header: Sequence[str], column: str | int) -> int:
     if column in names:
         return names.index(column)
     hint = nearest(column, names[:1000]) or tr(
-        "; they are {value}", value=", ".join(repr(name[:40]) for name in names[:8])
+        "; the columns are {value}", value=", ".join(repr(name[:40]) for name in names[:8])
     )
     raise text.refuse(1, tr("no column named {column!r}{hint}", column=column[:40], hint=hint))
 

@@ -71,7 +71,7 @@ class BpeTokenizer(Tokenizer):
             if len(piece) > LONGEST_PIECE:
                 raise ValueError(
                     tr(
-                        "merge {number} makes a token of {n} bytes; {longest_piece} is the most",
+                        "merge {number} makes a token of {n} bytes; the maximum is {longest_piece}",
                         number=number,
                         n=len(piece),
                         longest_piece=LONGEST_PIECE,
@@ -97,7 +97,7 @@ class BpeTokenizer(Tokenizer):
         if not BYTES < size <= LARGEST:
             raise InputError(
                 tr(
-                    "data.bpe_size = {size}: byte-level BPE begins with {bytes} bytes; {bytes2} to {largest} will do",
+                    "data.bpe_size = {size}: byte-level BPE starts from {bytes} bytes; choose {bytes2} to {largest}",
                     size=size,
                     bytes=BYTES,
                     bytes2=BYTES + 1,
@@ -164,7 +164,7 @@ class BpeTokenizer(Tokenizer):
     @classmethod
     def from_json(cls, merges: Any) -> "BpeTokenizer":
         if len(merges) > LARGEST:
-            raise ValueError(tr("{n} merges; {largest} is the most", n=len(merges), largest=LARGEST))
+            raise ValueError(tr("{n} merges; the maximum is {largest}", n=len(merges), largest=LARGEST))
         for merge in merges:
             if len(merge) != 2 or not all(type(token) is int for token in merge):
                 raise ValueError(tr("a merge is a pair of token ids"))

@@ -72,7 +72,7 @@ def parsed(data: Any) -> AnyTokenizer:
         known = one_of((*KINDS, PairTokenizer.kind))
         raise ValueError(
             tr(
-                "unknown kind of tokenizer {kind!r:.40}; {known} is known: is it from a newer version?",
+                "unknown kind of tokenizer {kind!r:.40}; it must be {known}: is it from a newer version?",
                 kind=kind,
                 known=known,
             )
@@ -113,7 +113,7 @@ def difference(one: AnyTokenizer, other: AnyTokenizer) -> str:
     if one.sha256 == other.sha256:
         return ""
     if one.kind != other.kind:
-        return tr("kind '{kind}' against '{kind2}'", kind=one.kind, kind2=other.kind)
+        return tr("kind '{kind}' vs '{kind2}'", kind=one.kind, kind2=other.kind)
     if one.is_pair:
         sides = (("sources", one.source, other.source), ("targets", one.target, other.target))
         return next(

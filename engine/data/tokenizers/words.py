@@ -90,13 +90,13 @@ class WordTokenizer(Tokenizer):
             return np.array([self._ids[token] for token in tokens], dtype=np.int64)
         except KeyError:
             unknown = [token for token in dict.fromkeys(tokens) if token not in self._ids]
-        shown = (f"{word[:40]!r}" if word else tr("words without a space between") for word in unknown[:SHOWN])
+        shown = (f"{word[:40]!r}" if word else tr("words with no space between them") for word in unknown[:SHOWN])
         more = tr(" and {n} more", n=len(unknown) - SHOWN) if len(unknown) > SHOWN else ""
         hint = nearest(unknown[0][:40], self.words) if not _is_gap(unknown[0]) else ""
         never = tr("this model has never seen {shown}{more}", shown=", ".join(shown), more=more)
         raise InputError(
             tr(
-                "{never}; it knows {vocab_size:,} words and marks{hint}",
+                "{never}; its vocabulary has {vocab_size:,} words and punctuation marks{hint}",
                 never=never,
                 vocab_size=self.vocab_size,
                 hint=hint,

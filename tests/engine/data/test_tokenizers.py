@@ -44,7 +44,7 @@ DIFFERENCES = {
         CharacterTokenizer("abc"),
         "2 characters vs 3 characters; the first 2 are the same",
     ),
-    "kind": (CharacterTokenizer("ab"), BpeTokenizer([]), "kind 'characters' against 'bpe'"),
+    "kind": (CharacterTokenizer("ab"), BpeTokenizer([]), "kind 'characters' vs 'bpe'"),
     "a piece": (
         BpeTokenizer([(97, 98)]),
         BpeTokenizer([(97, 99)]),

@@ -149,7 +149,7 @@ def test_commands_that_nobody_obeys_do_not_pile_up_for_ever(tmp_path, monkeypatc
     run = Path(tmp_path)
     for number in range(1, 6):
         assert send(run, Command.PAUSE) == number
-    with pytest.raises(InputError, match="has not obeyed its last 5 commands"):
+    with pytest.raises(InputError, match="has not acted on its last 5 commands"):
         send(run, Command.STOP)
 
 

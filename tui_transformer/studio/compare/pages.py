@@ -74,7 +74,9 @@ class NotePage(ModalScreen[str | None]):
         text = self.query_one(TextArea).text.rstrip()
         if len(text) > LONGEST_NOTE:
             words = tr(
-                "a note has at most {longest_note:,} characters, this one {n:,}", longest_note=LONGEST_NOTE, n=len(text)
+                "a note can have at most {longest_note:,} characters; this one has {n:,}",
+                longest_note=LONGEST_NOTE,
+                n=len(text),
             )
             self.query_one(".dialog-wrong", Static).update(Text(words))
         else:

@@ -113,7 +113,7 @@ def test_a_corpus_that_is_not_there_ends_it_before_anything_is_made(tmp_path, ca
 BAD = {
     "--study atention": "did you mean 'attention'?",
     "--study heads --preset demo": "leave out --preset and --vary",
-    "--study heads --on dem": "no preset is called 'dem'; did you mean 'demo'?",
+    "--study heads --on dem": "no preset named 'dem'; did you mean 'demo'?",
     "--study heads --seeds 1,1": "seed 1 is listed twice",
     "--study heads --seeds none": "--seeds 'none'",
     "--study heads --set model.n_head=2": "did you mean 'model.n_heads'?",

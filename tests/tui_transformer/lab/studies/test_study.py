@@ -148,8 +148,8 @@ def test_what_cannot_be_a_study_is_refused_in_one_line(case: str) -> None:
 
 
 ILLEGAL = {
-    "a base": ({"base": "dem"}, "study 's': no preset is called 'dem'; did you mean 'demo'?"),
-    "an overlay": ({"variants": (TWO[0], Variant("b", "win61"))}, "variant 'b': no preset is called 'win61'"),
+    "a base": ({"base": "dem"}, "study 's': no preset named 'dem'; did you mean 'demo'?"),
+    "an overlay": ({"variants": (TWO[0], Variant("b", "win61"))}, "variant 'b': no preset named 'win61'"),
     "no overlay": ({"variants": (TWO[0], Variant("b", "shakespeare"))}, "is a base, not an overlay"),
     "a value": ({"variants": (TWO[0], Variant("b", changes={"model.n_heads": 0}))}, "variant 'b': model.n_heads = 0"),
     "no pair": (
