@@ -67,7 +67,8 @@ class Listed(TyperCommand):
         found = typer.main.get_command(app)
         found.name, found.help = self.name, self.help
         for command in found.commands.values() if isinstance(found, TyperGroup) else ():
-            command.help = tr(command.help or "")
+            if command.help:
+                command.help = tr(command.help)
         return found
 
 
