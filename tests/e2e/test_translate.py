@@ -104,7 +104,7 @@ def test_the_prompt_shows_examples_n_best_and_where_it_looked(runs, capsys) -> N
     prompt.take("/align")
     assert "dog" in capsys.readouterr().out or not work.found(["I see the dog."])[0][0].text
     prompt.take("/temperature 1")
-    assert "no command is called /temperature" in said[-1]
+    assert "unknown command /temperature" in said[-1]
     prompt.take("quit")
     assert prompt.done
 

@@ -249,7 +249,7 @@ def _differs(cell: Cell, baseline: Cell, first: Mapping[tuple[str, str], Cell]) 
         return tr("a stage that {variant} does not have", variant=baseline.variant)
     found = []
     if cell.begins_with != other.begins_with:
-        found.append(f"starts from {cell.begins_with}" if cell.after else "starts from weights of its own")
+        found.append(f"starts from {cell.begins_with}" if cell.after else "starts from fresh weights")
     for key, (_, value) in _changed(other, cell).items():
         found.append(f"{key} = {setting_text(value)}")
     return ", ".join(found)

@@ -44,7 +44,7 @@ class Settings(BaseModel):
 def load() -> tuple[Settings, str]:
     """Return the settings, and one line on errors in the file; wrong entries are ignored."""
     found, wrong = _read(settings_file())
-    return found, tr("{wrong}; the usual settings are used", wrong=wrong) if wrong else ""
+    return found, tr("{wrong}; using the default settings", wrong=wrong) if wrong else ""
 
 
 def _read(path: Path) -> tuple[Settings, str]:
@@ -72,7 +72,7 @@ def save(settings: Settings) -> str:
     path = settings_file()
     wrong = _read(path)[1]
     if wrong:
-        return tr("{wrong}; nothing is saved there", wrong=wrong)
+        return tr("{wrong}; the setting was not saved", wrong=wrong)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path.resolve(), tomli_w.dumps(settings.model_dump()))

@@ -190,11 +190,13 @@ MEASURED = (
     MORE_PARAMETERS,
     text("state", lambda e: e.state, always=True),
     Column("step", "step", "step", lambda e, b: e.step, _whole, str, always=True),
-    Column("steps", "planned", tr("steps asked for"), lambda e, b: e.steps, _whole, str),
+    Column("steps", "planned", tr("planned steps"), lambda e, b: e.steps, _whole, str),
     Column("tokens", "tokens", tr("tokens seen"), lambda e, b: e.tokens, short, str),
-    Column("flops", "FLOPs/token", tr("floating-point operations a token"), lambda e, b: e.flops_per_token, short, str),
     Column(
-        "tok/s", "tok/s", tr("tokens per second of training"), lambda e, b: e.tokens_per_second, short, "{:.0f}".format
+        "flops", "FLOPs/token", tr("floating-point operations per token"), lambda e, b: e.flops_per_token, short, str
+    ),
+    Column(
+        "tok/s", "tok/s", tr("training tokens per second"), lambda e, b: e.tokens_per_second, short, "{:.0f}".format
     ),
     Column("time", "time", "training time (s)", lambda e, b: e.seconds, duration, "{:.1f}".format),
 )
@@ -236,7 +238,7 @@ def setting(key: str, title: str = "") -> Column:
 def probe(name: str) -> Column:
     title = probe_measure(name).title
     return Column(
-        name, title, tr("probe {name} (share right)", name=name), lambda e, b: e.probes.get(name), _share, _decimals
+        name, title, tr("probe {name} (share correct)", name=name), lambda e, b: e.probes.get(name), _share, _decimals
     )
 
 
@@ -253,7 +255,7 @@ def score(name: str) -> Column:
     )
 
 
-ALWAYS_THE_SAME = tr("exact match − that of always the most frequent answer")
+ALWAYS_THE_SAME = tr("exact match − that of always giving the most frequent answer")
 OVER = lambda e, b: None if e.state == NO_RUN else e.over_majority
 OVER_MAJORITY = Column("Δmajority", "Δ majority", ALWAYS_THE_SAME, OVER, "{:+.1%}".format, _change_exact)
 FIXED = {column.key: column for column in (NAME, *JUDGED, *MEASURED, OVER_MAJORITY, *ABOUT)}

@@ -96,12 +96,15 @@ def detail(entry: Entry, baseline: Entry | None) -> Blocks:
     shown = [c for c in values if c.key not in ("tags", "notes") and c.value(entry, None) not in (None, "")]
     asked = {name: tr(" of {n:,} places", n=n) for name, n in entry.places.items()}
     return _blocks(
-        (tr("What is wrong with it"), wrong),
-        (tr("Beside the baseline"), _beside(entry, baseline)),
-        (tr("Where its first weights come from"), lineage),
+        (tr("Problems"), wrong),
+        (tr("Compared to the baseline"), _beside(entry, baseline)),
+        (tr("Where its initial weights come from"), lineage),
         (tr("Notes and tags"), written),
         ("Scores", (_line(_head(column, entry), column.shown(entry, None)) for column in shown)),
-        (tr("Probes: share right"), (_line(name, f"{v:.1%}{asked.get(name, '')}") for name, v in entry.probes.items())),
+        (
+            tr("Probes: share correct"),
+            (_line(name, f"{v:.1%}{asked.get(name, '')}") for name, v in entry.probes.items()),
+        ),
         (tr("Not comparable"), older),
         ("Settings", (_line(key, setting_text(value)) for key, value in entry.config.items())),
     )
@@ -174,11 +177,11 @@ def group_detail(standing: VariantResult) -> Blocks:
     cost = [c for c in (*FAIRNESS, *HANDED_IN) if c.value(standing, None) is not None]
     pinned = baseline.representative if baseline is not None and not standing.is_baseline else None
     return _blocks(
-        (tr("Beside the baseline"), judged),
+        (tr("Compared to the baseline"), judged),
         (tr("Problems with its runs"), _badges(standing.badges)),
-        (tr("What was expected beforehand"), expected),
+        (tr("Expected beforehand"), expected),
         (tr("Its runs"), map(partial(_run, group), standing.runs)),
-        (tr("Where their first weights come from"), earlier),
+        (tr("Where their initial weights come from"), earlier),
         (tr("Scores: mean and 95 % interval over seeds"), _measured(standing, LOSSES)),
         (tr("Probes and other scores"), _measured(standing, others)),
         (tr("What it cost"), (_line(c.name.removesuffix(" (s)"), c.shown(standing, None)) for c in cost)),
@@ -232,7 +235,7 @@ def text_of(standings: Sequence[VariantResult], *, all_settings: bool = False, w
     measures = (*probes(runs), *(m for m in scores(runs) if m.judged))
     primary = " and ".join(dict.fromkeys(standing.primary.name for standing in standings))
     parts = [
-        tr("loss in {unit_of}; verdicts are about {primary}", unit_of=unit_of(runs), primary=primary),
+        tr("loss in {unit_of}; verdicts are based on {primary}", unit_of=unit_of(runs), primary=primary),
         *_tables([[c.shown(s, None) for c in columns] for s in standings], columns, width),
     ]
     if measures:
@@ -243,7 +246,7 @@ def text_of(standings: Sequence[VariantResult], *, all_settings: bool = False, w
                 mean = standing.mean(measure)
                 judged = brief(standing.judgement(measure)).partition(",")[0]
                 cells.append(NONE if mean is None else " ".join([measure.spread(mean), judged]).strip())
-        parts += ["", tr("probes and scores, each beside the baseline's"), *_tables(made, shown, width, left=True)]
+        parts += ["", tr("probes and scores, each compared to the baseline's"), *_tables(made, shown, width, left=True)]
     parts += ["", *_verdicts(standings, measures), "", *notes(standings)]
     return "\n".join(line if line.startswith(" ") else clean_line(line) for line in parts) + "\n"
 

@@ -224,7 +224,7 @@ def read_entry(path: Path) -> Entry:
         badges[DAMAGED_FILES] = tr("{problems} cannot be read", problems=", ".join(problems))
     if last.probes_recorded > MOST_PROBES:
         badges[DAMAGED_FILES] = tr(
-            "summary.json has {probes_recorded:,} probes; the first {most_probes} are read",
+            "summary.json has {probes_recorded:,} probes; only the first {most_probes} are read",
             probes_recorded=last.probes_recorded,
             most_probes=MOST_PROBES,
         )

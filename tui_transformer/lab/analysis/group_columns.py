@@ -178,7 +178,7 @@ def data_columns(standings: Sequence[VariantResult], *, all_settings: bool = Fal
 
 _COUNTS: tuple[tuple[str, str, Callable[[VariantResult], Value]], ...] = (
     ("runs", "runs", lambda s: len(s.runs)),
-    ("seeds", tr("seeds in words"), lambda s: s.seeds()),
+    ("seeds", tr("seeds, in words"), lambda s: s.seeds()),
     ("baseline", "baseline", lambda s: s.family.baseline.name if s.family.baseline is not None else ""),
 )
 
@@ -205,7 +205,9 @@ def _numbers(measure: Measure) -> Iterable[Column]:
             yield _plain(f"{key} {end}", f"{name}, {end} end of the 95 % interval", at)
         yield _plain(f"{key} places", f"{name}, questions", lambda s: scores_of(s.group, measure).places)
     else:
-        yield _plain(f"{key} ±", f"{name}, half of the 95 % interval", lambda s: getattr(s.mean(measure), "half", None))
+        yield _plain(
+            f"{key} ±", f"{name}, half-width of the 95 % interval", lambda s: getattr(s.mean(measure), "half", None)
+        )
     if measure.judged:
         for suffix, what, of in _DIFFERENCES:
             yield _plain(f"Δ{key}{suffix}", f"{name} − baseline's{what}", partial(_of, measure=measure, what=of))
@@ -214,7 +216,7 @@ def _numbers(measure: Measure) -> Iterable[Column]:
 
 _DIFFERENCES = (
     ("", tr(", paired by seed"), "mean"),
-    (" ±", tr(", half of the 95 % interval"), "half"),
+    (" ±", tr(", half-width of the 95 % interval"), "half"),
     (" n", tr(", seeds in common"), "n"),
     (" p", ", p (paired t)", "p"),
     (" p_adjusted", f", p ({ADJUSTED})", "adjusted_p"),

@@ -83,7 +83,7 @@ def why_not(entry: Entry, baseline: Entry, language: Language = ENGLISH) -> str:
 
 def unit_of(rows: "Sequence[Entry | VariantResult]") -> str:
     units = {row.protocol.unit for row in rows}
-    return tr("nats per {units}", units=units.pop()) if len(units) == 1 else tr("not all in the same unit")
+    return tr("nats per {units}", units=units.pop()) if len(units) == 1 else tr("different units")
 
 
 @dataclass(frozen=True, eq=False)

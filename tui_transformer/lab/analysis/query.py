@@ -64,7 +64,7 @@ class Query:
                 return tr("no run matches {text}", text=text)
         if self(entries, baseline):
             return ""
-        return tr("no run matches all of this at once: {value}", value=", ".join(text for text, _ in self.terms))
+        return tr("no run matches all of these at once: {value}", value=", ".join(text for text, _ in self.terms))
 
 
 def parse(text: str, entries: Sequence[Entry] = ()) -> Query:
@@ -78,7 +78,9 @@ def parse(text: str, entries: Sequence[Entry] = ()) -> Query:
 def begun(text: str, known: "Known") -> tuple[Query, str]:
     """Parse a filter still being typed: the terms before the first mistake, and one sentence about that."""
     if len(text) > LONGEST:
-        return Query(), tr("a filter has at most {longest:,} characters, this one {n:,}", longest=LONGEST, n=len(text))
+        return Query(), tr(
+            "a filter can have at most {longest:,} characters; this one has {n:,}", longest=LONGEST, n=len(text)
+        )
     terms: list[tuple[str, Matches]] = []
     at = 0
     while at < len(text):
@@ -127,21 +129,21 @@ def _term(text: str, at: int, known: "Known") -> tuple[Matches, int]:
     if not key:
         raise InputError(
             tr(
-                "{text}: a key is missing before it, e.g. loss{sign}1.3",
+                "{text}: needs a key before it, e.g. loss{sign}1.3",
                 text=text[at : sign.end()].strip(),
                 sign=sign[1],
             )
         )
     value = _WORD.match(text, sign.end())
     if value is None:
-        raise InputError(tr("{key}{sign}: a value is missing after {sign}", key=key, sign=sign[1]))
+        raise InputError(tr("{key}{sign}: needs a value after {sign}", key=key, sign=sign[1]))
     _closed(value[0])
     return _condition(key, sign[1], value[0].strip('"'), known), value.end()
 
 
 def _closed(word: str) -> None:
     if word.count('"') == 1:
-        raise InputError(tr("{word}: a quotation mark is open", word=word))
+        raise InputError(tr("{word}: missing a closing quotation mark", word=word))
 
 
 def _condition(key: str, sign: str, value: str, known: "Known") -> Matches:
@@ -156,7 +158,7 @@ def _condition(key: str, sign: str, value: str, known: "Known") -> Matches:
             badge = names.get(value.rstrip(".").casefold())
             if badge is None:
                 hint = nearest(value.upper(), BADGES) or tr("; choose from {badges}", badges=one_of(BADGES))
-                raise InputError(tr("no badge is called '{value}'{hint}", value=value, hint=hint))
+                raise InputError(tr("no badge named '{value}'{hint}", value=value, hint=hint))
 
         def has(entry: Entry, baseline: Entry | None) -> bool:
             return badge in entry.badges if badge is not None else tag in map(str.casefold, entry.tags)
@@ -167,7 +169,7 @@ def _condition(key: str, sign: str, value: str, known: "Known") -> Matches:
         if not column.right and not column.dotted:
             raise InputError(
                 tr(
-                    "{key} is a text: write {key}={value}, or {key}:{value} for a part of it",
+                    "{key} is text: write {key}={value}, or {key}:{value} to match part of it",
                     key=column.key,
                     value=value,
                 )
@@ -175,7 +177,7 @@ def _condition(key: str, sign: str, value: str, known: "Known") -> Matches:
         if size is None:
             raise InputError(
                 tr(
-                    "{key}{sign}{value}: after {sign} there must be a number, e.g. 1.3, 10k or 50%",
+                    "{key}{sign}{value}: {sign} needs a number, e.g. 1.3, 10k or 50%",
                     key=column.key,
                     sign=sign,
                     value=value,
@@ -240,7 +242,7 @@ class Known:
                 if _OPERATOR.match(text, end):
                     return name, end
                 if end == len(text) or text[end].isspace():
-                    raise InputError(tr("{name} is a probe: say how much of it, e.g. {name}>50%", name=name))
+                    raise InputError(tr("{name} is a probe: compare it with a number, e.g. {name}>50%", name=name))
         return None, at
 
     def column(self, key: str) -> Column:
@@ -258,7 +260,7 @@ class Known:
         if len(meant) == 1:
             return setting(meant[0])
         if meant:
-            raise InputError(tr("'{key}' is {meant}: write it in full", key=key, meant=one_of(meant)))
+            raise InputError(tr("'{key}' could be {meant}: write it in full", key=key, meant=one_of(meant)))
         hint = nearest(key, self.names) or tr("; try loss, params, state, or a setting")
         raise InputError(tr("unknown key '{key}'{hint}", key=key[:80], hint=hint))
 

@@ -254,7 +254,7 @@ def distances(drawn: Drawn, probe: str) -> Overlay:
     ]
     chances = {chance for run in drawn.runs for part, chance in run.chances.items() if family(part) == name}
     return Overlay(
-        tr("{name} by distance, share right", name=name),
+        tr("{name} accuracy by distance", name=name),
         name,
         DISTANCE,
         tuple(strokes),
@@ -272,7 +272,7 @@ def probes_over_time(validation: Sequence[ValidationRecord], axis: str, chances:
     points = {name: [(r.value(axis), r.probes[name]) for r in validation if name in r.probes] for name in names}
     curves = {name: Band.of((float(x), y) for x, y in found if x is not None) for name, found in points.items()}
     return Overlay(
-        tr("probes, share right"),
+        tr("probe accuracy"),
         "probes",
         axis,
         tuple(Stroke(slot, probe_name(name), curve) for slot, (name, curve) in enumerate(curves.items())),

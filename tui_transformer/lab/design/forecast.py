@@ -112,7 +112,7 @@ class Machine:
         source = (
             tr("estimated from the speed of {run}", run=like[0].run)
             if like
-            else tr("estimated; no run of this machine is known")
+            else tr("estimated; no earlier run on this machine to go by")
         )
         return Forecast(self.device, estimated, cost.memory, disk, source, at_most=cost.at_most)
 

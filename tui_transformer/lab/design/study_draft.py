@@ -274,7 +274,7 @@ class StudyDraft:
         if not self.stages:
             return ""
         after, _ = chain(self.stages, variant.stages)[-1].parent
-        return tr("starts from {after}", after=after) if after else tr("starts from weights of its own")
+        return tr("starts from {after}", after=after) if after else tr("starts from fresh weights")
 
     @cached_property
     def _made(self) -> tuple[Study | None, str]:

@@ -63,7 +63,7 @@ class Launches:
         try:
             if how == "thread":
                 self._train_here("begin", run)
-                return tr("{name} trains here", name=run.name)
+                return tr("{name} is training here", name=run.name)
             return self._spawned("begin", run)
         except InputError:
             self.forget(run)
@@ -126,7 +126,7 @@ class Launches:
         if reader.state not in LIVE_STATES:
             raise InputError(
                 tr(
-                    "{name} is {state}: there is nothing to {value}",
+                    "{name} is {state}: nothing to {value}",
                     name=run.name,
                     state=reader.state,
                     value=command.value,
@@ -170,7 +170,7 @@ class Launches:
         training.join()
         reader = RunReader(training.run)
         return tr(
-            "{name} {state}: {command} resumes it",
+            "{name} {state}; resume it with {command}",
             name=reader.name,
             state=reader.state,
             command=reader.command("resume", data_dir=self.data_dir),

@@ -46,7 +46,7 @@ def last_words_in(log: Path) -> str:
     """Return a log file's last line, or what is wrong with it."""
     if not log.is_file():
         return tr("its log cannot be read")
-    return last_words(end_of(log, END).decode("utf-8", "replace")) or tr("it said nothing")
+    return last_words(end_of(log, END).decode("utf-8", "replace")) or tr("its log is empty")
 
 
 @contextmanager

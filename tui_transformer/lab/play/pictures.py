@@ -268,7 +268,7 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Ca
     position, n = POSITIONS[name], canvas.rows(stack.length)
     kind = f"{name} in {stack.layers}" if stack.layers else name
     if position.acts_on == "nothing":
-        return Text(tr("position {kind}: nothing is added, neither to embeddings nor to scores", kind=kind))
+        return Text(tr("position {kind}: adds nothing to embeddings or scores", kind=kind))
     from engine.model.positions import TransformerXL
 
     scheme = starting_scheme(model, stack, seed)
@@ -276,7 +276,7 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Ca
         return Text(tr("position {kind}: its learned table is too large to be drawn", kind=kind))
     picture = partial(table_picture, length=stack.length, canvas=canvas)
     if position.rotates:
-        title = tr("position {kind} turns queries and keys, each column slower; cosines", kind=kind)
+        title = tr("position {kind} rotates queries and keys, each column slower; cosines", kind=kind)
         return picture(turned_values(scheme, model, n), title=title, rows="positions", columns=tr("angles of a head"))
     if isinstance(scheme, TransformerXL):
         waves = embedded_values(scheme.sinusoid, n)

@@ -127,7 +127,7 @@ class Prompt:
             known = [f"/{other}" for other in (*self.table.commands, *OTHER_NAMES)]
             raise InputError(
                 tr(
-                    "no command is called /{name}{nearest}",
+                    "unknown command /{name}{nearest}",
                     name=name[:40],
                     nearest=nearest("/" + name, known) or tr("; /help lists the commands"),
                 )

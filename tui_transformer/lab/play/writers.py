@@ -221,7 +221,7 @@ class TextWriter(Writer):
         own = {name: getattr(generation, name) for name in SETTINGS if hasattr(generation, name)}
         self.defaults = {"seed": 1, "length": 200} | own
         self.continues = self.config.task.continues
-        self.invitation = tr("type a text to continue") if self.continues else "type a source"
+        self.invitation = tr("type some text to continue") if self.continues else "type a source"
 
     def _more_prompts(self, samples: Sequence[Sample]) -> Iterable[str]:
         """Yield beginnings of the lines that it wrote itself."""
@@ -235,7 +235,7 @@ class TextWriter(Writer):
         """Warn if the context will fill up, or the source's length differs from training."""
         if not self.continues:
             trained, given = self.config.model.source_tokens, len(text)
-            then = tr("only the last ones are used") if given > trained else tr("others are new to it")
+            then = tr("only the last ones are used") if given > trained else tr("other lengths are new to it")
             words = tr(
                 "the model was trained on sources of {trained} characters and this one has {given}: {then}",
                 trained=trained,
@@ -245,12 +245,12 @@ class TextWriter(Writer):
             return words if given != trained else ""
         context, wanted = self.config.model.context_length, len(text) + int(settings["length"])
         then = (
-            tr("it goes on from the newest {max} tokens each time they are used up", max=max(1, context // 2))
+            tr("each time the context is full, it goes on from the last {max} tokens", max=max(1, context // 2))
             if self.config.generation.overflow == "restart"
             else tr("it stops there")
         )
         words = tr(
-            "the model was trained on {context} tokens at once and {wanted} are asked for: {then}",
+            "the model was trained on {context} tokens at a time, and this asks for {wanted}: {then}",
             context=context,
             wanted=wanted,
             then=then,
@@ -371,7 +371,11 @@ class TranslationWriter(Writer):
         self.model, self.tokenizer, self.step = load_network(reader, checkpoint, self.device)
         if not self.tokenizer.is_pair:
             raise InputError(
-                tr("run '{name}' does not translate: `{command}`", name=reader.name, command=reader.command("sample"))
+                tr(
+                    "run '{name}' does not translate; use `{command}`",
+                    name=reader.name,
+                    command=reader.command("sample"),
+                )
             )
         self.translator = Translator(self.model, self.tokenizer, self.config)
         self.defaults = GREEDY | {"length": 200}

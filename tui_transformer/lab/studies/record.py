@@ -99,8 +99,8 @@ def gone_on_with(asked: Study, before: Study) -> Study:
         more = tr(" and {n} more", n=len(changed) - 3) if len(changed) > 3 else ""
         raise InputError(
             tr(
-                "study '{name}' was started otherwise: {changed}{more}; "
-                "give this one another --name, or go on with the old one",
+                "study '{name}' was started with other settings: {changed}{more}; "
+                "give this one another --name, or continue the old one",
                 name=asked.name,
                 changed="; ".join(changed[:3]),
                 more=more,

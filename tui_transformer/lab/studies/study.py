@@ -170,10 +170,10 @@ class Study:
         if len(names) < 2:
             raise InputError(tr("{where}: has {n} variants; a comparison needs at least 2", where=where, n=len(names)))
         if self.baseline not in names:
-            hint = nearest(self.baseline, names) or tr("; they are {names}", names=one_of(names))
+            hint = nearest(self.baseline, names) or tr("; it can be {names}", names=one_of(names))
             raise InputError(
                 tr(
-                    "{where}: baseline '{baseline}' is none of the variants{hint}",
+                    "{where}: baseline '{baseline}' is not one of the variants{hint}",
                     where=where,
                     baseline=self.baseline[:80],
                     hint=hint,
@@ -308,12 +308,14 @@ class Study:
             with _within(said):
                 keys = stage.keys
             if stage.starts_from and INIT_FROM in keys:
-                raise InputError(tr("{said}: '{init_from}' is what its `from` says", said=said, init_from=INIT_FROM))
+                raise InputError(
+                    tr("{said}: '{init_from}' is already set by its `from`", said=said, init_from=INIT_FROM)
+                )
         for variant in self.variants:
             said = tr("{where}, variant '{name}': stages", where=where, name=variant.name)
             for name in variant.stages:
                 if name not in names:
-                    hint = tr("; they are {names}", names=one_of(names)) if names else tr("; the study has none")
+                    hint = tr("; it can be {names}", names=one_of(names)) if names else tr("; the study has none")
                     raise InputError(
                         tr(
                             "{said}: no stage is called '{name}'{nearest}",
@@ -351,7 +353,7 @@ class Study:
             if other != name:
                 raise InputError(
                     tr(
-                        "variants '{other}' and '{name}' ask for the same config, so they would be the same run twice; "
+                        "variants '{other}' and '{name}' have the same config, so they would be the same run twice; "
                         "change one of them, or leave it out",
                         other=other,
                         name=name,
@@ -526,8 +528,8 @@ def find_study(name: str, runs_dir: Path | None = None) -> Study:
     known = (started_studies(runs_dir) if runs_dir is not None else {}) | shipped_studies()
     if name in known or name.endswith(".toml"):
         return read_study(known.get(name, Path(name)))
-    hint = nearest(name, known) or tr("; they are {known}", known=one_of(known))
-    raise InputError(tr("no study is called '{name}'{hint}, or a file NAME.toml", name=name[:80], hint=hint))
+    hint = nearest(name, known) or tr("; it can be {known}", known=one_of(known))
+    raise InputError(tr("no study named '{name}' (or give a file, NAME.toml){hint}", name=name[:80], hint=hint))
 
 
 # From a study to configs.

@@ -588,7 +588,7 @@ class ComparePane(Vertical, can_focus=True):
         asked = AskText(
             tr("Tags for {name}", name=entry.name),
             ", ".join(entry.tags),
-            text=tr("With commas between them."),
+            text=tr("Separate them with commas."),
             wrong=wrong,
         )
         text = await self.app.push_screen_wait(asked)
@@ -683,7 +683,7 @@ class ComparePane(Vertical, can_focus=True):
             from tui_transformer.lab.reports.report import make  # matplotlib, off the event loop
 
             main, _ = make(chosen.entries, chosen.studies, kind=kind, language=language, out=out, pinned=chosen.pinned)
-            return tr("the report is {main}", main=main.absolute())
+            return tr("report written to {main}", main=main.absolute())
 
         with errors_said(self):
             say(self, await asyncio.to_thread(report))
@@ -729,7 +729,7 @@ def _title(shown: Shown, options: Options) -> list[tuple[str, int]]:
 
 def _nothing(shown: Shown, problem: str) -> Text:
     if problem or not shown.total:
-        hint = tr("With two runs you see their differing settings and overlaid curves.")
+        hint = tr("With two runs, you see where their settings differ and their curves overlaid.")
         return nothing_here(tr("There is nothing to compare yet"), hint, problem)
     words = Text(justify="center").append(f"{clean_line(shown.nothing)}\n\n", "bold")
     words.append("escape", "bold").append("  shows all runs again      ")

@@ -47,7 +47,7 @@ from tui_transformer.studio.shared.words import Words
 
 BROAD, TALL = 150, 28  # columns, lines
 FILE = "FILE"  # a corpus requested by path
-FILES = {"pairs": tr("sentence pairs of yours …")}  # for other kinds: a text file
+FILES = {"pairs": tr("your own sentence pairs …")}  # for other kinds: a text file
 OF_DOCUMENTS = tr(
     "A text file with one document per line, or a folder with documents.txt, train.tsv and validation.tsv (questions)."
 )
@@ -365,7 +365,7 @@ class DesignPane(Vertical):
         answers: list[Answer[Draft]] = []
         for on, problem in draft.bases():
             cost = self._forecast(on) if not problem else None
-            words = [tr("its own") if on.on is None else "", cost.time if cost is not None else ""]
+            words = [tr("its own base") if on.on is None else "", cost.time if cost is not None else ""]
             words.append(presets.find(on.base or "").description)
             answers.append(Answer(on, on.base or "", problem, " · ".join(filter(None, words))))
         chosen = await self.app.push_screen_wait(

@@ -107,7 +107,9 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
 
     def on_resize(self, event: Resize) -> None:
         words = tr(
-            "A study does not fit into {width} × {height} characters.", width=event.size.width, height=event.size.height
+            "The study builder does not fit in {width} × {height} characters.",
+            width=event.size.width,
+            height=event.size.height,
         )
         self.query_one("#too-small", Static).update(Text(words))
         self.call_after_refresh(self._redraw)
@@ -246,7 +248,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
     async def action_values(self) -> None:
         draft = self._draft
         question = AskText(
-            tr("Values of a setting, a variant each"),
+            tr("Values of a setting, one variant each"),
             placeholder="model.n_heads=1,2,4,8",
             text=tr("KEY=VALUE,VALUE; several keys separated by spaces make a grid; → to complete"),
             wrong=lambda text: complaint(lambda: draft.with_axes(text)).removeprefix("--vary ").removeprefix("--set "),
@@ -296,7 +298,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             "A number of seeds (3: 1, 2 and 3) or a list (1,5,9). One proves nothing; use 5 or more for a firm verdict."
         )
         wrong = lambda text: complaint(lambda: draft.with_seeds(text)).removeprefix("--seeds ")
-        question = AskText(tr("Seeds of every variant"), as_seeds(draft.seeds), text=words, wrong=wrong)
+        question = AskText(tr("Seeds for every variant"), as_seeds(draft.seeds), text=words, wrong=wrong)
         text = await self.app.push_screen_wait(question)
         if text is not None:
             with errors_said(self):
@@ -356,7 +358,8 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             return
         (command, unsaved), palette = self._command(), Palette.of(self.app.theme_variables)
         above = Text().append(
-            tr("runs this study") + (tr(", once ctrl+s has saved it\n") if unsaved else "\n"), palette.dim
+            tr("the command that runs this study") + (tr(", once ctrl+s has saved it\n") if unsaved else "\n"),
+            palette.dim,
         )
         above.append(clean_line(command) + "\n\n", palette.calm)
         title = tr("{name}: the whole study", name=self._draft.name)

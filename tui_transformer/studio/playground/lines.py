@@ -190,8 +190,8 @@ class PromptLine(Input):
         Binding("tab", "complete", "complete a /command", show=False),
         Binding("up", "past(-1)", "before", show=False),
         Binding("down", "past(1)", "after", show=False),
-        Binding("ctrl+j", "line_end", tr("line end"), show=False),
-        Binding("escape", "leave", tr("leave the line")),
+        Binding("ctrl+j", "line_end", tr("new line"), show=False),
+        Binding("escape", "leave", tr("leave the prompt")),
     ]
 
     @dataclass

@@ -191,8 +191,8 @@ class PlaygroundPane(Vertical):
             if self._line.has_focus:
                 self.screen.set_focus(self)
             self.add_class("-empty")
-        hint = tr("Runs in {runs_dir} appear here by themselves.", runs_dir=self.runs_dir)
-        words = nothing_here(tr("Nothing has trained yet"), hint)
+        hint = tr("Runs in {runs_dir} appear here automatically.", runs_dir=self.runs_dir)
+        words = nothing_here(tr("Nothing has been trained yet"), hint)
         if self._rows:
             words = Text(justify="center").append(tr("No run has a checkpoint yet\n\n"), "bold")
             words.append("A run saves its first one as it starts.\n\n")

@@ -140,7 +140,7 @@ def nothing_yet(row: RunRow, view: RunView | None) -> str:
             else ""
         )
         return "compiling…" if row.phase == "compiling" else tr("waiting for the first steps…{often}", often=often)
-    return tr("it wrote no metrics")
+    return tr("no metrics were written")
 
 
 def why_not(action: str, row: RunRow | None, here: bool) -> str:
@@ -163,7 +163,7 @@ def why_not(action: str, row: RunRow | None, here: bool) -> str:
         case "detach" if not row.live:
             return tr("{nothing} move to the background", nothing=nothing)
         case "detach" if not here:
-            return tr("{name} already runs in the background", name=name)
+            return tr("{name} is already running in the background", name=name)
         case "play" if row.saved is None:
             return tr("{name} has no checkpoint to write with yet", name=name)
         case "rename" | "delete" if row.live:

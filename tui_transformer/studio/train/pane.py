@@ -154,8 +154,8 @@ class TrainPane(Horizontal):
         snapshot, rows = self.snapshot, self.snapshot.rows
         self.set_class(not rows, "-empty")
         if not rows:
-            hint = tr("Runs that start elsewhere in {runs_dir} appear here by themselves.", runs_dir=self.runs_dir)
-            self._nothing.show(nothing_here("Nothing has trained yet", hint, snapshot.problem))
+            hint = tr("Runs started elsewhere in {runs_dir} appear here automatically.", runs_dir=self.runs_dir)
+            self._nothing.show(nothing_here("Nothing has been trained yet", hint, snapshot.problem))
             self._refresh_allowed(None)
             return
         (row, view), study = self.current(), self.snapshot.study(self.chosen)
@@ -443,7 +443,7 @@ class TrainPane(Horizontal):
 
         def taken(name: str) -> str:
             there = name != row.name and (self.runs_dir / check_name(name)).exists()
-            return tr("a run called {name} exists already", name=name) if there else ""
+            return tr("a run named {name} already exists", name=name) if there else ""
 
         asked = AskText(
             tr("New name for {name}", name=row.name), row.name, wrong=lambda name: complaint(lambda: taken(name))

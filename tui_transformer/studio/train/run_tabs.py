@@ -146,7 +146,7 @@ class RunTabs(Vertical):
 def _no_samples(view: RunView) -> str:
     """`first sample at step 700 (in about 30 s)`."""
     if view.over:
-        return tr("it wrote no samples")
+        return tr("no samples were written")
     soon = tr(" (in about {about})", about=about(view.sample_in)) if view.sample_in is not None else ""
     return tr(
         "first sample {what}{soon}",
@@ -185,7 +185,7 @@ def _translation(row: WrittenRow) -> Content:
 
 def checks_text(view: RunView) -> Content:
     if not (view.findings or view.probes):
-        return Content.styled(tr("no checks yet: the first come before training and at evaluations"), DIM)
+        return Content.styled(tr("no checks yet: they run before training and at evaluations"), DIM)
     lines = []
     for finding in view.findings:
         style = STYLES[finding.style]
@@ -219,7 +219,7 @@ def log_text(view: RunView) -> Content:
     if view.log:
         lines += [Content.styled("log.txt", DIM)] if lines else []
         lines += [Content(clean_line(line)) for line in view.log]
-    return Content("\n").join(lines) if lines else Content.styled(tr("nothing was logged yet"), DIM)
+    return Content("\n").join(lines) if lines else Content.styled(tr("nothing has been logged yet"), DIM)
 
 
 WRITE: dict[str, Callable[[RunView], Content]] = {"samples": samples_text, "checks": checks_text, "log": log_text}

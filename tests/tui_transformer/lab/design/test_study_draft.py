@@ -289,7 +289,7 @@ def test_a_study_in_stages_says_of_each_variant_where_its_weights_come_from_and_
     draft = of(study.base).with_study(study)
     begins = {line.variant.name: draft.begins(line.variant) for line in draft.kept}
     assert begins == {
-        "scratch": "starts from weights of its own",
+        "scratch": "starts from fresh weights",
         "pretrained": "starts from pretrain",
         "rope": "starts from pretrain",
     }

@@ -96,10 +96,10 @@ def test_another_study_under_the_name_is_refused_with_what_differs(undisturbed, 
     root, _, _ = undisturbed
     other = written(tmp_path, replace(tiny_study(), base="win16@demo"))
     assert main(words(other, root)) == 2
-    assert "was started otherwise: base is 'win16@demo', was 'demo'" in capsys.readouterr().err
+    assert "was started with other settings: base is 'win16@demo', was 'demo'" in capsys.readouterr().err
     other = written(tmp_path, replace(tiny_study(), primary="accuracy"))  # chosen after the scores were seen
     assert main(words(other, root)) == 2
-    assert "was started otherwise: primary is" in capsys.readouterr().err
+    assert "was started with other settings: primary is" in capsys.readouterr().err
 
 
 def test_a_corpus_that_is_not_there_ends_it_before_anything_is_made(tmp_path, capsys) -> None:

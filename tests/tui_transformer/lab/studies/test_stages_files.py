@@ -95,7 +95,7 @@ WRONG = {
     "a preset that is a base": ({"stages": (PRETRAIN, replace(FINETUNE, preset="demo"))}, "is a base, not an overlay"),
     "weights of its own choice": (
         {"base": "biographies-pretrain", "stages": (PRETRAIN, replace(FINETUNE, preset="biographies-finetune"))},
-        "is what its `from` says",
+        "is already set by its `from`",
     ),
     "leads nowhere": ({"stages": (PRETRAIN, replace(FINETUNE, starts_from=""))}, "no stage starts from it"),
     "an unknown one": ({"variants": (Variant("a"), Variant("b", stages=("finetun",)))}, "did you mean 'finetune'?"),
@@ -104,7 +104,7 @@ WRONG = {
     "its key": ({"stages": (replace(PRETRAIN, changes={"x": 1}), FINETUNE)}, "stage 'pretrain': changes: unknown key"),
     "said twice": (
         {"stages": (PRETRAIN, replace(FINETUNE, changes={"train.init_from": "x"}))},
-        "'train.init_from' is what its `from` says",
+        "'train.init_from' is already set by its `from`",
     ),
     "one name": (
         {"variants": (Variant("a"), Variant("a.pretrain"))},

@@ -1,4 +1,5 @@
 import itertools
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -120,7 +121,7 @@ def test_another_seed_is_other_batches_and_other_weights() -> None:
 
 WRONG = {
     "no primary": ({"primary": "los"}, "did you mean 'loss'?"),
-    "no baseline": ({"baseline": "aa"}, "baseline 'aa' is none of the variants"),
+    "no baseline": ({"baseline": "aa"}, "baseline 'aa' is not one of the variants"),
     "one variant": ({"variants": TWO[:1]}, "at least 2"),
     "twice a name": ({"variants": (TWO[0], TWO[0])}, "two variants are called 'a'"),
     "a bad name": ({"variants": (TWO[0], Variant("b c"))}, "variant 'b c': run name"),
@@ -194,7 +195,8 @@ def test_a_bad_file_is_named_with_what_would_be_right(tmp_path, text: str) -> No
 
 
 def test_an_unknown_study_is_answered_with_the_nearest() -> None:
-    with pytest.raises(InputError, match="no study is called 'atention'; did you mean 'attention'"):
+    said = "no study named 'atention' (or give a file, NAME.toml); did you mean 'attention'"
+    with pytest.raises(InputError, match=re.escape(said)):
         find_study("atention")
 
 

@@ -80,7 +80,7 @@ def studio() -> Studio:
 
 @pytest.mark.parametrize("size", SMALLEST)
 def test_no_run(snap_compare, size) -> None:
-    assert snap_compare(studio(), terminal_size=size, run_before=act(wait=("Nothing has trained yet",)))
+    assert snap_compare(studio(), terminal_size=size, run_before=act(wait=("Nothing has been trained yet",)))
 
 
 async def written(pilot: Pilot[Any], pane: PlaygroundPane) -> None:
