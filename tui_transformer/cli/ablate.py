@@ -83,38 +83,41 @@ class RunOptions:
 def ablate(
     study: Annotated[
         str | None,
-        typer.Option("--study", help=tr("A study: NAME of --list, or a TOML file."), autocompletion=study_names),
+        typer.Option("--study", help=tr("A study: a NAME from --list, or a TOML file."), autocompletion=study_names),
     ] = None,
     preset: PresetName = None,
     vary: Annotated[
-        list[str] | None, typer.Option("--vary", help=tr("An axis: model.n_heads=1,2,4,8; several: a grid."))
+        list[str] | None,
+        typer.Option("--vary", help=tr("A setting to vary: model.n_heads=1,2,4,8; repeat for a grid.")),
     ] = None,
     on: Annotated[
         str | None,
         typer.Option("--on", help=tr("Another base for the variants, e.g. demo."), autocompletion=preset_names),
     ] = None,
-    seeds: Annotated[str | None, typer.Option("--seeds", help=tr("3: the seeds 1, 2 and 3; 1,5,9: these."))] = None,
+    seeds: Annotated[
+        str | None, typer.Option("--seeds", help=tr("3 means seeds 1, 2 and 3; 1,5,9 means exactly those."))
+    ] = None,
     set_: Set = None,
     corpus: Corpus = None,
     name: Annotated[
-        str | None, typer.Option("--name", help=tr("The study's name, with which its runs' begin."))
+        str | None, typer.Option("--name", help=tr("The study's name; its runs' names start with it."))
     ] = None,
-    device: Annotated[str, typer.Option("--device", help=tr("auto, cpu, or several: cuda:0,cuda:1."))] = "auto",
-    jobs: Annotated[int | None, typer.Option("--jobs", min=1, max=256, help=tr("Runs at a time."))] = None,
+    device: Annotated[str, typer.Option("--device", help=tr("auto, cpu, or several devices: cuda:0,cuda:1."))] = "auto",
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, max=256, help=tr("Runs to train at once."))] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help=tr("Only the plan: runs, time, disk, what differs."))
+        bool, typer.Option("--dry-run", help=tr("Only show the plan: runs, time, disk, differences."))
     ] = False,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help=tr("Take up again what failed."))] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help=tr("Retry the runs that failed."))] = False,
     skip_failed: Annotated[
-        bool, typer.Option("--skip-failed", help=tr("What failed is no failure of the study."))
+        bool, typer.Option("--skip-failed", help=tr("Don't count failed runs as a failure of the study."))
     ] = False,
-    detach: Annotated[bool, typer.Option("--detach", help=tr("Run it in the background; returns at once."))] = False,
-    list_: Annotated[bool, typer.Option("--list", help=tr("The studies that come with this."))] = False,
+    detach: Annotated[bool, typer.Option("--detach", help=tr("Run it in the background and return at once."))] = False,
+    list_: Annotated[bool, typer.Option("--list", help=tr("List the built-in studies."))] = False,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
-    """Train variants of one base with several seeds. Stopped or killed, the same command goes on with it."""
+    """Train variants of one base with several seeds. If stopped or killed, run the same command again to continue."""
     if list_:
         _list(as_json=json)
         return ExitCode.DONE
@@ -296,7 +299,7 @@ def _detach(name: str, jobs: int, options: RunOptions) -> int:
 
 @command(30, hidden=True)
 def measure_study(data_dir: DataDir = None) -> None:
-    """Plan the study on stdin; what `ablate` starts."""
+    """Plan the study read from stdin; started by `ablate`."""
     # Started by `tui_transformer.lab.studies.plan`: reads a study on stdin, writes its plan to stdout, as JSON lines.
     try:
         asked = json_text.loads(sys.stdin.read())

@@ -37,7 +37,7 @@ def studio(
     data_dir: DataDir = None,
     json: Json = False,
     language: Annotated[
-        str, typer.Option(help=tr("en or zh; by default the locale's."))
+        str, typer.Option(help=tr("en or zh; defaults to your locale."))
     ] = "",  # taken before: see `languages`
 ) -> int:
     """Without a command: the studio."""

@@ -70,16 +70,18 @@ def bench(
             "--against", help=tr("Any of transformers, x-transformers, torch; or installed, for all of them.")
         ),
     ] = "",
-    rounds: Annotated[int, typer.Option("--rounds", min=1, max=1000, help=tr("Turns of each contender."))] = 5,
-    seconds: Annotated[float, typer.Option("--seconds", min=0.01, max=600, help=tr("The least a turn takes."))] = 2.0,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, max=1000, help=tr("Rounds per contender."))] = 5,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.01, max=600, help=tr("Minimum seconds per round."))
+    ] = 2.0,
     device: Device = "auto",
     json: Json = False,
-    write: Annotated[Path | None, typer.Option("--write", help=tr("A Markdown file to put the tables into."))] = None,
+    write: Annotated[Path | None, typer.Option("--write", help=tr("Markdown file to write the tables to."))] = None,
 ) -> None:
-    """Time training, evaluation, sampling and attention beside other libraries, in turns.
+    """Time training, evaluation, sampling and attention, taking turns with other libraries.
 
     Defaults depend on the device. On a CPU: the baseline in fp32 and bf16, without other libraries. On a GPU:
-    baseline, nanogpt, gpt2-small, win16 and linear, in every precision, beside all libraries that are installed.
+    baseline, nanogpt, gpt2-small, win16 and linear, in every precision, against all installed libraries.
     """
     options = {"size": size, "case": case, "precision": precision, "against": against}
     given = {name: tuple(filter(None, map(str.strip, text.split(",")))) for name, text in options.items()}

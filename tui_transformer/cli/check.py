@@ -32,13 +32,11 @@ def check(
     corpus: Corpus = None,
     device: Device = "auto",
     json: Json = False,
-    progress: Annotated[
-        bool, typer.Option("--progress", hidden=True, help=tr("Say on stderr what is being done."))
-    ] = False,
+    progress: Annotated[bool, typer.Option("--progress", hidden=True, help=tr("Report progress on stderr."))] = False,
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
-    """Try a model without training it: leaks, cache parity, whether its switches do something, time and memory."""
+    """Check a model without training it: leaks, cache parity, whether its switches have an effect, time and memory."""
 
     def doing(what: str) -> AbstractContextManager[object]:
         if progress:

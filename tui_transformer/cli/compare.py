@@ -42,39 +42,45 @@ def compare(
     runs: Annotated[
         list[str] | None,
         typer.Argument(
-            help=tr("Runs, or a study; all if left out. The first run is the baseline."),
+            help=tr("Runs, or a study; defaults to all. The first run is the baseline."),
             autocompletion=run_and_study_names,
         ),
     ] = None,
-    filter_: Annotated[str, typer.Option("--filter", help=tr("Such as: rope n_heads>=2 loss<1.3 -badge:LEAK"))] = "",
+    filter_: Annotated[
+        str, typer.Option("--filter", help=tr("For example: rope n_heads>=2 loss<1.3 -badge:LEAK"))
+    ] = "",
     sort_by: Annotated[
-        str, typer.Option("--sort", help=tr("By a column, e.g. loss; -loss is the other way round."))
+        str, typer.Option("--sort", help=tr("Sort by a column, e.g. loss; -loss reverses the order."))
     ] = "",
     baseline: Annotated[
         str,
-        typer.Option("--baseline", help=tr("The run or variant that differences are to."), autocompletion=run_names),
+        typer.Option("--baseline", help=tr("The run or variant to compare against."), autocompletion=run_names),
     ] = "",
-    by: Annotated[str, typer.Option("--by", help=tr("run, or variant: over its seeds, as a study is."))] = "",
+    by: Annotated[
+        str, typer.Option("--by", help=tr("run, or variant, which combines its seeds, as a study does."))
+    ] = "",
     all_settings: Annotated[
-        bool, typer.Option("--all-settings", help=tr("Not only the settings that differ."))
+        bool, typer.Option("--all-settings", help=tr("Show every setting, not only those that differ."))
     ] = False,
     json: Json = False,
-    csv: Annotated[bool, typer.Option("--csv", help=tr("For a spreadsheet."))] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help=tr("A table for a README."))] = False,
+    csv: Annotated[bool, typer.Option("--csv", help=tr("CSV, for a spreadsheet."))] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help=tr("A Markdown table, for a README."))] = False,
     latex: Annotated[bool, typer.Option("--latex", help=r"A tabular for \input.")] = False,
     latex_document: Annotated[
-        bool, typer.Option("--latex-document", help=tr("A page that pdflatex compiles."))
+        bool, typer.Option("--latex-document", help=tr("A complete document for pdflatex."))
     ] = False,
     by_distance: Annotated[
         str,
         typer.Option(
-            "--by-distance", metavar="PROBE", help=tr("Draw how often a probe (recall) is right by distance.")
+            "--by-distance", metavar="PROBE", help=tr("Plot how often a probe (recall) is right, by distance.")
         ),
     ] = "",
-    out: Annotated[Path | None, typer.Option("--out", "-o", help=tr("A file; its ending says the format."))] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help=tr("Output file; its extension sets the format."))
+    ] = None,
     runs_dir: RunsDir = RUNS,
 ) -> None:
-    """Runs side by side: what differs, what they score, and whether anything can be concluded."""
+    """Compare runs side by side: what differs, how they score, and whether anything can be concluded."""
     if by_distance:
         from tui_transformer.cli.distance import draw_by_distance
 

@@ -18,25 +18,25 @@ LOOK = 0.1  # seconds between polls
 
 @command(70)
 def pause(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
-    """Let a run wait at its next step; its process stays."""
+    """Pause a run at its next step; its process stays alive."""
     return _sent(Command.PAUSE, run, json, runs_dir)
 
 
 @command(80)
 def continue_(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
-    """Let a paused run go on."""
+    """Continue a paused run."""
     return _sent(Command.CONTINUE, run, json, runs_dir)
 
 
 @command(90)
 def stop(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
-    """End a run at its next step, with a checkpoint to resume from."""
+    """Stop a run at its next step, with a checkpoint to resume from."""
     return _sent(Command.STOP, run, json, runs_dir)
 
 
 @command(100)
 def checkpoint(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
-    """Let a run save a checkpoint at its next step, and go on."""
+    """Save a checkpoint at the run's next step, without stopping it."""
     return _sent(Command.CHECKPOINT, run, json, runs_dir)
 
 

@@ -42,7 +42,7 @@ def data(context: typer.Context, json: Json = False, data_dir: DataDir = None) -
 
 @app.command("list")
 def list_corpora(json: Json = False, data_dir: DataDir = None) -> None:
-    """All corpora that have a name, and where they are."""
+    """List the named corpora and where they are."""
     rows = [("CORPUS", "KIND", "WHERE", tr("DESCRIPTION"))]
     for entry in CORPORA.values():
         where = str(entry.found(data_folders(data_dir)) or tr("not here")) if entry.remotes else tr("built in")
@@ -60,13 +60,13 @@ def show(
     name: Annotated[
         str,
         typer.Argument(
-            help=tr("A corpus by name, a text file, or the path of sentence pairs."), autocompletion=corpus_names
+            help=tr("A corpus name, a text file, or the path of sentence pairs."), autocompletion=corpus_names
         ),
     ],
     json: Json = False,
     data_dir: DataDir = None,
 ) -> None:
-    """One corpus: its sizes, its characters, what to hold a score against, how it begins."""
+    """Show one corpus: its sizes, its characters, reference scores, how it begins."""
     from engine.config.sections import DataConfig
 
     if not 1 <= len(name) <= LONGEST:
@@ -90,11 +90,11 @@ def show(
 
 @app.command()
 def fetch(
-    name: Annotated[str, typer.Argument(help=tr("A corpus by name."), autocompletion=corpus_names)],
+    name: Annotated[str, typer.Argument(help=tr("A corpus name."), autocompletion=corpus_names)],
     json: Json = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Download a corpus, checked by its SHA-256 where that is known."""
+    """Download a corpus and check its SHA-256, where known."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
 
     from engine.data import download

@@ -40,10 +40,10 @@ class Finding:
 def doctor(
     run: Annotated[
         str | None,
-        typer.Argument(help=tr("A run to look through; without it, this machine."), autocompletion=run_names),
+        typer.Argument(help=tr("A run to check; defaults to this machine."), autocompletion=run_names),
     ] = None,
     gpu: Annotated[
-        bool, typer.Option("--gpu", help=tr("Prove that training works on a GPU: up to ten minutes."))
+        bool, typer.Option("--gpu", help=tr("Prove that training works on a GPU; takes up to ten minutes."))
     ] = False,
     device: Annotated[str, typer.Option("--device", help=tr("With --gpu: auto, cpu, cuda, cuda:0 or mps."))] = "auto",
     out: Annotated[
@@ -53,7 +53,7 @@ def doctor(
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
-    """What this machine (or a run) has, what is missing, what to do; with --gpu, proof that training works on it."""
+    """Check this machine (or a run): what it has and lacks, and what to do; with --gpu, prove that training works."""
     if gpu:
         if run is not None:
             raise InputError(tr("doctor --gpu: tests this machine, not a run; leave out '{run}'", run=run[:80]))

@@ -39,35 +39,36 @@ def evaluate(
     split: Annotated[str, typer.Option("--split", help=tr("validation, test or train."))] = "validation",
     checkpoint: Annotated[str, typer.Option("--checkpoint", help=tr("best, last, average, ema, or a step."))] = "best",
     stride: Annotated[
-        int | None, typer.Option("--stride", help=tr("Tokens between windows; the run's own if left out."))
+        int | None, typer.Option("--stride", help=tr("Tokens between windows; defaults to the run's own."))
     ] = None,
     context: Annotated[
         int | None,
-        typer.Option("--context", min=1, help=tr("Tokens read at once; as many as in training if left out.")),
+        typer.Option("--context", min=1, help=tr("Tokens read at once; defaults to the training context.")),
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", "-s", help=tr("Read it otherwise than trained: model.rope_scaling=yarn")),
+        typer.Option("--set", "-s", help=tr("Override a setting it was trained with: model.rope_scaling=yarn")),
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option("--batch-size", min=1, help=tr("Windows at once; only speed."))
+        int | None, typer.Option("--batch-size", min=1, help=tr("Windows at once; affects only speed."))
     ] = None,
     beam: Annotated[
         int | None,
-        typer.Option("--beam", min=1, max=1000, help=tr("Beam of a translation; the run's own if left out.")),
+        typer.Option("--beam", min=1, max=1000, help=tr("Beam width for translation; defaults to the run's own.")),
     ] = None,
     sentences: Annotated[
-        int, typer.Option("--sentences", min=0, max=1000, help=tr("Best and worst translations to show."))
+        int,
+        typer.Option("--sentences", min=0, max=1000, help=tr("How many of the best and worst translations to show.")),
     ] = 3,
     predictions: Annotated[
-        Path | None, typer.Option("--predictions", help=tr("A file for the answers to questions, a line each."))
+        Path | None, typer.Option("--predictions", help=tr("File to write the answers to questions to, one per line."))
     ] = None,
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> None:
-    """Score a checkpoint over a whole split; a translation by BLEU and chrF too, questions by exact answers."""
+    """Score a checkpoint on a whole split: translation also by BLEU and chrF, questions by exact answers."""
     reader = RunReader.resolve(run, runs_dir)
     config = reader.config
     if config.task.corpus != "pairs" and split not in SPLITS:

@@ -24,16 +24,18 @@ FOLDER = Path("exports")  # default folder for tools' files
 
 @command(250)
 def export(
-    runs: Annotated[list[str], typer.Argument(help=tr("Runs' names, paths, or `last`."), autocompletion=run_names)],
+    runs: Annotated[list[str], typer.Argument(help=tr("Run names, paths, or `last`."), autocompletion=run_names)],
     to: Annotated[str, typer.Option("--to", help=f"{one_of(FORMATS)}.", autocompletion=lambda: list(FORMATS))],
-    out: Annotated[Path | None, typer.Option("--out", "-o", help=tr("A folder; for csv and json, a file too."))] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help=tr("Output folder; for csv and json, a file works too."))
+    ] = None,
     checkpoint: Annotated[
-        str, typer.Option("--checkpoint", help=tr("Whose weights: best, last, average, ema, or a step."))
+        str, typer.Option("--checkpoint", help=tr("Which weights: best, last, average, ema, or a step."))
     ] = "best",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:
-    """Write runs down for another tool. Nothing leaves this machine unless your own environment says so."""
+    """Export runs for another tool. Nothing leaves this machine unless your own environment says so."""
     if to not in FORMATS:
         raise InputError(f"--to {to[:40]!r}: must be {one_of(FORMATS)}{nearest(to, FORMATS)}")
     found = {reader.path.resolve(): reader for reader in (RunReader.resolve(run, runs_dir) for run in runs)}

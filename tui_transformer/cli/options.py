@@ -71,10 +71,10 @@ RunsDir = Annotated[
     Path,
     typer.Option("--runs-dir", envvar=RUNS_VARIABLE, help=tr("The runs folder."), show_default=True, callback=_folder),
 ]
-DataDir = Annotated[Path | None, typer.Option("--data-dir", help=tr("Where named corpora are looked for first."))]
+DataDir = Annotated[Path | None, typer.Option("--data-dir", help=tr("Where to look for named corpora first."))]
 PresetName = Annotated[
     str | None,
-    typer.Option("--preset", "-p", help=tr("A preset; `presets list` shows them."), autocompletion=preset_names),
+    typer.Option("--preset", "-p", help=tr("A preset; see `presets list`."), autocompletion=preset_names),
 ]
 On = Annotated[
     str | None,
@@ -84,9 +84,9 @@ ConfigFile = Annotated[Path | None, typer.Option("--config", "-c", help=tr("A TO
 Set = Annotated[list[str] | None, typer.Option("--set", "-s", help=tr("Change one setting: model.n_heads=2"))]
 Corpus = Annotated[
     str | None,
-    typer.Option("--corpus", help=tr("A corpus by name, or any UTF-8 text file."), autocompletion=corpus_names),
+    typer.Option("--corpus", help=tr("A corpus name, or any UTF-8 text file."), autocompletion=corpus_names),
 ]
-Json = Annotated[bool, typer.Option("--json", help=tr("One JSON object a line on stdout."))]
+Json = Annotated[bool, typer.Option("--json", help=tr("Print one JSON object per line to stdout."))]
 Detach = Annotated[bool, typer.Option("--detach", help=tr("Train in the background and return at once."))]
 Device = Annotated[str, typer.Option("--device", help=tr("auto, cpu, cuda, cuda:0 or mps."))]
-RunArgument = Annotated[str, typer.Argument(help=tr("A run's name, its path, or `last`."), autocompletion=run_names)]
+RunArgument = Annotated[str, typer.Argument(help=tr("A run's name or path, or `last`."), autocompletion=run_names)]

@@ -31,7 +31,7 @@ def presets_(context: typer.Context, json: Json = False) -> None:
 
 @app.command("list")
 def list_presets(json: Json = False) -> None:
-    """All presets, a line each."""
+    """List all presets, one per line."""
     found = presets.list_presets()
     if json:
         for preset in found:
@@ -49,11 +49,14 @@ def show(
     set_: Set = None,
     mask: Annotated[
         bool,
-        typer.Option("--mask", help=tr("Draw who may look at whom and what positions add, instead of the settings.")),
+        typer.Option(
+            "--mask",
+            help=tr("Instead of the settings, draw which positions can see which, and what position encoding adds."),
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
-    """One preset: what it changes, its complete settings, parameters, cost."""
+    """Show one preset: what it changes, its complete settings, parameters, cost."""
     from engine import capabilities
     from engine.config.keys import diff, flatten, parse_overrides, sentence_of
     from engine.config.model import numbered, parts_of
@@ -158,7 +161,7 @@ def diff_presets(
     b: Annotated[str, typer.Argument(help=tr("Another preset's name."), autocompletion=preset_names)],
     json: Json = False,
 ) -> None:
-    """The settings in which two presets differ."""
+    """Show the settings in which two presets differ."""
     from engine.config.keys import diff
 
     changes = diff(presets.resolve(presets.find(a)), presets.resolve(presets.find(b)))
@@ -175,7 +178,7 @@ def diff_presets(
 
 @app.command()
 def schema() -> None:
-    """The JSON schema of a config file, for editors."""
+    """Print the JSON schema of a config file, for editors."""
     from engine.config.schema import RunConfig
 
     found = RunConfig.model_json_schema(by_alias=True)

@@ -31,7 +31,7 @@ PLAIN_INTERVAL = 10.0  # seconds between plain lines, evaluations aside
 
 @command(220)
 def watch(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
-    """Follow a run, wherever it was started. Leaving does not stop it."""
+    """Follow a run, wherever it was started. Leaving doesn't stop it."""
     reader = RunReader.resolve(run, runs_dir)
     if reader.state in LIVE_STATES:
         follow(reader, lambda: reader.state in LIVE_STATES, as_json=json)

@@ -25,18 +25,21 @@ def report(
     runs: Annotated[
         list[str],
         typer.Argument(
-            help=tr("Runs, or a study. The first of several runs is the baseline."), autocompletion=run_and_study_names
+            help=tr("Runs, or a study. With several runs, the first is the baseline."),
+            autocompletion=run_and_study_names,
         ),
     ],
     format_: Annotated[
         str, typer.Option("--format", "-f", help=f"{one_of(FORMATS)}.", autocompletion=lambda: list(FORMATS))
     ] = "markdown",
     language: Annotated[str, typer.Option("--language", help=f"{one_of(LANGUAGES)}.")] = "en",
-    out: Annotated[Path | None, typer.Option("--out", "-o", help=tr("Its folder; reports/NAME if left out."))] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help=tr("Output folder; defaults to reports/NAME."))
+    ] = None,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:
-    """A report to hand in: verdict, model, data, settings, curves, tables, limits, and how to repeat it."""
+    """Write a report to hand in: verdict, model, data, settings, curves, tables, limits, and how to repeat it."""
     for option, value, known in (("--format", format_, FORMATS), ("--language", language, LANGUAGES)):
         if value not in known:
             raise InputError(

@@ -92,10 +92,10 @@ def run(
     set_: Set = None,
     corpus: Corpus = None,
     seed: Annotated[int | None, typer.Option("--seed", help=tr("The run's seed."))] = None,
-    name: Annotated[str | None, typer.Option("--name", help=tr("The run's name; by default the preset's."))] = None,
+    name: Annotated[str | None, typer.Option("--name", help=tr("The run's name; defaults to the preset's."))] = None,
     detach: Detach = False,
     queue: Annotated[
-        bool, typer.Option("--queue", help=tr("Train it when the device is free; returns at once."))
+        bool, typer.Option("--queue", help=tr("Train it when the device is free; return at once."))
     ] = False,
     device: Device = "auto",
     json: Json = False,
@@ -136,7 +136,7 @@ def run(
 
 @command(60, hidden=True)
 def begin(run: RunArgument, device: Device = "auto", runs_dir: RunsDir = RUNS, data_dir: DataDir = None) -> int:
-    """Train a queued run; what `run --detach` starts."""
+    """Train a queued run; started by `run --detach`."""
     reader = RunReader.resolve(run, runs_dir)
 
     def prepare(control: Control) -> "Ready":
@@ -158,7 +158,7 @@ def resume(
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
-    """Go on with a stopped, interrupted, failed or lost run, bit for bit."""
+    """Resume a stopped, interrupted, failed or lost run, bit for bit."""
     # `handed_over`: wait for the process that hands the run over, take no other; `paused`: stay paused.
     reader = RunReader.resolve(run, runs_dir)
     if detach:
@@ -181,7 +181,7 @@ def resume(
 
 @command(50)
 def queue(device: Device = "auto", json: Json = False, runs_dir: RunsDir = RUNS) -> None:
-    """Train what `run --queue` left, one after the other; that starts this by itself in the background."""
+    """Train queued runs, one after another; `run --queue` starts this in the background by itself."""
     runs_dir.mkdir(parents=True, exist_ok=True)
     device = _known(device)
     done = waiting_line.work(runs_dir, device, lambda text: tell({"kind": "queue", "text": text}, text, as_json=json))

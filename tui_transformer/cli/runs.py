@@ -24,7 +24,7 @@ LOOK = 0.2  # seconds between polls
 
 @command(160)
 def runs(json: Json = False, runs_dir: RunsDir = RUNS) -> None:
-    """List the runs: state, score, and what is wrong with it."""
+    """List runs: state, score, and what is wrong with them."""
     readers = list_runs(runs_dir)
     described = [_described(reader) for reader in readers]
     if json:
@@ -87,11 +87,11 @@ def _settle(readers: Iterable[RunReader]) -> None:
 @command(190)
 def rename(
     run: RunArgument,
-    name: Annotated[str, typer.Argument(help=tr("Its new name."))],
+    name: Annotated[str, typer.Argument(help=tr("The new name."))],
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:
-    """Give a run another name. A live one is refused."""
+    """Rename a run. A live run is refused."""
     reader = RunReader.resolve(run, runs_dir)
     _settle([reader])
     path = manage.rename(reader, name)
@@ -101,12 +101,12 @@ def rename(
 
 @command(200)
 def delete(
-    run: Annotated[list[str], typer.Argument(help=tr("Runs' names."), autocompletion=run_names)],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help=tr("Do not ask."))] = False,
+    run: Annotated[list[str], typer.Argument(help=tr("Run names."), autocompletion=run_names)],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help=tr("Don't ask for confirmation."))] = False,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:
-    """Delete runs with their checkpoints. A live one is refused."""
+    """Delete runs and their checkpoints. A live run is refused."""
     readers = [RunReader.resolve(name, runs_dir) for name in run]
     names = ", ".join(reader.name for reader in readers)
     if not yes:
@@ -123,9 +123,9 @@ def delete(
 @command(210)
 def note(
     run: RunArgument = "last",
-    text: Annotated[str | None, typer.Argument(help=tr("The new note; without it, the old one is shown."))] = None,
+    text: Annotated[str | None, typer.Argument(help=tr("The new note; leave it out to show the current one."))] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help=tr("A tag to add."))] = None,
-    untag: Annotated[list[str] | None, typer.Option("--untag", help=tr("A tag to take away."))] = None,
+    untag: Annotated[list[str] | None, typer.Option("--untag", help=tr("A tag to remove."))] = None,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:

@@ -170,18 +170,25 @@ class Writing(Session[Writer]):
 @command(110)
 def sample(
     run: RunArgument = "last",
-    prompt: Annotated[str | None, typer.Option("--prompt", help=tr("Answer this once instead of asking."))] = None,
+    prompt: Annotated[str | None, typer.Option("--prompt", help=tr("Answer this prompt once, then exit."))] = None,
     vs: Annotated[
         str | None, typer.Option("--vs", help=tr("A second run: same prompt, same seed."), autocompletion=run_names)
     ] = None,
-    n: Annotated[int, typer.Option("--n", "-n", min=1, max=10_000, help=tr("How many answers to --prompt."))] = 1,
+    n: Annotated[
+        int, typer.Option("--n", "-n", min=1, max=10_000, help=tr("How many answers to give to --prompt."))
+    ] = 1,
     length: Annotated[int, typer.Option("--length", min=1, max=10_000_000, help=tr("Tokens per answer."))] = 200,
     temperature: Annotated[
-        float | None, typer.Option("--temperature", help=tr("0: always the most likely token."))
+        float | None, typer.Option("--temperature", help=tr("0 always picks the most likely token."))
     ] = None,
-    top_k: Annotated[int | None, typer.Option("--top-k", help=tr("Only the k likeliest tokens; 0: all."))] = None,
-    top_p: Annotated[float | None, typer.Option("--top-p", help=tr("Only the likeliest up to this mass."))] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help=tr("Equal seeds give equal answers."))] = 1,
+    top_k: Annotated[
+        int | None, typer.Option("--top-k", help=tr("Sample only from the k most likely tokens; 0 means all."))
+    ] = None,
+    top_p: Annotated[
+        float | None,
+        typer.Option("--top-p", help=tr("Sample only from the most likely tokens, up to this total probability.")),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help=tr("The same seed gives the same answers."))] = 1,
     checkpoint: Annotated[str, typer.Option("--checkpoint", help=tr("best, last, average, ema, or a step."))] = "best",
     device: Device = "auto",
     json: Json = False,

@@ -15,15 +15,15 @@ from tui_transformer.cli.output import answer
 @command(260)
 def schema(
     file: Annotated[
-        str | None, typer.Argument(help=tr("A file name, such as status.json; all files if left out."))
+        str | None, typer.Argument(help=tr("A file name, such as status.json; defaults to all files."))
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help=tr("Write one FILE.schema.json per file into this folder."))
     ] = None,
 ) -> None:
-    """The JSON schemas of a run's files and of a study, for other tools.
+    """Print the JSON schemas of the files of runs and studies, for other tools.
 
-    Prints one JSON object keyed by file name, or the schema of one file alone.
+    Prints one JSON object keyed by file name, or the schema of a single file.
 
     A .jsonl file's schema describes a single line. Readers should ignore unknown fields.
     """

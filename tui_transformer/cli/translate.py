@@ -122,17 +122,19 @@ class Translating(Session[TranslationWriter]):
 @command(120)
 def translate(
     run: RunArgument = "last",
-    text: Annotated[str | None, typer.Option("--text", help=tr("Translate this once instead of asking."))] = None,
+    text: Annotated[str | None, typer.Option("--text", help=tr("Translate this text once, then exit."))] = None,
     input_: Annotated[Path | None, typer.Option("--input", help=tr("Translate each line of this file."))] = None,
-    beam: Annotated[int | None, typer.Option("--beam", help=tr("Hypotheses that are followed; 1 is greedy."))] = None,
-    nbest: Annotated[int | None, typer.Option("--nbest", help=tr("Translations of each sentence."))] = None,
-    alpha: Annotated[float | None, typer.Option("--alpha", help=tr("Of the length penalty."))] = None,
+    beam: Annotated[
+        int | None, typer.Option("--beam", help=tr("Beam width: hypotheses kept at each step; 1 is greedy."))
+    ] = None,
+    nbest: Annotated[int | None, typer.Option("--nbest", help=tr("Translations to show per sentence."))] = None,
+    alpha: Annotated[float | None, typer.Option("--alpha", help=tr("Alpha of the length penalty."))] = None,
     checkpoint: Annotated[str, typer.Option("--checkpoint", help=tr("best, last, average, ema, or a step."))] = "best",
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:
-    """Translate with a trained model: an interactive prompt, --text, --input FILE, or a pipe, a line each.
+    """Translate with a trained model: an interactive prompt, --text, --input FILE, or piped text, line by line.
 
     At the prompt: examples, /beam, /nbest, /align and more; /help lists them."""
     given = {"beam": beam, "nbest": nbest, "alpha": alpha}

@@ -32,7 +32,7 @@ def verify(
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
-    """Score, repeat and hash a run again: can its numbers be confirmed? Exit code 1 if something differs."""
+    """Rescore, retrain and rehash a run to confirm its numbers. Exit code 1 if anything differs."""
     reader = RunReader.resolve(run, runs_dir)
     stamp(reader)
     with loading(tr("loading the engine")):

@@ -67,9 +67,9 @@ def help_screen(pane: str, changed: dict[str, str], where: Path) -> Read:
         return [(tr(title), [(signs(key, changed), key.tooltip) for key in keys]) for title, keys in _grouped(name)]
 
     mouse = [(tr("Mouse"), list(_MOUSE[pane].items()))] if pane in _MOUSE else []
-    words = [(tr("Words"), list(_translated(WORDS)[pane].items()))] if pane in WORDS else []
+    words = [(tr("Terms"), list(_translated(WORDS)[pane].items()))] if pane in WORDS else []
     groups = [*keys_of(pane), *words, *mouse, *keys_of("everywhere")]
-    groups[-1][1].append(("tab shift+tab", tr("move from part to part; the mouse works everywhere")))
+    groups[-1][1].append(("tab shift+tab", tr("move between parts; the mouse works everywhere")))
     notes = Text(f"\n{NOTES[pane]}\n" if pane in NOTES else "")
     names = "  ".join(f"{key.id} {signs(key, changed)}" for name in (pane, "everywhere") for key in PANES[name])
     notes.append(f'\nTo change keys, put their names under [keys] in {where}, e.g. launch = "f9":\n{names}', "dim")

@@ -20,7 +20,9 @@ class Settings(BaseModel):
 
     # A title and a description put a setting on the settings screen.
     language: Literal["auto", "en", "zh"] = Field(
-        "auto", title=tr("Language"), description=tr("The language, from the next start on; auto follows your locale.")
+        "auto",
+        title=tr("Language"),
+        description=tr("The interface language, from the next start on; auto follows your locale."),
     )
     theme: str = Field("studio-dark", description=tr("The colours of the studio."))
     launch: Literal["thread", "process"] = Field(
