@@ -253,7 +253,7 @@ def test_a_folder_that_cannot_hold_runs_is_said_before_the_screen_is_taken(capsy
     monkeypatch.setattr(app, "is_terminal", lambda stream: True)
     (tmp_path / "file").write_text("")
     assert main(["--runs-dir", str(tmp_path / "file")]) == 2
-    assert "file is no folder" in capsys.readouterr().err
+    assert "file is not a folder" in capsys.readouterr().err
     assert main(["--runs-dir", str(tmp_path / "file" / "runs")]) == 2
     assert "cannot be written" in capsys.readouterr().err
 

@@ -165,7 +165,7 @@ def test_pairs_go_on_from_pairs_with_both_vocabularies(tiny: Tiny, tmp_path) -> 
     assert "[pad] [start] [end] kept" in events(tmp_path / "finetune", "init_from")[0]
     assert not lineage(Evidence(RunReader(tmp_path / "finetune"), None, "cpu", 0))[1]
     said = refused(tiny(*PAIRS, *each[:1], "data.bpe_size=300", each[2], FROM), tmp_path)
-    assert "data.bpe_size = 300, and 'pretrain' was trained with 280" in said
+    assert "data.bpe_size = 300, but 'pretrain' was trained with 280" in said
 
 
 MISFITS: dict[str, tuple[tuple[str, ...], str]] = {

@@ -164,9 +164,9 @@ def test_what_is_wrong_is_one_line_that_names_the_file_and_the_line(folder, dama
         ("nowhere.txt", "nowhere.txt: no such file"),
         ("no/where", "no such file"),
         ("questions.tsv", "give a folder with documents.txt"),
-        ("~no-such-person/x", "not a path"),
-        ("a\x00b.txt", "not a path"),
-        ("x" * 300 + ".txt", "not a path"),
+        ("~no-such-person/x", "not a valid path"),
+        ("a\x00b.txt", "not a valid path"),
+        ("x" * 300 + ".txt", "not a valid path"),
     ],
 )
 def test_a_path_that_is_none_is_one_line(tmp_path, monkeypatch, corpus: str, says: str) -> None:

@@ -109,11 +109,11 @@ CASES: dict[str, tuple[Files, str, str]] = {
     "three files": (pair(EN, DE), "{}/a.en,{}/a.de,{}/a.fr", r"name two files with one comma"),
     "a comma too many": (pair(EN, DE), "{}/a.en,", r"name two files with one comma"),
     "columns of two files": (pair(EN, DE), AB + "#1,2", r"these two files have no columns"),
-    "too few to cut": (pair("One.\n", "Eins.\n"), AB, r"its 1 pairs are 1 groups .*nothing for train"),
+    "too few to cut": (pair("One.\n", "Eins.\n"), AB, r"its 1 pairs form 1 groups .*nothing for train"),
     "all hang together": (
         pair(EN, "".join(f"Dasselbe{' ' * (i % 3)}.\n" if i else "DASSELBE .\n" for i in range(40))),
         AB,
-        r"40 pairs are 2 groups|40 pairs are 1 groups",
+        r"40 pairs form 2 groups|40 pairs form 1 groups",
     ),
     # compressed
     "gzip that is none": ({"a.en.gz": EN, "a.de": DE}, "{}/a.en.gz,{}/a.de", r"a\.en\.gz: damaged gzip file"),
@@ -186,9 +186,9 @@ CASES: dict[str, tuple[Files, str, str]] = {
     "a name misspelt": ({}, "multi3k", r"no parallel corpus named 'multi3k'; did you mean 'multi30k'"),
     "a name of nothing": ({}, "zzzz", r"known: .*multi30k, tatoeba-en-de.*a\.en,b\.de"),
     "a direction that is not there": ({}, "multi30k#en,fr", r"has the directions multi30k#en,de and multi30k#de,en"),
-    "a zero byte in the name": ({}, "a\x00b.tsv", r"cannot be read|not a path"),
-    "a name too long": ({}, "x" * 3000 + ".tsv", r"cannot be read|not a path"),
-    "somebody else's home": ({}, "~nobody-here/a.tsv", r"not a path"),
+    "a zero byte in the name": ({}, "a\x00b.tsv", r"cannot be read|not a valid path"),
+    "a name too long": ({}, "x" * 3000 + ".tsv", r"cannot be read|not a valid path"),
+    "somebody else's home": ({}, "~nobody-here/a.tsv", r"not a valid path"),
     # IWSLT
     "IWSLT tags that do not meet": (
         iwslt(train_en=line_changed(EN, 3, "<title>A</title>")),
@@ -251,7 +251,7 @@ CASES: dict[str, tuple[Files, str, str]] = {
     "another sentence": (
         iwslt(dev_de=xml(TWO[0])),
         "iwslt2017-en-de",
-        r"de\.xml: has no sentence '2' of talk '1', which .*en\.xml has; 2 and 1 sentences",
+        r"de\.xml: has no sentence '2' of talk '1', which .*en\.xml has; the files have 2 and 1 sentences",
     ),
     "another talk": (iwslt(dev_de=xml(*TWO, docid="2")), "iwslt2017-en-de", r"has no sentence '1' of talk '1'"),
     "an archive of something else": (
