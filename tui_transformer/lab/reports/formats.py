@@ -76,7 +76,7 @@ def html(document: Document, images: Mapping[str, Image]) -> dict[str, bytes]:
     filters: Filters = {
         "pre": lambda text: escape(clean(text)),
         "mathml": mathml,
-        "screenshot": lambda figure: svg_of(images[figure.name][SVG], figure),
+        "picture": lambda figure: svg_of(images[figure.name][SVG], figure),
     }
     escaped = lambda text: escape(typeset(clean_line(text)))
     page = filled("reports", "report.html.j2", escaped, filters, document=document)

@@ -163,7 +163,11 @@ async def test_the_corpora_that_fit_come_first_and_the_others_say_why_not(app: A
         await pilot.press("enter")
         await pilot.pause()
         seen = " ".join(app.text.replace("│", " ").split())
-        assert seen.index("tatoeba-en-de") < seen.index("your own sentence pairs …") < seen.index("'playlets' is one")
+        assert (
+            seen.index("tatoeba-en-de")
+            < seen.index("your own sentence pairs …")
+            < seen.index("'playlets' is plain text")
+        )
         await choose(pilot, "tatoeba-en-de")
         assert app.pane.draft.changes == {"data.corpus": "tatoeba-en-de"}
         await until(pilot, lambda: "is not on this machine" in app.text)

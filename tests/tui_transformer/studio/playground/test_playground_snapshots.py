@@ -37,7 +37,7 @@ def fakes(monkeypatch) -> Iterator[FakeWriters]:
             gate.set()
 
 
-def act(*steps: "str | Act", wait: tuple[str, ...] = ("type a",)):
+def act(*steps: "str | Act", wait: tuple[str, ...] = ("esc: leave",)):
     """Open the pane, then lines to type, `key:…` to press, and things to do."""
 
     async def play(pilot: Pilot[Any]) -> None:
