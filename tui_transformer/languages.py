@@ -25,11 +25,13 @@ def choose(words: list[str]) -> list[str]:
     Child processes inherit a language given here. `InputError`: an unknown language.
     """
     given, rest = _taken(words)
+    use(given if given in LANGUAGES else _of_settings() or of_locale(os.environ))
+    if given and given not in LANGUAGES:
+        known, hint = one_of(LANGUAGES), nearest(given, LANGUAGES)
+        said = "{option} {value!r}: must be {known}{nearest}"  # as `report` says it
+        raise InputError(language.tr(said, option=OPTION, value=given[:40], known=known, nearest=hint))
     if given:
-        if given not in LANGUAGES:
-            raise InputError(f"{OPTION} '{given[:80]}': must be {one_of(LANGUAGES)}{nearest(given, LANGUAGES)}")
         os.environ["LANGUAGE"] = given
-    use(given or _of_settings() or of_locale(os.environ))
     return words if "report" in words else rest
 
 
