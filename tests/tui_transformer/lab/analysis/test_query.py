@@ -98,7 +98,7 @@ def test_a_mistake_is_one_sentence_with_what_would_be_right(entries, text) -> No
 
 def test_while_it_is_typed_the_terms_before_a_mistake_hold(entries) -> None:
     query, mistake = begun("rope n_heads>", Known(entries))
-    assert "a value is missing" in mistake and [e.name for e in query(entries)] == ["rope-wide"]
+    assert "needs a value" in mistake and [e.name for e in query(entries)] == ["rope-wide"]
 
 
 def test_a_filter_that_nothing_matches_names_the_term(entries) -> None:

@@ -161,7 +161,7 @@ def test_what_cannot_be_answered_says_why(runs, name, text, said) -> None:
 
 def test_notices_say_what_will_happen(runs) -> None:
     assert writer(runs, "decoder").notice("the", HOW) == ""
-    assert "newest 8 tokens" in writer(runs, "decoder").notice("the", HOW | {"length": 40})
+    assert "last 8 tokens" in writer(runs, "decoder").notice("the", HOW | {"length": 40})
     assert "sources of 8 characters" in writer(runs, "copy").notice("the", HOW)
 
 

@@ -126,7 +126,7 @@ BAD = {
     "--preset demo --vary model.n_heads=1,3": "variant 'n_heads-3': model.n_heads and model.d_model: d_model 64",
     "--preset demo --vary model.n_heads=1,x": "variant 'n_heads-x': model.n_heads = 'x'",
     "--preset demo --vary model.n_heads=1,1": "two variants are called 'n_heads-1'",
-    "--preset demo --vary log.every=1,2": "ask for the same config",
+    "--preset demo --vary log.every=1,2": "have the same config",
     "--preset demo --on baseline --vary model.n_heads=1,2": "it cannot be put on 'baseline'",
 }
 

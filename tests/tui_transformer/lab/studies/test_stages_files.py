@@ -124,7 +124,7 @@ def test_what_is_no_chain_is_refused_in_one_line(case: str) -> None:
 
 def test_two_variants_that_go_through_the_same_stages_with_the_same_settings_are_one() -> None:
     same = (Variant("a"), Variant("b", changes={"model.n_heads": 4}))
-    with pytest.raises(InputError, match="variants 'a' and 'b' ask for the same config"):
+    with pytest.raises(InputError, match="variants 'a' and 'b' have the same config"):
         study(variants=same).cells()
     assert study(variants=(Variant("a"), SCRATCH)).cells()  # the same but for where the weights come from
 

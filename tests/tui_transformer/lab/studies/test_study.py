@@ -159,7 +159,7 @@ ILLEGAL = {
     ),
     "the same": (
         {"variants": (TWO[0], Variant("b", changes={"model.n_heads": 4}))},
-        "variants 'a' and 'b' ask for the same config",
+        "variants 'a' and 'b' have the same config",
     ),
 }
 
