@@ -12,6 +12,7 @@ from engine.config.schema import RunConfig
 from engine.config.tasks import Refusal
 from engine.data.known import CORPORA, kind_by_name, names_of
 from engine.errors import InputError
+from engine.language import tr
 from engine.model.visibility import self_attention
 from engine.schemes import ATTENTIONS, NORMS, POSITIONS, SCHEDULES, Scheme
 
@@ -109,7 +110,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         )
     task, kind, architecture = c.task, c.task.name, c.model.architecture
     if architecture not in task.architectures:
-        both = f"it needs architecture = '{' or '.join(task.architectures)}'"
+        both = tr("it needs architecture = '{architectures}'", architectures=" or ".join(task.architectures))
         yield Refusal(
             ("objective.kind", "model.architecture"),
             f"'{kind}' does not work with architecture = '{architecture}': {task.why_not.get(architecture, both)}",
@@ -177,8 +178,8 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
 
         entry, able = CORPORA.get(corpus), KINDS[found].preset
         preset = (entry and entry.preset) or (able and f"{able} --corpus {corpus[:80]}")
-        instead = f"; --preset {preset} trains on it" if preset else ""
-        needed = task.needs or f"'{kind}' needs"
+        instead = tr("; --preset {preset} trains on it", preset=preset) if preset else ""
+        needed = task.needs or tr("'{kind}' needs", kind=kind)
         yield Refusal(
             ("data.corpus", "objective.kind"),
             f"'{corpus[:80]}' is {KINDS[found].is_a}, and {needed} {KINDS[wanted].is_a}, such as "

@@ -4,6 +4,8 @@ import difflib
 import errno
 from collections.abc import Iterable
 
+from engine.language import tr
+
 
 class InputError(Exception):
     """Invalid user input: shown as one line, without a traceback, exit code 2."""
@@ -28,26 +30,33 @@ def refused(what: str, error: OSError) -> InputError:
 def no_process(error: OSError, before: str = "") -> MachineFault:
     """Return the one-line error for a process that could not be started; `before` says what is done already."""
     where = f"{error.filename}: " if error.filename else ""
-    return MachineFault(f"{before}no process could be started: {where}{error.strerror or error}")
+    return MachineFault(
+        tr(
+            "{before}no process could be started: {where}{strerror}",
+            before=before,
+            where=where,
+            strerror=error.strerror or error,
+        )
+    )
 
 
 def not_a_path(corpus: str, error: Exception) -> InputError:
     """Return the error for a corpus that is neither a name nor a possible path: too long, or with a zero byte."""
     why = error.strerror if isinstance(error, OSError) else str(error)
-    return InputError(f"corpus '{corpus[:80]}': not a path: {why}")
+    return InputError(tr("corpus '{corpus}': not a valid path: {why}", corpus=corpus[:80], why=why))
 
 
 def damaged(error: Exception) -> str:
     """Return what is wrong with a record, in plain words instead of an exception's."""
     if isinstance(error, KeyError):
-        return f"it has no '{str(error.args[0])[:80]}'" if error.args else "a field is missing"
-    return "a value has the wrong type"
+        return tr("it has no '{args}'", args=str(error.args[0])[:80]) if error.args else tr("a field is missing")
+    return tr("a value has the wrong type")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return `"; did you mean 'x'?"` for the closest known spelling of a word, or the empty string."""
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.55)
-    return f"; did you mean '{found[0]}'?" if found else ""
+    return tr("; did you mean '{found}'?", found=found[0]) if found else ""
 
 
 def one_of(values: Iterable[str]) -> str:

@@ -7,6 +7,7 @@ from functools import partial
 from engine.config.keys import flatten
 from engine.config.model import PARTS, parts_of
 from engine.config.schema import RunConfig
+from engine.language import tr
 from engine.schemes import ATTENTIONS, SCHEMES
 
 
@@ -63,21 +64,21 @@ ACTS: tuple[Acts, ...] = (
     *_of_schemes("model.attention"),
     *_of_schemes("model.position"),
     *_of_parts(),
-    ("model.n_encoder_layers", lambda c: c.model.architecture == "encoder-decoder", "an encoder-decoder"),
-    ("model.source_length", lambda c: c.model.architecture == "encoder-decoder", "an encoder-decoder"),
+    ("model.n_encoder_layers", lambda c: c.model.architecture == "encoder-decoder", tr("an encoder-decoder")),
+    ("model.source_length", lambda c: c.model.architecture == "encoder-decoder", tr("an encoder-decoder")),
     ("model.norm_eps", lambda c: c.model.norm != "none", "a norm"),
-    ("model.init_std", lambda c: c.model.init in ("normal", "scaled-normal"), "init = 'normal' or 'scaled-normal'"),
+    ("model.init_std", lambda c: c.model.init in ("normal", "scaled-normal"), tr("init = 'normal' or 'scaled-normal'")),
     ("data.bpe_size", lambda c: c.data.tokenizer == "bpe", "tokenizer = 'bpe'"),
     *(
         (key, lambda c, key=key: c.task.uses(key, c), where)
         for key, where in (
             ("data.max_length", "objective.kind = 'translation'"),
             ("evaluation.beam", "objective.kind = 'translation'"),
-            ("objective.mask_fraction", "objective.kind = 'masked', or span_form = 't5'"),
+            ("objective.mask_fraction", tr("objective.kind = 'masked', or span_form = 't5'")),
             ("objective.span_form", "objective.kind = 'span-corruption'"),
-            ("objective.span_mean", "objective.kind = 'span-corruption' and span_form = 't5'"),
-            ("objective.span_fraction", "objective.kind = 'span-corruption', and not span_form = 't5'"),
-            ("objective.cut_fraction", "objective.kind = 'span-corruption', and not span_form = 't5'"),
+            ("objective.span_mean", tr("objective.kind = 'span-corruption' and span_form = 't5'")),
+            ("objective.span_fraction", tr("objective.kind = 'span-corruption', and not span_form = 't5'")),
+            ("objective.cut_fraction", tr("objective.kind = 'span-corruption', and not span_form = 't5'")),
         )
     ),
     *_of_schemes("optimizer.schedule"),
@@ -85,7 +86,7 @@ ACTS: tuple[Acts, ...] = (
     (
         "optimizer.head_lr",
         lambda c: c.model.head_bias or not c.model.tie_embeddings,
-        "an untied head: tie_embeddings = false",
+        tr("an untied head: tie_embeddings = false"),
     ),
 )
 
@@ -137,19 +138,25 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
     own, usual = flatten(config.dump()), flatten(RunConfig().dump())
     idle = [(key, where) for key, acts, where in ACTS if not acts(config) and own.get(key) != usual.get(key)]
     if idle:
-        others = "".join(f"; nor has {other} (needs {there})" for other, there in idle[1:])
+        others = "".join(
+            tr("; {other} has no effect either (needs {there})", other=other, there=there) for other, there in idle[1:]
+        )
         yield Lint(idle[0][0], f"is set but has no effect here: it needs {idle[0][1]}{others}")
     for attention in model.attentions:
         saves_from = ATTENTIONS[attention].saves_from(model)
         if saves_from is None:
             yield Lint("model.attention", f"'{attention}' is computed with a dense mask: no cheaper than 'global'")
         elif context < saves_from:
-            text = f"'{attention}' saves no time at a context of {context}"
+            text = tr("'{attention}' saves no time at a context of {context}", attention=attention, context=context)
             yield Lint(
                 "model.attention", f"{text}, only from about {saves_from:,} (`check` measures it on this machine)"
             )
     if len(model.layers) > model.depth:
-        unused = f"the last {count} are" if (count := len(model.layers) - model.depth) > 1 else "the last is"
+        unused = (
+            tr("the last {count} are", count=count)
+            if (count := len(model.layers) - model.depth) > 1
+            else tr("the last is")
+        )
         yield Lint(
             "model.layers", f"lists {len(model.layers)} layers, but the network has {model.depth}: {unused} unused"
         )

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from engine.language import tr
+
 _BAND = re.compile(r"[<>=\s@]")
 _STRETCH = re.compile(r"([\w-]+)(<|>=)(\d+)")  # a probe's questions whose answer stands so many characters back
 
@@ -98,14 +100,18 @@ def how_far_back(key: str) -> str:
     found = _STRETCH.fullmatch(key)
     if found is None:
         return ""
-    return f"under {found[3]} characters back" if found[2] == "<" else f"{found[3]} or more characters back"
+    return (
+        tr("under {found} characters back", found=found[3])
+        if found[2] == "<"
+        else tr("{found} or more characters back", found=found[3])
+    )
 
 
 MEASURES = (
     Measure(
         "loss",
         "loss",
-        "loss, nats per {unit}",
+        tr("loss, nats per {unit}"),
         lower=True,
         margin=0.01,  # nats: one percent of perplexity
         charted=True,
@@ -127,7 +133,7 @@ MEASURES = (
     _share(
         "accuracy",
         "accuracy",
-        about="accuracy of the likeliest token",
+        about=tr("accuracy of the most likely token"),
         margin=0.01,
         charted=True,
         tabled=True,
@@ -136,7 +142,7 @@ MEASURES = (
     Measure(
         "excess",
         "loss above the floor",
-        "above the {floor}, nats per character",
+        tr("above the {floor}, nats per character"),
         lower=True,
         exact="{:+.4f}",
         brief="{:+.4f}",
@@ -146,14 +152,14 @@ MEASURES = (
     Measure(
         "honest_loss",
         "honest loss",
-        "loss on answers that cannot be copied, nats",
+        tr("loss on answers that cannot be copied, nats"),
         lower=True,
         tolerance=(1e-4, 1e-3),
     ),
     Measure(
         "nanogpt_loss",
         "nanogpt loss",
-        "loss on nanoGPT's random batches, nats",
+        tr("loss on nanoGPT's random batches, nats"),
         lower=True,
         tolerance=(1e-4, 0.0),
     ),
@@ -174,18 +180,18 @@ MEASURES = (
     _share(
         "exact_match",
         "exact match",
-        about="exactly right",
+        about=tr("exactly right"),
         margin=0.02,
         charted=True,
         tolerance=(0.0, 0.02),
     ),
-    probe("recall", charted=True, asks="who is speaking, or a fact of a document"),
-    probe("recall-reworded", "recall, reworded", charted=True),
-    probe("recall-continued", "recall, continued", charted=True),
-    probe("counter", asks="the number after the last speech's"),
-    probe("rhyme", asks="the vowel that ends a couplet"),
-    probe("bracket", asks="which bracket closes the open one"),
-    probe("bind", asks="whose sign it is"),
+    probe("recall", charted=True, asks=tr("who is speaking, or a fact of a document")),
+    probe("recall-reworded", tr("recall, reworded"), charted=True),
+    probe("recall-continued", tr("recall, continued"), charted=True),
+    probe("counter", asks=tr("the number after the last speech's")),
+    probe("rhyme", asks=tr("the vowel that ends a couplet")),
+    probe("bracket", asks=tr("which bracket closes the open one")),
+    probe("bind", asks=tr("whose sign it is")),
 )
 MEASURE = {measure.key: measure for measure in MEASURES}
 

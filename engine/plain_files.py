@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import IO
 
 from engine.errors import InputError
+from engine.language import tr
 
 
 def open_plain(path: Path) -> IO[bytes]:
@@ -14,7 +15,7 @@ def open_plain(path: Path) -> IO[bytes]:
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise OSError(errno.EINVAL, "is no plain file", str(path))
+        raise OSError(errno.EINVAL, tr("is not a regular file"), str(path))
     return os.fdopen(handle, "rb")
 
 
@@ -22,7 +23,7 @@ def read_plain(path: Path, most: int) -> bytes:
     """Return the bytes of a file; raise `OSError` as `open_plain`, or if it has more than `most` bytes."""
     with open_plain(path) as file:
         if os.fstat(file.fileno()).st_size > most:
-            raise OSError(errno.EFBIG, f"is larger than {most:,} bytes", str(path))
+            raise OSError(errno.EFBIG, tr("is larger than {most:,} bytes", most=most), str(path))
         return file.read(most)
 
 
@@ -37,6 +38,9 @@ def refuse_links(folder: Path) -> None:
                 continue
             if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
                 raise InputError(
-                    f"{path}: is a link or no plain file, and what is written to it would go elsewhere; "
-                    "put the file itself there"
+                    tr(
+                        "{path}: is a link or not a regular file, so writes would go elsewhere; put the file "
+                        "itself there",
+                        path=path,
+                    )
                 )

@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, dataclass_transform
 
+from engine.language import tr
+
 if TYPE_CHECKING:
     from engine.config.model import ModelConfig
     from engine.config.sections import OptimizerConfig
@@ -107,7 +109,7 @@ def _paired(what: str) -> Rule:
     return Rule(
         ("model.position", "model.d_model"),
         lambda m: m.d_model % 2 != 0,
-        lambda m: f"{what} pairs; d_model must be even (is {m.d_model})",
+        lambda m: tr("{what} pairs; d_model must be even (is {d_model})", what=what, d_model=m.d_model),
     )
 
 
@@ -122,12 +124,12 @@ def _distances(kernel: "Kernel") -> int:
 
 POSITIONS: dict[str, Position] = {
     "none": Position(
-        sentence="no position information is added; a causal decoder can still infer order from its mask",
+        sentence=tr("no position information is added; a causal decoder can still infer order from its mask"),
         citation="Kazemnejad et al. 2023",
         acts_on="nothing",
     ),
     "sinusoidal": Position(
-        sentence="fixed sines and cosines of the position, added to the embeddings",
+        sentence=tr("fixed sines and cosines of the position, added to the embeddings"),
         citation=VASWANI,
         title={"en": "Positions: sinusoids, added to the embeddings", "zh": "位置编码：正弦函数，加到嵌入上"},
         formula=lambda m: (
@@ -136,10 +138,10 @@ POSITIONS: dict[str, Position] = {
         ),
         label={"en": "sinusoidal positions", "zh": "正弦位置编码"},
         acts_on="embeddings",
-        rules=(_paired("sinusoidal positions come in sine-cosine"),),
+        rules=(_paired(tr("sinusoidal positions come in sine-cosine")),),
     ),
     "learned": Position(
-        sentence="a learned vector per position, added to the embeddings",
+        sentence=tr("a learned vector per position, added to the embeddings"),
         citation="Gehring et al. 2017",
         title={
             "en": "Positions: a learned vector each, added to the embeddings",
@@ -153,7 +155,7 @@ POSITIONS: dict[str, Position] = {
         parameters=lambda m, stack: stack.longest * m.d_model,
     ),
     "rope": Position(
-        sentence="queries and keys are rotated by their position, so that scores depend on relative distance",
+        sentence=tr("queries and keys are rotated by their position, so that scores depend on relative distance"),
         citation="Su et al. 2021",
         title={"en": "Positions: queries and keys are rotated (RoPE)", "zh": "位置编码：对查询与键作旋转（RoPE）"},
         formula=lambda m: (
@@ -168,7 +170,7 @@ POSITIONS: dict[str, Position] = {
         settings=("rope_base", "rope_pairing"),
     ),
     "relative": Position(
-        sentence="a learned bias per head and clipped distance, added to the score",
+        sentence=tr("a learned bias per head and clipped distance, added to the score"),
         citation="Shaw et al. 2018",
         title={
             "en": "Positions: a learned bias per head and clipped distance",
@@ -180,14 +182,14 @@ POSITIONS: dict[str, Position] = {
         ),
         label={"en": "relative bias", "zh": "相对偏置"},
         acts_on="scores",
-        adds="a learned bias",
+        adds=tr("a learned bias"),
         learned=True,
         settings=("relative_max_distance",),
         parameters=lambda m, stack: (2 * m.relative_max_distance + 1) * m.n_heads,
         kept_a_score=2.5,  # the table index of each score, 8 bytes each
     ),
     "alibi": Position(
-        sentence="a penalty on the score that grows linearly with distance, at a different rate per head",
+        sentence=tr("a penalty on the score that grows linearly with distance, at a different rate per head"),
         citation="Press et al. 2022",
         title={
             "en": "Positions: a penalty that grows with the distance (ALiBi)",
@@ -199,7 +201,7 @@ POSITIONS: dict[str, Position] = {
         adds="ALiBi",
     ),
     "t5": Position(
-        sentence="a learned bias per head and distance bucket (wider at longer distances), added to the score",
+        sentence=tr("a learned bias per head and distance bucket (wider at longer distances), added to the score"),
         citation="Raffel et al. 2020",
         title={
             "en": "Positions: a learned bias per head and distance bucket",
@@ -219,9 +221,12 @@ POSITIONS: dict[str, Position] = {
             Rule(
                 ("model.t5_max_distance", "model.t5_buckets"),
                 lambda m: m.t5_max_distance <= m.t5_buckets // 2,
-                lambda m: (
-                    f"half of the {m.t5_buckets} buckets hold one distance each, so t5_max_distance must be above "
-                    f"{m.t5_buckets // 2} (is {m.t5_max_distance})"
+                lambda m: tr(
+                    "half of the {t5_buckets} buckets hold one distance each, so t5_max_distance must be above "
+                    "{t5_buckets2} (is {t5_max_distance})",
+                    t5_buckets=m.t5_buckets,
+                    t5_buckets2=m.t5_buckets // 2,
+                    t5_max_distance=m.t5_max_distance,
                 ),
             ),
         ),
@@ -229,7 +234,9 @@ POSITIONS: dict[str, Position] = {
         kept_a_score=2.5,
     ),
     "xl": Position(
-        sentence="the score has extra terms in the query, the key and a sinusoid of their distance (Transformer-XL)",
+        sentence=tr(
+            "the score has extra terms in the query, the key and a sinusoid of their distance (Transformer-XL)"
+        ),
         citation="Dai et al. 2019",
         title={
             "en": "Positions: sinusoids of the distance in the score (Transformer-XL)",
@@ -244,7 +251,7 @@ POSITIONS: dict[str, Position] = {
         acts_on="content",
         adds="Transformer-XL's terms",
         learned=True,
-        rules=(_paired("Transformer-XL's sinusoids come in"),),
+        rules=(_paired(tr("Transformer-XL's sinusoids come in")),),
         parameters=lambda m, stack: stack.layers * (m.d_model * m.d_model + 2 * m.d_model),
         products=lambda m, k: k.filled * _distances(k) * m.d_model + k.blocks * k.keys * m.d_model,
         products_once=lambda m, k: _distances(k) * m.d_model * m.d_model,
@@ -281,12 +288,12 @@ def _near(m: "ModelConfig", causal: bool) -> str:
 
 def _sees_near(m: "ModelConfig", causal: bool) -> str:
     if causal:
-        return f"the last {m.window:,} keys, including its own"
-    return f"the keys at most {m.window // 2:,} positions away"
+        return tr("the last {window:,} keys, including its own", window=m.window)
+    return tr("the keys at most {window:,} positions away", window=m.window // 2)
 
 
 def _sees_all(m: "ModelConfig", causal: bool) -> str:
-    return "its own key and all before it" if causal else "all keys"
+    return tr("its own key and all before it") if causal else tr("all keys")
 
 
 class Attention(Scheme):
@@ -308,7 +315,7 @@ class Attention(Scheme):
 
 ATTENTIONS: dict[str, Attention] = {
     "global": Attention(
-        sentence="each query attends to all keys, or, with a causal mask, to all up to its own",
+        sentence=tr("each query attends to all keys, or, with a causal mask, to all up to its own"),
         citation=VASWANI,
         seen_title={"en": "Which keys a query sees", "zh": "查询可见的键"},
         seen=lambda m, causal: r"0 \le j \le i" if causal else r"0 \le j < T",
@@ -316,7 +323,7 @@ ATTENTIONS: dict[str, Attention] = {
         saves_from=lambda m: 0,
     ),
     "window": Attention(
-        sentence="each query attends only to nearby keys, at a cost that is linear in the length, not quadratic",
+        sentence=tr("each query attends only to nearby keys, at a cost that is linear in the length, not quadratic"),
         citation=VASWANI,  # §4, restricted self-attention
         seen_title={"en": "Which keys a query sees: a window", "zh": "查询可见的键：滑动窗口"},
         seen=_near,
@@ -326,7 +333,7 @@ ATTENTIONS: dict[str, Attention] = {
         saves_from=lambda m: max(1, QUICKER * (m.window - 1)),
     ),
     "sparse": Attention(
-        sentence="each query attends to a window, and to every n-th key outside it",
+        sentence=tr("each query attends to a window, and to every n-th key outside it"),
         citation="Child et al. 2019",
         seen_title={
             "en": "Which keys a query sees: a window, and every n-th key outside it",
@@ -339,20 +346,27 @@ ATTENTIONS: dict[str, Attention] = {
         label={"en": "window {window} + every {link_every}th", "zh": "窗口 {window} + 每 {link_every} 个一键"},
         settings=("window", "link_every"),
         sees=lambda m, causal: (
-            f"{_sees_near(m, causal)}, and keys {m.link_every - 1:,}, {2 * m.link_every - 1:,} …"
+            tr(
+                "{sees_near}, and keys {link_every:,}, {link_every2:,} …",
+                sees_near=_sees_near(m, causal),
+                link_every=m.link_every - 1,
+                link_every2=2 * m.link_every - 1,
+            )
             + (" before" if causal else "")
         ),
         saves_from=lambda m: None,
     ),
     "linear": Attention(
-        sentence="a feature map of queries and keys replaces the softmax, so that keys can be summed in advance",
+        sentence=tr("a feature map of queries and keys replaces the softmax, so that keys can be summed in advance"),
         citation="Katharopoulos et al. 2020",
         title={"en": "Linear attention", "zh": "线性注意力"},
         formula=_linear,
         label={"en": "linear", "zh": "线性"},
         scores=False,
         backends=("auto", "reference", "chunked"),
-        sees=lambda m, causal: f"{_sees_all(m, causal)}; it has no scores, so the same mask applies through sums",
+        sees=lambda m, causal: tr(
+            "{sees_all}; with no scores to mask, the mask is applied through the sums", sees_all=_sees_all(m, causal)
+        ),
         saves_from=lambda m: 512,  # measured on a CPU
     ),
 }
@@ -369,7 +383,7 @@ class Norm(Scheme):
 
 NORMS: dict[str, Norm] = {
     "layer": Norm(
-        sentence="each token's features are centred and scaled to unit variance",
+        sentence=tr("each token's features are centred and scaled to unit variance"),
         citation="Ba et al. 2016",
         title={"en": "Layer norm", "zh": "层归一化"},
         formula=lambda m: (
@@ -382,7 +396,7 @@ NORMS: dict[str, Norm] = {
         kept=2,
     ),
     "rms": Norm(
-        sentence="each token's features are divided by their root mean square",
+        sentence=tr("each token's features are divided by their root mean square"),
         citation="Zhang and Sennrich 2019",
         title={"en": "RMS norm", "zh": "RMS 归一化"},
         formula=lambda m: (
@@ -394,18 +408,18 @@ NORMS: dict[str, Norm] = {
         kept=3,
     ),
     "none": Norm(
-        sentence="no normalisation",
+        sentence=tr("no normalisation"),
         citation="",
         rules=(
             Rule(
                 ("model.norm_placement", "model.norm"),
                 lambda m: m.norm_placement != "pre",
-                lambda m: "norm = 'none' has no norm to place; leave norm_placement at 'pre'",
+                lambda m: tr("norm = 'none' has no norm to place; leave norm_placement at 'pre'"),
             ),
             Rule(
                 ("model.final_norm", "model.norm"),
                 lambda m: m.final_norm,
-                lambda m: "norm = 'none' has no final norm; --set model.final_norm=false",
+                lambda m: tr("norm = 'none' has no final norm; --set model.final_norm=false"),
             ),
         ),
         parameters=lambda m: 0,
@@ -439,48 +453,48 @@ def _gated(function: str) -> Callable[["ModelConfig"], str]:
 
 ACTIVATIONS: dict[str, Activation] = {
     "gelu": Activation(
-        sentence="a smooth ReLU: x times the probability that a standard normal variable is below x",
+        sentence=tr("a smooth ReLU: x times the probability that a standard normal variable is below x"),
         citation="Hendrycks and Gimpel 2016",
         formula=_between(r"\operatorname{GELU}"),
     ),
     "gelu-tanh": Activation(
-        sentence="GPT-2's tanh approximation of GELU",
+        sentence=tr("GPT-2's tanh approximation of GELU"),
         citation="Hendrycks and Gimpel 2016",
         formula=_between(r"\operatorname{GELU}"),
     ),
     "relu": Activation(
-        sentence="negative features are set to 0",
+        sentence=tr("negative features are set to 0"),
         citation="Nair and Hinton 2010",
         formula=_between(r"\operatorname{ReLU}"),
         kept=0,
         keeps_output=True,
     ),
     "relu2": Activation(
-        sentence="negative features are set to 0, positive ones squared",
+        sentence=tr("negative features are set to 0, positive ones squared"),
         citation="So et al. 2021",
         formula=_between(r"\operatorname{ReLU}^2"),
     ),
     "silu": Activation(
-        sentence="x times its sigmoid, also known as swish",
+        sentence=tr("x times its sigmoid, also known as swish"),
         citation="Elfwing et al. 2018; Ramachandran et al. 2017",
         formula=_between(r"\operatorname{silu}"),
     ),
     "swiglu": Activation(
-        sentence="half of the features, passed through SiLU, gate the other half",
+        sentence=tr("half of the features, passed through SiLU, gate the other half"),
         citation="Shazeer 2020",
         formula=_gated(r"\operatorname{silu}"),
         maps=2,
         kept=3,
     ),
     "geglu": Activation(
-        sentence="half of the features, passed through GELU, gate the other half",
+        sentence=tr("half of the features, passed through GELU, gate the other half"),
         citation="Shazeer 2020",
         formula=_gated(r"\operatorname{GELU}"),
         maps=2,
         kept=3,
     ),
     "geglu-tanh": Activation(
-        sentence="GEGLU with GPT-2's tanh approximation of GELU, as in Gemma",
+        sentence=tr("GEGLU with GPT-2's tanh approximation of GELU, as in Gemma"),
         citation="Shazeer 2020",
         formula=_gated(r"\operatorname{GELU}"),
         maps=2,
@@ -504,7 +518,9 @@ class Schedule(Scheme):
 
 def whole_steps(duration: int | str | None) -> int:
     if not isinstance(duration, int):
-        raise ValueError(f"the duration {duration!r} is not resolved to steps; see RunConfig.resolved")
+        raise ValueError(
+            tr("the duration {duration!r} is not resolved to steps; see RunConfig.resolved", duration=duration)
+        )
     return duration
 
 
@@ -534,12 +550,15 @@ def _wsd(o: "OptimizerConfig", step: int, steps: int) -> float:
 NO_LENGTH = Rule(
     ("optimizer.decay_over", "optimizer.schedule"),
     lambda o: o.decay_over is not None,
-    lambda o: f"decay_over is the length of a cosine or linear decay, but the schedule is '{o.schedule}'; leave it out",
+    lambda o: tr(
+        "decay_over is the length of a cosine or linear decay, but the schedule is '{schedule}'; leave it out",
+        schedule=o.schedule,
+    ),
 )
 
 SCHEDULES: dict[str, Schedule] = {
     "constant": Schedule(
-        sentence="the learning rate is constant after warm-up",
+        sentence=tr("the learning rate is constant after warm-up"),
         citation="Kingma and Ba 2015",
         formula=lambda o: r"\eta_t = \eta_0",
         rate=lambda o, step, steps: o.lr,
@@ -548,12 +567,12 @@ SCHEDULES: dict[str, Schedule] = {
             Rule(
                 ("optimizer.decay_every", "optimizer.schedule"),
                 lambda o: o.decay_every is not None,
-                lambda o: "decay_every sets when the rate changes, and a constant rate never does; leave it out",
+                lambda o: tr("decay_every sets when the rate changes, and a constant rate never does; leave it out"),
             ),
         ),
     ),
     "cosine": Schedule(
-        sentence="the learning rate follows half a cosine down to its minimum at the end",
+        sentence=tr("the learning rate follows half a cosine down to its minimum at the end"),
         citation="Loshchilov and Hutter 2017",
         formula=lambda o: (
             r"\eta_t = \eta_{\min} + \frac{\eta_0 - \eta_{\min}}{2} "
@@ -562,14 +581,16 @@ SCHEDULES: dict[str, Schedule] = {
         rate=_cosine,
     ),
     "linear": Schedule(
-        sentence="the learning rate decays linearly to its minimum at the end",
+        sentence=tr("the learning rate decays linearly to its minimum at the end"),
         citation="Devlin et al. 2019",
         formula=lambda o: r"\eta_t = \eta_{\min} + (\eta_0 - \eta_{\min}) \left(1 - \frac{t - w}{T - w}\right)",
         rate=_linear_rate,
     ),
     "wsd": Schedule(
-        sentence="the learning rate is constant after warm-up, then decays linearly to its minimum at the end of the "
-        "run (warm-up, stable, decay)",
+        sentence=tr(
+            "the learning rate is constant after warm-up, then decays linearly to its minimum at the end of the "
+            "run (warm-up, stable, decay)"
+        ),
         citation="Hu et al. 2024",
         formula=lambda o: (
             r"\eta_t = \eta_{\min} + (\eta_0 - \eta_{\min}) \, "
@@ -581,7 +602,7 @@ SCHEDULES: dict[str, Schedule] = {
             Rule(
                 ("optimizer.decay_every", "optimizer.schedule"),
                 lambda o: o.decay_every is not None,
-                lambda o: (
+                lambda o: tr(
                     "decay_every makes a cosine or linear decay stepwise, but wsd decays at every step after "
                     "decay_from; leave it out"
                 ),
@@ -590,16 +611,16 @@ SCHEDULES: dict[str, Schedule] = {
         settings=("decay_from",),
     ),
     "step": Schedule(
-        sentence="the learning rate is multiplied by a factor at regular intervals",
+        sentence=tr("the learning rate is multiplied by a factor at regular intervals"),
         citation="He et al. 2016",
         formula=lambda o: r"\eta_t = \eta_0 \, f^{\lfloor (t - 1) / n \rfloor}",
         rate=lambda o, step, steps: max(o.min_lr, o.lr * o.decay_factor ** ((step - 1) // whole_steps(o.decay_every))),
-        needs={"decay_every": 'the interval between decays, e.g. "5 epochs"'},
+        needs={"decay_every": tr('the interval between decays, e.g. "5 epochs"')},
         rules=(NO_LENGTH,),
         settings=("decay_factor",),
     ),
     "inverse-sqrt": Schedule(
-        sentence="the learning rate decays with the inverse square root of the step",
+        sentence=tr("the learning rate decays with the inverse square root of the step"),
         citation=VASWANI,
         formula=lambda o: r"\eta_t = \eta_0 \sqrt{w / t}",
         # The paper's, but the rate at the end of warm-up is given, not derived from d_model.
@@ -608,7 +629,7 @@ SCHEDULES: dict[str, Schedule] = {
             Rule(
                 ("optimizer.warmup", "optimizer.schedule"),
                 lambda o: o.warmup == 0,
-                lambda o: (
+                lambda o: tr(
                     "inverse-sqrt decays from the end of warm-up, so it needs one, e.g. --set optimizer.warmup=400"
                 ),
             ),
@@ -633,7 +654,7 @@ class Optimizer(Scheme):
 
 OPTIMIZERS: dict[str, Optimizer] = {
     "adamw": Optimizer(
-        sentence="Adam with decoupled weight decay",
+        sentence=tr("Adam with decoupled weight decay"),
         citation="Loshchilov and Hutter 2019",
         formula=lambda o: (
             r"\theta \leftarrow \theta - "
@@ -642,7 +663,7 @@ OPTIMIZERS: dict[str, Optimizer] = {
         settings=("betas", "eps"),
     ),
     "adam": Optimizer(
-        sentence="step sizes adapt per weight to two moments of its gradient, which includes weight decay",
+        sentence=tr("step sizes adapt per weight to two moments of its gradient, which includes weight decay"),
         citation="Kingma and Ba 2015",
         formula=lambda o: (
             r"\theta \leftarrow \theta - \eta_t \, \frac{\hat{m}}{\sqrt{\hat{v}} + \varepsilon}, \qquad "
@@ -651,8 +672,10 @@ OPTIMIZERS: dict[str, Optimizer] = {
         settings=("betas", "eps"),
     ),
     "muon": Optimizer(
-        sentence="orthogonalised momentum for the layers' matrices, with singular values of about equal size; "
-        "AdamW for everything else",
+        sentence=tr(
+            "orthogonalised momentum for the layers' matrices, with singular values of about equal size; "
+            "AdamW for everything else"
+        ),
         citation="Jordan et al. 2024",
         formula=lambda o: (
             r"W \leftarrow W - \eta_t \left( 0.2 \sqrt{\max(m, n)} \, \operatorname{NS}_5(B') + \lambda W \right), "
@@ -663,8 +686,10 @@ OPTIMIZERS: dict[str, Optimizer] = {
         moments=lambda o: (1, 2),
     ),
     "lion": Optimizer(
-        sentence="the sign of the momentum: every weight moves by the learning rate, so set it 3 to 10 times lower "
-        "than AdamW's, and weight decay as much higher",
+        sentence=tr(
+            "the sign of the momentum: every weight moves by the learning rate, so set it 3 to 10 times lower "
+            "than AdamW's, and weight decay as much higher"
+        ),
         citation="Chen et al. 2023",
         formula=lambda o: (
             r"\theta \leftarrow \theta - \eta_t \left( \operatorname{sign}\left( \beta_1 m + (1 - \beta_1) g \right) "
@@ -674,7 +699,7 @@ OPTIMIZERS: dict[str, Optimizer] = {
         moments=lambda o: (1, 1),
     ),
     "sgd": Optimizer(
-        sentence="stochastic gradient descent with momentum",
+        sentence=tr("stochastic gradient descent with momentum"),
         citation="Sutskever et al. 2013",
         formula=lambda o: (
             r"v \leftarrow \mu v + g, \qquad \theta \leftarrow \theta - \eta_t "

@@ -6,6 +6,7 @@ import tempfile
 
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ.setdefault("NO_COLOR", "1")
+os.environ["LANGUAGE"] = "en"
 os.environ["TUI_TRANSFORMER_CACHE"] = tempfile.mkdtemp(prefix="tui-transformer-tests-")
 
 from collections import Counter

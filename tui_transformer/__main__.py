@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 
 from engine.command_line import PROGRAM
+from engine.language import tr
+from tui_transformer import languages
 
 
 def _open_streams() -> None:
@@ -35,16 +37,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in ("COLUMNS", "LINES"):  # libraries would stumble over an invalid size
         if not re.fullmatch("[1-9][0-9]{0,8}", os.environ.get(name, "1")):
             del os.environ[name]
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    from engine.errors import InputError, MachineFault
+
+    try:
+        words = languages.choose(words)
+    except InputError as error:
+        sys.stderr.write(f"{PROGRAM}: {error}\n")
+        return 2
     from typer.exceptions import Abort, Exit, TyperException
 
-    from engine.errors import InputError, MachineFault
     from tui_transformer.cli.app import program
     from tui_transformer.cli.output import ExitCode, complain
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a character the terminal lacks is no failure
             stream.reconfigure(errors="replace")
-    words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     try:
@@ -83,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.READER_LEFT
     except OSError as error:  # a full or broken disk, a folder that vanished
-        where = error.filename or "the output cannot be written"
+        where = error.filename or tr("the output cannot be written")
         complain(f"{where}: {error.strerror or error}")
         return ExitCode.FAILED
     return int(result or ExitCode.DONE)

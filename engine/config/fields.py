@@ -9,6 +9,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchem
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from engine.language import tr
+
 MAX_STEPS = 10**12
 _DURATION = re.compile(r"\s*(\d{1,13}(?:\.\d{1,9})?)\s*(steps?|epochs?|tokens?)\s*\Z")
 
@@ -17,11 +19,11 @@ def _checked_duration(value: object) -> int | str:
     """Check a duration: a whole number of steps stays one; text must name its unit."""
     if isinstance(value, int) and not isinstance(value, bool):
         if not 0 <= value <= MAX_STEPS:
-            raise ValueError(f"must be from 0 to {MAX_STEPS:,} steps")
+            raise ValueError(tr("must be from 0 to {max_steps:,} steps", max_steps=MAX_STEPS))
         return value
     found = _DURATION.match(value) if isinstance(value, str) else None
     if found is None:
-        raise ValueError('must be steps, e.g. 100, or a text such as "5 epochs" or "10240 tokens"')
+        raise ValueError(tr('must be a number of steps, e.g. 100, or text such as "5 epochs" or "10240 tokens"'))
     number, unit = found[1], found[2].rstrip("s")
     if unit == "step" and "." not in number:
         return int(number)

@@ -11,6 +11,7 @@ from engine.config import Tables
 from engine.config.fields import Says, Section
 from engine.config.schema import RunConfig
 from engine.errors import InputError, nearest, one_of
+from engine.language import tr
 from engine.schemes import SCHEMES, Part
 
 
@@ -108,13 +109,17 @@ def unknown_key(key: str) -> str:
     section, _, leaf = key.partition(".")
     if key in sections:
         example = next(k for k in known if k.startswith(key + "."))
-        return f"'{key}' is a section; name one of its keys, e.g. {example}"
+        return tr("'{key}' is a section; name one of its keys, e.g. {example}", key=key, example=example)
     candidates = [k for k in known if k.startswith(section + ".")] if leaf else sections
     hint = nearest(key, candidates)
     if not hint:  # the right name in the wrong section
         close = key_of(leaf or section)
-        hint = f"; did you mean '{close}'?" if close else nearest(key, known)
-    return f"unknown key '{key[:80]}'{hint or f'; sections are {one_of(sections)}'}"
+        hint = tr("; did you mean '{close}'?", close=close) if close else nearest(key, known)
+    return tr(
+        "unknown key '{key}'{hint}",
+        key=key[:80],
+        hint=hint or tr("; sections are {sections}", sections=one_of(sections)),
+    )
 
 
 def parse_override(text: str) -> Tables:

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, StrictBool
 
 from engine.config.fields import Depth, Fraction, Positive, Says, Section, Width, bookkeeping, later
 from engine.errors import nearest, one_of
+from engine.language import tr
 from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, POSITIONS, Part, Rule
 
 if TYPE_CHECKING:  # a name of the table; the names are known only at run time
@@ -25,9 +26,11 @@ MOST_KINDS = 1_000  # of layers in a pattern
 def _checked_layers(value: object) -> tuple[str, ...]:
     """Check `model.layers`; return each entry as an attention, a position, or both separated by a space."""
     if not isinstance(value, list | tuple) or not all(isinstance(entry, str) for entry in value):
-        raise ValueError('must be a list of layers, e.g. ["window", "global none"]')
+        raise ValueError(tr('must be a list of layers, e.g. ["window", "global none"]'))
     if len(value) > MOST_KINDS:
-        raise ValueError(f"is a pattern of {len(value):,} layers; the maximum is {MOST_KINDS:,}")
+        raise ValueError(
+            tr("is a pattern of {n:,} layers; the maximum is {most_kinds:,}", n=len(value), most_kinds=MOST_KINDS)
+        )
     found = []
     for entry in value:
         words = entry.split()
@@ -35,12 +38,19 @@ def _checked_layers(value: object) -> tuple[str, ...]:
             if word not in ATTENTIONS and word not in POSITIONS:
                 hint = nearest(word[:80], [*ATTENTIONS, *POSITIONS])
                 raise ValueError(
-                    f"'{word[:80]}' is neither an attention ({one_of(ATTENTIONS)}) nor a position "
-                    f"({one_of(POSITIONS)}){hint}"
+                    tr(
+                        "'{word}' is neither an attention ({attentions}) nor a position ({positions}){hint}",
+                        word=word[:80],
+                        attentions=one_of(ATTENTIONS),
+                        positions=one_of(POSITIONS),
+                        hint=hint,
+                    )
                 )
         chosen = [[word for word in words if word in table] for table in (ATTENTIONS, POSITIONS)]
         if not words or max(map(len, chosen)) > 1:
-            raise ValueError(f"'{entry[:80]}': an entry is an attention, a position, or one of each")
+            raise ValueError(
+                tr("'{entry}': each entry must be an attention, a position, or one of each", entry=entry[:80])
+            )
         found.append(" ".join(word for kind in chosen for word in kind))
     return tuple(found)
 
@@ -77,7 +87,11 @@ def _of_scores(name: str) -> Rule:
     return Rule(
         (f"model.{name}", "model.attention"),
         lambda m: not any(ATTENTIONS[kind].scores for kind in m.attentions),
-        lambda m: f"{m.attention} attention has no scores for {name} to act on; choose another attention",
+        lambda m: tr(
+            "{attention} attention has no scores for {name} to act on; choose another attention",
+            attention=m.attention,
+            name=name,
+        ),
     )
 
 
@@ -138,7 +152,7 @@ def _needs_residual(name: str) -> Rule:
     return Rule(
         (f"model.{name}", "model.residual"),
         lambda m: not m.residual,
-        lambda m: f"{name} needs residual connections; --set model.residual=true",
+        lambda m: tr("{name} needs residual connections; --set model.residual=true", name=name),
     )
 
 
@@ -184,7 +198,7 @@ class ModelConfig(Section):
     rope_part: float = part(
         1.0,
         Part(
-            sentence="only the first part of each head is rotated; its other features carry no position",
+            sentence=tr("only the first part of each head is rotated; its other features carry no position"),
             citation="Black et al. 2022",
             title={"en": "Partial rotary embedding", "zh": "部分旋转位置编码"},
             formula=lambda m: (
@@ -198,18 +212,23 @@ class ModelConfig(Section):
                 Rule(
                     ("model.rope_part", "model.position"),
                     lambda m: "rope" not in m.positions,
-                    lambda m: (
-                        f"rope_part is the fraction of a head that rope rotates, but position = '{m.position}'; "
-                        "leave rope_part at 1.0 or choose position = 'rope'"
+                    lambda m: tr(
+                        "rope_part is the fraction of a head that rope rotates, but position = '{position}'; "
+                        "leave rope_part at 1.0 or choose position = 'rope'",
+                        position=m.position,
                     ),
                 ),
                 Rule(
                     ("model.rope_part", "model.n_heads"),
                     lambda m: int(m.rope_part * m.head_width) % 2 != 0 or int(m.rope_part * m.head_width) < 2,
-                    lambda m: (
-                        f"rope rotates features in pairs, but {m.rope_part:g} of a head's {m.head_width} features is "
-                        f"{int(m.rope_part * m.head_width)}, and it must be an even number above 0; "
-                        f"a fraction that works: {2 * max(1, round(m.rope_part * m.head_width / 2)) / m.head_width:g}"
+                    lambda m: tr(
+                        "rope rotates features in pairs, but {rope_part:g} of a head's {head_width} features is "
+                        "{rope_part2}, and it must be an even number above 0; "
+                        "a fraction that works: {max:g}",
+                        rope_part=m.rope_part,
+                        head_width=m.head_width,
+                        rope_part2=int(m.rope_part * m.head_width),
+                        max=2 * max(1, round(m.rope_part * m.head_width / 2)) / m.head_width,
                     ),
                 ),
             ),
@@ -220,13 +239,19 @@ class ModelConfig(Section):
     rope_scaling: Literal["none", "linear", "ntk", "yarn", "llama3"] = part(
         "none",
         Part(
-            sentence="rotations are slowed, so that longer contexts stay within the angles seen in training",
+            sentence=tr("rotations are slowed, so that longer contexts stay within the angles seen in training"),
             citation="Chen et al. 2023; bloc97 2023; Peng et al. 2023; Llama Team 2024",
             options={
-                "linear": "every frequency is divided by the factor, as if positions were that much closer together",
-                "ntk": "a larger base: the highest frequency is unchanged, the lowest is divided by the factor",
-                "yarn": "high frequencies are unchanged, low ones divided by the factor; scores are sharpened slightly",
-                "llama3": "wavelengths well below the trained length are unchanged; those above it grow by the factor",
+                "linear": tr(
+                    "every frequency is divided by the factor, as if positions were that much closer together"
+                ),
+                "ntk": tr("a larger base: the highest frequency is unchanged, the lowest is divided by the factor"),
+                "yarn": tr(
+                    "high frequencies are unchanged, low ones divided by the factor; scores are sharpened slightly"
+                ),
+                "llama3": tr(
+                    "wavelengths well below the trained length are unchanged; those above it grow by the factor"
+                ),
             },
             title={"en": "RoPE scaling for longer contexts", "zh": "旋转位置编码的长度外推"},
             formula=_scaled_frequencies,
@@ -243,23 +268,24 @@ class ModelConfig(Section):
                 Rule(
                     ("model.rope_scaling", "model.position"),
                     lambda m: "rope" not in m.positions,
-                    lambda m: (
-                        f"rope_scaling changes rope's frequencies, but position = '{m.position}'; "
-                        "leave rope_scaling at 'none' or choose position = 'rope'"
+                    lambda m: tr(
+                        "rope_scaling changes rope's frequencies, but position = '{position}'; "
+                        "leave rope_scaling at 'none' or choose position = 'rope'",
+                        position=m.position,
                     ),
                 ),
                 Rule(
                     ("model.rope_scaling", "model.rope_part"),
                     lambda m: m.rope_scaling == "ntk" and m.rope_width == 2,
-                    lambda m: (
-                        "ntk keeps the highest frequency, and 2 rotated features have no other; rotate more features "
-                        "or choose 'linear'"
+                    lambda m: tr(
+                        "ntk leaves the highest frequency unchanged, and 2 rotated features have no other; "
+                        "rotate more features or choose 'linear'"
                     ),
                 ),
                 Rule(
                     ("model.rope_scaling", "model.attention"),
                     lambda m: m.rope_scaling == "yarn" and (m.attention, m.position) == ("linear", "rope"),
-                    lambda m: (
+                    lambda m: tr(
                         "yarn sharpens the scores before a softmax, and linear attention has neither; choose linear, "
                         "ntk or llama3"
                     ),
@@ -267,20 +293,29 @@ class ModelConfig(Section):
                 Rule(
                     ("model.rope_scaling", "model.qk_norm"),
                     lambda m: m.qk_norm == "after" and m.rope_gain != 1.0,
-                    lambda m: (
-                        f"yarn sharpens the scores by scaling queries and keys by {m.rope_gain:.3g}, and a norm after "
-                        "the rotation undoes that; --set model.qk_norm=before or model.yarn_gain=1"
+                    lambda m: tr(
+                        "yarn sharpens the scores by scaling queries and keys by {rope_gain:.3g}, and a norm after "
+                        "the rotation undoes that; --set model.qk_norm=before or model.yarn_gain=1",
+                        rope_gain=m.rope_gain,
                     ),
                 ),
                 Rule(
                     ("model.yarn_slow", "model.yarn_fast"),
                     lambda m: m.rope_scaling == "yarn" and m.yarn_slow >= m.yarn_fast,
-                    lambda m: f"yarn_slow ({m.yarn_slow:g}) must be below yarn_fast ({m.yarn_fast:g})",
+                    lambda m: tr(
+                        "yarn_slow ({yarn_slow:g}) must be below yarn_fast ({yarn_fast:g})",
+                        yarn_slow=m.yarn_slow,
+                        yarn_fast=m.yarn_fast,
+                    ),
                 ),
                 Rule(
                     ("model.llama3_low", "model.llama3_high"),
                     lambda m: m.rope_scaling == "llama3" and m.llama3_low >= m.llama3_high,
-                    lambda m: f"llama3_low ({m.llama3_low:g}) must be below llama3_high ({m.llama3_high:g})",
+                    lambda m: tr(
+                        "llama3_low ({llama3_low:g}) must be below llama3_high ({llama3_high:g})",
+                        llama3_low=m.llama3_low,
+                        llama3_high=m.llama3_high,
+                    ),
                 ),
             ),
         ),
@@ -330,7 +365,7 @@ class ModelConfig(Section):
     parallel: StrictBool = part(
         False,
         Part(
-            sentence="attention and feed-forward read the same input, and both add to the residual stream",
+            sentence=tr("attention and feed-forward read the same input, and both add to the residual stream"),
             citation="Wang and Komatsuzaki 2021; Black et al. 2022",
             title={"en": "Parallel attention and feed-forward", "zh": "层：注意力与前馈并行"},
             formula=_parallel,
@@ -341,7 +376,7 @@ class ModelConfig(Section):
                 Rule(
                     ("model.parallel", "model.architecture"),
                     lambda m: m.architecture == "encoder-decoder",
-                    lambda m: (
+                    lambda m: tr(
                         "cross-attention runs between self-attention and feed-forward; parallel layers need "
                         "architecture = 'decoder' or 'encoder'"
                     ),
@@ -349,7 +384,9 @@ class ModelConfig(Section):
                 Rule(
                     ("model.parallel", "model.norm_placement"),
                     lambda m: m.norm_placement == "post",
-                    lambda m: "post-norm would sit between attention and feed-forward; --set model.norm_placement=pre",
+                    lambda m: tr(
+                        "post-norm would sit between attention and feed-forward; --set model.norm_placement=pre"
+                    ),
                 ),
             ),
             kept=lambda m: -m.d_model,  # they share their input
@@ -358,7 +395,7 @@ class ModelConfig(Section):
     layer_scale: float = part(
         0.0,
         Part(
-            sentence="each residual branch is scaled by a learned gain per feature, small at initialisation",
+            sentence=tr("each residual branch is scaled by a learned gain per feature, small at initialisation"),
             citation="Touvron et al. 2021",
             title={
                 "en": "LayerScale: a learned gain on each residual branch Δ",
@@ -377,7 +414,7 @@ class ModelConfig(Section):
                 Rule(
                     ("model.layer_scale", "model.norm_placement"),
                     lambda m: m.norm_placement == "sandwich",
-                    lambda m: "a sandwich norm already has a learned gain; --set model.norm_placement=pre",
+                    lambda m: tr("a sandwich norm already has a learned gain; --set model.norm_placement=pre"),
                 ),
             ),
             parameters=lambda m, stack: stack.layers * (3 if stack.over_source else 2) * m.d_model,
@@ -389,7 +426,7 @@ class ModelConfig(Section):
     embedding_mix: StrictBool = part(
         False,
         Part(
-            sentence="each layer reads a learned mix of the residual stream and the initial embedding",
+            sentence=tr("each layer reads a learned mix of the residual stream and the initial embedding"),
             citation="Jordan et al. 2024",
             title={
                 "en": "Layer ℓ reads the residual stream mixed with the embedding",
@@ -410,7 +447,9 @@ class ModelConfig(Section):
     conv: int = part(
         0,
         Part(
-            sentence="a short causal convolution over tokens precedes attention, and another the feed-forward",
+            sentence=tr(
+                "a short causal convolution over tokens precedes attention, and another precedes the feed-forward"
+            ),
             citation="So et al. 2021; Allen-Zhu 2025",
             title={"en": "A short convolution before each sublayer", "zh": "每个子层之前的短卷积"},
             formula=lambda m: (
@@ -425,7 +464,7 @@ class ModelConfig(Section):
                 Rule(
                     ("model.conv",),
                     lambda m: m.conv == 1,
-                    lambda m: "a convolution of width 1 mixes no tokens; 4 is usual, 0 turns it off",
+                    lambda m: tr("a convolution of width 1 mixes no tokens; 4 is usual, 0 turns it off"),
                 ),
             ),
             parameters=lambda m, stack: 2 * m.conv * m.d_model * stack.layers,
@@ -441,7 +480,7 @@ class ModelConfig(Section):
     logit_softcap: float = part(
         0.0,
         Part(
-            sentence="a scaled tanh keeps logits below the cap",
+            sentence=tr("a scaled tanh keeps logits below the cap"),
             citation="Gemma Team 2024",
             title={"en": "Soft-capped logits", "zh": "对数几率软截断"},
             formula=lambda m: rf"z \leftarrow {m.logit_softcap:g} \tanh\left(z / {m.logit_softcap:g}\right)",
@@ -456,10 +495,12 @@ class ModelConfig(Section):
     qk_norm: Literal["none", "before", "after"] = part(
         "none",
         Part(
-            sentence="queries and keys are RMS-normalised in each head, so that scores stay bounded",
+            sentence=tr("queries and keys are RMS-normalised in each head, so that scores stay bounded"),
             options={
-                "before": "queries and keys are RMS-normalised in each head, with a learned gain, before any rotation",
-                "after": "queries and keys are RMS-normalised in each head, without a gain, after any rotation",
+                "before": tr(
+                    "queries and keys are RMS-normalised in each head, with a learned gain, before any rotation"
+                ),
+                "after": tr("queries and keys are RMS-normalised in each head, without a gain, after any rotation"),
             },
             citation="Henry et al. 2020; Qwen Team 2025",
             title={"en": "QK norm: normalised queries and keys", "zh": "查询与键的归一化"},
@@ -480,7 +521,7 @@ class ModelConfig(Section):
                 Rule(
                     ("model.qk_norm", "model.attention"),
                     lambda m: m.qk_norm == "after" and not all(ATTENTIONS[name].scores for name in m.attentions),
-                    lambda m: (
+                    lambda m: tr(
                         "linear attention rotates feature maps of queries and keys, so there are no rotated queries "
                         "and keys to normalise; --set model.qk_norm=before"
                     ),
@@ -492,7 +533,7 @@ class ModelConfig(Section):
     score_cap: float = part(
         0.0,
         Part(
-            sentence="a scaled tanh keeps attention scores below the cap, before biases and masks",
+            sentence=tr("a scaled tanh keeps attention scores below the cap, before biases and masks"),
             citation="Gemma Team 2024",
             title={"en": "Soft-capped attention scores", "zh": "注意力分数软截断"},
             formula=lambda m: rf"s_{{ij}} \leftarrow {m.score_cap:g} \tanh\left(s_{{ij}} / {m.score_cap:g}\right)",
@@ -506,7 +547,7 @@ class ModelConfig(Section):
                 Rule(
                     ("model.score_cap", "model.backend"),
                     lambda m: m.backend == "sdpa",
-                    lambda m: "the fused kernel does not support score_cap; leave backend at 'auto'",
+                    lambda m: tr("the fused kernel does not support score_cap; leave backend at 'auto'"),
                 ),
             ),
         ),
@@ -516,7 +557,9 @@ class ModelConfig(Section):
     sinks: StrictBool = part(
         False,
         Part(
-            sentence="a learned logit without a value joins each head's softmax, so that a head can attend to nothing",
+            sentence=tr(
+                "a learned logit without a value joins each head's softmax, so that a head can attend to nothing"
+            ),
             citation="Xiao et al. 2024; Agarwal et al. 2025",
             title={"en": "Attention sinks", "zh": "注意力汇聚点"},
             formula=lambda m: r"a_{ij} = \frac{\exp(s_{ij})}{\exp(b_h) + \sum_{j'} \exp(s_{ij'})}",
@@ -534,10 +577,12 @@ class ModelConfig(Section):
     gate: Literal["none", "head", "output"] = part(
         "none",
         Part(
-            sentence="a sigmoid gate computed from the layer's input scales the attention output",
+            sentence=tr("a sigmoid gate computed from the layer's input scales the attention output"),
             options={
-                "head": "a sigmoid gate computed from the layer's input scales each head's output",
-                "output": "a sigmoid gate computed from the layer's input scales each feature of attention's output",
+                "head": tr("a sigmoid gate computed from the layer's input scales each head's output"),
+                "output": tr(
+                    "a sigmoid gate computed from the layer's input scales each feature of attention's output"
+                ),
             },
             citation="Qiu et al. 2025",
             title={"en": "Gated attention", "zh": "门控注意力"},
@@ -558,7 +603,7 @@ class ModelConfig(Section):
     value_mix: StrictBool = part(
         False,
         Part(
-            sentence="from the second layer on, values are mixed with the first layer's by two learned weights",
+            sentence=tr("from the second layer on, values are mixed with the first layer's by two learned weights"),
             citation="Zhou et al. 2024",
             title={"en": "Value residual: values mixed with the first layer's", "zh": "值残差：与第一层的值混合"},
             formula=lambda m: r"v^{(l)} \leftarrow \lambda_1^{(l)} v^{(1)} + \lambda_2^{(l)} v^{(l)}, \qquad l > 1",
@@ -584,7 +629,7 @@ class ModelConfig(Section):
     layer_drop: float = part(
         0.0,
         Part(
-            sentence="in training, each sequence skips sublayers at random, more often in deeper layers",
+            sentence=tr("in training, each sequence skips sublayers at random, more often in deeper layers"),
             citation="Huang et al. 2016",
             title={
                 "en": "Stochastic depth: residual branch Δ in layer ℓ of L, in training",
@@ -610,7 +655,7 @@ class ModelConfig(Section):
     zero_init: Literal["none", "outputs", "outputs-and-head"] = part(
         "none",
         Part(
-            sentence="output projections start at zero, so that each layer starts as the identity",
+            sentence=tr("output projections start at zero, so that each layer starts as the identity"),
             citation="Goyal et al. 2017; Zhang et al. 2019",
             title={"en": "Output projections at step 0", "zh": "输出投影的零初始化"},
             formula=lambda m: (
@@ -622,15 +667,15 @@ class ModelConfig(Section):
             acts="at the start",
             on=("outputs", "outputs-and-head"),
             options={
-                "none": "all weights are initialised by `init`",
-                "outputs": "output projections start at zero, so that each layer starts as the identity",
-                "outputs-and-head": "each layer starts as the identity, and all tokens start out equally likely",
+                "none": tr("all weights are initialised by `init`"),
+                "outputs": tr("output projections start at zero, so that each layer starts as the identity"),
+                "outputs-and-head": tr("each layer starts as the identity, and all tokens start out equally likely"),
             },
             rules=(
                 Rule(
                     ("model.zero_init", "model.tie_embeddings"),
                     lambda m: m.zero_init == "outputs-and-head" and m.tie_embeddings,
-                    lambda m: (
+                    lambda m: tr(
                         "a head tied to the embedding cannot start at zero; choose zero_init = 'outputs', or --set "
                         "model.tie_embeddings=false"
                     ),
@@ -638,7 +683,7 @@ class ModelConfig(Section):
                 Rule(
                     ("model.zero_init", "model.norm_placement"),
                     lambda m: m.norm_placement == "sandwich",
-                    lambda m: (
+                    lambda m: tr(
                         "a sandwich norm scales a branch to full size as soon as it leaves zero, at the first step; "
                         "--set model.norm_placement=pre"
                     ),
@@ -646,7 +691,7 @@ class ModelConfig(Section):
                 Rule(
                     ("model.zero_init", "model.residual"),
                     lambda m: not m.residual,
-                    lambda m: (
+                    lambda m: tr(
                         "without residual connections, nothing gets past a layer whose output is zero; --set "
                         "model.residual=true"
                     ),

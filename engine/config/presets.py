@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from engine.command_line import command_line
 from engine.config import Tables
 from engine.errors import InputError, nearest
+from engine.language import tr
 
 if TYPE_CHECKING:
     from engine.config.schema import RunConfig
@@ -48,9 +49,17 @@ def _preset(name: str, tables: Tables, where: str) -> Preset:
     extends = tables.pop("extends", None)
     description = tables.get("description", "")
     if extends is not None and not isinstance(extends, str):
-        raise InputError(f"{where}: extends = {extends!r}: must be the name of a preset, e.g. 'baseline'")
+        raise InputError(
+            tr(
+                "{where}: extends = {extends!r}: must be the name of a preset, e.g. 'baseline'",
+                where=where,
+                extends=extends,
+            )
+        )
     if not isinstance(description, str):
-        raise InputError(f"{where}: description = {description!r}: must be text")
+        raise InputError(
+            tr("{where}: description = {description!r}: must be text", where=where, description=description)
+        )
     return Preset(name, extends, description, tables)
 
 
@@ -73,8 +82,8 @@ def find(name: str) -> Preset:
 def _find_in(where: Path, name: str) -> Preset:
     names = [path.stem for path in sorted(where.glob("*.toml"))]
     if name not in names:
-        hint = nearest(name, names) or f"; `{command_line('presets', 'list')}` lists them"
-        raise InputError(f"no preset is called '{name[:80]}'{hint}")
+        hint = nearest(name, names) or tr("; `{command_line}` lists them", command_line=command_line("presets", "list"))
+        raise InputError(tr("no preset named '{name}'{hint}", name=name[:80], hint=hint))
     return load(where / f"{name}.toml")
 
 
@@ -84,7 +93,7 @@ def chain(preset: Preset) -> list[Preset]:
     while (parent := links[-1].extends) is not None:
         if parent in [link.name for link in links] or len(links) >= MAX_CHAIN:
             path = " → ".join([link.name for link in links] + [parent])
-            raise InputError(f"preset '{preset.name}': extends goes in a circle: {path}")
+            raise InputError(tr("preset '{name}': circular extends: {path}", name=preset.name, path=path))
         links.append(find(parent))
     return links[::-1]
 
@@ -93,7 +102,7 @@ def overlay(name: str, why: str) -> list[Preset]:
     """Return an overlay's changes: its chain without the base."""
     links = chain(find(name))[1:]
     if not links:
-        raise InputError(f"preset '{name[:80]}' is a base, not an overlay: {why}")
+        raise InputError(tr("preset '{name}' is a base, not an overlay: {why}", name=name[:80], why=why))
     return links
 
 
@@ -125,7 +134,13 @@ def resolve(
     links = chain(preset)
     if on is not None:
         if len(links) == 1:
-            raise InputError(f"preset '{preset.name}' is a base, not an overlay: it cannot be put --on '{on[:80]}'")
+            raise InputError(
+                tr(
+                    "preset '{name}' is a base, not an overlay: it cannot be put --on '{on}'",
+                    name=preset.name,
+                    on=on[:80],
+                )
+            )
         links = chain(find(on)) + list(links[1:])
     # A run's own config.toml names the preset it came from; that name stands.
     tables: Tables = {"preset": preset.name if on is None else f"{preset.name}@{on}"}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
 from pydantic import Field, StrictBool, model_validator
 
 from engine.config.fields import Count, Duration, Fraction, Positive, Rate, Says, Section, Seed, bookkeeping, later
+from engine.language import tr
 from engine.schemes import OPTIMIZERS, SCHEDULES
 
 if TYPE_CHECKING:  # a name of the table; the names are known only at run time
@@ -58,7 +59,7 @@ class DataConfig(Section):
     @model_validator(mode="after")
     def _some_text_is_left_to_train_on(self) -> Self:
         if self.validation_fraction + self.test_fraction >= 1.0:
-            raise ValueError("validation_fraction + test_fraction must leave some text to train on (< 1)")
+            raise ValueError(tr("validation_fraction + test_fraction must leave some text to train on (< 1)"))
         return self
 
 
@@ -168,7 +169,7 @@ class TrainConfig(Section):
     def _one_of_each_pair(self) -> Self:
         for one, other in EXCLUSIVE["train"]:
             if {one, other} <= self.model_fields_set and getattr(self, other) is not None:
-                raise ValueError(f"set {one} or {other}, not both")
+                raise ValueError(tr("set {one} or {other}, not both", one=one, other=other))
         return self
 
 
@@ -209,14 +210,16 @@ class OptimizerConfig(Section):
     def _schedule_says_when(self) -> Self:
         for key, what in SCHEDULES[self.schedule].needs.items():
             if getattr(self, key) is None:
-                raise ValueError(f"schedule = '{self.schedule}' needs {key}, {what}")
+                raise ValueError(
+                    tr("schedule = '{schedule}' needs {key}, {what}", schedule=self.schedule, key=key, what=what)
+                )
         if self.decay_every == 0 or self.decay_over == 0:
-            raise ValueError("decay_every and decay_over must be longer than 0 steps; leave them out for none")
+            raise ValueError(tr("decay_every and decay_over must be longer than 0 steps; leave them out for none"))
         if self.min_lr > self.lr:
-            raise ValueError(f"min_lr {self.min_lr} is above lr {self.lr}")
+            raise ValueError(tr("min_lr {min_lr} is above lr {lr}", min_lr=self.min_lr, lr=self.lr))
         for key in ("matrix_lr", "embedding_lr", "head_lr"):
             if self.lr == 0.0 and getattr(self, key) is not None:
-                raise ValueError(f"{key} follows the schedule in proportion to lr, so lr must be above 0")
+                raise ValueError(tr("{key} follows the schedule in proportion to lr, so lr must be above 0", key=key))
         return self
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from engine.config.sections import END, MASK, MASKS_IN_A_ROW, PAD, START
+from engine.language import tr
 from engine.model.visibility import sees_ahead
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class TaskKind:
     does = "writes"
     pipeline = "text-generation"  # its name on the Hugging Face hub
     prompt = "sample"  # the command that prompts it
-    next_step = ("sample", "write with it")  # after training: a command, and its purpose
+    next_step = ("sample", tr("generate text with it"))  # after training: a command, and its purpose
     ablated_on = "demo"  # the preset whose ablation is then suggested; "" for none
 
     # For a miniature (see `RunConfig.miniature`).
@@ -94,8 +95,10 @@ class NextToken(TaskKind):
     examples = "engine.data.objectives.NextToken"
     architectures = ("decoder", "encoder")
     why_not: ClassVar[Mapping[str, str]] = {
-        "encoder-decoder": "an encoder-decoder reads a source and writes a target, and next-token has only one text; "
-        "its kinds are translation, copy, reverse and continuation"
+        "encoder-decoder": tr(
+            "an encoder-decoder reads a source and writes a target, but next-token has only one "
+            "text; use translation, copy, reverse or continuation"
+        )
     }
     continues = from_its_past = True
 
@@ -104,8 +107,10 @@ class NextToken(TaskKind):
 
     def leak(self, config: "RunConfig") -> str | None:
         return (
-            "every position sees the tokens after it, and the next one is what it has to predict: it would score near "
-            "perplexity 1 and have learned nothing"
+            tr(
+                "every position sees the tokens after it, including the one it must predict: it would "
+                "score near perplexity 1 and have learned nothing"
+            )
             if sees_ahead(config.model)
             else None
         )
@@ -125,9 +130,10 @@ class Masked(TaskKind):
     examples = "engine.data.objectives.Masked"
     architectures = ("encoder",)
     why_not: ClassVar[Mapping[str, str]] = {
-        "decoder": "a decoder predicts the next token and never looks right of it; use "
-        "architecture = 'encoder' to fill gaps",
-        "encoder-decoder": "use architecture = 'encoder' to fill gaps",
+        "decoder": tr(
+            "a decoder predicts the next token and never looks to its right; to fill gaps, use architecture = 'encoder'"
+        ),
+        "encoder-decoder": tr("to fill gaps, use architecture = 'encoder'"),
     }
     settings = ("objective.mask_fraction",)
     unit = "hidden character"
@@ -179,7 +185,9 @@ class Shifted(TaskKind):
         return config.model.source_tokens - 1
 
     def leak(self, config: "RunConfig") -> str | None:
-        return "nearly all of the target stands in the source, a place further on: copying it scores near perplexity 1"
+        return tr(
+            "nearly all of the target is in the source, one place further on: copying it scores near perplexity 1"
+        )
 
     def objections(self, config: "RunConfig") -> Iterator[Refusal]:
         if not config.train.allow_leak:
@@ -204,11 +212,11 @@ class Translation(TaskKind):
     settings = ("data.max_length", "data.shared_vocabulary", "objective.label_smoothing", "evaluation.beam")
     unit = "token"
     special = (PAD, START, END)
-    needs = "a translation needs"
-    does = "translates sentences"
+    needs = tr("a translation needs")
+    does = tr("translates sentences")
     pipeline = "translation"
     prompt = "translate"
-    next_step = ("translate", "translate with it")
+    next_step = ("translate", tr("translate with it"))
     ablated_on = "phrasebook"
     small_context = 40
     small_corpus = ("phrasebook", 2_000)
@@ -224,7 +232,7 @@ class _OnDocuments(TaskKind):
     architectures = ("decoder", "encoder-decoder")
     corpus = "documents"
     special = (PAD, MASK)
-    next_step = ("evaluate", "score its best checkpoint again")
+    next_step = ("evaluate", tr("score its best checkpoint again"))
     ablated_on = ""
     small_context = 64
     small_corpus = ("biographies", 20)
@@ -243,11 +251,13 @@ class SpanCorruption(_OnDocuments):
     examples = "engine.data.objectives.span_corruption"
     rows = "documents"
     why_not: ClassVar[Mapping[str, str]] = {
-        "encoder": "what is masked is written, token by token, which a decoder and an encoder-decoder can; an encoder "
-        "fills gaps in place: objective.kind = 'masked'"
+        "encoder": tr(
+            "masked spans are written token by token, which takes a decoder or an encoder-decoder; "
+            "an encoder fills gaps in place: objective.kind = 'masked'"
+        )
     }
     unit = "token"
-    does = "fills in documents"
+    does = tr("fills in documents")
 
     def window_tokens(self, config: "RunConfig") -> int:
         if config.objective.has_sentinels:
@@ -277,8 +287,8 @@ class SpanCorruption(_OnDocuments):
     def objections(self, config: "RunConfig") -> Iterator[Refusal]:
         form, architecture = config.objective.span_form, config.model.architecture
         if form not in SPAN_FORMS[architecture]:
-            sides = "writes spans after a source that is read"
-            what = sides if config.objective.has_sentinels else "is one text that ends with its span"
+            sides = tr("reads a source, then writes the spans")
+            what = sides if config.objective.has_sentinels else tr("is one text that ends with its span")
             yield Refusal(
                 ("objective.span_form", "model.architecture"),
                 f"span_form = '{form}' {what}; for architecture = '{architecture}' there is "
@@ -293,11 +303,11 @@ class QuestionAnswer(_OnDocuments):
     examples = "engine.data.objectives.QuestionAnswer"
     rows = "questions"
     why_not: ClassVar[Mapping[str, str]] = {
-        "encoder": "an answer is written, token by token, which architecture = 'decoder' and 'encoder-decoder' can"
+        "encoder": tr("an answer is written token by token, which takes architecture = 'decoder' or 'encoder-decoder'")
     }
     scores = ("loss", "exact_match")
     unit = "answer token"
-    does = "answers questions"
+    does = tr("answers questions")
 
     def window_tokens(self, config: "RunConfig") -> int:
         return (config.model.source_tokens if config.has_source else 0) + config.model.context_length - 1

@@ -16,6 +16,7 @@ from engine.config import Tables
 from engine.config.keys import flatten, later_keys, unknown_key
 from engine.config.schema import Rows, RunConfig
 from engine.errors import InputError, nearest, one_of
+from engine.language import tr
 from engine.plain_files import open_plain
 
 MAX_BYTES = 64 * 1024
@@ -29,9 +30,17 @@ def read(path: Path) -> Tables:
         with open_plain(path) as file:
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise InputError(f"{path}: cannot read this config: {error.strerror or error}") from None
+        raise InputError(
+            tr("{path}: cannot read this config: {strerror}", path=path, strerror=error.strerror or error)
+        ) from None
     if len(raw) > MAX_BYTES:
-        raise InputError(f"{path}: larger than {MAX_BYTES // 1024} KiB; a config is a few lines of TOML")
+        raise InputError(
+            tr(
+                "{path}: larger than {max_bytes} KiB; a config is a few lines of TOML",
+                path=path,
+                max_bytes=MAX_BYTES // 1024,
+            )
+        )
     return parse(raw, str(path))
 
 
@@ -39,13 +48,15 @@ def parse(raw: bytes, where: str) -> Tables:
     """Return the tables of a TOML text; `where` names it in errors. A date, which no setting is, becomes text."""
     deepest = max((line.count(b"[") + line.count(b"{") for line in raw.splitlines()), default=0)
     if deepest > MAX_DEPTH or _LONG_KEY.search(raw):
-        raise InputError(f"{where}: nested too deeply; sections are one level deep, e.g. [model]")
+        raise InputError(tr("{where}: nested too deeply; sections are one level deep, e.g. [model]", where=where))
     try:
         return {key: _undated(value) for key, value in tomllib.loads(raw.decode("utf-8")).items()}
     except UnicodeDecodeError as error:
-        raise InputError(f"{where}: not UTF-8 at byte {error.start}; save the file as UTF-8 text") from None
+        raise InputError(
+            tr("{where}: not UTF-8 at byte {start}; save the file as UTF-8 text", where=where, start=error.start)
+        ) from None
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        raise InputError(f"{where}: not valid TOML: {error}") from None
+        raise InputError(tr("{where}: not valid TOML: {error}", where=where, error=error)) from None
 
 
 def _undated(value: Any) -> Any:
@@ -62,7 +73,7 @@ def validate(data: Tables, where: str) -> RunConfig:
     except ValidationError as error:
         raise InputError(f"{where}: {_first(error)}") from None
     except RecursionError:
-        raise InputError(f"{where}: nested too deeply; sections are one level deep") from None
+        raise InputError(tr("{where}: nested too deeply; sections are one level deep", where=where)) from None
 
 
 def resolved(
@@ -78,7 +89,9 @@ def resolved(
     try:
         return config.resolved(vocab_size=vocab_size, threads=threads, train_tokens=train_tokens, rows=rows)
     except ValidationError as error:
-        raise InputError(f"{where}: at this corpus and batch size, {_first(error)}") from None
+        raise InputError(
+            tr("{where}: with this corpus and batch size, {first}", where=where, first=_first(error))
+        ) from None
 
 
 def write(config: RunConfig) -> str:
@@ -103,17 +116,23 @@ def _first(error: ValidationError) -> str:
         expected = problem.get("ctx", {}).get("expected", "")
         values = re.findall(r"'([^']*)'|\b(\d+)\b", expected)
         known = [a or b for a, b in values]
-        return f"{key} = {shown(value)}: must be {one_of(known)}{nearest(str(value), known)}"
+        return tr(
+            "{key} = {shown}: must be {known}{nearest}",
+            key=key,
+            shown=shown(value),
+            known=one_of(known),
+            nearest=nearest(str(value), known),
+        )
     row = ".".join(str(part) for part in problem["loc"] if not isinstance(part, int))
     usual = flatten(RunConfig().dump()).get(row)
     if isinstance(usual, list) and (row != key or problem["type"] in ("tuple_type", "too_long", "too_short")):
-        return f"{row}: must be {len(usual)} values, e.g. {usual}"
+        return tr("{row}: must be {n} values, e.g. {usual}", row=row, n=len(usual), usual=usual)
     message = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
     if problem["type"] == "value_error":
         return f"{key}: {message}"
     if isinstance(value, str) and _COMMA.fullmatch(value):
         thousands = re.fullmatch(r"[1-9][0-9]{0,2}(,[0-9]{3})+", value)
-        message += f"; did you mean {value.replace(',', '') if thousands else value.replace(',', '.')}?"
+        message += tr("; did you mean {value}?", value=value.replace(",", "") if thousands else value.replace(",", "."))
     return f"{key} = {shown(value)}: {message}"
 
 
@@ -122,5 +141,5 @@ def shown(value: Any) -> str:
     try:
         text = repr(value)
     except RecursionError:
-        return "something nested very deeply"
+        return tr("something nested very deeply")
     return text if len(text) <= 60 else text[:57] + "…"

@@ -16,6 +16,7 @@ from engine.data.documents.named import DOCUMENTS
 from engine.data.known import CORPORA, kind_by_name
 from engine.data.parallel.named import PAIRS
 from engine.errors import InputError, nearest, not_a_path
+from engine.language import tr
 
 C = TypeVar("C", bound=Corpus)
 # The last kind that accepts a path reads it; a text is any file that no other kind accepts.
@@ -38,8 +39,10 @@ def kind_of(corpus: str) -> Kind:
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
         raise not_a_path(corpus, error) from None
     if kind == "text" and not there and not Path(corpus).suffix and not any(sign in corpus for sign in "/\\"):
-        hint = nearest(corpus, CORPORA) or f"; `{command_line('data', 'list')}` lists them"
-        raise InputError(f"no corpus is called '{corpus[:80]}'{hint}")
+        hint = nearest(corpus, CORPORA) or tr(
+            "; `{command_line}` lists them", command_line=command_line("data", "list")
+        )
+        raise InputError(tr("no corpus named '{corpus}'{hint}", corpus=corpus[:80], hint=hint))
     return kind
 
 
@@ -59,13 +62,20 @@ def load_corpus(made: type[C], data: DataConfig, data_dir: Path | None = None) -
         if not any(sign in name for sign in kind.signs) and not is_there(name):
             names = [known for known, one in CORPORA.items() if one.kind == made.kind]
             hint = nearest(name, names) or f"; {kind.known}: {', '.join(names)}; or {kind.path}"
-            raise InputError(f"no {kind.noun} is called '{name[:80]}'{hint}")
+            raise InputError(tr("no {noun} named '{name}'{hint}", noun=kind.noun, name=name[:80], hint=hint))
         return cast(C, kind.load_path(data))
     if chosen is not None:
         directions = [] if entry.languages is None else [entry.languages, entry.languages[::-1]]
         if chosen not in directions:
             known = " and ".join(f"{name}#{one},{other}" for one, other in directions)
-            raise InputError(f"corpus '{data.corpus[:80]}': {name} has the directions {known}")
+            raise InputError(
+                tr(
+                    "corpus '{corpus}': {name} has the directions {known}",
+                    corpus=data.corpus[:80],
+                    name=name,
+                    known=known,
+                )
+            )
     folders = data_folders(data_dir)
     place = entry.found(folders) or entry.found(folders, any)
     if entry.remotes and place is None:

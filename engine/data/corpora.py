@@ -17,6 +17,7 @@ from engine.data.overlap import Overlap, text_overlap
 from engine.data.synthetic import playlets
 from engine.data.synthetic.grammar import GeneratedText, Probe
 from engine.errors import InputError, not_a_path
+from engine.language import tr
 
 MAX_FILE_BYTES = 2 * 1024**3
 PIECE = 1 << 22  # characters hashed at once
@@ -66,19 +67,32 @@ class TextCorpus(Corpus):
         tokenizer = CharacterTokenizer.of(split.text for split in splits.values())
         train, held_out = (tokenizer.encode(splits[split].text) for split in ("train", "validation"))
         if len(train) < 2 or len(held_out) < 2:
-            raise InputError(f"corpus {self.name}: too short to be split into training and validation text")
+            raise InputError(
+                tr("corpus {name}: too short to be split into training and validation text", name=self.name)
+            )
         overlap, overlap_lines = self.overlap_lines()
         characters = {split: len(part.text) for split, part in splits.items()}
         size, floor = tokenizer.vocab_size, None if validation.floor_mean is None else validation.floor_mean[0]
         unigram, bigram = unigram_loss(train, held_out, size), bigram_loss(train, held_out, size)
         record = {"characters": characters, "vocabulary": size, "unigram": unigram, "bigram": bigram, "floor": floor}
-        losses = f"unigram {unigram:.3f}, bigram {bigram:.3f}"
-        losses += "" if floor is None else f", floor given the whole past {floor:.3f}"
+        losses = tr("unigram {unigram:.3f}, bigram {bigram:.3f}", unigram=unigram, bigram=bigram)
+        losses += "" if floor is None else tr(", floor given the whole past {floor:.3f}", floor=floor)
         lines = [
-            ("characters", f"{counted(characters)}; {size} different ones"),
-            ("loss lines", f"{losses} nats per character on validation"),
+            ("characters", tr("{counted}; {size} distinct", counted=counted(characters), size=size)),
+            (tr("losses"), tr("{losses} nats per character on validation", losses=losses)),
             *overlap_lines,
-            *(("probe", f"{one.name}: {one.description} ({one.at.size:,} places)") for one in validation.probes),
+            *(
+                (
+                    "probe",
+                    tr(
+                        "{name}: {description} ({size:,} places)",
+                        name=one.name,
+                        description=one.description,
+                        size=one.at.size,
+                    ),
+                )
+                for one in validation.probes
+            ),
         ]
         examples = ["", splits["train"].text[:GLIMPSE]]
         return Description(record | {"overlap": overlap, "sha256": self.sha256}, lines, examples)
@@ -87,7 +101,7 @@ class TextCorpus(Corpus):
         train = self.splits["train"].text
         characters = Characters(len(set().union(*(split.text for split in self.splits.values()))))
         lines = train[:PREVIEWED].lstrip("\n").split("\n")[:rows]
-        return CorpusPreview(self.name, lines, characters, f"{len(train):,} characters", len(train))
+        return CorpusPreview(self.name, lines, characters, tr("{n:,} characters", n=len(train)), len(train))
 
 
 def _fractions(length: int, data: DataConfig) -> tuple[int, int]:
@@ -137,7 +151,11 @@ def load_playlets(entry: CorpusEntry, data: DataConfig, place: None) -> TextCorp
             splits[name] = Split(part.text, -part.log_probability, probes, part.floor(), part)
         elif name != "test":
             raise InputError(
-                f"data.corpus_size = {data.corpus_size}: too small to fill the {name} split; 20000 is enough"
+                tr(
+                    "data.corpus_size = {corpus_size}: too small to fill the {name} split; 20000 is enough",
+                    corpus_size=data.corpus_size,
+                    name=name,
+                )
             )
     return TextCorpus(entry.name, generated.version, "generated", splits)
 
@@ -150,23 +168,27 @@ def load_path(data: DataConfig) -> TextCorpus:
         raise not_a_path(data.corpus, error) from None
     try:
         if path.exists() and not path.is_file():
-            raise InputError(f"corpus {path}: is not a file; name a UTF-8 text file")
+            raise InputError(tr("corpus {path}: is not a file; give a UTF-8 text file", path=path))
         if path.stat().st_size > MAX_FILE_BYTES:
-            raise InputError(f"corpus {path}: larger than 2 GiB; cut a part of it")
+            raise InputError(tr("corpus {path}: larger than 2 GiB; use a part of it", path=path))
         raw = path.read_bytes()
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(f"corpus {str(path)[:200]}: cannot be read: {why}") from None
+        raise InputError(tr("corpus {path}: cannot be read: {why}", path=str(path)[:200], why=why)) from None
     content = raw.removeprefix(codecs.BOM_UTF8)
     if not content or content.isspace():
-        raise InputError(f"corpus {path}: is empty; a few thousand characters is the least that teaches anything")
+        raise InputError(tr("corpus {path}: is empty; training needs at least a few thousand characters", path=path))
     if b"\x00" in raw:
-        raise InputError(f"corpus {path}: is not text (it contains zero bytes); UTF-8 text is needed")
+        raise InputError(tr("corpus {path}: is not text (it contains NUL bytes); use UTF-8 text", path=path))
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
-            f"corpus {path}: not UTF-8 at byte {error.start}; convert it, e.g. iconv -f latin1 -t utf-8"
+            tr(
+                "corpus {path}: not UTF-8 at byte {start}; convert it, e.g. iconv -f latin1 -t utf-8",
+                path=path,
+                start=error.start,
+            )
         ) from None
     return TextCorpus(path.name, path.name, str(path.resolve()), split_text(text, data))
 
@@ -174,13 +196,13 @@ def load_path(data: DataConfig) -> TextCorpus:
 TEXT = CorpusKind(
     TextCorpus,
     noun="corpus",
-    is_a="one text",
+    is_a=tr("plain text"),
     preset="demo",
-    known="built in and known",
-    path="the path of a text",
-    yours="any UTF-8 text file",
+    known=tr("known corpora"),
+    path=tr("the path of a text file"),
+    yours=tr("any UTF-8 text file"),
     signs="/\\.~",
-    meanwhile="playlets works now, without any download",
+    meanwhile=tr("playlets works now, without any download"),
     takes=lambda corpus: True,
     load_path=load_path,
     named={"playlets": load_playlets},

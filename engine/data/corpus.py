@@ -13,6 +13,7 @@ from engine.command_line import command_line
 from engine.config.sections import DataConfig
 from engine.data.download import Remote
 from engine.errors import InputError
+from engine.language import tr
 
 if TYPE_CHECKING:
     from engine.data.overlap import Overlap
@@ -119,7 +120,7 @@ class CorpusEntry:
     @property
     def words(self) -> str:
         """`text`, `documents` or `pairs, en → de`."""
-        return self.kind if self.languages is None else f"pairs, {' → '.join(self.languages)}"
+        return self.kind if self.languages is None else tr("pairs, {languages}", languages=" → ".join(self.languages))
 
     @property
     def most_bytes(self) -> int:
@@ -149,14 +150,36 @@ class CorpusEntry:
         target = folders[-1] / self.remotes[0].file
         names = ", ".join(Path(remote.file).name for remote in self.remotes)
         if self.by_hand:
-            how = f", and no fixed address has it: put {names} ({self.origin}) into {target.parent}"
+            how = tr(
+                ", and it has no fixed download address: put {names} ({origin}) into {parent}",
+                names=names,
+                origin=self.origin,
+                parent=target.parent,
+            )
         else:
             what = f"{self.remotes[0].url} at {target}"
             if self.kind != "text":
-                what = f"{names} from {self.remotes[0].url.rpartition('/')[0]} into {target.parent}"
-            how = f": `{command_line('data', 'fetch', self.name)}` gets it, or put {what}"
+                what = tr(
+                    "{names} from {url} into {parent}",
+                    names=names,
+                    url=self.remotes[0].url.rpartition("/")[0],
+                    parent=target.parent,
+                )
+            how = tr(
+                ": run `{command_line}` to get it, or put {what}",
+                command_line=command_line("data", "fetch", self.name),
+                what=what,
+            )
         looked = ", ".join(str(folder)[:120] for folder in folders)
-        return InputError(f"corpus '{self.name}' is not on this machine{how} (looked in {looked}); {meanwhile}")
+        return InputError(
+            tr(
+                "corpus '{name}' is not on this machine{how} (looked in {looked}); {meanwhile}",
+                name=self.name,
+                how=how,
+                looked=looked,
+                meanwhile=meanwhile,
+            )
+        )
 
 
 C = TypeVar("C", bound=Corpus)

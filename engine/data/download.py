@@ -19,6 +19,7 @@ from typing import Any
 
 from engine.command_line import command_line
 from engine.errors import InputError, refused
+from engine.language import tr
 
 BLOCK = 1 << 16
 TIMEOUT = 30.0  # seconds without data
@@ -41,13 +42,13 @@ Progress = Callable[[int, int], None]
 class _HttpsOnly(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         if not newurl.startswith("https://"):
-            raise urllib.error.URLError(f"redirected to {newurl[:80]}, which is not https")
+            raise urllib.error.URLError(tr("redirected to {newurl}, which is not https", newurl=newurl[:80]))
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def open_url(url: str, start: int) -> http.client.HTTPResponse:
     if not url.startswith("https://"):
-        raise urllib.error.URLError("only https is fetched")
+        raise urllib.error.URLError(tr("only https is fetched"))
     request = urllib.request.Request(url, headers={"User-Agent": "tui-transformer"})
     if start:
         request.add_header("Range", f"bytes={start}-")
@@ -89,42 +90,88 @@ def fetch(
         source = Path(named) / remote.file if named else None
         if source is not None:
             if not source.is_file():
-                lacks = f"the mirror folder {named} has no {remote.file}"
-                raise InputError(f"{lacks}; unset {MIRROR_VARIABLE} to use the network")
+                lacks = tr("the mirror folder {named} has no {file}", named=named, file=remote.file)
+                raise InputError(
+                    tr(
+                        "{lacks}; unset {mirror_variable} to use the network",
+                        lacks=lacks,
+                        mirror_variable=MIRROR_VARIABLE,
+                    )
+                )
             if source.stat().st_size > remote.max_bytes:
-                raise InputError(f"{source}: larger than the {remote.max_bytes:,} bytes it should have")
+                raise InputError(
+                    tr(
+                        "{source}: larger than the {max_bytes:,} bytes it should have",
+                        source=source,
+                        max_bytes=remote.max_bytes,
+                    )
+                )
             shutil.copyfile(source, part)
         elif not remote.url:
-            raise InputError(f"{remote.file}: no fixed address has this file; {_by_hand(remote, target)}")
+            raise InputError(
+                tr(
+                    "{file}: this file has no fixed download address; {by_hand}",
+                    file=remote.file,
+                    by_hand=_by_hand(remote, target),
+                )
+            )
         else:
             _download(url, part, remote.max_bytes, progress, opener)
         found = sha256_of(part)
         if found != (expected or found):
             part.unlink(missing_ok=True)
             where = source or url
-            advice = "Try again, or take the file from somewhere else"
+            advice = tr("Try again, or take the file from somewhere else")
             if remote.sha256 is None:
-                advice = f"If it has been changed on purpose, delete {record_of(target)} to trust it as it is now"
+                advice = tr(
+                    "If it has been changed on purpose, delete {record_of} to trust it as it is now",
+                    record_of=record_of(target),
+                )
             raise InputError(
-                f"{where}: its SHA-256 is {found[:12]}… and should be {str(expected)[:12]}…; nothing was kept. {advice}"
+                tr(
+                    "{where}: its SHA-256 is {found}… and should be {expected}…; nothing was kept. {advice}",
+                    where=where,
+                    found=found[:12],
+                    expected=str(expected)[:12],
+                    advice=advice,
+                )
             )
         part.replace(target)
         _record(remote, target, found)
     except urllib.error.HTTPError as error:
-        raise InputError(f"{url}: the server answered {error.code}; {_by_hand(remote, target)}") from None
+        raise InputError(
+            tr(
+                "{url}: the server answered {code}; {by_hand}",
+                url=url,
+                code=error.code,
+                by_hand=_by_hand(remote, target),
+            )
+        ) from None
     except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error) or type(error).__name__
-        raise InputError(f"{url}: cannot be reached ({reason}); {_by_hand(remote, target)}") from None
+        raise InputError(
+            tr(
+                "{url}: cannot be reached ({reason}); {by_hand}",
+                url=url,
+                reason=reason,
+                by_hand=_by_hand(remote, target),
+            )
+        ) from None
     except OSError as error:
-        raise refused(f"{target}: cannot be written", error) from None
+        raise refused(tr("{target}: cannot be written", target=target), error) from None
     return target
 
 
 def _by_hand(remote: Remote, target: Path) -> str:
     offline = "without a network, " if remote.url else ""
-    return (
-        f"{offline}put that file at {target}, or name a folder that has {remote.file} in {MIRROR_VARIABLE}; "
-        f"built-in corpora (see `{command_line('data', 'list')}`) need no download"
+    return tr(
+        "{offline}put that file at {target}, or set {mirror_variable} to a folder that "
+        "has {file}; built-in corpora (see `{command_line}`) need no download",
+        offline=offline,
+        target=target,
+        file=remote.file,
+        mirror_variable=MIRROR_VARIABLE,
+        command_line=command_line("data", "list"),
     )
 
 
@@ -135,8 +182,13 @@ def _download(url: str, part: Path, most: int, progress: Progress, opener: OpenU
         done = 0
     if not url.startswith("https://"):  # before any request, whichever opener is used
         raise InputError(
-            f"{url}: only https is fetched; set {ENDPOINT_VARIABLE} to an https address, or name a "
-            f"local folder in {MIRROR_VARIABLE}"
+            tr(
+                "{url}: only https is fetched; set {endpoint_variable} to an https address, or "
+                "{mirror_variable} to a local folder",
+                url=url,
+                endpoint_variable=ENDPOINT_VARIABLE,
+                mirror_variable=MIRROR_VARIABLE,
+            )
         )
     try:
         response = opener(url, done)
@@ -154,11 +206,11 @@ def _download(url: str, part: Path, most: int, progress: Progress, opener: OpenU
                 if done > most:
                     file.close()
                     part.unlink(missing_ok=True)
-                    raise InputError(f"{url}: larger than the {most:,} bytes it should have")
+                    raise InputError(tr("{url}: larger than the {most:,} bytes it should have", url=url, most=most))
                 file.write(block)
                 progress(done, most)
         if getattr(response, "length", None):  # announced bytes that never came
-            raise ConnectionError("the connection ended before the file did")
+            raise ConnectionError(tr("the connection closed before the file was complete"))
     finally:
         response.close()
 

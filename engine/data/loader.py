@@ -9,6 +9,7 @@ from engine.config.schema import RunConfig
 from engine.data.objectives import Batch, Objective
 from engine.data.padding import sent
 from engine.errors import InputError
+from engine.language import tr
 from engine.seeds import seed_for
 
 
@@ -49,8 +50,13 @@ class TextBatches:
         length = objective.window
         if tokens.numel() < length:
             raise InputError(
-                f"the training text has {tokens.numel():,} tokens, shorter than one example of {length:,}; "
-                f"use a longer text or --set model.context_length={max(1, tokens.numel() // 4)}"
+                tr(
+                    "the training text has {numel:,} tokens, fewer than the {length:,} of one example; use "
+                    "a longer text or --set model.context_length={max}",
+                    numel=tokens.numel(),
+                    length=length,
+                    max=max(1, tokens.numel() // 4),
+                )
             )
         self.tokens, self.objective, self.seed = tokens.to(device), objective, seed
         self.batch_size, self.stride, self.accumulation = batch_size, stride, accumulation

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.data.framing import folded
+from engine.language import tr
 
 if TYPE_CHECKING:
     from engine.data.parallel.pairs import Pairs
@@ -59,20 +60,51 @@ class Overlap:
     @property
     def said(self) -> str:
         """Return a sentence without its full stop, with the share and an example."""
-        share = f"{self.share:.1%}" if self.share >= LITTLE else f"under {LITTLE:.1%}"
-        count, aside = f"{self.seen:,} of {self.total:,}", "ignoring case and punctuation"
+        share = f"{self.share:.1%}" if self.share >= LITTLE else tr("under {little:.1%}", little=LITTLE)
+        count, aside = f"{self.seen:,} of {self.total:,}", tr("ignoring case and punctuation")
         if self.of == "text" or self.of == "documents":
-            of = "text" if self.of == "text" else "documents' text"
-            said = f"{share} of the {self.split} {of} also appears word for word in the training {self.of}"
-            none = f"no passage of the {self.split} {of} appears in the training {self.of}"
+            of = "text" if self.of == "text" else tr("documents' text")
+            said = tr(
+                "{share} of the {split} {of} also appears word for word in the training {of2}",
+                share=share,
+                split=self.split,
+                of=of,
+                of2=self.of,
+            )
+            none = tr(
+                "no passage of the {split} {of} appears in the training {of2}", split=self.split, of=of, of2=self.of
+            )
         elif self.of == "pairs":
-            both = f", {self.both:,} of them on both sides" if self.both else ""
-            said = f"{share} of the {self.split} pairs ({count}) share a sentence with training, {aside}{both}"
-            none = f"none of the {self.total:,} {self.split} pairs share a sentence with training, {aside}"
+            both = tr(", {both:,} of them on both sides", both=self.both) if self.both else ""
+            said = tr(
+                "{share} of the {split} pairs ({count}) share a sentence with training, {aside}{both}",
+                share=share,
+                split=self.split,
+                count=count,
+                aside=aside,
+                both=both,
+            )
+            none = tr(
+                "none of the {total:,} {split} pairs share a sentence with training, {aside}",
+                total=self.total,
+                split=self.split,
+                aside=aside,
+            )
         else:
-            said = f"{share} of the {self.split} questions ({count}) are also asked in training, {aside}"
-            none = f"none of the {self.total:,} {self.split} questions are asked in training, {aside}"
-        return f"{said}; for example “{self.example}”" if self.seen else none
+            said = tr(
+                "{share} of the {split} questions ({count}) are also asked in training, {aside}",
+                share=share,
+                split=self.split,
+                count=count,
+                aside=aside,
+            )
+            none = tr(
+                "none of the {total:,} {split} questions are asked in training, {aside}",
+                total=self.total,
+                split=self.split,
+                aside=aside,
+            )
+        return tr("{said}; for example “{example}”", said=said, example=self.example) if self.seen else none
 
     def to_json(self) -> dict[str, str | int | float]:
         return {"share": round(self.share, 6), **asdict(self)}

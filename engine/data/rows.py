@@ -23,6 +23,7 @@ from engine.data.objectives import Batch, Corrupts, Objective, QuestionAnswer, w
 from engine.data.padding import Tokens, pad_rows, sent, stands_at, text_of
 from engine.data.spans import Counts
 from engine.errors import InputError
+from engine.language import tr
 from engine.model.positions import Positions
 from engine.seeds import seed_for
 
@@ -42,7 +43,13 @@ class BucketedBatches:
         longest = int(lengths(0).max())
         if self._budget is not None and longest > self._budget:
             raise InputError(
-                f"train.batch_tokens = {self._budget}: a {of} has {longest} tokens; set at least that{or_else}"
+                tr(
+                    "train.batch_tokens = {budget}: a {of} has {longest} tokens; set it to at least that{or_else}",
+                    budget=self._budget,
+                    of=of,
+                    longest=longest,
+                    or_else=or_else,
+                )
             )
         self._starts = [0]  # of epochs, in micro-batches
         self._plans: dict[int, list[Counts]] = {}
@@ -172,8 +179,8 @@ class PairBatches(BucketedBatches):
     ) -> None:
         self.pairs, self.objective, self.special, self.device = pairs, objective, special, device
         if not len(pairs):
-            raise InputError("no sentence pair is left to train on; raise data.max_length or model.context_length")
-        or_else = ", or leave longer ones out with data.max_length"
+            raise InputError(tr("no sentence pair is left to train on; raise data.max_length or model.context_length"))
+        or_else = tr(", or leave longer ones out with data.max_length")
         super().__init__(lambda epoch: pairs.lengths, config, "sentence", or_else)
 
     def batch(self, step: int, micro: int) -> Batch:

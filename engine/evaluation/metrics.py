@@ -18,6 +18,7 @@ from torch.nn import functional as F
 from engine.data.loader import Examples
 from engine.data.objectives import IGNORED, Batch
 from engine.data.synthetic.grammar import Probe
+from engine.language import tr
 from engine.model.transformer import evaluating
 
 STRETCHES = 32
@@ -92,7 +93,9 @@ def score_tokens(
     score; `between` is called between batches and may raise to stop.
     """
     if not 1 <= stride <= context:
-        raise ValueError(f"stride {stride} must be between 1 and the context {context}")
+        raise ValueError(
+            tr("stride {stride} must be between 1 and the context {context}", stride=stride, context=context)
+        )
 
     def batches() -> Iterator[Batch]:
         for (length, scored), group in groupby(windows(tokens.numel(), context, stride), key=lambda w: w[1:]):

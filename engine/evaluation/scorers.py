@@ -38,6 +38,7 @@ from engine.evaluation.translation import TranslationScores, exact_match, score_
 from engine.generation.answering import Prompt, answer_questions, greedy_answers
 from engine.generation.beam import Hypothesis
 from engine.generation.translation import Translator, both_specials
+from engine.language import tr
 from engine.model.transformer import Network
 from engine.model.visibility import self_attention
 from engine.runs.record_version import RECORDS
@@ -80,7 +81,7 @@ class Scorer(ABC):
     @property
     def work(self) -> str:
         """What is being done while a record is computed, in words."""
-        return "scoring the split"
+        return tr("scoring the split")
 
     @property
     def per(self) -> str:
@@ -92,7 +93,7 @@ class Scorer(ABC):
         return {}
 
     def probe_words(self, share: float, places: int) -> str:
-        return f"{share:>6.1%} of {places:,} places"
+        return tr("{share:>6.1%} of {places:,} places", share=share, places=places)
 
     def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TokenScores:
         """Return the nll of every target, ends and marks included, without smoothing."""
@@ -125,11 +126,16 @@ class TextScorer(Scorer):
 
     @property
     def work(self) -> str:
-        return f"scoring {len(self.split.text):,} characters"
+        return tr("scoring {n:,} characters", n=len(self.split.text))
 
     @property
     def per(self) -> str:
-        return f"{self.config.task.unit}, context {self.config.model.context_length}, stride {self.config.stride}"
+        return tr(
+            "{unit}, context {context_length}, stride {stride}",
+            unit=self.config.task.unit,
+            context_length=self.config.model.context_length,
+            stride=self.config.stride,
+        )
 
     def floor(self) -> dict[str, Any]:
         reachable = {} if self.reachable is None else {"reachable": self.reachable.facts.dump()}
@@ -145,7 +151,13 @@ class TextScorer(Scorer):
     def batches(self) -> Iterable[Batch]:
         """Return every window's examples; the seed is fixed, so all evaluations ask the same."""
         if self.tokens.numel() < self.objective.window:
-            raise ValueError(f"{self.tokens.numel()} tokens are fewer than one window of {self.objective.window}")
+            raise ValueError(
+                tr(
+                    "{numel} tokens are fewer than one window of {window}",
+                    numel=self.tokens.numel(),
+                    window=self.objective.window,
+                )
+            )
         windows = self.tokens.unfold(0, self.objective.window, self.config.stride).long()
         masks = mask_generator(self.config.evaluation.seed, "evaluation")
         examples = self.objective.batch(windows, masks)  # drawn at once: independent of the batch size
@@ -288,14 +300,14 @@ class DocumentScorer(Scorer):
 
     @property
     def work(self) -> str:
-        return f"scoring {len(self.documents):,} document{'s' if len(self.documents) != 1 else ''}"
+        return tr("scoring {n:,} document{value}", n=len(self.documents), value="s" if len(self.documents) != 1 else "")
 
     @property
     def per(self) -> str:
-        return f"{self.config.task.unit}, masks and all"
+        return tr("{unit}, mask tokens included", unit=self.config.task.unit)
 
     def probe_words(self, share: float, places: int) -> str:
-        return f"{share:.1%} of {places:,} facts, exactly"
+        return tr("{share:.1%} of {places:,} facts exactly right", share=share, places=places)
 
     def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
         scores = self.token_scores(model, between)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.errors import InputError
+from engine.language import tr
 
 SENTENCE_METRIC = "chrF"  # of one sentence; BLEU counts runs of four words, which short ones may lack
 
@@ -43,11 +44,15 @@ def score_translations(sources: Sequence[str], references: Sequence[str], output
     """Score detokenised translations as `sacrebleu` would; `InputError` for none, or not as many of each."""
     if not len(sources) == len(references) == len(outputs):
         raise InputError(
-            f"{len(sources)} sources, {len(references)} references and {len(outputs)} outputs: each source needs one "
-            "of each"
+            tr(
+                "{n} sources, {n2} references and {n3} outputs: each source needs one of each",
+                n=len(sources),
+                n2=len(references),
+                n3=len(outputs),
+            )
         )
     if not sources:
-        raise InputError("there is no sentence to score")
+        raise InputError(tr("no sentences to score"))
     from sacrebleu import BLEU, CHRF  # imported here: takes 0.1 s
 
     bleu, chrf = BLEU(force=True), CHRF()  # force: no terminal warnings about text that looks tokenised
@@ -95,8 +100,12 @@ def paired_bootstrap(references: Sequence[str], ours: Sequence[str], baseline: S
     """Resample the sentences, the same for both systems, with sacreBLEU's paired bootstrap; `InputError` as above."""
     if not references or not len(references) == len(ours) == len(baseline):
         raise InputError(
-            f"{len(references)} references, {len(ours)} and {len(baseline)} outputs: two systems are compared on the "
-            "same sentences"
+            tr(
+                "{n} references, {n2} and {n3} outputs: both systems must be scored on the same sentences",
+                n=len(references),
+                n2=len(ours),
+                n3=len(baseline),
+            )
         )
     from sacrebleu import BLEU
     from sacrebleu.significance import PairedTest, Result

@@ -20,6 +20,7 @@ from engine.data.tokenizers import Tokenizer
 from engine.errors import InputError
 from engine.generation.beam import Hypothesis, SentenceBeam, search
 from engine.generation.sampling import SampledToken, Sampling, stream
+from engine.language import tr
 from engine.model.decoding import Predictor
 from engine.model.transformer import Network, evaluating
 
@@ -92,7 +93,13 @@ def greedy_answers(
     groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for i, prompt in enumerate(prompts):
         if len(prompt.tokens) > context:
-            raise InputError(f"a prompt of {len(prompt.tokens)} tokens does not fit into a context of {context}")
+            raise InputError(
+                tr(
+                    "a prompt of {n} tokens does not fit in a context of {context}",
+                    n=len(prompt.tokens),
+                    context=context,
+                )
+            )
         read = None if prompt.source is None else len(prompt.source)
         groups[len(prompt.tokens), read, prompt.end, prompt.marks].append(i)
     answers: dict[int, Hypothesis] = {}
@@ -127,9 +134,21 @@ def require_room(model: Network, prompt: Prompt) -> None:
     """Raise InputError for a prompt longer than the model's context."""
     read, context = len(prompt.tokens), model.config.context_length
     if prompt.source is not None and len(prompt.source) > model.config.source_tokens:
-        raise InputError(f"prompt: it has {len(prompt.source)} tokens; this model reads {model.config.source_tokens}")
+        raise InputError(
+            tr(
+                "prompt: it has {n} tokens; this model reads at most {source_tokens}",
+                n=len(prompt.source),
+                source_tokens=model.config.source_tokens,
+            )
+        )
     if read > context:
-        raise InputError(f"prompt: it has {read} tokens with its marks; this model sees {context} at once")
+        raise InputError(
+            tr(
+                "prompt: it has {read} tokens, special tokens included; this model sees at most {context} at once",
+                read=read,
+                context=context,
+            )
+        )
 
 
 def _searched(

@@ -20,6 +20,7 @@ from torch import Tensor
 from engine.data.rows import Specials
 from engine.errors import InputError, nearest, one_of
 from engine.generation.loop import Choice, generate
+from engine.language import tr
 from engine.model.decoding import Predictor
 from engine.model.positions import Positions
 from engine.model.transformer import Network, evaluating
@@ -30,7 +31,7 @@ LENGTH_PENALTIES: dict[LengthPenalty, Callable[[int, float], float]] = {
     "gnmt": lambda length, alpha: ((5 + length) / 6) ** alpha,  # Wu et al. 2016, eq. 14
     "power": lambda length, alpha: length**alpha,
 }
-NO_NUMBERS = "the model predicts no numbers (NaN or infinite): its training diverged, or it is damaged"
+NO_NUMBERS = tr("the model's predictions are NaN or infinite: its training diverged, or it is damaged")
 LARGEST_ALPHA = 20  # in magnitude: a larger penalty overflows before it changes anything
 
 
@@ -38,10 +39,21 @@ def penalty_of(name: LengthPenalty, alpha: float) -> Callable[[int], float]:
     """Return the function of a length by which log probabilities are divided. Raises InputError: no such name or α."""
     if name not in LENGTH_PENALTIES:
         raise InputError(
-            f"length penalty '{name}' is unknown: {one_of(LENGTH_PENALTIES)}{nearest(name, LENGTH_PENALTIES)}"
+            tr(
+                "unknown length penalty '{name}': use {length_penalties}{nearest}",
+                name=name,
+                length_penalties=one_of(LENGTH_PENALTIES),
+                nearest=nearest(name, LENGTH_PENALTIES),
+            )
         )
     if not abs(alpha) <= LARGEST_ALPHA:
-        raise InputError(f"alpha {alpha} must be between −{LARGEST_ALPHA} and {LARGEST_ALPHA}")
+        raise InputError(
+            tr(
+                "alpha {alpha} must be between −{largest_alpha} and {largest_alpha}",
+                alpha=alpha,
+                largest_alpha=LARGEST_ALPHA,
+            )
+        )
     return lambda length: LENGTH_PENALTIES[name](length, alpha)
 
 
@@ -116,7 +128,13 @@ def allowed_tokens(vocab_size: int, specials: Specials, text: int, device: torch
     `ValueError`: the model has no token for the end.
     """
     if not 0 <= specials.end < vocab_size:
-        raise ValueError(f"the end token {specials.end} is not among the model's {vocab_size} tokens")
+        raise ValueError(
+            tr(
+                "the end token {end} is not among the model's {vocab_size} tokens",
+                end=specials.end,
+                vocab_size=vocab_size,
+            )
+        )
     return torch.tensor(sorted({*range(text), specials.end} - {specials.pad, specials.start}), device=device)
 
 
@@ -218,12 +236,18 @@ def translate_batch(
     limits = [min(length, model.config.context_length) for length in max_length]
     if min(limits, default=1) < 1 or beam < 1 or not 1 <= n_best <= beam:
         raise InputError(
-            f"beam {beam}, n_best {n_best}, max_length {max_length}: each must be at least 1, and n_best at most beam"
+            tr(
+                "beam {beam}, n_best {n_best}, max_length {max_length}: each must be at least 1, and "
+                "n_best at most beam",
+                beam=beam,
+                n_best=n_best,
+                max_length=max_length,
+            )
         )
     if not limits:
         return []
     if source.shape[1] == 0:
-        raise ValueError("a source needs at least one token")
+        raise ValueError(tr("a source needs at least one token"))
     sentences = [SentenceBeam(beam, n_best, limit, specials.end, penalty) for limit in limits]
     open_ = allowed_tokens(model.vocab_size, specials, allowed, source.device)
     with evaluating(model):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from engine.errors import InputError, one_of
+from engine.language import tr
 from engine.model.attention import AttentionCall, attention_weights
 from engine.model.heads import CrossAttention, LinearSelfAttention, Observe, SoftmaxSelfAttention
 from engine.model.transformer import Network, evaluating
@@ -34,7 +35,9 @@ def places(model: Network) -> tuple[str, ...]:
 def attentions(model: Network, which: str = "self") -> list[nn.Module]:
     """Return each layer's attention. Raises InputError if the network has no such kind."""
     if which not in places(model):
-        raise InputError(f"attention '{which}': this network has {one_of(places(model))}")
+        raise InputError(
+            tr("attention '{which}': this network has {places}", which=which, places=one_of(places(model)))
+        )
     layers = model.stacks[0 if which == "encoder" else -1].layers
     return [layer.get_submodule("cross_attention" if which == "cross" else "attention") for layer in layers]
 
@@ -48,16 +51,18 @@ def head_attention(
     """
     parts = attentions(model, which)
     if not 0 <= layer < len(parts):
-        raise InputError(f"layer {layer + 1}: this network's layers are 1 to {len(parts)}")
+        raise InputError(tr("layer {layer}: this network's layers are 1 to {n}", layer=layer + 1, n=len(parts)))
     if isinstance(parts[layer], LinearSelfAttention):
         raise InputError(
-            "attention: linear attention has no weights to show: it sums keys and values up before any query looks at "
-            "them, so there is no table of who looks at whom"
+            tr(
+                "attention: linear attention has no weights to show: it sums keys and values up before any query "
+                "looks at them, so there is no table of who looks at whom"
+            )
         )
     part = parts[layer]
     assert isinstance(part, SoftmaxSelfAttention | CrossAttention)
     if not 0 <= head < part.n_heads:
-        raise InputError(f"head {head + 1}: a layer's heads are 1 to {part.n_heads}")
+        raise InputError(tr("head {head}: a layer's heads are 1 to {n_heads}", head=head + 1, n_heads=part.n_heads))
     seen: list[AttentionCall] = []
     with evaluating(model), _observing(part, seen.append):
         model.logits(tokens[None], None if source is None else source[None])

@@ -12,6 +12,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from engine.language import tr
 from engine.model.decoding import Predictor
 
 
@@ -46,7 +47,7 @@ def generate(
     the next step, None to end; `between` is called before each step and may raise to stop.
     """
     if prompts.shape[1] == 0:
-        raise ValueError("a prompt needs at least one token")
+        raise ValueError(tr("a prompt needs at least one token"))
     pending = prompts[:, -context:]
     recent = deque(torch.split(pending, 1, dim=1), maxlen=max(1, context // 2))
     capacity = min(context, pending.shape[1] + length)

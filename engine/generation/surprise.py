@@ -18,6 +18,7 @@ from engine.evaluation.metrics import windows
 from engine.generation.answering import Prompt
 from engine.generation.sampling import SampledToken
 from engine.generation.translation import Translator
+from engine.language import tr
 from engine.model.transformer import Network, evaluating
 from engine.model.visibility import sees_ahead
 
@@ -55,15 +56,17 @@ def surprise(model: Network, config: RunConfig, vocab_size: int, ids: Tensor, al
     """
     if config.task.fills_gaps:
         raise InputError(
-            "surprise: this model fills gaps that it sees from both sides: it has no probability of a character given "
-            "only what comes before it"
+            tr(
+                "surprise: this model fills gaps from both sides, so it has no probability of a "
+                "character given only what comes before it"
+            )
         )
     if sees_ahead(config.model):
-        raise InputError("surprise: this model sees the character it is asked for: it could not be surprised")
+        raise InputError(tr("surprise: this model sees the character it has to predict, so nothing can surprise it"))
     if model.reads_source:
         return _target_surprise(model, config, vocab_size, ids, alternatives)
     if ids.numel() < 2:
-        raise InputError("surprise: a text needs at least two characters: the first has nothing before it")
+        raise InputError(tr("surprise: a text needs at least two characters: the first has nothing before it"))
     context = config.model.context_length
     stride = max(1, context // 2)
     found = [TokenSurprise(int(ids[0]), None)]
@@ -79,8 +82,20 @@ def _target_surprise(model: Network, config: RunConfig, vocab_size: int, ids: Te
     """Score the target that the objective makes of a text, given its source."""
     (least, most), source = config.task.surprise_lengths(config), config.model.source_tokens
     if not least <= ids.numel() <= most:
-        what = f"a source of {source} characters and what comes after it" if most > source else "a source"
-        raise InputError(f"surprise: this model needs {what}: {least} to {most} characters, and these are {len(ids)}")
+        what = (
+            tr("a source of {source} characters and what comes after it", source=source)
+            if most > source
+            else "a source"
+        )
+        raise InputError(
+            tr(
+                "surprise: this model needs {what}: {least} to {most} characters; this text has {n}",
+                what=what,
+                least=least,
+                most=most,
+                n=len(ids),
+            )
+        )
     batch = make_objective(config, vocab_size).batch(ids[None], Generator())
     assert batch.source is not None
     found = _read(model, batch.tokens[0], batch.targets[0], batch.source[0], vocab_size, alternatives)
@@ -96,7 +111,9 @@ def translation_surprise(
     """
     words, context = translator.tokenizer.target.encode(target), translator.config.model.context_length
     if len(words) >= context:
-        raise InputError(f"surprise: the translation has {len(words)} tokens; {context - 1} are the most")
+        raise InputError(
+            tr("surprise: the translation has {n} tokens; at most {context} fit", n=len(words), context=context - 1)
+        )
     size = translator.tokenizer.vocab_size
     return answer_surprise(translator.model, translator.prompt(source), words, size, alternatives)
 
@@ -110,7 +127,13 @@ def answer_surprise(
     device, context = next(model.parameters()).device, model.config.context_length
     tokens = np.concatenate((prompt.tokens, answer)).astype(np.int64)
     if len(tokens) > context:
-        raise InputError(f"surprise: with the answer there are {len(tokens)} tokens; this model sees {context} at once")
+        raise InputError(
+            tr(
+                "surprise: prompt and answer have {n} tokens; this model sees at most {context} at once",
+                n=len(tokens),
+                context=context,
+            )
+        )
     read, asked = torch.from_numpy(tokens).to(device), torch.tensor([*answer.tolist(), prompt.end], device=device)
     source = None if prompt.source is None else torch.from_numpy(prompt.source).to(device)
     return _read(model, read, asked, source, vocab_size, alternatives)

@@ -19,6 +19,7 @@ from engine.generation.answering import Prompt, sample_answer
 from engine.generation.beam import NO_NUMBERS, Hypothesis, penalty_of, translate_batch
 from engine.generation.inspection import recorded_weights
 from engine.generation.sampling import SampledToken, Sampling
+from engine.language import tr
 from engine.model.transformer import Network, evaluating
 
 AT_ONCE = 64  # sentences
@@ -49,7 +50,11 @@ class Translator:
         for source in sources:
             if len(source) > LONGEST:
                 raise InputError(
-                    f"a sentence of {len(source):,} tokens; at most {LONGEST:,} are translated at once: cut it"
+                    tr(
+                        "the sentence has {n:,} tokens, and at most {longest:,} can be translated at once; shorten it",
+                        n=len(source),
+                        longest=LONGEST,
+                    )
                 )
         return sources
 

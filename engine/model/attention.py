@@ -16,6 +16,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from engine.config.model import ModelConfig
+from engine.language import tr
 from engine.model.dropout import dropout, keep_mask
 from engine.model.positions import Positions, PositionScheme
 from engine.model.visibility import SMALLEST_BLOCK, Visibility
@@ -156,9 +157,9 @@ def _sdpa(call: AttentionCall, v: Tensor) -> Tensor:
 
 def _sdpa_why_not(call: AttentionCall) -> str | None:
     if type(call.scheme).content is not PositionScheme.content:
-        return "the position scheme adds terms of queries and keys, which the fused kernel does not support"
+        return tr("the position scheme adds terms of queries and keys, which the fused kernel does not support")
     capped = call.softmax is not None and call.softmax.cap > 0.0
-    return "the fused kernel does not support a cap on scores" if capped else None
+    return tr("the fused kernel does not support a cap on scores") if capped else None
 
 
 def _dense(call: AttentionCall, v: Tensor) -> Tensor:
@@ -180,9 +181,9 @@ def _dense(call: AttentionCall, v: Tensor) -> Tensor:
 
 def _dense_why_not(call: AttentionCall) -> str | None:
     if call.q_at.start is None or call.q_at.start != call.k_at.start or call.q_at.length != call.k_at.length:
-        return "a row may see nothing, which only the reference and the fused kernel handle"
+        return tr("a row may see nothing, which only the reference and the fused kernel handle")
     if type(call.scheme).content is not PositionScheme.content:
-        return "the position scheme adds terms of queries and keys, which this kernel does not support"
+        return tr("the position scheme adds terms of queries and keys, which this kernel does not support")
     return None
 
 
@@ -350,11 +351,11 @@ def _banded_texts(call: AttentionCall, v: Tensor) -> Tensor:
 
 def _banded_why_not(call: AttentionCall) -> str | None:
     if call.see.window is None or call.see.has_gaps:
-        return "only a window without links is a band"
+        return tr("it needs windowed attention without links to keys outside the window")
     same = call.q_at is call.k_at or (call.q_at.start is not None and call.q_at.start == call.k_at.start)
     side_by_side = call.q_at.start is not None or call.q_at.one_side
     if not (same and side_by_side and call.q.shape[2] == call.k.shape[2]):
-        return "a band needs queries and keys at the same, consecutive positions"
+        return tr("it needs queries and keys at the same, consecutive positions")
     return None
 
 
@@ -390,8 +391,10 @@ def choose(call: AttentionCall, wanted: str = "auto") -> Backend:
             if reason is None:
                 return backend
             if wanted != "auto":
-                raise ValueError(f"attention backend '{wanted}' cannot be used here: {reason}")
-    raise ValueError(f"no attention backend is called '{wanted}'")
+                raise ValueError(
+                    tr("attention backend '{wanted}' cannot be used here: {reason}", wanted=wanted, reason=reason)
+                )
+    raise ValueError(tr("unknown attention backend '{wanted}'", wanted=wanted))
 
 
 def softmax_attention(call: AttentionCall, v: Tensor, backend: str = "auto") -> Tensor:

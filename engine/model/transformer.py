@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from engine.config.model import ModelConfig
+from engine.language import tr
 from engine.model.attention import capped
 from engine.model.cache import Cache
 from engine.model.dropout import Dropout
@@ -80,7 +81,9 @@ class Stack(nn.Module):
         """Raise ValueError where the positions 0 … length − 1 reach past a learned table."""
         longest = self.positions.longest
         if longest is not None and length > longest:
-            raise ValueError(f"position {length - 1} is past the {longest} learned positions")
+            raise ValueError(
+                tr("position {length} is past the {longest} learned positions", length=length - 1, longest=longest)
+            )
 
     def keys_and_values(self, hidden: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Return each layer's keys and values (B, H, S, Dh) of an encoded source (B, S, D); [] if it reads none."""
@@ -206,7 +209,7 @@ class EncoderDecoder(Network):
 
     def new_cache(self, capacity: int = 0, source: Tensor | None = None, source_at: Positions | None = None) -> Cache:
         if source is None:
-            raise ValueError("an encoder-decoder needs a source")
+            raise ValueError(tr("an encoder-decoder needs a source"))
         cache = super().new_cache(capacity)
         cache.source, cache.source_at = self._read(source, source_at)
         return cache
@@ -244,7 +247,13 @@ def build_model(model: ModelConfig, vocab_size: int, seed: int, device: torch.de
     """
     size = model.vocab_size or vocab_size
     if size < vocab_size:
-        raise ValueError(f"model.vocab_size {size} is smaller than the {vocab_size} tokens that are needed")
+        raise ValueError(
+            tr(
+                "model.vocab_size {size} is smaller than the {vocab_size} tokens that are needed",
+                size=size,
+                vocab_size=vocab_size,
+            )
+        )
     with torch.device("meta"):
         network = NETWORKS[model.architecture](model, size)
     network.to_empty(device=device)

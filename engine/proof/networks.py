@@ -10,6 +10,7 @@ from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.evaluation.checks import redraw
 from engine.evaluation.verdict import LEAK, OK
+from engine.language import tr
 from engine.model.transformer import build_model
 from engine.proof.result import THREADS, Context, Figure, Proof, Result, judged
 from engine.training.inspector import probed
@@ -33,7 +34,7 @@ READ_AT_ONCE = (5, 140)  # tokens; the rest, up to the second number, are read o
 
 def preset_proofs() -> list[Proof]:
     names = (preset.name for preset in presets.list_presets())
-    return [Proof(f"preset {name}", "presets", partial(preset, name), seconds=1.2) for name in names]
+    return [Proof(tr("preset {name}", name=name), "presets", partial(preset, name), seconds=1.2) for name in names]
 
 
 def preset(name: str, context: Context, steps: int = STEPS) -> Result:
@@ -70,9 +71,11 @@ def preset(name: str, context: Context, steps: int = STEPS) -> Result:
     intended = OK if config.task.leak(config) is None else LEAK
     if leak.verdict != intended:
         wrong.append(f"leak probe: {leak.verdict} instead of {intended}: {leak.why}")
-    said = (
-        f"{steps} steps in {', '.join(FIRST_STEP)}; first step matches the CPU, cached decoding matches a full pass, "
-        "leaks only where intended"
+    said = tr(
+        "{steps} steps in {first_step}; first step matches the CPU, cached decoding matches a full pass, "
+        "leaks only where intended",
+        steps=steps,
+        first_step=", ".join(FIRST_STEP),
     )
     return judged(not wrong, said, "; ".join(wrong), **figures)
 

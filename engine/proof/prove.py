@@ -18,6 +18,7 @@ import psutil
 
 from engine.command_line import as_typed
 from engine.errors import refused
+from engine.language import tr
 from engine.proof.result import THREADS, Context, Proof, Result
 from engine.proof.worker import Ended, Raised, TimedOut, Worker
 from engine.release import release
@@ -108,17 +109,17 @@ def prove(
 
 def _proved(worker: Worker, proof: Proof, context: Context, left: float, budget: float) -> Result:
     if left < LEAST:
-        return Result("skipped", f"not started: the {budget / 60:.0f}-minute limit was reached")
+        return Result("skipped", tr("not started: the {budget:.0f}-minute limit was reached", budget=budget / 60))
     started = time.monotonic()
     context.folder.mkdir()
     try:
         result = worker.call(_run, proof.run, context, limit=min(proof.limit, left))
         if not isinstance(result, Result):
-            result = Result("failed", f"the proof returned {type(result).__name__} instead of a result")
+            result = Result("failed", tr("the proof returned {name} instead of a result", name=type(result).__name__))
     except TimedOut as error:
-        result = Result("failed", f"it hung: {error}")
+        result = Result("failed", tr("it hung: {error}", error=error))
         if left < proof.limit:
-            result = Result("skipped", f"not finished within the {budget / 60:.0f}-minute limit")
+            result = Result("skipped", tr("not finished within the {budget:.0f}-minute limit", budget=budget / 60))
     except (Raised, Ended) as error:
         result = Result("failed", str(error))
     finally:

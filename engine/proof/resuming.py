@@ -10,6 +10,7 @@ from torch import Tensor
 
 from engine.config import presets
 from engine.config.schema import RunConfig
+from engine.language import tr
 from engine.proof.result import THREADS, Context, Figure, Proof, Result, failed, judged, skipped
 from engine.proof.worker import Ended, Worker
 from engine.runs.commands import Command
@@ -40,10 +41,12 @@ def resuming_proofs() -> list[Proof]:
             for precision in ("fp32", "bf16")
             for name, run in named.items()
         ),
-        Proof("saved on the device, loaded on the CPU, and back", "resume", crosses_devices, seconds=5.0),
+        Proof(tr("saved on the device, loaded on the CPU, and back"), "resume", crosses_devices, seconds=5.0),
         *(
-            Proof(f"device lost ({how}), then resumed", "resume", partial(loses_device, really), 12.0, 240.0)
-            for how, really in (("simulated", False), ("a kernel fails", True))
+            Proof(
+                tr("device lost ({how}), then resumed", how=how), "resume", partial(loses_device, really), 12.0, 240.0
+            )
+            for how, really in (("simulated", False), (tr("kernel failure"), True))
         ),
     ]
 
@@ -114,14 +117,23 @@ def _compared(one: Path, other: Path, said: str) -> Result:
         ]
         largest = max(float(value.abs().max()) for value in weights[0].values())
         apart = max(float((value - weights[1][name]).abs().max()) for name, value in weights[0].items()) / largest
-    wrong = f"not bit-identical: {', '.join(differ)} differ, weights by {apart:.2g} (relative)"
-    return judged(not differ, f"{said}: {', '.join(ours)} are bit-identical", wrong, weights_difference=apart)
+    wrong = tr(
+        "not bit-identical: {differ} differ, weights by {apart:.2g} (relative)", differ=", ".join(differ), apart=apart
+    )
+    return judged(
+        not differ,
+        tr("{said}: {ours} are bit-identical", said=said, ours=", ".join(ours)),
+        wrong,
+        weights_difference=apart,
+    )
 
 
 def repeats(precision: str, context: Context) -> Result:
     """Two undisturbed runs of one config: unless these agree, no resumed run can."""
     config = small_run(precision=precision)
-    found = _compared(trained(context, "one", config), trained(context, "other", config), f"{STEPS} steps")
+    found = _compared(
+        trained(context, "one", config), trained(context, "other", config), tr("{steps} steps", steps=STEPS)
+    )
     if found.status == "passed":
         return found
     torch.use_deterministic_algorithms(True, warn_only=True)
@@ -130,7 +142,11 @@ def repeats(precision: str, context: Context) -> Result:
     finally:
         torch.use_deterministic_algorithms(False)
     equal = again.status == "passed"
-    why = f"{found.why}; with torch.use_deterministic_algorithms they are {'equal' if equal else 'still different'}"
+    why = tr(
+        "{why}; with torch.use_deterministic_algorithms they are {what}",
+        why=found.why,
+        what="equal" if equal else tr("still different"),
+    )
     return failed(why, **found.figures, equal_with_deterministic_algorithms=equal)
 
 
@@ -142,7 +158,7 @@ def resumes(elsewhere: bool, precision: str, context: Context) -> Result:
             other.call(go_on, stopped, context.device, limit=CHILD)
     else:
         _end(resume(stopped, device=context.device), "finished")
-    return _compared(whole, stopped, f"stopped at step {STOPPED} of {STEPS}")
+    return _compared(whole, stopped, tr("stopped at step {stopped} of {steps}", stopped=STOPPED, steps=STEPS))
 
 
 def go_on(run: Path, device: str) -> None:
@@ -167,7 +183,10 @@ def crosses_devices(context: Context) -> Result:
     back = resume(ready.path, device=context.device)
     wrong += _state_differs(on_cpu, back)
     _end(back, "finished")
-    said = f"weights and moments are bit-identical from {context.device} to the CPU and back; training continues"
+    said = tr(
+        "weights and moments are bit-identical from {device} to the CPU and back; training continues",
+        device=context.device,
+    )
     return judged(not wrong, said, "; ".join(wrong), tensors=len(weights))
 
 
@@ -177,7 +196,11 @@ def _state_differs(saved: Ready, loaded: Ready) -> list[str]:
         | checkpoint.moments_of(ready.trainer.model, ready.trainer.stepper.optimizer)
         for ready in (saved, loaded)
     )
-    wrong = f"state saved on {saved.trainer.device} differs when loaded on {loaded.trainer.device}"
+    wrong = tr(
+        "state saved on {device} differs when loaded on {device2}",
+        device=saved.trainer.device,
+        device2=loaded.trainer.device,
+    )
     return [] if _equal(one, other) else [wrong]
 
 
@@ -191,22 +214,32 @@ def loses_device(really: bool, context: Context) -> Result:
     `really` makes a kernel fail, which needs CUDA; otherwise only its error is raised.
     """
     if really and not context.on_cuda:
-        return skipped("only a CUDA kernel can fail like this")
+        return skipped(tr("only a CUDA kernel can fail like this"))
     config = small_run()
     whole = trained(context, "whole", config)
     with Worker(context.folder / "log.txt") as broken:
         try:
             state, reason, step = broken.call(_broken, config, context.folder, context.device, really, limit=CHILD)
         except Ended as error:
-            return failed(f"the training process died with its device: {error}")
+            return failed(tr("the training process died with its device: {error}", error=error))
     run = context.folder / "broken"
     figures: dict[str, Figure] = {"state": state, "last_checkpoint_step": step}
-    expected = f"step {SAVED} is the last one saved"
+    expected = tr("step {saved} is the last one saved", saved=SAVED)
     if state != "failed" or step != SAVED or expected not in reason:
-        return failed(f"the run is {state} instead of failed with its checkpoint of step {SAVED}: {reason}", **figures)
+        return failed(
+            tr(
+                "expected a failed run with its checkpoint of step {saved}, but it is {state}: {reason}",
+                state=state,
+                saved=SAVED,
+                reason=reason,
+            ),
+            **figures,
+        )
     with Worker(context.folder / "log.txt") as fresh:
         fresh.call(go_on, run, context.device, limit=CHILD)
-    compared = _compared(whole, run, f"lost in step {LOST}, resumed from step {SAVED} in another process")
+    compared = _compared(
+        whole, run, tr("lost in step {lost}, resumed from step {saved} in another process", lost=LOST, saved=SAVED)
+    )
     return Result(compared.status, compared.why, {**figures, **compared.figures})
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from engine.errors import InputError
+from engine.language import tr
 from engine.plain_files import refuse_links
 from engine.runs.files import SCHEMA, read_json, write_json
 from engine.runs.records import Control, Status, read_file
@@ -43,11 +44,19 @@ def send(run: Path, command: Command) -> int:
             obeyed, there = read_file(run, Status).control_id, read_commands(run)
             waiting = [(number, kind) for number, kind in there if number > obeyed]
             if len(waiting) >= MOST_WAITING:
-                silent = f"has not obeyed its last {len(waiting):,} commands"
-                raise InputError(f"run '{run.name}' {silent}; is its process well?")
+                silent = tr("has not acted on its last {n:,} commands", n=len(waiting))
+                raise InputError(
+                    tr("run '{name}' {silent}; is its process still working?", name=run.name, silent=silent)
+                )
             number = max((obeyed, *(number for number, _ in there))) + 1
             entries = [{"id": n, "command": kind.value} for n, kind in [*waiting, (number, command)]]
             write_json(control_file(run), {"schema": SCHEMA, "commands": entries})
             return number
     except Timeout:
-        raise InputError(f"run '{run.name}' takes no command: another process keeps {lock.lock_file} locked") from None
+        raise InputError(
+            tr(
+                "run '{name}' takes no commands: another process holds the lock {lock_file}",
+                name=run.name,
+                lock_file=lock.lock_file,
+            )
+        ) from None

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
+from engine.language import tr
 from engine.plain_files import open_plain, read_plain
 
 SCHEMA = 1
@@ -152,7 +153,7 @@ def _parsed(raw: bytes, text: str | bytes) -> Any:
     JSON, or deeper or with more values than anything written here.
     """
     if raw.count(b",") > MOST_VALUES:
-        raise ValueError("more values than any file has")
+        raise ValueError(tr("too many values"))
     # The first test is ten times faster.
     beyond = _LONG_NUMBER in raw.translate(_DIGITS_AS_ZERO) and _BEYOND.search(raw)
     found = json.loads(text, parse_int=_counted) if beyond else json.loads(text)
@@ -162,7 +163,7 @@ def _parsed(raw: bytes, text: str | bytes) -> Any:
             tables = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
             level = [inner for table in tables for inner in table if isinstance(inner, dict | list)]
         if level:
-            raise ValueError("nested too deeply")
+            raise ValueError(tr("nested too deeply"))
     return found
 
 

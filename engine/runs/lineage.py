@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from engine.errors import InputError, nearest, one_of
+from engine.language import tr
 from engine.runs.reader import RunReader, list_runs
 from engine.runs.records import LONGEST_CHAIN, Origin
 
@@ -28,10 +29,17 @@ def split_init_from(text: str) -> tuple[str, str]:
     if not at or "/" in checkpoint:  # a folder may have an @ in its name
         run, checkpoint = text, BEST
     if checkpoint not in CHECKPOINTS and not (checkpoint.isascii() and checkpoint.isdecimal()):
-        hint = nearest(checkpoint, CHECKPOINTS) or f"; it is {one_of((*CHECKPOINTS, 'a step'))}"
-        raise InputError(f"{setting(text)}: '{checkpoint[:40]}' is no checkpoint{hint}")
+        hint = nearest(checkpoint, CHECKPOINTS) or tr("; use {one_of}", one_of=one_of((*CHECKPOINTS, "a step")))
+        raise InputError(
+            tr(
+                "{setting}: '{checkpoint}' is not a checkpoint{hint}",
+                setting=setting(text),
+                checkpoint=checkpoint[:40],
+                hint=hint,
+            )
+        )
     if not run:
-        raise InputError(f"{setting(text)}: names no run; write NAME, NAME@last or NAME@1500")
+        raise InputError(tr("{setting}: names no run; write NAME, NAME@last or NAME@1500", setting=setting(text)))
     return run, checkpoint
 
 
@@ -41,7 +49,9 @@ def located(text: str, runs_dir: Path) -> tuple[RunReader, str]:
     try:
         return RunReader.resolve(run, runs_dir), checkpoint
     except InputError as error:
-        raise InputError(f"{setting(text)}: {error}; train that one first, or name its folder") from None
+        raise InputError(
+            tr("{setting}: {error}; train that one first, or name its folder", setting=setting(text), error=error)
+        ) from None
 
 
 def found_again(reader: RunReader, checkpoint: str, runs_dir: Path) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from engine.errors import InputError, refused
+from engine.language import tr
 from engine.plain_files import refuse_links
 from engine.runs.files import SCHEMA, write_json
 from engine.runs.names import check_name
@@ -23,7 +24,14 @@ MOST_TAGS = 50
 def _at_rest(reader: RunReader, what: str) -> Iterator[None]:
     """Hold the run's lock, so that nobody trains it meanwhile; `InputError` if it is alive, or a link."""
     if reader.path.is_symlink():
-        raise InputError(f"run '{reader.name}' is a link to {str(reader.path.resolve())[:200]}; {what} it there")
+        raise InputError(
+            tr(
+                "run '{name}' is a link to {path}; {what} it there",
+                name=reader.name,
+                path=str(reader.path.resolve())[:200],
+                what=what,
+            )
+        )
     lock = FileLock(reader.path / ".lock", timeout=0, thread_local=False)
     state = reader.state
     try:
@@ -32,7 +40,9 @@ def _at_rest(reader: RunReader, what: str) -> Iterator[None]:
         state = state if state in LIVE_STATES else "in use"
     try:
         if state in (*LIVE_STATES, "in use"):  # perhaps of another host, or about to be claimed
-            raise InputError(f"run '{reader.name}' is {state}; stop it before you {what} it")
+            raise InputError(
+                tr("run '{name}' is {state}; stop it before you {what} it", name=reader.name, state=state, what=what)
+            )
         yield
     finally:
         lock.release()
@@ -43,11 +53,15 @@ def rename(reader: RunReader, name: str) -> Path:
     target = reader.path.parent / check_name(name)
     with _at_rest(reader, "rename"):
         if target.exists():
-            raise InputError(f"run '{name}' exists already in {reader.path.parent}; choose another name")
+            raise InputError(
+                tr("run '{name}' already exists in {parent}; choose another name", name=name, parent=reader.path.parent)
+            )
         try:
             reader.path.rename(target)
         except OSError as error:
-            raise InputError(f"run '{reader.name}' cannot be renamed: {error.strerror or error}") from None
+            raise InputError(
+                tr("run '{name}' cannot be renamed: {strerror}", name=reader.name, strerror=error.strerror or error)
+            ) from None
     return target
 
 
@@ -62,13 +76,17 @@ def delete(reader: RunReader) -> None:
             reader.path.rename(grave)
             shutil.rmtree(grave)
         except OSError as error:
-            raise InputError(f"run '{reader.name}' cannot be deleted: {error.strerror or error}") from None
+            raise InputError(
+                tr("run '{name}' cannot be deleted: {strerror}", name=reader.name, strerror=error.strerror or error)
+            ) from None
 
 
 def check_tag(tag: str) -> str:
     """Return the tag; `InputError` if it is empty, too long, or unprintable."""
     if not tag.strip() or len(tag) > LONGEST_TAG or not tag.isprintable():
-        raise InputError(f"tag {tag[:60]!r}: a tag has 1 to {LONGEST_TAG} printable characters")
+        raise InputError(
+            tr("tag {tag!r}: a tag has 1 to {longest_tag} printable characters", tag=tag[:60], longest_tag=LONGEST_TAG)
+        )
     return tag
 
 
@@ -76,7 +94,13 @@ def write_notes(run: Path, *, text: str | None = None, add: Iterable[str] = (), 
     """Change a run's notes; `InputError`: too long, an empty tag, a link, or not writable."""
     add, remove = tuple(add), set(remove)
     if text is not None and len(text) > LONGEST_NOTE:
-        raise InputError(f"a note has at most {LONGEST_NOTE:,} characters, this one {len(text):,}")
+        raise InputError(
+            tr(
+                "a note can have at most {longest_note:,} characters; this one has {n:,}",
+                longest_note=LONGEST_NOTE,
+                n=len(text),
+            )
+        )
     for tag in add:
         check_tag(tag)
     refuse_links(run)
@@ -86,9 +110,9 @@ def write_notes(run: Path, *, text: str | None = None, add: Iterable[str] = (), 
             kept = [tag for tag in before.tags if tag not in remove]
             tags = tuple(dict.fromkeys([*kept, *(tag.strip() for tag in add)]))
             if len(tags) > MOST_TAGS:
-                raise InputError(f"a run has at most {MOST_TAGS} tags")
+                raise InputError(tr("a run can have at most {most_tags} tags", most_tags=MOST_TAGS))
             notes = Notes(text=before.text if text is None else text, tags=tags)
             write_json(run / Notes.file, {"schema": SCHEMA, "text": notes.text, "tags": list(notes.tags)})
     except OSError as error:
-        raise refused(f"cannot write notes in {str(run)[:200]}", error) from None
+        raise refused(tr("cannot write notes in {run}", run=str(run)[:200]), error) from None
     return notes

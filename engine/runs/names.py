@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from engine.errors import InputError
+from engine.language import tr
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}\Z")
 LAST = "last"
@@ -13,11 +14,14 @@ LAST = "last"
 def check_name(name: str) -> str:
     """Return the name; `InputError` for other characters, a leading dot, `last`, or over 100 characters."""
     if name == LAST:
-        raise InputError("run name 'last': means the newest run, so no run can have it; choose another, e.g. 'run-1'")
+        raise InputError(tr("run name 'last': reserved for the newest run; choose another, e.g. 'run-1'"))
     if not _NAME.match(name):
         raise InputError(
-            f"run name {name[:80]!r}: use up to 100 letters, digits, '.', '_' and '-', not starting with a dot, "
-            "e.g. 'win16-seed2'"
+            tr(
+                "run name {name!r}: use up to 100 letters, digits, '.', '_' and '-', not starting with a dot, "
+                "e.g. 'win16-seed2'",
+                name=name[:80],
+            )
         )
     return name
 

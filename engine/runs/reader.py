@@ -14,6 +14,7 @@ from engine.config.toml import read as read_toml
 from engine.config.toml import validate
 from engine.errors import InputError, nearest
 from engine.evaluation.verdict import IMPLAUSIBLE, LEAK, OK, SUSPICIOUS
+from engine.language import tr
 from engine.runs.files import read_json, read_lines
 from engine.runs.names import LAST
 from engine.runs.process import is_alive
@@ -46,7 +47,11 @@ F = TypeVar("F", bound=RunFile)
 
 
 def no_runs(root: Path) -> str:
-    return f"there are no runs in {root} yet; `{command_line('run', '--preset', 'demo', runs_dir=root)}` trains one"
+    return tr(
+        "there are no runs in {root} yet; `{command_line}` trains one",
+        root=root,
+        command_line=command_line("run", "--preset", "demo", runs_dir=root),
+    )
 
 
 class _File(Generic[F]):
@@ -80,8 +85,10 @@ class RunReader:
             with suppress(OSError, ValueError):  # too long, or with a zero byte
                 if run and (path / "run.json").is_file():
                     return cls(path if path.name not in ("", "..") else path.resolve())
-        hint = nearest(run, names) or (f"; runs there: {', '.join(names[-5:])}" if names else "; it has no runs")
-        raise InputError(f"no run named '{run[:80]}' in {root}{hint}")
+        hint = nearest(run, names) or (
+            tr("; runs there: {names}", names=", ".join(names[-5:])) if names else tr("; it has no runs")
+        )
+        raise InputError(tr("no run named '{run}' in {root}{hint}", run=run[:80], root=root, hint=hint))
 
     @property
     def name(self) -> str:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, cast
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from engine.clean import clean
+from engine.language import tr
 from engine.runs.files import read_json
 
 LARGEST = 10**15  # of a count
@@ -111,7 +112,7 @@ class Origin(Record):
     @property
     def shown(self) -> str:
         """`pretrain@best (step 1,500)`."""
-        return f"{self.name}@{self.checkpoint} (step {self.step:,})"
+        return tr("{name}@{checkpoint} (step {step:,})", name=self.name, checkpoint=self.checkpoint, step=self.step)
 
     @property
     def chain(self) -> tuple[str, ...]:
@@ -220,8 +221,8 @@ class Floor(Record):
     def words(self) -> str:
         """`floor reachable at context 256, stride 128`, or `floor given the whole past`."""
         if not self.context:
-            return "floor given the whole past"
-        return f"floor reachable at context {self.context:,}, stride {self.stride:,}"
+            return tr("floor given the whole past")
+        return tr("floor reachable at context {context:,}, stride {stride:,}", context=self.context, stride=self.stride)
 
     @property
     def amount(self) -> str:

@@ -20,6 +20,7 @@ from engine.config.schema import RunConfig
 from engine.config.toml import write as config_toml
 from engine.errors import InputError, refused
 from engine.evaluation.verdict import Verdict
+from engine.language import tr
 from engine.plain_files import refuse_links
 from engine.runs.commands import read_commands
 from engine.runs.files import SCHEMA, append_whole, line, new_folder, write_atomic, write_json
@@ -65,7 +66,9 @@ def _is_empty(path: Path) -> bool:
 
 
 def _taken(path: Path) -> InputError:
-    return InputError(f"run '{path.name}' already exists in {path.parent}; choose another --name")
+    return InputError(
+        tr("run '{name}' already exists in {parent}; choose another --name", name=path.name, parent=path.parent)
+    )
 
 
 class RunWriter:
@@ -78,12 +81,16 @@ class RunWriter:
         try:
             self._lock.acquire()
         except Timeout:
-            by = "another process"  # the lock just acquired
+            by = tr("another process")  # the lock just acquired
             for owner in (RunReader(path).status, read_file(path, Owner)):
                 if (owner.host != socket.gethostname() or is_alive(owner)) and owner.pid is not None and owner.host:
-                    by = f"process {owner.pid} on {owner.host}"
+                    by = tr("process {pid} on {host}", pid=owner.pid, host=owner.host)
             raise InputError(
-                f"run '{path.name}' is being written by {by}; stop that first, or choose another --name"
+                tr(
+                    "run '{name}' is being written by {by}; stop that first, or choose another --name",
+                    name=path.name,
+                    by=by,
+                )
             ) from None
         with suppress(OSError):  # status.json names the previous process until this one has loaded its data
             write_json(path / Owner.file, {"schema": SCHEMA, **identity().dump()})
@@ -112,7 +119,7 @@ class RunWriter:
         try:
             root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise refused(f"cannot make the runs folder {str(root)[:200]}", error) from None
+            raise refused(tr("cannot create the runs folder {root}", root=str(root)[:200]), error) from None
         first = {"schema": SCHEMA, "id": str(uuid.uuid4()), "created": now(), "preset": config.preset}
         phase = "loading" if state == "starting" else ""
         status = Status(
@@ -132,7 +139,9 @@ class RunWriter:
         except OSError as error:
             if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):  # created meanwhile
                 raise _taken(path) from None
-            raise refused(f"cannot make {str(error.filename or path)[:300]} in the runs folder", error) from None
+            raise refused(
+                tr("cannot create {filename} in the runs folder", filename=str(error.filename or path)[:300]), error
+            ) from None
         try:
             writer = cls(path)
             writer.said = status
@@ -140,7 +149,7 @@ class RunWriter:
             return writer
         except OSError as error:
             shutil.rmtree(path, ignore_errors=True)  # nothing is in it yet; its name is free again
-            raise refused(f"cannot write {str(error.filename or path)[:300]}", error) from None
+            raise refused(tr("cannot write {filename}", filename=str(error.filename or path)[:300]), error) from None
 
     @classmethod
     def adopt(cls, path: Path, *, launch: str = "process") -> "RunWriter":
@@ -149,7 +158,7 @@ class RunWriter:
         status = RunReader(path).status
         if status.state != "queued":
             writer.release()
-            raise InputError(f"run '{path.name}' is not queued")
+            raise InputError(tr("run '{name}' is not queued", name=path.name))
         writer.said = status
         writer._start(attempt=1)
         return writer
@@ -171,9 +180,21 @@ class RunWriter:
         for stream in ("metrics", "samples"):
             file = self._files[stream]
             if stream not in offsets:
-                raise InputError(f"the checkpoint of step {step} does not say how long {stream}.jsonl was")
+                raise InputError(
+                    tr(
+                        "the checkpoint of step {step} does not record the length of {stream}.jsonl",
+                        step=step,
+                        stream=stream,
+                    )
+                )
             if file.seek(0, os.SEEK_END) < offsets[stream]:
-                raise InputError(f"{self.path / stream}.jsonl is shorter than at step {step}: records are missing")
+                raise InputError(
+                    tr(
+                        "{path}.jsonl is shorter than at step {step}: records are missing",
+                        path=self.path / stream,
+                        step=step,
+                    )
+                )
             file.truncate(offsets[stream])
         reader = RunReader(self.path)
         self._verdicts = [v for v in reader.verdicts if v.when == "before" or v.step < step]
@@ -260,8 +281,8 @@ class RunWriter:
         with suppress(OSError):  # only Linux reports an open file's current path
             now = Path(os.readlink(f"/proc/self/fd/{metrics}"))  # noqa: PTH115
             if os.path.samestat(now.stat(), os.fstat(metrics)):
-                return f"its folder {self.path} was moved to {now.parent} during training"
-        return f"its folder {self.path} vanished"
+                return tr("its folder {path} was moved to {parent} during training", path=self.path, parent=now.parent)
+        return tr("its folder {path} vanished", path=self.path)
 
     def release(self) -> None:
         """Release the run without recording anything: it was opened but will not be written."""
@@ -298,8 +319,13 @@ class RunWriter:
                 if self.waiting is None or error.errno not in FULL:
                     raise
             free, needed = shutil.disk_usage(self.path).free / 1e6, self.checkpoint_bytes / 1e6
-            reason = f"the disk of {self.path} is full: {free:.1f} MB free, the next checkpoint needs {needed:.1f} MB; "
-            reason += "training goes on when there is room"
+            reason = tr(
+                "the disk of {path} is full: {free:.1f} MB free, the next checkpoint needs {needed:.1f} MB; ",
+                path=self.path,
+                free=free,
+                needed=needed,
+            )
+            reason += tr("training continues once there is room")
             if not paused:
                 log.warning("%s", reason)
                 untold = "" if self._event_if_room("paused", reason) else reason

@@ -16,6 +16,7 @@ from engine.config.schema import RunConfig
 from engine.data.catalogue import portable
 from engine.errors import InputError
 from engine.evaluation.alarms import overlapping
+from engine.language import tr
 from engine.lints import Lint
 from engine.model import size
 from engine.model.heads import SelfAttention
@@ -127,17 +128,25 @@ def resume(
         if not checkpoint.never_saved(reader):
             raise
         raise InputError(
-            f"{error}; it has no checkpoint, so there is nothing to resume: `{reader.command('delete')}` frees the name"
+            tr(
+                "{error}; it has no checkpoint, so there is nothing to resume: `{command}` frees the name",
+                error=error,
+                command=reader.command("delete"),
+            )
         ) from None
     capabilities.require(config, str(run / "config.toml"))
     if reader.status.state == "finished":
         again = command_line("run", "--config", run / "config.toml", runs_dir=run.parent, data_dir=data_dir)
-        raise InputError(f"run '{reader.name}' is finished; `{again}` trains another like it")
+        raise InputError(
+            tr("run '{name}' is finished; `{again}` trains another like it", name=reader.name, again=again)
+        )
     where = resolve_device(device)
     writer = RunWriter(run, wait=HANDOVER_WAIT if handed_over else 0.0, launch=launch)
     try:
         if handed_over and reader.status.state != "handing-over":
-            raise InputError(f"run '{reader.name}' was not handed over: it is {reader.status.state}")
+            raise InputError(
+                tr("run '{name}' was not handed over: it is {state}", name=reader.name, state=reader.status.state)
+            )
         if checkpoint.never_saved(reader):
             parts = _load(config, run.parent, data_dir, device, control)
             writer.begin_again()
@@ -151,7 +160,11 @@ def resume(
         recorded = reader.data
         if recorded.sha256 != task.corpus.sha256 or recorded.tokenizer_sha256 != task.tokenizer.sha256:
             raise InputError(
-                f"corpus {task.corpus.name}: not the text that run '{reader.name}' began with; put it back"
+                tr(
+                    "corpus {name}: this is not the text that run '{name2}' started with; put that text back",
+                    name=task.corpus.name,
+                    name2=reader.name,
+                )
             )
         config = _as_begun(config, reader, where)
         model = built(config, config.needed_tokens(task.vocab_size), where)
@@ -167,7 +180,11 @@ def resume(
     attempts = reader.environment.attempts or (Attempt(),)
     now = environment(where, config.train.threads or 1, writer.attempt)
     compared = {key: (getattr(attempts[0], key), getattr(now, key)) for key in EXACT_IF_SAME}
-    differs = [f"{key} was {was}, is {found}" for key, (was, found) in compared.items() if was != found]
+    differs = [
+        tr("{key} was {was} and is now {found}", key=key, was=was, found=found)
+        for key, (was, found) in compared.items()
+        if was != found
+    ]
     exact = {"bit_exact": not differs, "why_not": "; ".join(differs) or None}
     writer.write(Environment.made(attempts=(*attempts, now.model_copy(update=exact))))
     writer.status(device=str(where))
@@ -205,8 +222,12 @@ def _crowded(config: RunConfig, device: torch.device) -> Iterator[Lint]:
         return
     busy = psutil.cpu_percent(interval=0.2) / 100.0
     if threads > cores * (1.0 - busy) + 0.5:
-        text = f"other programs keep {busy:.0%} of this machine's cores busy, and {threads} threads that wait for each "
-        text += "other can be many times slower then; --set train.threads=1 is safer meanwhile"
+        text = tr(
+            "other programs keep {busy:.0%} of this machine's cores busy; {threads} threads waiting for each ",
+            busy=busy,
+            threads=threads,
+        )
+        text += tr("other can be many times slower, so --set train.threads=1 is safer for now")
         yield Lint("train.threads", text)
 
 
@@ -219,8 +240,13 @@ def built(config: RunConfig, vocab_size: int, device: torch.device) -> Network:
         return build_model(config.model, vocab_size, config.seed, device)
     except (RuntimeError, MemoryError):
         raise InputError(
-            f"the model does not fit on {device}: {count:,} parameters with gradients and moments need "
-            f"{16 * count / 1e9:,.1f} GB; fewer layers or a smaller d_model fit"
+            tr(
+                "the model does not fit on {device}: {count:,} parameters with gradients and moments "
+                "need {count2:,.1f} GB; use fewer layers or a smaller d_model",
+                device=device,
+                count=count,
+                count2=16 * count / 1e9,
+            )
         ) from None
 
 

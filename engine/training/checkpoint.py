@@ -27,6 +27,7 @@ from engine.config.model import ModelConfig
 from engine.config.schema import RunConfig
 from engine.data.tokenizers import AnyTokenizer, read_tokenizer
 from engine.errors import InputError
+from engine.language import tr
 from engine.model.transformer import NETWORKS, Network, build_model
 from engine.plain_files import open_plain, read_plain
 from engine.runs.files import SCHEMA, finite, read_json, sync_file, sync_folder, write_atomic
@@ -83,7 +84,7 @@ class TrainerState:
     def from_json(cls, data: Any) -> "TrainerState":
         """Return the state as saved; raise `ValueError` for a field that is missing, unknown or of the wrong type."""
         if not isinstance(data, dict) or data.get("schema") != STATE_SCHEMA:
-            raise ValueError("not a trainer state of this version")
+            raise ValueError(tr("not a trainer state of this version"))
         names = {f.name for f in fields(cls)}
         wrong = names ^ (data.keys() - {"schema"})
         if wrong:
@@ -95,7 +96,7 @@ class TrainerState:
             if not isinstance(data[name], int | float if kind is float else kind):
                 raise ValueError(f"'{name}' is {data[name]!r}")
         if not all(isinstance(length, int) and length >= 0 for length in data["offsets"].values()):
-            raise ValueError(f"'offsets' is {data['offsets']!r}")
+            raise ValueError(tr("'offsets' is {data!r}", data=data["offsets"]))
         records = {name: kind.made(**data[name]) for name, kind in scored.items() if data[name] is not None}
         return cls(**{name: data[name] for name in names} | records)
 
@@ -225,9 +226,12 @@ def newest_intact(run: Path) -> tuple[Path, list[str]]:
             return folder, wrong
         wrong.append(f"{folder.name}: {found}")
     raise InputError(
-        f"run '{run.name}' has no intact checkpoint to resume from"
+        tr("run '{name}' has no intact checkpoint to resume from", name=run.name)
         + "".join(f"; {text}" for text in wrong)
-        + f"; `{command_line('run', '--config', run / 'config.toml', runs_dir=run.parent)}` trains it from the start"
+        + tr(
+            "; `{command_line}` trains it from the start",
+            command_line=command_line("run", "--config", run / "config.toml", runs_dir=run.parent),
+        )
     )
 
 
@@ -244,19 +248,32 @@ def load_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer)
     try:
         state = TrainerState.from_json(read_json(folder / STATE))
     except (OSError, ValueError) as error:
-        raise InputError(f"{folder}: this state cannot be resumed: {error}") from None
+        raise InputError(tr("{folder}: cannot resume from this state: {error}", folder=folder, error=error)) from None
     moments = load_tensors(folder / OPTIMIZER)
     parameters = dict(model.named_parameters())
     keys = state_names(optimizer)
     kept = {name: keys[parameter] if state.step else () for name, parameter in parameters.items()}
     expected = {f"{name}/{key}" for name, those in kept.items() for key in those}
     if moments.keys() != expected:
-        raise InputError(f"{folder / OPTIMIZER}: '{min(moments.keys() ^ expected)}' is missing or does not belong here")
+        raise InputError(
+            tr(
+                "{folder}: '{moments}' is missing or does not belong here",
+                folder=folder / OPTIMIZER,
+                moments=min(moments.keys() ^ expected),
+            )
+        )
     for name, parameter in parameters.items():
         own = {key: moments[f"{name}/{key}"] for key in kept[name]}
         for key, moment in own.items():
             if moment.shape != (() if key == "step" else parameter.shape):
-                raise InputError(f"{folder / OPTIMIZER}: '{name}/{key}' has a shape that is not its weight's")
+                raise InputError(
+                    tr(
+                        "{folder}: '{name}/{key}' does not have the shape of its weight",
+                        folder=folder / OPTIMIZER,
+                        name=name,
+                        key=key,
+                    )
+                )
         if own:
             optimizer.state[parameter] = {key: moment.to(parameter.device) for key, moment in own.items()}
     return state
@@ -275,15 +292,24 @@ def find(reader: RunReader, which: str) -> Path:
     if name is not None and (parent / name / WEIGHTS).is_file():
         return parent / name
     steps = [str(int(path.name[5:])) for path in steps_saved(reader.path) if path.name[5:].isdecimal()]
-    there = f"it has best, last and steps {', '.join(steps[-8:])}" if steps else "it has none"
-    raise InputError(f"run '{reader.name}' has no checkpoint '{which[:40]}'; {there}")
+    there = tr("it has best, last and steps {steps}", steps=", ".join(steps[-8:])) if steps else tr("it has none")
+    raise InputError(
+        tr("run '{name}' has no checkpoint '{which}'; {there}", name=reader.name, which=which[:40], there=there)
+    )
 
 
 def intact(reader: RunReader, which: str) -> Path:
     """`find`; raise `InputError` if the checkpoint is damaged."""
     folder = find(reader, which)
     if (wrong := damage(folder)) is not None:
-        raise InputError(f"{folder}: {wrong}; `{reader.command('doctor')}` shows which checkpoints are intact")
+        raise InputError(
+            tr(
+                "{folder}: {wrong}; `{command}` shows which checkpoints are intact",
+                folder=folder,
+                wrong=wrong,
+                command=reader.command("doctor"),
+            )
+        )
     return folder
 
 
@@ -293,22 +319,22 @@ def damage(folder: Path) -> str | None:
     hashes = manifest.get("sha256") if isinstance(manifest, dict) else None
     parts = {WEIGHTS, TOKENIZER} if folder.name in AVERAGES else PARTS
     if not isinstance(hashes, dict) or hashes.keys() != parts or manifest.get("schema") != SCHEMA:
-        return f"{MANIFEST} is missing or damaged"
+        return tr("{manifest} is missing or damaged", manifest=MANIFEST)
     try:
         as_written = (folder / MANIFEST).read_text(encoding="utf-8") == _manifest_text(manifest)
         if not as_written or folder.name not in (folder_name(manifest["step"]), *AVERAGES):
-            return f"{MANIFEST} is damaged: it is not as it was written"
+            return tr("{manifest} is damaged: it has changed since it was written", manifest=MANIFEST)
     except (OSError, ValueError, KeyError, TypeError):
-        return f"{MANIFEST} is damaged"
+        return tr("{manifest} is damaged", manifest=MANIFEST)
     for name in sorted(parts):
         path = folder / name
         if not path.is_file():
-            return f"{name} is missing"
+            return tr("{name} is missing", name=name)
         most = tensor_file_bytes(path) if name in (WEIGHTS, OPTIMIZER) else LARGEST_TEXT
         if path.stat().st_size > most:
-            return f"{name} is damaged: larger than its header says"
+            return tr("{name} is damaged: larger than its header says", name=name)
         if _sha256(path) != hashes[name]:
-            return f"{name} is damaged: not the SHA-256 it was written with"
+            return tr("{name} is damaged: its SHA-256 has changed since it was written", name=name)
     return None
 
 
@@ -327,7 +353,9 @@ def load_network(
     config, said = reader.config, reader.path / "config.toml"
     capabilities.require(config, str(said))
     if tokenizer.is_pair != (config.task.corpus == "pairs"):
-        raise InputError(f"{folder / TOKENIZER}: is not of a run that {config.task.does}")
+        raise InputError(
+            tr("{folder}: does not belong to a run that {does}", folder=folder / TOKENIZER, does=config.task.does)
+        )
     if read_as is not None:
         config = config.model_copy(update={"model": read_as})
     size = config.model.vocab_size or config.needed_tokens(tokenizer.vocab_size)
@@ -345,7 +373,7 @@ def network_with_weights(
         check_shapes(weights, parameter_shapes(config.model, vocab_size))  # before anything large is built
         model = build_model(config.model, vocab_size, config.seed, device)  # any seed: every weight is replaced
     except (ValueError, RuntimeError, MemoryError) as error:
-        raise InputError(f"{said}: cannot build this model: {error}") from None
+        raise InputError(tr("{said}: cannot build this model: {error}", said=said, error=error)) from None
     load_weights(model, weights)
     return model.eval()
 
@@ -368,7 +396,9 @@ def _sha256(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise InputError(
+            tr("{path}: cannot be read: {strerror}", path=path, strerror=error.strerror or error)
+        ) from None
 
 
 # Tensor files
@@ -394,12 +424,22 @@ def check_shapes(path: Path, expected: Mapping[str, Shape]) -> None:
     """Compare names and shapes of saved weights with a model's; raise `InputError` for the first that differs."""
     saved = saved_shapes(path)
     for name in sorted(expected.keys() ^ saved.keys()):
-        where = "it" if name in saved else "the config's model"
-        raise InputError(f"{path}: weights of another model: '{name}' is only in {where}")
+        where = "it" if name in saved else tr("the config's model")
+        raise InputError(
+            tr("{path}: weights of another model: '{name}' is only in {where}", path=path, name=name, where=where)
+        )
     for name, shape in expected.items():
         if saved[name] != shape:
             found = list(saved[name])
-            raise InputError(f"{path}: weights of another model: '{name}' is {found}, the config's {list(shape)}")
+            raise InputError(
+                tr(
+                    "{path}: weights of another model: '{name}' is {found}, the config's {list}",
+                    path=path,
+                    name=name,
+                    found=found,
+                    list=list(shape),
+                )
+            )
 
 
 def saved_shapes(path: Path) -> dict[str, Shape]:
@@ -410,10 +450,12 @@ def saved_shapes(path: Path) -> dict[str, Shape]:
             types = {name: told[name].get_dtype() for name in told}
             shapes = {name: tuple(told[name].get_shape()) for name in told}
     except (SafetensorError, OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
+        raise InputError(tr("{path}: cannot be read: {error}", path=path, error=error)) from None
     for name, found in types.items():
         if found != "F32":
-            raise InputError(f"{path}: cannot be read: '{name}' is {found}; F32 is what is saved")
+            raise InputError(
+                tr("{path}: cannot be read: '{name}' is {found}, must be F32", path=path, name=name, found=found)
+            )
     return shapes
 
 
@@ -436,7 +478,7 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
+        raise InputError(tr("{path}: cannot be read: {error}", path=path, error=error)) from None
 
 
 def load_weights(model: nn.Module, path: Path) -> None:
@@ -445,5 +487,7 @@ def load_weights(model: nn.Module, path: Path) -> None:
     saved = load_tensors(path)
     for name, _ in model.named_parameters():
         if not torch.isfinite(saved[name]).all():
-            raise InputError(f"{path}: '{name}' has values that are not numbers; try another checkpoint")
+            raise InputError(
+                tr("{path}: '{name}' contains NaN or infinite values; try another checkpoint", path=path, name=name)
+            )
     put_weights(model, saved)

@@ -24,6 +24,7 @@ from engine.evaluation.baselines import Predicted, pairs_losses
 from engine.evaluation.scorers import AnswerScorer, DocumentScorer, Fact, evaluation_batch
 from engine.generation.answering import Prompt, gaps_prompt
 from engine.generation.samples import RowSampler, document_sampler, question_sampler
+from engine.language import tr
 from engine.runs.records import DataFacts, MajorityFacts, ProbeFacts
 from engine.training.task import Task, require_vocabulary
 
@@ -50,13 +51,19 @@ class _DocumentTask(Task):
             return kind.of(corpus.texts())
         if given.kind != config.data.tokenizer:
             raise InputError(
-                f"train.init_from: data.tokenizer is '{config.data.tokenizer}', and that run's tokenizer is of kind "
-                f"'{given.kind}': its weights mean other tokens"
+                tr(
+                    "train.init_from: data.tokenizer is '{tokenizer}', but that run's "
+                    "tokenizer is '{kind}': its weights were trained on other tokens",
+                    tokenizer=config.data.tokenizer,
+                    kind=given.kind,
+                )
             )
         try:
             given.target.encode_all(list(corpus.texts()))
         except InputError as error:
-            raise InputError(f"corpus {corpus.name}: for a run that starts from another one, {error}") from None
+            raise InputError(
+                tr("corpus {name}: for a run that starts from another one, {error}", name=corpus.name, error=error)
+            ) from None
         return given.target
 
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
@@ -112,8 +119,13 @@ class SpanTask(_DocumentTask):
         for split in NEEDED:
             if not encoded.get(split):
                 raise InputError(
-                    f"corpus {corpus.name}: its {split} split has no document of at least {SHORTEST_DOCUMENT} tokens, "
-                    "of which something could be masked; each line is a document"
+                    tr(
+                        "corpus {name}: its {split} split has no document of at least {shortest_document} "
+                        "tokens, so there is nothing to mask; each line is a document",
+                        name=corpus.name,
+                        split=split,
+                        shortest_document=SHORTEST_DOCUMENT,
+                    )
                 )
         return cls(corpus, tokenizer, encoded)
 
@@ -130,7 +142,7 @@ class SpanTask(_DocumentTask):
             masks, rows = mask_generator(config.evaluation.seed, "evaluation"), evaluation_batch(config)
             scored[split] = list(scored_documents(self.encoded[split][:most], objective, masks, rows, "cpu"))
         probes = tuple(
-            ProbeFacts.made(name=name, description="facts recalled exactly", n=len(facts), chance=None)
+            ProbeFacts.made(name=name, description=tr("facts recalled exactly"), n=len(facts), chance=None)
             for name, facts in self.recalls(config).items()
         )
         splits = {
@@ -188,9 +200,13 @@ class QuestionTask(_DocumentTask):
         for split in NEEDED:
             if split not in encoded or not len(encoded[split]):
                 raise InputError(
-                    f"corpus {corpus.name}: it has no {split} questions with answers; a folder with documents.txt, "
-                    "train.tsv and validation.tsv has (question, tab, answer), and objective.kind = 'span-corruption' "
-                    "needs none"
+                    tr(
+                        "corpus {name}: no {split} questions with answers; use a folder with documents.txt, "
+                        "train.tsv and validation.tsv (question, tab, answer), or objective.kind = "
+                        "'span-corruption', which needs none",
+                        name=corpus.name,
+                        split=split,
+                    )
                 )
         # Every question and answer must fit: a truncated one could not be answered.
         objective, room = QuestionAnswer(config, tokenizer.vocab_size), {"context_length": config.model.context_length}
@@ -203,8 +219,15 @@ class QuestionTask(_DocumentTask):
             for (key, most), longest in zip(room.items(), sides, strict=True):
                 if longest > most:
                     raise InputError(
-                        f"corpus {corpus.name}: a {split} question with its answer has {longest} tokens, and "
-                        f"model.{key} is {most}; --set model.{key}={longest}"
+                        tr(
+                            "corpus {name}: a {split} question with its answer has {longest} tokens, and "
+                            "model.{key} is {most}; --set model.{key}={longest}",
+                            name=corpus.name,
+                            split=split,
+                            longest=longest,
+                            key=key,
+                            most=most,
+                        )
                     )
         return cls(corpus, tokenizer, encoded)
 

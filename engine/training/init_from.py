@@ -19,6 +19,7 @@ from engine.config.schema import RunConfig
 from engine.data.tokenizers import AnyTokenizer, described, difference, read_tokenizer
 from engine.errors import InputError
 from engine.evaluation.verdict import BROKEN, DIVERGED, IMPLAUSIBLE, INERT, LEAK, NO_ORDER, NOT_LEARNING
+from engine.language import tr
 from engine.lints import Lint
 from engine.model.transformer import Network
 from engine.runs.files import read_json
@@ -92,7 +93,11 @@ class InitFrom:
         own = task.own_tokenizer()
         if own is not None and (differs := difference(self.tokenizer, own)):
             said.append(f"this text alone would be read otherwise: {differs}")
-        said += [f"parent '{name}' is marked {badge}" for badge in self.reader.badges if badge not in SERIOUS]
+        said += [
+            tr("parent '{name}' is marked {badge}", name=name, badge=badge)
+            for badge in self.reader.badges
+            if badge not in SERIOUS
+        ]
         if self.reader.data.sha256 != task.corpus.sha256:  # the same text has the same splits
             try:
                 parent = task_of_run(self.reader, data_dir)
@@ -100,7 +105,11 @@ class InitFrom:
             except InputError:
                 seen = None  # its text is not on this machine, or no longer
             if seen is not None and seen.share >= MUCH_SEEN:
-                text = f"parent '{name}' was trained on {seen.share:.0%} of the data held out here: scores will look "
+                text = tr(
+                    "parent '{name}' was trained on {share:.0%} of the data held out here: scores will look ",
+                    name=name,
+                    share=seen.share,
+                )
                 lints.append(Lint(INIT_FROM, text + "better than they are"))
         return said, lints
 
@@ -117,14 +126,26 @@ class InitFrom:
                 if name not in rows:
                     continue
                 if not torch.isfinite(values[name]).all():
-                    raise InputError(f"{path}: '{name}' has values that are not numbers; try another checkpoint")
+                    raise InputError(
+                        tr(
+                            "{path}: '{name}' contains NaN or infinite values; try another checkpoint",
+                            path=path,
+                            name=name,
+                        )
+                    )
                 here, there = rows[name]
                 parameter[here] = values[name][there].to(parameter.device)
                 copied += values[name][there].numel()
         total = sum(parameter.numel() for parameter in model.parameters())
-        said = (
-            f"weights and tokenizer of {self.origin.shown}: {copied:,} of {total:,} numbers, "
-            f"{described(self.tokenizer)}; SHA-256 {self.origin.sha256[:12]}…{_special_tokens(config, before)}"
+        said = tr(
+            "weights and tokenizer of {shown}: {copied:,} of {total:,} "
+            "parameters, {described}; SHA-256 {sha256}…{special_tokens}",
+            shown=self.origin.shown,
+            copied=copied,
+            total=total,
+            described=described(self.tokenizer),
+            sha256=self.origin.sha256[:12],
+            special_tokens=_special_tokens(config, before),
         )
         return [said], [*self._lints(config), *lints]
 
@@ -134,10 +155,22 @@ class InitFrom:
         for key, (was, now) in changed.items():
             if key in LENGTHS:
                 if was is not None and now is not None and now > was:
-                    text = f"{key} is {now} and was {was} in '{name}': later places are new to its weights"
+                    text = tr(
+                        "{key} is {now}, but was {was} in '{name}': its weights have never seen the later positions",
+                        key=key,
+                        now=now,
+                        was=was,
+                        name=name,
+                    )
                     yield Lint(INIT_FROM, text)
             elif key != POSITION and (POSITION not in changed or key not in OF_A_SCHEME):
-                text = f"{key} is {now} and was {was} in '{name}': its weights were trained for the other"
+                text = tr(
+                    "{key} is {now}, but the weights of '{name}' were trained with {was}",
+                    key=key,
+                    now=now,
+                    was=was,
+                    name=name,
+                )
                 yield Lint(INIT_FROM, text)
         if state != "finished":
             yield Lint(INIT_FROM, f"'{name}' is {state}, not finished: its step {self.origin.step:,} is taken")
@@ -153,8 +186,16 @@ def require_same_reading(config: RunConfig, before: RunConfig, name: str, tokeni
         if asked != was and (key != "bpe_size" or config.data.tokenizer == "bpe"):
             value = str(was).lower() if isinstance(was, bool) else was
             raise InputError(
-                f"{setting(config.train.init_from)}: data.{key} = {str(asked).lower()}, and '{name}' was trained with "
-                f"{value} ({described(tokenizer)}): its weights mean its own tokens; --set data.{key}={value}"
+                tr(
+                    "{setting}: data.{key} = {asked}, but '{name}' was trained with {value} "
+                    "({described}), and its weights only fit its own tokens; --set data.{key}={value}",
+                    setting=setting(config.train.init_from),
+                    key=key,
+                    asked=str(asked).lower(),
+                    name=name,
+                    value=value,
+                    described=described(tokenizer),
+                )
             )
 
 
@@ -174,7 +215,7 @@ def match_shapes(
     lints, misfits = list[Lint](), list[str]()
     if POSITION in changed:
         was, now = changed[POSITION]
-        begins = "" if fresh.isdisjoint(own) else "; what it learns begins afresh"
+        begins = "" if fresh.isdisjoint(own) else tr("; its learned weights start fresh")
         lints.append(Lint(INIT_FROM, f"{POSITION} is '{now}', and the weights were trained with '{was}'{begins}"))
     for name in (name for name in names if name not in fresh):
         here, there, table = own.get(name), saved.get(name), learned and name.endswith(TABLE)
@@ -188,17 +229,26 @@ def match_shapes(
             rows[name] = slice(None), slice(None)
         elif table and here[1:] == there[1:] and here[0] > there[0]:
             rows[name] = slice(there[0]), slice(None)
-            left = f"rows {there[0]:,} to {here[0] - 1:,} of the table of positions begin afresh"
+            left = tr("rows {there:,} to {here:,} of the position table start fresh", there=there[0], here=here[0] - 1)
             lints.append(Lint(INIT_FROM, f"{name}: {left}"))
         else:
-            cut = " (a table of positions is not cut)" if table and here[1:] == there[1:] else ""
+            cut = tr(" (a position table is never truncated)") if table and here[1:] == there[1:] else ""
             misfits.append(f"{name}: is {there}, must be {here}{cut}")
     if misfits:
-        more = f"; and {len(misfits) - SHOWN:,} more" if len(misfits) > SHOWN else ""
-        differs = ", ".join(f"{key} differs ({was} there, {now} here)" for key, (was, now) in changed.items())
+        more = tr("; and {n:,} more", n=len(misfits) - SHOWN) if len(misfits) > SHOWN else ""
+        differs = ", ".join(
+            tr("{key} differs ({was} there, {now} here)", key=key, was=was, now=now)
+            for key, (was, now) in changed.items()
+        )
         shown = "; ".join(misfits[:SHOWN])
         raise InputError(
-            f"{setting(config.train.init_from)}: its weights do not fit: {shown}{more}: {differs or 'damaged'}"
+            tr(
+                "{setting}: its weights do not fit: {shown}{more}: {differs}",
+                setting=setting(config.train.init_from),
+                shown=shown,
+                more=more,
+                differs=differs or "damaged",
+            )
         )
     return rows, lints
 
@@ -225,9 +275,9 @@ def _token_rows(config: RunConfig, before: RunConfig, tokenizer: AnyTokenizer) -
 def _special_tokens(config: RunConfig, before: RunConfig) -> str:
     here, there = config.special_tokens, before.special_tokens
     parts = (
-        ("taken over", [token for token in here if token in there]),
+        (tr("kept"), [token for token in here if token in there]),
         ("new", [token for token in here if token not in there]),
-        ("left out", [token for token in there if token not in here]),
+        (tr("left out"), [token for token in there if token not in here]),
     )
     said = ", ".join(f"{' '.join(tokens)} {what}" for what, tokens in parts if tokens)
-    return f"; special tokens: {said}" if said else ""
+    return tr("; special tokens: {said}", said=said) if said else ""

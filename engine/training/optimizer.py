@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from engine.config.model import ModelConfig
 from engine.config.sections import OptimizerConfig
+from engine.language import tr
 from engine.model.initialisation import joined
 from engine.model.positions import PositionScheme
 from engine.training.numerics import has_bf16
@@ -45,7 +46,13 @@ def parameter_kinds(model: nn.Module) -> dict[str, str]:
         elif isinstance(modules[owner], nn.Linear | nn.Embedding):
             kinds[name] = "linear" if isinstance(modules[owner], nn.Linear) else "embedding"
         else:  # decay must be decided, not guessed
-            raise ValueError(f"no decay group covers the parameter '{leaf}' of {type(modules[owner]).__name__}")
+            raise ValueError(
+                tr(
+                    "no decay group covers the parameter '{leaf}' of {name}",
+                    leaf=leaf,
+                    name=type(modules[owner]).__name__,
+                )
+            )
     return kinds
 
 

@@ -13,6 +13,7 @@ from engine.config.schema import RunConfig
 from engine.config.toml import validate
 from engine.data.tokenizers import AnyTokenizer, read_tokenizer
 from engine.errors import InputError, refused
+from engine.language import tr
 from engine.model.transformer import Network
 from engine.runs.files import new_folder, read_json, write_atomic, write_json
 from engine.runs.reader import RunReader
@@ -37,7 +38,7 @@ def write_pretrained(
     model, tokenizer, step = checkpoint.load_network(reader, which)
     try:
         if folder.exists() and any(folder.iterdir()):
-            raise InputError(f"{folder} is not empty; choose another --out")
+            raise InputError(tr("{folder} is not empty; choose another --out", folder=folder))
         with new_folder(folder) as staged:
             checkpoint.save_tensors(staged / checkpoint.WEIGHTS, checkpoint.weights_of(model))
             write_atomic(staged / OWN_TOKENIZER, tokenizer.to_json())
@@ -53,7 +54,7 @@ def write_pretrained(
             for name, text in more(step).items():
                 write_atomic(staged / name, text)
     except OSError as error:
-        raise refused(f"{error.filename or folder} cannot be written", error) from None
+        raise refused(tr("{filename} cannot be written", filename=error.filename or folder), error) from None
     return step
 
 
@@ -80,9 +81,16 @@ def load_pretrained(folder: Path, device: torch.device | str = "cpu") -> tuple[N
     path = folder / CONFIG
     found = read_json(path)
     if not isinstance(found, dict):
-        raise InputError(f"{path}: missing or damaged; the folder of an exported model has one")
+        raise InputError(tr("{path}: missing or damaged; the folder of an exported model has one", path=path))
     if found.get("model_type") != MODEL_TYPE:
-        raise InputError(f"{path}: model_type is {str(found.get('model_type'))[:40]!r}, must be '{MODEL_TYPE}'")
+        raise InputError(
+            tr(
+                "{path}: model_type is {found!r}, must be '{model_type}'",
+                path=path,
+                found=str(found.get("model_type"))[:40],
+                model_type=MODEL_TYPE,
+            )
+        )
     config = validate({section: found.get(section, {}) for section in SECTIONS}, str(path))
     own = folder / OWN_TOKENIZER  # a folder of an earlier version has it in tokenizer.json
     tokenizer = read_tokenizer(own if own.exists() else folder / checkpoint.TOKENIZER)

@@ -21,6 +21,7 @@ from engine.data.tokenizers import AnyTokenizer, Tokenizer, read_tokenizer
 from engine.errors import InputError
 from engine.evaluation.scorers import Scorer
 from engine.generation.samples import RowSampler, TextSampler
+from engine.language import tr
 from engine.lints import Lint, lint
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts, OverlapFacts
@@ -122,18 +123,33 @@ def require_known(tokenizer: Tokenizer, text: str, where: str) -> None:
     if place is not None:
         character, line = text[place], text.count("\n", 0, place) + 1
         raise InputError(
-            f"{where} has {character!r} (U+{ord(character):04X}) at character {place + 1:,} (line {line:,}), and the "
-            f"tokenizer of the run it starts from has no such among its {tokenizer.vocab_size} characters; take it out "
-            "of the text, or leave train.init_from out"
+            tr(
+                "{where} has {character!r} (U+{ord:04X}) at character {place:,} (line "
+                "{line:,}), which the tokenizer of the run it starts from ({vocab_size} "
+                "characters) does not have; remove it from the text, or leave out train.init_from",
+                where=where,
+                character=character,
+                ord=ord(character),
+                place=place + 1,
+                line=line,
+                vocab_size=tokenizer.vocab_size,
+            )
         )
 
 
 def require_vocabulary(config: RunConfig, found: int, of: str) -> int:
     needed = config.needed_tokens(found)
     if config.model.vocab_size is not None and config.model.vocab_size < needed:
-        special = "".join(f" and {name}" for name in config.special_tokens)
+        special = "".join(tr(" and {name}", name=name) for name in config.special_tokens)
         raise InputError(
-            f"model.vocab_size = {config.model.vocab_size}: the corpus has {found} different {of}{special}; "
-            f"leave it out, or set at least {needed}"
+            tr(
+                "model.vocab_size = {vocab_size}: the corpus has {found} different {of}{special}; "
+                "leave it out, or set at least {needed}",
+                vocab_size=config.model.vocab_size,
+                found=found,
+                of=of,
+                special=special,
+                needed=needed,
+            )
         )
     return needed

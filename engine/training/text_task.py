@@ -19,6 +19,7 @@ from engine.errors import InputError
 from engine.evaluation.baselines import bigram_loss, unigram_loss
 from engine.evaluation.scorers import TextScorer
 from engine.generation.samples import TextSampler
+from engine.language import tr
 from engine.runs.record_version import RECORDS
 from engine.runs.records import DataFacts, Floor, ProbeFacts
 from engine.training.task import Task, require_known, require_vocabulary
@@ -41,8 +42,13 @@ class TextTask(Task):
         found = _every_character(corpus) if given is None else given
         if found.kind != CharacterTokenizer.kind:
             raise InputError(
-                f"train.init_from: '{config.task.name}' reads a text by characters, and that run's tokenizer is "
-                f"of kind '{found.kind}' ({described(found)}): its weights mean other tokens"
+                tr(
+                    "train.init_from: '{name}' reads text by characters, but that run's tokenizer is "
+                    "'{kind}' ({described}): its weights were trained on other tokens",
+                    name=config.task.name,
+                    kind=found.kind,
+                    described=described(found),
+                )
             )
         tokenizer = found.target
         if given is not None:
@@ -61,9 +67,17 @@ class TextTask(Task):
             needed = 2 if shorter_will_do else config.window_tokens
             if have < needed:
                 raise InputError(
-                    f"corpus {corpus.name}: its {name} split has {have:,} tokens, fewer than the {needed:,} that a "
-                    f"context of {context:,} needs; use a longer text or "
-                    f"--set model.context_length={max(1, have // 4)}"
+                    tr(
+                        "corpus {name}: its {name2} split has {have:,} tokens, fewer than the {needed:,} that a "
+                        "context of {context:,} needs; use a longer text or "
+                        "--set model.context_length={max}",
+                        name=corpus.name,
+                        name2=name,
+                        have=have,
+                        needed=needed,
+                        context=context,
+                        max=max(1, have // 4),
+                    )
                 )
         return cls(corpus, tokenizer, tokens)
 

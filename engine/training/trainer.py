@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from engine.evaluation.alarms import no_number
 from engine.evaluation.verdict import LEAK
+from engine.language import tr
 from engine.model.layers import Layer
 from engine.runs.commands import Command
 from engine.runs.records import AverageScores, DataFacts, Scores, Summary, TrainRecord, ValidationRecord
@@ -76,7 +77,12 @@ class Trainer:
             return str(error)
         if is_device_failure(error):
             said = str(error).partition("\n")[0]  # what follows is advice for developers
-            return f"{self.device} has gone or broken: {said}; step {self._saved} is the last one saved"
+            return tr(
+                "{device} failed or disappeared: {said}; step {saved} is the last one saved",
+                device=self.device,
+                said=said,
+                saved=self._saved,
+            )
         if gone := self.writer.gone():
             return gone
         return f"{type(error).__name__}: {error}"
@@ -104,7 +110,7 @@ class Trainer:
             leak = self.inspector.before(self.control.heed)
             self._save()
             if leak is not None:
-                raise Leaking(f"{LEAK} before the first step: {leak.why}")
+                raise Leaking(tr("{leak} before the first step: {why}", leak=LEAK, why=leak.why))
         self.writer.patiently(lambda: checkpoint.point(self.writer.path, "last", self._saved))
         self.writer.status(state="running", phase="training", checkpoint=checkpoint.folder_name(self._saved))
         where = f"{self.config.train.steps} steps on {self.device} in {self.stepper.precision}"
@@ -140,7 +146,11 @@ class Trainer:
             with suppress(OSError):
                 self._save()  # the update was not applied: the weights are still those of the last step
             raise
-        patience = f"no better for {self.config.evaluation.patience} evaluations" if self._out_of_patience() else ""
+        patience = (
+            tr("no improvement for {patience} evaluations", patience=self.config.evaluation.patience)
+            if self._out_of_patience()
+            else ""
+        )
         return Outcome("finished", self.state.step, patience)
 
     def _leave(self) -> Outcome:
@@ -158,8 +168,12 @@ class Trainer:
         except OSError as error:
             if error.errno not in FULL:
                 raise
-            saved = f"step {self._saved} is the last one saved" if self._saved >= 0 else "nothing is saved yet"
-            reason = f"{reason or 'stop'}; the disk is full: {saved}"
+            saved = (
+                tr("step {saved} is the last one saved", saved=self._saved)
+                if self._saved >= 0
+                else tr("nothing is saved yet")
+            )
+            reason = tr("{reason}; the disk is full: {saved}", reason=reason or "stop", saved=saved)
         else:
             if self.control.successor is not None:
                 return Outcome("handing-over", max(0, self._saved), reason)
@@ -213,7 +227,9 @@ class Trainer:
                 first = False
                 self.stepper.go_on_uncompiled()
                 said = " ".join(str(error).split())[:200]
-                said = f"compiling failed, continues uncompiled: {type(error).__name__}: {said}"
+                said = tr(
+                    "compilation failed, continuing uncompiled: {name}: {said}", name=type(error).__name__, said=said
+                )
                 self.writer.event("compile", said)
                 self.inspector.built(compiled=False)  # so that it stays uncompiled when it is resumed
                 self.writer.status(phase="training")
@@ -237,9 +253,16 @@ class Trainer:
         if not self.config.train.auto_batch or pieces > size:
             fits = max(1, size // pieces)
             raise OutOfMemory(
-                f"out of memory on {self.device} at step {step} with {size} windows at once; "
-                f"--set train.auto_batch=true computes them in pieces, "
-                f"or --set train.batch_size={fits} --set train.accumulation={pieces}"
+                tr(
+                    "out of memory on {device} at step {step} with {size} windows at once; "
+                    "--set train.auto_batch=true computes them in pieces, "
+                    "or --set train.batch_size={fits} --set train.accumulation={pieces}",
+                    device=self.device,
+                    step=step,
+                    size=size,
+                    fits=fits,
+                    pieces=pieces,
+                )
             ) from error
         self.state.pieces = pieces
         self.writer.event("auto_batch", f"out of memory: {size} windows are now computed in {pieces} pieces", step=step)

@@ -20,6 +20,7 @@ from engine.evaluation.baselines import sentence_losses
 from engine.evaluation.scorers import ScoredSplit, TranslationScorer
 from engine.generation.samples import RowSampler, translation_sampler
 from engine.generation.translation import both_specials
+from engine.language import tr
 from engine.lints import Lint
 from engine.runs.records import DataFacts, Example, ProbeFacts
 from engine.schemes import POSITIONS
@@ -62,8 +63,13 @@ class TranslationTask(Task):
         wanted = config.model.source_vocab_size
         if wanted is not None and wanted < sources:
             raise InputError(
-                f"model.source_vocab_size = {wanted}: the sources have {tokenizer.source.vocab_size} different tokens "
-                f"and special ones; leave it out, or set at least {sources}"
+                tr(
+                    "model.source_vocab_size = {wanted}: the sources have {vocab_size} different "
+                    "tokens, plus special ones; leave it out, or set at least {sources}",
+                    wanted=wanted,
+                    vocab_size=tokenizer.source.vocab_size,
+                    sources=sources,
+                )
             )
         steps = self.batches(config, torch.device("cpu")).steps_per_epoch
         known, tokens = Rows(steps, None if config.data.shared_vocabulary else sources), self.predicted("train")
@@ -94,15 +100,15 @@ class TranslationTask(Task):
             source_vocabulary=self.tokenizer.source.vocab_size,
             tokenizer_sha256=self.tokenizer.sha256,
             examples=(
-                *(Example.made(source=source, origin="a training sentence") for source in self.corpus.examples),
-                *(Example.made(source=source, origin="held out") for source in held_out_sources),
+                *(Example.made(source=source, origin=tr("a training sentence")) for source in self.corpus.examples),
+                *(Example.made(source=source, origin=tr("held out")) for source in held_out_sources),
             ),
             overlap=self.overlap_facts,
             floor=None,
             plausible=None,
             **sentence_losses(train, held_out, self.vocab_size),
             probes=tuple(
-                ProbeFacts.made(name=name, description="sentences translated exactly", n=len(pairs), chance=None)
+                ProbeFacts.made(name=name, description=tr("sentences translated exactly"), n=len(pairs), chance=None)
                 for name, pairs in self._probes().items()
             ),
         )
@@ -125,10 +131,10 @@ class TranslationTask(Task):
         most = _most_tokens(config)
         capped = config.data.max_length is not None and config.data.max_length <= most.min()
         key = "data.max_length" if capped else "model.context_length"
-        limit = f"have more than {most[0]:,} source or {most[1]:,} target tokens"
+        limit = tr("have more than {most:,} source or {most2:,} target tokens", most=most[0], most2=most[1])
         for split, what, becomes in (
-            ("train", "training", "left out"),
-            ("validation", "validation", "still scored, at lengths that no training pair has"),
+            ("train", "training", tr("left out")),
+            ("validation", "validation", tr("still scored, at lengths that no training pair has")),
         ):
             lengths = self.encoded[split].lengths
             n, pairs = int((lengths > most).any(1).sum()), len(lengths)
@@ -148,9 +154,18 @@ class TranslationTask(Task):
         if model.source_length is not None and source > model.source_length:
             remedy += f" --set model.source_length={source}"
         raise InputError(
-            f"corpus {self.corpus.name}: {over:,} of {len(lengths):,} {split} pairs are longer than the learned "
-            f"positions ({room[0]:,} for sources, {room[1]:,} for targets), and scored pairs are never left out; "
-            f"{remedy}"
+            tr(
+                "corpus {name}: {over:,} of {n:,} {split} pairs are longer than the learned "
+                "positions ({room:,} for sources, {room2:,} for targets), and scored pairs are never left out; "
+                "{remedy}",
+                name=self.corpus.name,
+                over=over,
+                n=len(lengths),
+                split=split,
+                room=room[0],
+                room2=room[1],
+                remedy=remedy,
+            )
         )
 
     def _scored(self, split: str) -> ScoredSplit:
@@ -164,8 +179,13 @@ class TranslationTask(Task):
         fits = (pairs.lengths <= most).all(1)
         if not fits.any():
             raise InputError(
-                f"corpus {self.corpus.name}: no pair has at most {most[0]} source and {most[1]} target tokens; raise "
-                "data.max_length or model.context_length"
+                tr(
+                    "corpus {name}: no pair has at most {most} source and {most2} target tokens; raise "
+                    "data.max_length or model.context_length",
+                    name=self.corpus.name,
+                    most=most[0],
+                    most2=most[1],
+                )
             )
         return pairs if fits.all() else pairs.chosen(np.flatnonzero(fits).tolist())
 
@@ -179,8 +199,12 @@ def _taken_over(given: AnyTokenizer, corpus: ParallelCorpus) -> AnyTokenizer:
     """Return another run's tokenizer; raise `InputError` if it cannot encode these sentences."""
     if not given.is_pair:
         raise InputError(
-            f"train.init_from: a translation has a tokenizer for each side, and that run's is of kind '{given.kind}' "
-            f"({described(given)}): its weights mean other tokens"
+            tr(
+                "train.init_from: translation needs a tokenizer for each side, but that run's is "
+                "'{kind}' ({described}): its weights were trained on other tokens",
+                kind=given.kind,
+                described=described(given),
+            )
         )
     for side, tokenizer in (("source", given.source), ("target", given.target)):
         for name, pairs in corpus.splits.items():

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from engine.errors import InputError, damaged
+from engine.language import tr
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.verification import inputs, records, repeats
 from engine.verification.evidence import Evidence
@@ -41,7 +42,9 @@ def verify(
     training steps are repeated, at least as far as the next record.
     """
     if reader.state in LIVE_STATES or reader.state == "queued":
-        raise InputError(f"run '{reader.name}' is {reader.state}; verify it when it has ended")
+        raise InputError(
+            tr("run '{name}' is {state}; verify it when it has ended", name=reader.name, state=reader.state)
+        )
     evidence = Evidence(reader, data_dir, device, steps)
     _ = evidence.device
     for name, check in CLAIMS.items():
@@ -51,10 +54,10 @@ def verify(
             yield Finding(name, Result.UNCHECKED, str(error))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError, OSError) as error:
             # An honest run's records have all their fields: missing ones were lost or removed.
-            damage = Difference("records", damaged(error), "whole ones")
+            damage = Difference("records", damaged(error), tr("intact ones"))
             yield Finding(name, Result.DIFFERS, "a record that it rests on is damaged", (damage,))
         except (RuntimeError, MemoryError) as error:  # torch's own, such as no room on the device
-            why = f"it could not be computed here: {' '.join(str(error).split())[:200]}"
+            why = tr("it could not be computed here: {error}", error=" ".join(str(error).split())[:200])
             yield Finding(name, Result.UNCHECKED, why)
         else:
             yield Finding(name, Result.DIFFERS if found else Result.CONFIRMED, text, tuple(found))

@@ -11,6 +11,7 @@ import torch
 from engine import capabilities
 from engine.config.schema import RunConfig
 from engine.errors import InputError
+from engine.language import tr
 from engine.model.transformer import Network
 from engine.runs.lineage import INIT_FROM, at_hand
 from engine.runs.reader import RunReader
@@ -43,7 +44,11 @@ class Evidence:
     def not_compared(self, *fields: str) -> str:
         """Return a note that names those of these fields that were redefined; else ""."""
         found = [field for field in fields if field in self.redefined]
-        return f"; not compared: an older version defined it differently: {', '.join(found)}" if found else ""
+        return (
+            tr("; not compared, because an older version defined it differently: {found}", found=", ".join(found))
+            if found
+            else ""
+        )
 
     @cached_property
     def metrics(self) -> list[Record]:
@@ -65,7 +70,7 @@ class Evidence:
     def end(self) -> int:
         step = self.status.step
         if "step" not in self.status.model_fields_set:
-            raise Unknown("status.json does not say at which step the run ended")
+            raise Unknown(tr("status.json does not say at which step the run ended"))
         return step
 
     @cached_property
@@ -83,15 +88,15 @@ class Evidence:
     def why_not_exact(self) -> str:
         """Return what changed since the run, so results need not be bit-identical; "" if they must be."""
         if not self.attempts:
-            return "environment.json does not say where the run was made"
+            return tr("environment.json does not say where the run was made")
         now = environment(self.device, self.config.train.threads or 1, 0)
         for attempt in self.attempts:
             for key in EXACT_IF_SAME:
                 was, found = getattr(attempt, key), getattr(now, key)
                 if was != found:
-                    return f"{key} was {_shown(was)}, is {_shown(found)}"
+                    return tr("{key} was {was} and is now {found}", key=key, was=_shown(was), found=_shown(found))
         if self.device.type != "cpu":  # some of its kernels sum in nondeterministic order
-            return f"sums on {self.device} need not be taken in the same order twice"
+            return tr("sums on {device} may be taken in a different order each time", device=self.device)
         return ""
 
     @property
@@ -100,7 +105,11 @@ class Evidence:
 
     @property
     def how_exact(self) -> str:
-        return "to the last bit" if self.exact else f"within rounding ({self.why_not_exact})"
+        return (
+            tr("to the last bit")
+            if self.exact
+            else tr("within rounding ({why_not_exact})", why_not_exact=self.why_not_exact)
+        )
 
     @property
     def score_factor(self) -> float:
@@ -118,13 +127,19 @@ class Evidence:
         assert origin is not None
         reader = at_hand(origin, self.config.train.init_from, self.reader.path.parent)
         if reader is None:
-            raise Unknown(f"run '{origin.name}', which it started from, is not at hand")
+            raise Unknown(tr("run '{name}', which it started from, cannot be found", name=origin.name))
         step = origin.checkpoint if origin.checkpoint == checkpoint.AVERAGE else origin.step
         asked = capabilities.with_value(self.config, INIT_FROM, f"{reader.path.resolve()}@{step}")
         try:
             found = InitFrom.find(asked, self.reader.path.parent)
         except InputError as error:
-            raise Unknown(f"run '{reader.name}', which it started from, has lost that checkpoint: {error}") from None
+            raise Unknown(
+                tr(
+                    "run '{name}', which it started from, no longer has that checkpoint: {error}",
+                    name=reader.name,
+                    error=error,
+                )
+            ) from None
         assert found is not None
         return found
 

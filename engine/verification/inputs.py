@@ -4,6 +4,7 @@ from typing import Any
 
 from engine.data.tokenizers import difference, read_tokenizer
 from engine.errors import InputError
+from engine.language import tr
 from engine.model import size
 from engine.model.size import BatchShape, memory_bytes
 from engine.model.transformer import NETWORKS
@@ -23,7 +24,7 @@ def config(evidence: Evidence) -> Outcome:
     try:
         asked = evidence.config
     except InputError as error:
-        return "", (Difference("config.toml", str(error), "a config of this version"),)
+        return "", (Difference("config.toml", str(error), tr("a config of this version")),)
     recorded = evidence.reader.raw("model")
     vocabulary = asked.model.vocab_size or 0
     built = {"architecture": NETWORKS[asked.model.architecture].__name__, "fp32_matmul": asked.train.fp32_matmul}
@@ -40,11 +41,13 @@ def config(evidence: Evidence) -> Outcome:
     found = {key: value for key, value in computed.items() if key not in evidence.redefined}
     of_built = {key: value for key, value in recorded.get("built", {}).items() if key in built}
     kept = {key: value for key, value in recorded.items() if key in found}
-    wrong = [*differences(kept | {"built": of_built}, found, "in model.json", exact=True, skip=frozenset())]
-    wrong += [Difference(f"{key} in model.json", None, "a value") for key in found if key not in recorded]
+    wrong = [*differences(kept | {"built": of_built}, found, tr("in model.json"), exact=True, skip=frozenset())]
+    wrong += [Difference(tr("{key} in model.json", key=key), None, "a value") for key in found if key not in recorded]
     said = {"preset": evidence.reader.raw("run").get("preset"), "steps": evidence.status.steps}
     here = {"preset": asked.preset, "steps": asked.train.steps}
-    wrong += [Difference(f"{key} in config.toml", here[key], said[key]) for key in said if said[key] != here[key]]
+    wrong += [
+        Difference(tr("{key} in config.toml", key=key), here[key], said[key]) for key in said if said[key] != here[key]
+    ]
     for folder in evidence.saved[-1:]:
         try:
             checkpoint.check_shapes(folder / checkpoint.WEIGHTS, checkpoint.parameter_shapes(asked.model, 1))
@@ -54,7 +57,9 @@ def config(evidence: Evidence) -> Outcome:
         if attempt.threads != (asked.train.threads or 1):
             wrong.append(Difference("threads in environment.json", attempt.threads, asked.train.threads))
     older = evidence.not_compared("flops_per_token", "memory_bytes")
-    return f"{parameters:,} parameters, as built; checkpoints have these shapes{older}", wrong
+    return tr(
+        "{parameters:,} parameters, as built; checkpoint shapes match{older}", parameters=parameters, older=older
+    ), wrong
 
 
 def tokenizer(evidence: Evidence) -> Outcome:
@@ -71,7 +76,7 @@ def tokenizer(evidence: Evidence) -> Outcome:
         if found != noted:
             where = path.relative_to(evidence.reader.path)
             wrong.append(Difference(f"SHA-256 of {where}", noted, found))
-    return f"SHA-256 {str(noted)[:12]}…, in the run and in {len(paths) - 1} checkpoints", wrong
+    return tr("SHA-256 {noted}…, in the run and in {n} checkpoints", noted=str(noted)[:12], n=len(paths) - 1), wrong
 
 
 def data(evidence: Evidence) -> Outcome:
@@ -79,9 +84,9 @@ def data(evidence: Evidence) -> Outcome:
     with evidence.process():
         found = as_recorded(evidence.task.facts(evidence.config).dump())
     recorded = evidence.reader.raw("data")
-    wrong = [Difference(f"{key} in data.json", None, found[key]) for key in ALWAYS if key not in recorded]
+    wrong = [Difference(tr("{key} in data.json", key=key), None, found[key]) for key in ALWAYS if key not in recorded]
     skip = ELSEWHERE | {"sha256"} | evidence.redefined
-    wrong += differences(recorded, found, "in data.json", exact=evidence.exact, skip=skip)
+    wrong += differences(recorded, found, tr("in data.json"), exact=evidence.exact, skip=skip)
     for split in sorted(found["sha256"].keys() | recorded.get("sha256", {}).keys()):
         said, now = recorded.get("sha256", {}).get(split), found["sha256"].get(split)
         if said != now:
@@ -96,7 +101,7 @@ def checkpoints(evidence: Evidence) -> Outcome:
     averages = [evidence.reader.path / "checkpoints" / name for name in checkpoint.AVERAGES]
     folders += [folder for folder in averages if folder.is_dir()]
     if not folders:
-        raise Unknown("the run has no checkpoint")
+        raise Unknown(tr("the run has no checkpoint"))
     wrong = []
     for folder in folders:
         found = checkpoint.damage(folder)
@@ -107,13 +112,13 @@ def checkpoints(evidence: Evidence) -> Outcome:
             found = str(error)
         if found is not None:
             wrong.append(Difference(folder.name, "as it was written", found))
-    return f"{len(folders)} checkpoints, every file with the SHA-256 it was written with", wrong
+    return tr("{n} checkpoints; every file still has the SHA-256 it was written with", n=len(folders)), wrong
 
 
 def states(evidence: Evidence) -> Outcome:
     """Each checkpoint agrees with the metrics about its step."""
     if not evidence.saved:
-        raise Unknown("the run has no intact checkpoint")
+        raise Unknown(tr("the run has no intact checkpoint"))
     wrong: list[Difference] = []
     tokens = {record["step"]: record.get("tokens") for record in evidence.train}
     scored = {record["step"]: record for record in evidence.validation}
@@ -128,23 +133,26 @@ def states(evidence: Evidence) -> Outcome:
             if said is not None:
                 there = scored.get(said.step, {})
                 wrong += differences(
-                    there or {"step": None}, said.dump(), f"of the {name} score in {folder.name}", exact=True
+                    there or {"step": None},
+                    said.dump(),
+                    tr("of the {name} score in {name2}", name=name, name2=folder.name),
+                    exact=True,
                 )
-    return f"steps, tokens and scores in {len(evidence.saved)} checkpoints are those of the metrics", wrong
+    return tr("steps, tokens and scores in {n} checkpoints match the metrics", n=len(evidence.saved)), wrong
 
 
 def lineage(evidence: Evidence) -> Outcome:
     """The first weights are those of the seed, or those that run.json says they are, by their SHA-256."""
     asked, origin = evidence.config.train.init_from, evidence.origin
     if (asked is None) != (origin is None):
-        found = Difference("`from` in run.json", None if origin is None else origin.shown, asked)
+        found = Difference(tr("`from` in run.json"), None if origin is None else origin.shown, asked)
         return "", (found,)
-    said, wrong = "weights of its own seed", []
+    said, wrong = tr("weights of its own seed"), []
     if origin is not None:
         try:
             which = split_init_from(str(asked))[1]
             if which not in (origin.checkpoint, str(origin.step)):
-                there = f"{origin.checkpoint} in run.json"
+                there = tr("{checkpoint} in run.json", checkpoint=origin.checkpoint)
                 wrong.append(Difference("checkpoint in train.init_from", which, there))
         except InputError as error:
             wrong.append(Difference("train.init_from in config.toml", asked, str(error)))
@@ -152,7 +160,9 @@ def lineage(evidence: Evidence) -> Outcome:
         now = parent.origin
         if now.sha256 != origin.sha256:
             if now.id != origin.id:
-                raise Unknown(f"run '{parent.name}' is not the one that it started from, but another of that name")
+                raise Unknown(
+                    tr("run '{name}' is not the one it started from, only another with the same name", name=parent.name)
+                )
             wrong.append(Difference(f"SHA-256 of the weights of {origin.shown}", origin.sha256, now.sha256))
         else:
             own = read_tokenizer(evidence.reader.path / checkpoint.TOKENIZER)
@@ -161,13 +171,18 @@ def lineage(evidence: Evidence) -> Outcome:
             if now.id == origin.id and now.before != origin.before:
                 before = (one.shown if one is not None else None for one in (origin.before, now.before))
                 wrong.append(Difference(f"what '{parent.name}' started from", *before))
-        said = f"weights of {origin.shown}, SHA-256 {origin.sha256[:12]}…, and its tokenizer"
+        said = tr(
+            "weights of {shown}, SHA-256 {sha256}…, and its tokenizer", shown=origin.shown, sha256=origin.sha256[:12]
+        )
     folder = evidence.folder_of(0)
     if folder is not None and evidence.exact:
         saved = checkpoint.load_tensors(folder / checkpoint.WEIGHTS)
         with evidence.process():
             made = checkpoint.weights_of(evidence.fresh())
         others = [name for name, value in made.items() if name not in saved or not value.equal(saved[name])]
-        wrong += [Difference(f"'{name}' at step 0", "other values", "those it started from") for name in others]
-        said += "; the checkpoint of step 0 has them"
+        wrong += [
+            Difference(tr("'{name}' at step 0", name=name), tr("other values"), tr("those it started from"))
+            for name in others
+        ]
+        said += tr("; the checkpoint of step 0 has them")
     return said if origin is None else f"{said}: {drawn(origin, evidence.reader.name)}", wrong

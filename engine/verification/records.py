@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 
+from engine.language import tr
 from engine.plain_files import open_plain, read_plain
 from engine.runs.files import parsed_lines, read_json
 from engine.runs.records import ValidationRecord
@@ -30,10 +31,10 @@ def metrics(evidence: Evidence) -> Outcome:
     end = evidence.end if evidence.state in AT_REST else max([*trained, *scored, 0])
     steps = evidence.config.train.steps
     last = [steps] if 0 < steps <= end else []
-    wrong += _expected("train records", trained, log, end, required=last)
+    wrong += _expected(tr("train records"), trained, log, end, required=last)
     done = [end] if evidence.finished else []
     optional = [] if evidence.finished else [end]
-    wrong += _expected("validation records", scored, evaluation, end, required=done, optional=optional)
+    wrong += _expected(tr("validation records"), scored, evaluation, end, required=done, optional=optional)
     for folder in evidence.saved[-1:]:  # files shorter than it notes have lost records
         offsets = read_json(folder / checkpoint.STATE)["offsets"]
         for stream in ("metrics", "samples"):
@@ -42,7 +43,12 @@ def metrics(evidence: Evidence) -> Outcome:
                 wrong.append(Difference(f"bytes of {stream}.jsonl", size, f"≥ {offsets[stream]} at {folder.name}"))
     if evidence.finished and end != steps and not evidence.config.evaluation.patience:
         wrong.append(Difference("step at which it finished", end, steps))
-    text = f"{len(trained):,} train and {len(scored):,} validation records, every one that was due up to step {end:,}"
+    text = tr(
+        "{n:,} train and {n2:,} validation records, all that were due up to step {end:,}",
+        n=len(trained),
+        n2=len(scored),
+        end=end,
+    )
     return text, wrong
 
 
@@ -60,7 +66,7 @@ def values(evidence: Evidence) -> Outcome:
         expected = math.exp(loss) if loss < 700 else math.inf
         if not math.isclose(perplexity, expected, rel_tol=1e-12):
             wrong.append(Difference(f"perplexity at step {record['step']}", perplexity, expected))
-    return "learning rates follow the schedule, perplexities are e^loss", wrong[:LISTED]
+    return tr("learning rates follow the schedule, perplexities are e^loss"), wrong[:LISTED]
 
 
 def metrics_hash(evidence: Evidence) -> Outcome:
@@ -68,23 +74,23 @@ def metrics_hash(evidence: Evidence) -> Outcome:
     noted = evidence.summary.get("fingerprint")
     if noted is None:
         if evidence.finished:
-            return "", (Difference("SHA-256 of losses and gradient norms", None, "finished runs have one"),)
-        raise Unknown(f"only a finished run notes it; this one is {evidence.state}")
+            return "", (Difference(tr("SHA-256 of losses and gradient norms"), None, tr("finished runs have one")),)
+        raise Unknown(tr("only a finished run notes it; this one is {state}", state=evidence.state))
     found = fingerprint(evidence.reader.path)
-    wrong = () if noted == found else (Difference("SHA-256 of losses and gradient norms", noted, found),)
-    return f"SHA-256 {found[:12]}… of losses and gradient norms, as noted at the end", wrong
+    wrong = () if noted == found else (Difference(tr("SHA-256 of losses and gradient norms"), noted, found),)
+    return tr("SHA-256 {found}… of losses and gradient norms, as noted at the end", found=found[:12]), wrong
 
 
 def summary(evidence: Evidence) -> Outcome:
     """summary.json says what metrics.jsonl says: the last score, the best one, their gap."""
     if not evidence.summary:
         if evidence.validation and evidence.finished:
-            return "", (Difference("summary.json", None, "scores in metrics.jsonl"),)
-        raise Unknown("nothing was scored yet, so there is no summary")
+            return "", (Difference("summary.json", None, tr("scores in metrics.jsonl")),)
+        raise Unknown(tr("nothing was scored yet, so there is no summary"))
     until = evidence.summary.get("step")
     records = [r for r in evidence.validation if isinstance(until, int) and r["step"] <= until]
     if not evidence.finished and isinstance(until, int) and until > max([*_steps(evidence.metrics), 0]):
-        raise Unknown("it is of a later step than the metrics reach: the run was taken up again from an earlier one")
+        raise Unknown(tr("it is from a later step than the metrics reach: the run was resumed from an earlier one"))
     last, best = (records[-1] if records else None), None
     for record in records:
         held = None if best is None else ValidationRecord.read(best)
@@ -96,7 +102,7 @@ def summary(evidence: Evidence) -> Outcome:
         if said is None or found is None:
             wrong += [Difference(name, said, found)] if said != found else []
         else:
-            wrong += differences(said, found, f"of the {name} score", exact=True, skip=frozenset())
+            wrong += differences(said, found, tr("of the {name} score", name=name), exact=True, skip=frozenset())
     if best is not None and last is not None:
         gap = None if last["loss"] is None else last["loss"] - best["loss"]
         if evidence.summary.get("gap") != gap:
@@ -107,8 +113,10 @@ def summary(evidence: Evidence) -> Outcome:
         pointed = ""
     if best is not None and pointed != checkpoint.folder_name(best["step"]):
         wrong.append(Difference("checkpoint called best", pointed or None, checkpoint.folder_name(best["step"])))
-    scores = "" if best is None else f": best loss {best['loss']:.4f} at step {best['step']:,}"
-    return f"best and last are those of the metrics{scores}", wrong
+    scores = (
+        "" if best is None else tr(": best loss {best:.4f} at step {best2:,}", best=best["loss"], best2=best["step"])
+    )
+    return tr("best and last match the metrics{scores}", scores=scores), wrong
 
 
 def events(evidence: Evidence) -> Outcome:
@@ -137,7 +145,7 @@ def events(evidence: Evidence) -> Outcome:
         said = (told[-1].get("event"), told[-1].get("step")) if told else None
         if said != (evidence.state, evidence.end):
             wrong.append(Difference("last event", said, (evidence.state, evidence.end)))
-    return f"{len(told):,} in order; attempts: {attempt}", wrong
+    return tr("{n:,} in order; attempts: {attempt}", n=len(told), attempt=attempt), wrong
 
 
 def samples_kept(evidence: Evidence) -> Outcome:
@@ -146,12 +154,12 @@ def samples_kept(evidence: Evidence) -> Outcome:
     steps = [record.get("step") for record in evidence.reader.raw_lines("samples")]
     whole = [step for step in steps if isinstance(step, int)]
     if config.sample_length == 0:
-        return "none were asked for", () if not steps else (Difference("samples", len(steps), 0),)
+        return tr("none were asked for"), () if not steps else (Difference("samples", len(steps), 0),)
     end = evidence.end if evidence.state in AT_REST else max([*whole, *_steps(evidence.metrics), 0])
     done = [end] if evidence.finished else []
     optional = [] if evidence.finished else [end]
     wrong = _expected("samples", whole, config.sample_every, end, required=done, optional=optional)
-    return f"{len(steps):,}, one of every step that was due", wrong
+    return tr("{n:,}, one for every step that was due", n=len(steps)), wrong
 
 
 def _steps(records: Sequence[Record]) -> list[int]:
@@ -163,10 +171,19 @@ def _expected(
 ) -> list[Difference]:
     for before, after in itertools.pairwise(steps):
         if after <= before:
-            return [Difference(f"order of {what}", f"step {after} after step {before}", "rising steps")]
+            return [
+                Difference(
+                    tr("order of {what}", what=what),
+                    tr("step {after} after step {before}", after=after, before=before),
+                    tr("increasing steps"),
+                )
+            ]
     there = set(steps)
     strange = [step for step in steps if step > end or not (_due(step, every) or step in required)]
-    wrong = [Difference(f"{what} at step {step}", "there", "not due") for step in strange[:LISTED]]
+    wrong = [
+        Difference(tr("{what} at step {step}", what=what, step=step), "there", tr("not due"))
+        for step in strange[:LISTED]
+    ]
     missing = (end // every if every > 0 else 0) - sum(_due(step, every) and step <= end for step in there)
     missing -= sum(_due(step, every) and step not in there for step in optional)
     missing += sum(step not in there and not _due(step, every) for step in required)

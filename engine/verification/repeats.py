@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from engine import capabilities
 from engine.evaluation.alarms import curve, majority_only, of_scores, overlapping, same_text
 from engine.evaluation.verdict import DIVERGED, OK, Verdict
+from engine.language import tr
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts, TrainRecord, ValidationRecord
 from engine.runs.writer import RunWriter
@@ -32,16 +33,16 @@ SAID_OF = frozenset(("kind", "step", "tokens", "seconds"))  # fields of a valida
 def score(evidence: Evidence, which: str) -> Outcome:
     """A checkpoint, rescored on the whole validation split, has the score recorded at its step."""
     if not evidence.validation:
-        raise Unknown("nothing was scored")
+        raise Unknown(tr("nothing was scored"))
     with evidence.process():
         folder = checkpoint.find(evidence.reader, which)
         found = _scored(evidence, folder, which)
         step = found["step"]
         recorded = [record for record in evidence.validation if record["step"] == step]
         if not recorded:
-            raise Unknown(f"nothing was recorded at step {step:,}, where this checkpoint is")
-        said, wrong = _same_scores(evidence, recorded[-1], found, f"at step {step:,}")
-    return f"step {step:,} scored again: {said}", [*wrong, *_translations(evidence, found)]
+            raise Unknown(tr("no score was recorded at step {step:,}, the step of this checkpoint", step=step))
+        said, wrong = _same_scores(evidence, recorded[-1], found, tr("at step {step:,}", step=step))
+    return tr("step {step:,} scored again: {said}", step=step, said=said), [*wrong, *_translations(evidence, found)]
 
 
 def averages(evidence: Evidence) -> Outcome:
@@ -52,23 +53,25 @@ def averages(evidence: Evidence) -> Outcome:
     for name, wanted in asked.items():
         recorded = evidence.summary.get(name)
         if recorded is None:
-            wrong += [Difference("averaged score", None, "a score")] if wanted and evidence.finished else []
+            wrong += [Difference(tr("averaged score"), None, "a score")] if wanted and evidence.finished else []
             continue
         with evidence.process():
             found = _scored(evidence, checkpoint.find(evidence.reader, name), name)
-            text, differ = _same_scores(evidence, recorded, found, f"of the {name}", frozenset(("steps",)))
+            text, differ = _same_scores(
+                evidence, recorded, found, tr("of the {name}", name=name), frozenset(("steps",))
+            )
         said.append(text if name == checkpoint.AVERAGE else f"{name}: {text}")
         wrong += differ
-    return "; ".join(said) or "none was asked for", wrong
+    return "; ".join(said) or tr("none was asked for"), wrong
 
 
 def samples(evidence: Evidence) -> Outcome:
     """The newest samples, written again by their checkpoints from their seeds, are the same text."""
     if WRITTEN in evidence.redefined:
-        raise Unknown("an older version wrote the samples with a different length limit")
+        raise Unknown(tr("an older version wrote the samples with a different length limit"))
     records = list(evidence.reader.raw_lines("samples"))
     if not records:
-        raise Unknown("the run wrote no samples")
+        raise Unknown(tr("the run wrote no samples"))
     wrong: list[Difference] = []
     repeated: list[int] = []
     with evidence.process():
@@ -80,16 +83,22 @@ def samples(evidence: Evidence) -> Outcome:
             found = evidence.task.sampler(evidence.config).sample(model, step).dump()
             repeated.append(step)
             skip = frozenset(() if evidence.exact else ("chances",))
-            wrong += differences(record, found, f"of the sample at step {step:,}", exact=evidence.exact, skip=skip)
+            wrong += differences(
+                record, found, tr("of the sample at step {step:,}", step=step), exact=evidence.exact, skip=skip
+            )
     if not repeated:
-        raise Unknown("the checkpoints that wrote the newest samples are not kept")
+        raise Unknown(tr("the checkpoints that wrote the newest samples are not kept"))
     if wrong and not evidence.exact:
-        raise Unknown(f"it drew otherwise, as rounding can make it: {evidence.why_not_exact}")
+        raise Unknown(
+            tr("it drew other tokens, as rounding can cause: {why_not_exact}", why_not_exact=evidence.why_not_exact)
+        )
     steps = ", ".join(f"{step:,}" for step in repeated)
     kept = (
-        "" if len(repeated) == len(records) else f"; of the other {len(records) - len(repeated)} no checkpoint is kept"
+        ""
+        if len(repeated) == len(records)
+        else tr("; the checkpoints of the other {n} were not kept", n=len(records) - len(repeated))
     )
-    return f"written again from their seeds, at step {steps}{kept}", wrong
+    return tr("regenerated from their seeds, at step {steps}{kept}", steps=steps, kept=kept), wrong
 
 
 def _same_scores(
@@ -98,8 +107,13 @@ def _same_scores(
     exact, factor, skip = evidence.exact, evidence.score_factor, SAID_OF | skip | evidence.redefined
     wrong = differences(recorded, found, where, exact=exact, factor=factor, skip=skip)
     # `null` in the file stands for NaN or infinity.
-    losses = ["no number" if one["loss"] is None else f"{one['loss']:.6f}" for one in (found, recorded)]
-    said = f"loss {losses[0]}, recorded {losses[1]}, {evidence.how_exact}"
+    losses = [tr("no number") if one["loss"] is None else f"{one['loss']:.6f}" for one in (found, recorded)]
+    said = tr(
+        "loss {losses}, recorded {losses2}, {how_exact}",
+        losses=losses[0],
+        losses2=losses[1],
+        how_exact=evidence.how_exact,
+    )
     return said + evidence.not_compared(*recorded), wrong
 
 
@@ -120,7 +134,7 @@ def _translations(evidence: Evidence, found: Record) -> list[Difference]:
         return []
     now = found.get("translations", {})
     return [
-        Difference(f"{name} in translations.json", said.get(name), now[name])
+        Difference(tr("{name} in translations.json", name=name), said.get(name), now[name])
         for name in ("references", "outputs")
         if said.get(name) != now[name]
     ]
@@ -134,7 +148,7 @@ QUIETED = ("evaluation.every", "evaluation.sample_every", "checkpoint.every", "c
 def steps(evidence: Evidence) -> Outcome:
     """Training steps, repeated, have the losses and gradient norms that were recorded."""
     if not evidence.train:
-        raise Unknown("no step was recorded")
+        raise Unknown(tr("no step was recorded"))
     if evidence.steps == 0:
         raise Unknown("--steps 0: none was asked for")
     last = evidence.train[-1]["step"]
@@ -147,16 +161,32 @@ def steps(evidence: Evidence) -> Outcome:
         until = ([step for step in after if step <= start + evidence.steps] or after[:1])[-1]
         found = repeated(evidence, folder, until - start)
     recorded = {record["step"]: record for record in evidence.train if start < record["step"] <= until}
-    wrong = [Difference(f"train record at step {step:,}", "there", None) for step in recorded.keys() - found.keys()]
+    wrong = [
+        Difference(tr("train record at step {step:,}", step=step), "there", None)
+        for step in recorded.keys() - found.keys()
+    ]
     coarse = chosen_precision(evidence.config.train, evidence.device) == "bf16"
     factor = COARSE if coarse else evidence.score_factor
     for step, record in sorted(found.items()):
         said = {key: recorded.get(step, {}).get(key) for key in COMPARED}
-        wrong += differences(said, record, f"at step {step:,}", exact=evidence.exact, factor=factor, skip=frozenset())
-    whence = "from the seed" if evidence.origin is None else f"from the weights of {evidence.origin.shown}"
+        wrong += differences(
+            said, record, tr("at step {step:,}", step=step), exact=evidence.exact, factor=factor, skip=frozenset()
+        )
+    whence = (
+        tr("from the seed")
+        if evidence.origin is None
+        else tr("from the weights of {shown}", shown=evidence.origin.shown)
+    )
     if folder is not None:
-        whence = f"from the checkpoint of step {start:,}"
-    return f"steps {start + 1:,} to {until:,} taken again {whence}: {len(found):,} records, {evidence.how_exact}", wrong
+        whence = tr("from the checkpoint of step {start:,}", start=start)
+    return tr(
+        "steps {start:,} to {until:,} repeated {whence}: {n:,} records, {how_exact}",
+        start=start + 1,
+        until=until,
+        whence=whence,
+        n=len(found),
+        how_exact=evidence.how_exact,
+    ), wrong
 
 
 def repeated(evidence: Evidence, folder: Path | None, count: int) -> dict[int, Record]:
@@ -175,7 +205,7 @@ def repeated(evidence: Evidence, folder: Path | None, count: int) -> dict[int, R
             for _ in range(count):
                 trainer.advance()
         except (Diverged, Leaking) as error:
-            raise Unknown(f"training ended here: {error}") from None
+            raise Unknown(tr("training ended here: {error}", error=error)) from None
         finally:
             writer.release()
         records = RunReader(writer.path).raw_lines("metrics")
@@ -199,7 +229,7 @@ def verdicts(evidence: Evidence) -> Outcome:
         if said != verdict.verdict:
             wrong.append(Difference(f"check '{verdict.check}', {verdict.when}", said, verdict.verdict))
     names = ", ".join(dict.fromkeys(f"{verdict.check} {verdict.verdict}" for verdict in asked))
-    return f"asked again: {names}", wrong
+    return tr("checked again: {names}", names=names), wrong
 
 
 def _probes(evidence: Evidence) -> Iterator[Verdict]:

@@ -45,7 +45,7 @@ def test_a_picture_goes_into_a_file(runs, capsys, tmp_path) -> None:
 MISTAKES = {
     "no such probe; did you mean 'recall'?": ("attention", "--by-distance", "recal"),
     "end the name in .svg": ("attention", "--by-distance", "recall", "--out", "recall.png"),
-    "none of these runs counted its probes by distance": ("plain", "--by-distance", "recall"),
+    "none of these runs has probe scores by distance": ("plain", "--by-distance", "recall"),
     "nowhere": ("nowhere", "--by-distance", "recall"),
 }
 

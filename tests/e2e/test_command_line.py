@@ -101,7 +101,7 @@ def test_past_the_trained_context_there_is_one_warning(runs, capsys) -> None:
     command = ["sample", "demo", "--prompt", "enter", "--n", "3", "--length", "100", "--runs-dir", str(runs)]
     assert main(command) == 0
     err = capsys.readouterr().err
-    assert err.count("warning: the model was trained on 32 tokens at once and 105 are asked for") == 1
+    assert err.count("warning: the model was trained on 32 tokens at a time, and this asks for 105") == 1
 
 
 def test_a_pipe_is_answered_line_by_line(runs) -> None:
@@ -253,7 +253,7 @@ def test_a_folder_that_cannot_hold_runs_is_said_before_the_screen_is_taken(capsy
     monkeypatch.setattr(app, "is_terminal", lambda stream: True)
     (tmp_path / "file").write_text("")
     assert main(["--runs-dir", str(tmp_path / "file")]) == 2
-    assert "file is no folder" in capsys.readouterr().err
+    assert "file is not a folder" in capsys.readouterr().err
     assert main(["--runs-dir", str(tmp_path / "file" / "runs")]) == 2
     assert "cannot be written" in capsys.readouterr().err
 
@@ -279,7 +279,7 @@ def test_check_tries_a_model_without_training_it(capsys) -> None:
     assert main(["check", "--preset", "heads2", *small]) == 0
     out = capsys.readouterr().out
     for part in (
-        "leak: no later token is seen",
+        "leak: the model sees no later token",
         "cache parity: decoding",
         "switch effect: model.n_heads 4 → 2",
         "one step takes",

@@ -105,7 +105,7 @@ def test_no_runs_say_how_to_make_one(tmp_path, capsys) -> None:
 def test_a_folder_that_is_a_file_is_bad_input(tmp_path, capsys) -> None:
     (tmp_path / "file").write_text("")
     assert compare(tmp_path / "file") == 2
-    assert "file is no folder" in capsys.readouterr().err
+    assert "is not a folder" in capsys.readouterr().err
 
 
 def test_nothing_hostile_reaches_the_terminal(tmp_path, capsys) -> None:

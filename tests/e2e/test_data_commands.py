@@ -134,7 +134,7 @@ def test_documents_are_shown_with_questions_baseline_and_examples(capsys) -> Non
     shown = lines(capsys)
     assert shown[0] == "biographies@1, generated"
     assert "  documents   train 4,000, validation 500" in shown
-    assert any("train 250, validation 250; 500 different ones, 24 different answers" in line for line in shown)
+    assert any("train 250, validation 250; 500 distinct questions, 24 distinct answers" in line for line in shown)
     assert any("'Arlow' is right in 12.0% of train (30 of 250), 12.0% of validation" in line for line in shown)
     assert any(line.startswith("  note") and "250 of the 500 people" in line for line in shown)
     assert any(line.startswith("Where was ") and "  →  " in line for line in shown[-4:])
@@ -243,9 +243,9 @@ def test_what_nobody_knows_the_hash_of_is_said_to_be_trusted_once_and_checked_af
     common = ["data", "fetch", "tatoeba-en-de", "--data-dir", str(tmp_path / "data")]
     assert main(common) == 0
     out, err = capsys.readouterr()
-    assert "nothing to check it against" in out and found[:16] in out and "CC BY 2.0 FR" in err
+    assert "with no known value to check it against" in out and found[:16] in out and "CC BY 2.0 FR" in err
     assert main(common) == 0
-    assert "as it was when it was first fetched" in capsys.readouterr().out
+    assert "SHA-256 unchanged since the first download" in capsys.readouterr().out
     assert main([*common, "--json"]) == 0
     (record,) = records(capsys)
     assert record["checked"] == "recorded" and record["sha256"] == found
@@ -295,7 +295,10 @@ def test_fetch_takes_files_from_a_mirror_folder(capsys, tmp_path, monkeypatch, r
         (["--preset", "demo", "--corpus", "tatoeba-en-de"], "--preset tatoeba trains on it"),
         (["--preset", "multi30k", "--corpus", "playlets"], "--preset demo trains on it"),
         (["--preset", "report-translation", "--corpus", "tiny-shakespeare"], "--preset shakespeare-cpu trains on it"),
-        (["--preset", "demo", "--corpus", "biographies"], "documents with questions, and 'next-token' needs one text"),
+        (
+            ["--preset", "demo", "--corpus", "biographies"],
+            "documents with questions, and 'next-token' needs plain text",
+        ),
         (["--preset", "multi30k", "--corpus", "biographies"], "a translation needs sentence pairs, such as phrasebook"),
         (["--preset", "demo", "--set", "data.tokenizer=words"], "words are for documents with questions"),
         (["--preset", "multi30k", "--set", "data.tokenizer=words"], "words are for documents with questions"),

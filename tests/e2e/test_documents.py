@@ -74,21 +74,21 @@ def test_a_blind_split_is_answered_and_not_scored(runs, capsys, tmp_path) -> Non
     file = tmp_path / "answers.txt"
     assert asked(runs, "qa", "--split", "test", "--predictions", str(file)) == 0
     said = capsys.readouterr().out
-    assert "1 question answered; what is right is not told, so there is no score" in said
+    assert "1 question answered; the split has no reference answers, so there is no score" in said
     assert "exact match" not in said and len(file.read_text().splitlines()) == 1
 
 
 def test_documents_are_scored_with_the_facts_that_are_recalled(runs, capsys) -> None:
     assert asked(runs, "spans", "--split", "train") == 0
     said = capsys.readouterr().out
-    assert "nats per token, masks and all" in said and "of 6 facts, exactly" in said
+    assert "nats per token, mask tokens included" in said and "of 6 facts exactly right" in said
 
 
 REFUSED = {
     "predictions of a text": (["spans", "--predictions", "x.txt"], "answers no questions"),
     "windows": (["qa", "--stride", "3"], "has no windows"),
     "a beam": (["qa", "--beam", "3"], "does not translate"),
-    "no such split": (["spans", "--split", "test"], "has no test split; it has train or validation"),
+    "no such split": (["spans", "--split", "test"], "has no test split; choose train or validation"),
     "nowhere to write": (["qa", "--predictions", "/no/such/folder/x.txt"], "--predictions /no/such/folder/x.txt"),
 }
 

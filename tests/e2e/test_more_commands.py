@@ -86,8 +86,8 @@ def test_a_run_is_read_at_a_longer_context_by_slowed_rotations(runs, capsys) -> 
     ("given", "said"),
     [
         (["--set", "model.rope_scaling=yarn", "--context", "64", "--set", "model.position=none"], "choose position"),
-        (["--context", "64", "--set", "model.position=learned"], "other parameters"),
-        (["--set", "model.d_ff=8"], "other parameters"),
+        (["--context", "64", "--set", "model.position=learned"], "would change the parameters"),
+        (["--set", "model.d_ff=8"], "would change the parameters"),
         (["--set", "optimizer.lr=1.0"], "only the network"),
         (["--set", "model.rope_scaling=yarn"], "--context 128"),
         (["--set", "model.rope_scalin=yarn"], "model.rope_scaling"),
@@ -113,7 +113,7 @@ def test_another_text_under_the_same_name_is_refused(tmp_path, capsys) -> None:
     assert main(["run", "--preset", "demo", *overrides, "--corpus", str(text), *common, "--json"]) == 0
     text.write_text(text.read_text().replace("stage", "stake"))
     assert main(["evaluate", "last", *common]) == 2
-    assert "another SHA-256" in capsys.readouterr().err
+    assert "SHA-256 mismatch" in capsys.readouterr().err
 
 
 def test_watch_follows_a_run_to_its_end(tmp_path, capsys) -> None:

@@ -117,7 +117,7 @@ def test_check_tries_the_other_networks_too(capsys) -> None:
         small = [part for setting in TINY for part in ("--set", setting)]
         extra = ["--set", "model.vocab_size=70", "--set", "model.source_length=32"] if "report" in preset else []
         assert main(["check", "--preset", preset, *small, *extra, "--device", "cpu"]) == 0, capsys.readouterr()
-        assert "tells order" in capsys.readouterr().out
+        assert "can tell token order" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -127,4 +127,4 @@ def test_check_tries_the_other_networks_too(capsys) -> None:
 def test_what_only_the_corpus_shows_to_be_impossible_is_one_line(setting: str, tmp_path, capsys) -> None:
     assert tiny("baseline", "run", tmp_path, setting) == 2
     error = capsys.readouterr().err
-    assert "at this corpus" in error and "Traceback" not in error and not any(tmp_path.iterdir())
+    assert "with this corpus" in error and "Traceback" not in error and not any(tmp_path.iterdir())

@@ -257,9 +257,9 @@ def test_no_byte_of_poisoned_runs_presets_or_corpora_commands_the_terminal(tmp_p
         screen.press("3")
         screen.until("INERT", "select")
         screen.press("space", "enter")
-        screen.until("Beside the baseline")
+        screen.until("Compared to the baseline")
         screen.press("escape")
-        screen.until_gone("Beside the baseline")
+        screen.until_gone("Compared to the baseline")
         screen.press("w")
         screen.until("poison  @best", "temperature")
         time.sleep(1.0)  # what cannot be loaded says so
@@ -290,9 +290,9 @@ def test_two_finished_runs_are_compared_exported_and_written_with(tmp_path) -> N
         screen.press("escape")
         screen.until_gone("1 of 2")
         screen.press("enter")
-        screen.until("Beside the baseline")
+        screen.until("Compared to the baseline")
         screen.press("escape")
-        screen.until_gone("Beside the baseline")
+        screen.until_gone("Compared to the baseline")
         screen.press("E")
         screen.until("Export", "CSV")
         table = tmp_path / "table.csv"
@@ -307,14 +307,14 @@ def test_two_finished_runs_are_compared_exported_and_written_with(tmp_path) -> N
             time.sleep(0.05)
         assert {"four", "alibi"} <= {line.split(",")[0] for line in table.read_text().splitlines()}
         screen.press("w")
-        screen.until("four  @best", "alibi  @best", "type a text to continue")
+        screen.until("four  @best", "alibi  @best", "type some text to continue")
         screen.press(*"the ", "enter")
         screen.until("tokens at step 6")
         screen.press("escape")
         time.sleep(0.5)
-        if "leave the line" in screen.text:  # it stopped the writing first
+        if "leave the prompt" in screen.text:  # it stopped the writing first
             screen.press("escape")
-        screen.until_gone("leave the line")
+        screen.until_gone("leave the prompt")
         screen.press("a")
         screen.until("layer 1 of 2", "head 1 of 2")
         screen.press("ctrl+q")

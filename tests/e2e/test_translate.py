@@ -66,7 +66,7 @@ def test_an_empty_line_is_a_line(runs, capsys, tmp_path) -> None:
     ("arguments", "words"),
     [
         (("--text", "a", "--beam", "0"), "from 1 to 100"),
-        (("--text", "a", "--beam", "2", "--nbest", "3"), "nbest 3: a beam of 2"),
+        (("--text", "a", "--beam", "2", "--nbest", "3"), "nbest 3: more than a beam of 2"),
         (("--text", "a", "--alpha", "-1"), "from 0 to 10"),
         (("--text", "a", "--input", "b"), "which of them"),
         (("--input", "/nowhere/at/all"), "cannot be read"),
@@ -104,7 +104,7 @@ def test_the_prompt_shows_examples_n_best_and_where_it_looked(runs, capsys) -> N
     prompt.take("/align")
     assert "dog" in capsys.readouterr().out or not work.found(["I see the dog."])[0][0].text
     prompt.take("/temperature 1")
-    assert "no command is called /temperature" in said[-1]
+    assert "unknown command /temperature" in said[-1]
     prompt.take("quit")
     assert prompt.done
 

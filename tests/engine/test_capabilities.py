@@ -37,12 +37,12 @@ def test_impossible_models_are_refused_with_a_reason(model: dict) -> None:
 
 CROSSED = {
     "next token of an encoder": ({"model": {"architecture": "encoder"}}, "sees the tokens after it"),
-    "masks for a decoder": ({"objective": {"kind": "masked"}}, "never looks right"),
+    "masks for a decoder": ({"objective": {"kind": "masked"}}, "never looks to its right"),
     "two texts for one stack": ({"objective": {"kind": "copy"}}, "it needs architecture"),
     "one text for two stacks": ({"model": {"architecture": "encoder-decoder"}}, "reads a source"),
     "a shifted source": (
         {"model": {"architecture": "encoder-decoder"}, "objective": {"kind": "shifted"}},
-        "stands in the source",
+        "is in the source, one place further on",
     ),
     "a target too long": (
         {"model": {"architecture": "encoder-decoder", "source_length": 200}, "objective": {"kind": "copy"}},

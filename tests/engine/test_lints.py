@@ -9,7 +9,10 @@ def test_a_setting_that_does_nothing_here_is_named_with_what_it_needs() -> None:
     config = RunConfig.model_validate({"model": {"window": 8, "rope_base": 500.0}})
     found = [lint for lint in lints.lint(config) if "no effect" in lint.text]
     assert [lint.key for lint in found] == ["model.window"]
-    assert "attention = 'window'" in found[0].text and "model.rope_base (needs position = 'rope')" in found[0].text
+    assert (
+        "attention = 'window'" in found[0].text
+        and "model.rope_base has no effect either (needs position = 'rope')" in found[0].text
+    )
     acting = RunConfig.model_validate({"model": {"window": 8, "attention": "window"}})
     assert not [lint for lint in lints.lint(acting) if "no effect" in lint.text]
 

@@ -14,7 +14,7 @@ from tests.tui_transformer.answering import answering
 from tests.tui_transformer.lab.analysis.studies import FILE, cell
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.trained import train
-from tui_transformer.studio import settings
+from tui_transformer import languages
 
 SHORT = {"step": 600, "steps": 600, "every": 60}
 
@@ -40,7 +40,7 @@ def prepared(tmp_path_factory) -> Iterator[Path]:
     shutil.copytree(folder / "trained" / "text", folder / "verified" / "text")
     shutil.copytree(folder / "trained" / "text", folder / "runs" / "text")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(settings.ENVIRONMENT, str(folder / "settings.toml"))
+        patch.setenv(languages.SETTINGS, str(folder / "settings.toml"))
         patch.setenv("TUI_TRANSFORMER_DATA", str(folder / "empty"))
         patch.chdir(folder / "here")
         yield folder

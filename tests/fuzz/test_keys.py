@@ -13,9 +13,9 @@ from textual.widgets import ContentSwitcher
 from engine.errors import InputError
 from tests.fuzz.mutations import EDITS, Edit, damaged
 from tests.fuzz.run_doors import files_of
+from tui_transformer.languages import settings_file
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.keys import PANES
-from tui_transformer.studio.settings import settings_file
 from tui_transformer.studio.shared.dialog import Read
 
 PARTS = 10

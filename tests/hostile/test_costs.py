@@ -137,4 +137,4 @@ def test_hostile_files_cost_little(whole, tmp_path, monkeypatch, name: str) -> N
     assert not [one for one in worst if one[0] > SECONDS or one[1] > MEMORY]
     if name == "many_probes":
         assert "and 2,936 more" in of("watch run", tmp_path / "runs", tmp_path).text
-        assert "3,000 probes; the first 64 are read" in read_entry(tmp_path / "runs" / "run").badges["DAMAGED"]
+        assert "3,000 probes; only the first 64 are read" in read_entry(tmp_path / "runs" / "run").badges["DAMAGED"]

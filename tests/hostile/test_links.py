@@ -71,7 +71,7 @@ def test_nothing_is_written_through_a_link(run, tmp_path, name: str) -> None:
         found = said([*words, *root])
         assert found.code in (1, 2) and len(found.text.strip().splitlines()) == 1, found.text
     for change in (lambda: send(copy, Command.STOP), lambda: write_notes(copy, text="a note")):
-        with pytest.raises(InputError, match="is a link or no plain file"):
+        with pytest.raises(InputError, match="is a link or not a regular file"):
             change()
     assert victim.read_bytes() == b"precious\n" * 10_000
     assert sorted(path for path in tmp_path.rglob("*") if not path.name.endswith(".lock")) == [
@@ -110,7 +110,7 @@ def test_only_plain_files_are_opened(tmp_path) -> None:
     assert read_plain(tmp_path / "file", 5) == b"12345"
     with pytest.raises(OSError, match="larger than 4 bytes"):
         read_plain(tmp_path / "file", 4)
-    with pytest.raises(InputError, match="pipe: is a link or no plain file"):
+    with pytest.raises(InputError, match="pipe: is a link or not a regular file"):
         refuse_links(tmp_path)
 
 
@@ -126,11 +126,11 @@ def test_a_corpus_that_is_a_pipe_or_a_device_holds_nobody_up(tmp_path, shape: st
     corpus = ",".join(str(tmp_path / part) for part in shape.split(","))
     words = ["run", "--preset", "phrasebook", "--corpus", corpus, "--runs-dir", str(tmp_path / "runs")]
     found = said(words, seconds=20)
-    assert found.code == 2 and f"{odd}: cannot be read: is no plain file" in found.text
+    assert found.code == 2 and f"{odd}: cannot be read: is not a regular file" in found.text
 
 
 def test_a_line_without_end_is_no_sentence(tmp_path) -> None:
-    with pytest.raises(InputError, match="line 1: 100,000 characters are the most"):
+    with pytest.raises(InputError, match="line 1: too long; at most 100,000 characters are allowed"):
         next(translate._file(Path("/dev/zero")))
 
 

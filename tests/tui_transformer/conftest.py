@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from tui_transformer.studio import settings
+from tui_transformer import languages
 from tui_transformer.studio.app import PANE_NAMES, PaneSwitcher, Studio
 
 NOON = datetime(2026, 11, 25, 12, 0, tzinfo=UTC)
@@ -21,7 +21,7 @@ def own_settings(tmp_path, monkeypatch) -> Path:
     """The settings file: the first start is over. Presets of one's own lie beside it."""
     path = tmp_path / "settings.toml"
     path.write_text("welcomed = true\n")
-    monkeypatch.setenv(settings.ENVIRONMENT, str(path))
+    monkeypatch.setenv(languages.SETTINGS, str(path))
     monkeypatch.setattr("tui_transformer.studio.design.own_files.user_config_path", lambda name: tmp_path / name)
     return path
 

@@ -65,7 +65,7 @@ class FakeWriter:
 
     @property
     def invitation(self) -> str:
-        return {"next-token": "type a text to continue", "masked": "type a text with a _ for each gap"}.get(
+        return {"next-token": "type some text to continue", "masked": "type a text with a _ for each gap"}.get(
             self.kind, "type a source"
         )
 
@@ -81,7 +81,7 @@ class FakeWriter:
 
     def notice(self, text: str, settings: Settings) -> str:
         wanted = len(text) + int(settings["length"])
-        return f"the model was trained on 128 tokens at once and {wanted} are asked for" if wanted > 128 else ""
+        return f"the model was trained on 128 tokens at a time, and this asks for {wanted}" if wanted > 128 else ""
 
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
         self._check(text)

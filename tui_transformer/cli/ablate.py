@@ -18,6 +18,7 @@ from engine.command_line import RUNS, as_typed, command_line
 from engine.config.keys import diff
 from engine.config.toml import parse
 from engine.errors import InputError, no_process
+from engine.language import tr
 from engine.lints import lint
 from engine.runs.lineage import ARROW, INIT_FROM
 from tui_transformer.cli.commands import command
@@ -82,32 +83,41 @@ class RunOptions:
 def ablate(
     study: Annotated[
         str | None,
-        typer.Option("--study", help="A study: NAME of --list, or a TOML file.", autocompletion=study_names),
+        typer.Option("--study", help=tr("A study: a NAME from --list, or a TOML file."), autocompletion=study_names),
     ] = None,
     preset: PresetName = None,
     vary: Annotated[
-        list[str] | None, typer.Option("--vary", help="An axis: model.n_heads=1,2,4,8; several: a grid.")
+        list[str] | None,
+        typer.Option("--vary", help=tr("A setting to vary: model.n_heads=1,2,4,8; repeat for a grid.")),
     ] = None,
     on: Annotated[
         str | None,
-        typer.Option("--on", help="Another base for the variants, e.g. demo.", autocompletion=preset_names),
+        typer.Option("--on", help=tr("Another base for the variants, e.g. demo."), autocompletion=preset_names),
     ] = None,
-    seeds: Annotated[str | None, typer.Option("--seeds", help="3: the seeds 1, 2 and 3; 1,5,9: these.")] = None,
+    seeds: Annotated[
+        str | None, typer.Option("--seeds", help=tr("3 means seeds 1, 2 and 3; 1,5,9 means exactly those."))
+    ] = None,
     set_: Set = None,
     corpus: Corpus = None,
-    name: Annotated[str | None, typer.Option("--name", help="The study's name, with which its runs' begin.")] = None,
-    device: Annotated[str, typer.Option("--device", help="auto, cpu, or several: cuda:0,cuda:1.")] = "auto",
-    jobs: Annotated[int | None, typer.Option("--jobs", min=1, max=256, help="Runs at a time.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only the plan: runs, time, disk, what differs.")] = False,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Take up again what failed.")] = False,
-    skip_failed: Annotated[bool, typer.Option("--skip-failed", help="What failed is no failure of the study.")] = False,
-    detach: Annotated[bool, typer.Option("--detach", help="Run it in the background; returns at once.")] = False,
-    list_: Annotated[bool, typer.Option("--list", help="The studies that come with this.")] = False,
+    name: Annotated[
+        str | None, typer.Option("--name", help=tr("The study's name; its runs' names start with it."))
+    ] = None,
+    device: Annotated[str, typer.Option("--device", help=tr("auto, cpu, or several devices: cuda:0,cuda:1."))] = "auto",
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, max=256, help=tr("Runs to train at once."))] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help=tr("Only show the plan: runs, time, disk, differences."))
+    ] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help=tr("Retry the runs that failed."))] = False,
+    skip_failed: Annotated[
+        bool, typer.Option("--skip-failed", help=tr("Don't count failed runs as a failure of the study."))
+    ] = False,
+    detach: Annotated[bool, typer.Option("--detach", help=tr("Run it in the background and return at once."))] = False,
+    list_: Annotated[bool, typer.Option("--list", help=tr("List the built-in studies."))] = False,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
-    """Train variants of one base with several seeds. Stopped or killed, the same command goes on with it."""
+    """Train variants of one base with several seeds. If stopped or killed, run the same command again to continue."""
     if list_:
         _list(as_json=json)
         return ExitCode.DONE
@@ -117,7 +127,7 @@ def ablate(
     options = RunOptions(device, jobs, failed, json, runs_dir, data_dir)
     asked = StudyArgs(study, preset, tuple(vary or ()), on, seeds, tuple(set_ or ()), corpus, name).resolve(runs_dir)
     with nullcontext() if dry_run else only_runner(runs_dir, asked.name):
-        with loading("measuring what a step of each variant takes"):
+        with loading(tr("measuring what a step of each variant takes")):
             ready, plan, standings = _make_ready(asked, options)
         _show_plan(ready, plan, standings, options)
         if dry_run:
@@ -129,7 +139,7 @@ def ablate(
 
 
 def _list(*, as_json: bool) -> None:
-    rows = [("STUDY", "BASE", "VARIANTS", "WHAT IT ASKS")]
+    rows = [("STUDY", "BASE", "VARIANTS", tr("WHAT IT ASKS"))]
     for name, path in shipped_studies().items():
         study = read_study(path)
         rows.append((name, study.base, str(len(study.variants)), study.description))
@@ -193,13 +203,21 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
         return
     for text in dict.fromkeys(f"{found.key}: {found.text}" for c in first.values() for found in lint(c.config)):
         warn(text)
-    done = f", {len(standings) - len(todo)} of them finished" if len(todo) < len(standings) else ""
-    seeds = ", ".join(map(str, study.seeds)) if len(study.seeds) <= MOST_SHOWN else f"{len(study.seeds)} of them"
-    stages = f", in stages {ARROW.join(stage.name for stage in study.stages)}" if study.stages else ""
-    variants = f"{len(study.variants)} variants × {len(study.seeds)} seeds ({seeds}){stages}"
+    done = tr(", {n} of them finished", n=len(standings) - len(todo)) if len(todo) < len(standings) else ""
+    seeds = (
+        ", ".join(map(str, study.seeds)) if len(study.seeds) <= MOST_SHOWN else tr("{n} in total", n=len(study.seeds))
+    )
+    stages = tr(", in stages {value}", value=ARROW.join(stage.name for stage in study.stages)) if study.stages else ""
+    variants = tr(
+        "{n} variants × {n2} seeds ({seeds}){stages}",
+        n=len(study.variants),
+        n2=len(study.seeds),
+        seeds=seeds,
+        stages=stages,
+    )
     answer(f"study {study.name} on {study.base}: {variants} = {len(standings)} runs{done}", flush=True)
     answer(f"primary measure: {primary}; all measures share one error rate of 5 %", flush=True)
-    rows = [("VARIANT", "PARAMETERS", "A RUN", "EXPECTED", "DIFFERS FROM THE BASELINE BY")]
+    rows = [("VARIANT", "PARAMETERS", "A RUN", "EXPECTED", tr("DIFFERS FROM THE BASELINE BY"))]
     for cell in first.values():
         price, expect = plan.prices[cell.kind], {} if cell.stage else study.variant(cell.variant).expect
         known = [f"{measure} {outcome}" for measure, outcome in expect.items() if outcome != "unknown"]
@@ -211,8 +229,13 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
     print_columns(rows)
     if not todo:
         return
-    at_once = f"{plan.jobs} at a time, {plan.threads} thread{'s' * (plan.threads > 1)} each"
-    cost = f"≈ {about(seconds)} and {memory(disk)} of disk"
+    at_once = tr(
+        "{jobs} at a time, {threads} thread{value} each",
+        jobs=plan.jobs,
+        threads=plan.threads,
+        value="s" * (plan.threads > 1),
+    )
+    cost = tr("≈ {about} and {memory} of disk", about=about(seconds), memory=memory(disk))
     answer(f"{len(todo)} to run on {', '.join(plan.devices)}, {at_once}: {cost}", flush=True)
     runs_dir = options.runs_dir.resolve()
     place = next(path for path in (runs_dir, *runs_dir.parents) if path.exists())
@@ -223,13 +246,13 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
 
 def _differs(cell: Cell, baseline: Cell, first: Mapping[tuple[str, str], Cell]) -> str:
     if cell.variant == baseline.variant:
-        return "of the baseline" if cell.stage else "the baseline"
+        return tr("of the baseline") if cell.stage else tr("the baseline")
     other = first.get((baseline.variant, cell.stage))
     if other is None:
-        return f"a stage that {baseline.variant} has not"
+        return tr("a stage that {variant} does not have", variant=baseline.variant)
     found = []
     if cell.begins_with != other.begins_with:
-        found.append(f"starts from {cell.begins_with}" if cell.after else "starts from weights of its own")
+        found.append(f"starts from {cell.begins_with}" if cell.after else "starts from fresh weights")
     for key, (_, value) in _changed(other, cell).items():
         found.append(f"{key} = {setting_text(value)}")
     return ", ".join(found)
@@ -258,25 +281,32 @@ def _detach(name: str, jobs: int, options: RunOptions) -> int:
         if process.poll() in (ExitCode.DONE, ExitCode.FAILED):  # there was nothing to wait for
             break
         if process.poll() is not None or time.monotonic() > deadline:
-            raise InputError(f"study '{name}' did not start: {last_words_in(log)}")
+            raise InputError(
+                tr("study '{name}' did not start: {last_words_in}", name=name, last_words_in=last_words_in(log))
+            )
         time.sleep(0.05)
     record = {"kind": "study", "name": name, "pid": process.pid, "state": "running"}
     shown = command_line("runs", runs_dir=runs_dir)
-    text = f"{name} runs in the background (process {process.pid}); {shown} shows its progress"
+    text = tr(
+        "{name} runs in the background (process {pid}); {shown} shows its progress",
+        name=name,
+        pid=process.pid,
+        shown=shown,
+    )
     tell(record, text, as_json=options.as_json)
     return ExitCode.DONE
 
 
 @command(30, hidden=True)
 def measure_study(data_dir: DataDir = None) -> None:
-    """Plan the study on stdin; what `ablate` starts."""
+    """Plan the study read from stdin; started by `ablate`."""
     # Started by `tui_transformer.lab.studies.plan`: reads a study on stdin, writes its plan to stdout, as JSON lines.
     try:
         asked = json_text.loads(sys.stdin.read())
     except (ValueError, RecursionError):
         asked = None
     if not isinstance(asked, dict) or asked.keys() != MEASURED or not isinstance(asked["study"], str):
-        raise InputError("measure-study: is for the studio alone, which writes a study on its standard input")
+        raise InputError(tr("measure-study: for the studio only, which sends it a study on standard input"))
     study = study_of(parse(asked.pop("study").encode(), "study"), Path("study"))
     emit(plan_of(study, **asked, data_dir=data_dir).dump())
 
@@ -318,7 +348,7 @@ def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOpt
         more = ""  # why a run is not done, if it does not say
         if not standing.reason and standing.state != "stopped":
             gone = standing.state == ABSENT
-            more = f"; {'its folder is gone' if gone else last_words_in(standing.path / 'log.txt')}"
+            more = f"; {tr('its folder is gone') if gone else last_words_in(standing.path / 'log.txt')}"
         complain(f"run '{standing.cell.name}': {how_it_stands(standing)}{more}")
     if failed and options.failed != "skip":
         say("--retry-failed takes the failed ones up again, --skip-failed leaves them out for good")

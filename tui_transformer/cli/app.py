@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from engine.command_line import RUNS, command_line
 from engine.errors import InputError, refused
+from engine.language import tr
 from tui_transformer.cli.commands import Group, listed
 from tui_transformer.cli.options import DataDir, Device, Json, RunsDir
 from tui_transformer.cli.output import is_terminal, say
@@ -17,8 +18,10 @@ from tui_transformer.cli.output import is_terminal, say
 app = typer.Typer(
     name="tui-transformer",
     cls=Group,
-    help="Build a Transformer from its parts, train it in your terminal, and trust what the comparison says.",
-    epilog="Exit codes: 0 done · 1 the run failed · 2 bad input · 130, 143, 129 interrupted (ctrl-c, TERM, hang-up).",
+    help=tr("Build a Transformer from its parts, train it in your terminal, and trust what the comparison says."),
+    epilog=tr(
+        "Exit codes: 0 done · 1 the run failed · 2 bad input · 130, 143, 129 interrupted (ctrl-c, TERM, hang-up)."
+    ),
     no_args_is_help=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
@@ -28,11 +31,14 @@ app = typer.Typer(
 @app.callback(invoke_without_command=True)
 def studio(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", "-V", "-v", help="Print the version.")] = False,
+    version: Annotated[bool, typer.Option("--version", "-V", "-v", help=tr("Print the version."))] = False,
     device: Device = "auto",
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
     json: Json = False,
+    language: Annotated[
+        str, typer.Option(help=tr("en or zh; defaults to your locale."))
+    ] = "",  # taken before: see `languages`
 ) -> int:
     """Without a command: the studio."""
     if version:
@@ -51,7 +57,7 @@ def _open(*, device: str, runs_dir: Path, data_dir: Path | None) -> int:
     """Open the studio; on exit report the outcome of a run trained in it."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         demo = command_line("run", "--preset", "demo", runs_dir=runs_dir, data_dir=data_dir, device=device)
-        raise InputError(f"the studio needs a terminal; `{demo}` trains without it")
+        raise InputError(tr("the studio needs a terminal; `{demo}` trains without it", demo=demo))
     try:
         runs_dir.mkdir(parents=True, exist_ok=True)
         log = runs_dir / ".studio.log"

@@ -13,6 +13,7 @@ import typer
 from engine.command_line import as_typed
 from engine.config import presets
 from engine.errors import InputError, one_of
+from engine.language import tr
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Device, Json
 from tui_transformer.cli.output import answer, emit, print_columns, say, tell
@@ -52,27 +53,35 @@ def bench(
         str,
         typer.Option(
             "--case",
-            help="Any of training, trainer, evaluation, sampling, attention, studio, separated by commas; or memory.",
+            help=tr(
+                "Any of training, trainer, evaluation, sampling, attention, studio, separated by commas; or memory."
+            ),
         ),
     ] = "",
     size: Annotated[
-        str, typer.Option("--size", help="Presets to measure, comma-separated; for memory, also all.")
+        str, typer.Option("--size", help=tr("Presets to measure, comma-separated; for memory, also all."))
     ] = "",
-    precision: Annotated[str, typer.Option("--precision", help="Any of fp32, fp32-fast, bf16, comma-separated.")] = "",
+    precision: Annotated[
+        str, typer.Option("--precision", help=tr("Any of fp32, fp32-fast, bf16, comma-separated."))
+    ] = "",
     against: Annotated[
         str,
-        typer.Option("--against", help="Any of transformers, x-transformers, torch; or installed, for all of them."),
+        typer.Option(
+            "--against", help=tr("Any of transformers, x-transformers, torch; or installed, for all of them.")
+        ),
     ] = "",
-    rounds: Annotated[int, typer.Option("--rounds", min=1, max=1000, help="Turns of each contender.")] = 5,
-    seconds: Annotated[float, typer.Option("--seconds", min=0.01, max=600, help="The least a turn takes.")] = 2.0,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, max=1000, help=tr("Rounds per contender."))] = 5,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.01, max=600, help=tr("Minimum seconds per round."))
+    ] = 2.0,
     device: Device = "auto",
     json: Json = False,
-    write: Annotated[Path | None, typer.Option("--write", help="A Markdown file to put the tables into.")] = None,
+    write: Annotated[Path | None, typer.Option("--write", help=tr("Markdown file to write the tables to."))] = None,
 ) -> None:
-    """Time training, evaluation, sampling and attention beside other libraries, in turns.
+    """Time training, evaluation, sampling and attention, taking turns with other libraries.
 
     Defaults depend on the device. On a CPU: the baseline in fp32 and bf16, without other libraries. On a GPU:
-    baseline, nanogpt, gpt2-small, win16 and linear, in every precision, beside all libraries that are installed.
+    baseline, nanogpt, gpt2-small, win16 and linear, in every precision, against all installed libraries.
     """
     options = {"size": size, "case": case, "precision": precision, "against": against}
     given = {name: tuple(filter(None, map(str.strip, text.split(",")))) for name, text in options.items()}
@@ -104,7 +113,9 @@ def bench(
 
     for i, (name, config) in enumerate(configs.items()):
         wanted = BenchmarkSpec(config, chosen["precision"], peers, where, threads, rounds, seconds, _said)
-        machine = f"size {name}, {device_name(where)}, {threads} threads"
+        machine = tr(
+            "size {name}, {device_name}, {threads} threads", name=name, device_name=device_name(where), threads=threads
+        )
         for one in chosen["case"]:
             if i and one in OF_NO_SIZE:
                 continue
@@ -119,7 +130,12 @@ def bench(
                         print_columns(_rows(result))
                         answer()
                     if write is not None:
-                        when = f"{datetime.now(UTC):%Y-%m-%d}, {machine}, torch {torch.__version__}"
+                        when = tr(
+                            "{now:%Y-%m-%d}, {machine}, torch {version}",
+                            now=datetime.now(UTC),
+                            machine=machine,
+                            version=torch.__version__,
+                        )
                         title = _title(result, name, device_name(where))
                         _put(write, title, [f"{when}: `{as_typed()}`", "", *_table(_rows(result))])
             except torch.OutOfMemoryError:
@@ -165,8 +181,8 @@ def _memory(names: tuple[str, ...], *, as_json: bool, write: Path | None) -> Non
 
 def _cells(peak: "Peak") -> tuple[str, ...]:
     shape = peak.shape
-    batch = f"{shape.rows} × {shape.target}" + (f" from {shape.source}" if shape.source else "")
-    batch += f" (of {peak.rows} rows)" if peak.rows > shape.rows else ""
+    batch = f"{shape.rows} × {shape.target}" + (tr(" from {source}", source=shape.source) if shape.source else "")
+    batch += tr(" (of {rows} rows)", rows=peak.rows) if peak.rows > shape.rows else ""
     batch += "" if peak.given else ", random"
     measured = "" if peak.measured is None else f"{peak.measured / 2**20:,.0f}"
     ratio = "" if peak.ratio is None else f"{peak.ratio:.2f}"
@@ -178,7 +194,7 @@ def _write_memory(path: Path, found: dict[str, tuple[str, ...]]) -> None:
 
     from engine.training.devices import processor_name
 
-    machine = f"{processor_name()}, {os.cpu_count()} cores"
+    machine = tr("{processor_name}, {cpu_count} cores", processor_name=processor_name(), cpu_count=os.cpu_count())
     when = f"{datetime.now(UTC):%Y-%m-%d}, {machine}, one thread, torch {torch.__version__}"
     command = "tui-transformer bench --case memory --size all --write docs/benchmarks.md"
     before = re.search(rf"^{MEMORY_TITLE}\n.*?(?=^## )", _page(path), flags=re.MULTILINE | re.DOTALL)
@@ -218,10 +234,10 @@ def _rows(result: "Measured") -> list[tuple[str, ...]]:
     digits = 2 if first.median < 100 else 0
     for speed in result.speeds:
         ratio = f"{first.median / speed.median:.2f} × it" if speed is not first else ""
-        memory = "" if speed.peak_bytes is None else f"{speed.peak_bytes / 2**20:,.0f} MiB"
+        memory = "" if speed.peak_bytes is None else tr("{peak_bytes:,.0f} MiB", peak_bytes=speed.peak_bytes / 2**20)
         values = (f"{v:,.{digits}f}" for v in (speed.median, speed.low, speed.high))
         rows.append((speed.name, *values, ratio, memory))
     if result.limit is not None:
-        share = f"{first.median / result.limit:.0%} of it"
+        share = tr("{median:.0%} of it", median=first.median / result.limit)
         rows.append(("matrix products alone", f"{result.limit:,.0f}", "", "", share, ""))
     return rows

@@ -13,6 +13,7 @@ from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.config import presets
 from engine.errors import InputError
+from engine.language import tr
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import ConfigFile, Corpus, DataDir, Device, Json, On, PresetName, RunsDir, Set
 from tui_transformer.cli.output import ExitCode, emit, loading, stdout, warn
@@ -31,13 +32,11 @@ def check(
     corpus: Corpus = None,
     device: Device = "auto",
     json: Json = False,
-    progress: Annotated[
-        bool, typer.Option("--progress", hidden=True, help="Say on stderr what is being done.")
-    ] = False,
+    progress: Annotated[bool, typer.Option("--progress", hidden=True, help=tr("Report progress on stderr."))] = False,
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
-    """Try a model without training it: leaks, cache parity, whether its switches do something, time and memory."""
+    """Check a model without training it: leaks, cache parity, whether its switches have an effect, time and memory."""
 
     def doing(what: str) -> AbstractContextManager[object]:
         if progress:
@@ -48,7 +47,7 @@ def check(
     request = Request(preset, config, on, tuple(set_ or ()), corpus, None)
     asked, source = request.resolve(), request.source()
     capabilities.require(asked, f"preset '{source.name}'")
-    with doing("loading the engine, the corpus and the model"):
+    with doing(tr("loading the engine, the corpus and the model")):
         from engine.evaluation.alarms import overlapping
         from engine.model import size
         from engine.model.size import BatchShape, memory_bytes
@@ -68,7 +67,7 @@ def check(
         model = built(runnable, vocabulary, where)
         inherited = [] if source_run is None else source_run.copy_weights(model, runnable)[1]
         batches = task.batches(asked, where)
-    with doing("checking for leaks and for switches without effect"):
+    with doing(tr("checking for leaks and for settings that have no effect")):
         leak = probed(runnable, model, batches, when="before", step=0)
         verdicts = [leak, *self_check(runnable, model, task)]
         verdicts += [overlapping(task.overlap)] if task.overlap is not None else []
@@ -77,14 +76,19 @@ def check(
             if parent is not None:
                 verdicts += switch_effect(asked, parent, vocabulary)
         verdicts = list(dict.fromkeys(verdicts))
-    with doing("timing a few steps"):
+    with doing(tr("timing a few steps")):
         try:
             cost = step_cost(runnable, model, batches)
         except (MemoryError, RuntimeError) as error:
             key = "batch_size" if asked.train.batch_tokens is None else "batch_tokens"
             raise InputError(
-                f"one training step does not fit on {where}: {str(error).splitlines()[0]}; "
-                f"try --set train.{key}={max(1, getattr(asked.train, key) // 2)}"
+                tr(
+                    "one training step does not fit on {where}: {error}; try --set train.{key}={max}",
+                    where=where,
+                    error=str(error).splitlines()[0],
+                    key=key,
+                    max=max(1, getattr(asked.train, key) // 2),
+                )
             ) from None
         crossed = crossover(asked, where)
     parameters = size.parameter_count(runnable.model, vocabulary)
@@ -119,7 +123,11 @@ def check(
     kind = saving(asked.model)
     if crossed and kind is not None:
         least = saves_from(crossed)
-        saves = "saves no time at any length tried" if least is None else f"saves time from about {least:,} tokens on"
+        saves = (
+            tr("saves no time at any length tried")
+            if least is None
+            else tr("saves time from about {least:,} tokens on", least=least)
+        )
         text.append(f"\n  here, '{kind.attention}' attention {saves} (forward and backward of one layer, measured)")
     if total > LONG_RUN and on is None and source.extends is not None:
         text.append(f"\n  shorter: the same change on the small base, --preset {source.name} --on demo")

@@ -15,6 +15,8 @@ import typer
 from typer._click import Command, Context
 from typer.core import TyperCommand, TyperGroup
 
+from engine.language import tr
+
 F = TypeVar("F", bound=Callable[..., int | None])
 SHARED = ("runs_dir", "data_dir", "device", "json")  # options that may also come before a command's name
 FOLDERS = SHARED[:2]  # those that every command accepts there: an unused folder does no harm
@@ -45,7 +47,7 @@ def listed() -> "dict[str, Listed]":
             if marked is not None:
                 name = marked["name"].rstrip("_").replace("_", "-")
                 place = f"tui_transformer.cli.{file.name[:-3]}", marked["name"]
-                found[int(marked["place"])] = Listed(name, cleandoc(marked["help"]), bool(marked["hidden"]), place)
+                found[int(marked["place"])] = Listed(name, tr(cleandoc(marked["help"])), bool(marked["hidden"]), place)
     return {one.name or "": one for _, one in sorted(found.items())}
 
 
@@ -63,7 +65,10 @@ class Listed(TyperCommand):
             app = typer.Typer(add_completion=False, rich_markup_mode=None)
             app.command(self.name, hidden=self.hidden)(getattr(module, self._function))
         found = typer.main.get_command(app)
-        found.name = self.name
+        found.name, found.help = self.name, self.help
+        for command in found.commands.values() if isinstance(found, TyperGroup) else ():
+            if command.help:
+                command.help = tr(command.help)
         return found
 
 

@@ -13,6 +13,7 @@ import typer
 from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.errors import InputError, nearest, one_of
+from engine.language import tr
 from engine.runs.reader import RunReader, no_runs
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.names import resolve_names
@@ -41,30 +42,45 @@ def compare(
     runs: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Runs, or a study; all if left out. The first run is the baseline.", autocompletion=run_and_study_names
+            help=tr("Runs, or a study; defaults to all. The first run is the baseline."),
+            autocompletion=run_and_study_names,
         ),
     ] = None,
-    filter_: Annotated[str, typer.Option("--filter", help="Such as: rope n_heads>=2 loss<1.3 -badge:LEAK")] = "",
-    sort_by: Annotated[str, typer.Option("--sort", help="By a column, e.g. loss; -loss is the other way round.")] = "",
+    filter_: Annotated[
+        str, typer.Option("--filter", help=tr("For example: rope n_heads>=2 loss<1.3 -badge:LEAK"))
+    ] = "",
+    sort_by: Annotated[
+        str, typer.Option("--sort", help=tr("Sort by a column, e.g. loss; -loss reverses the order."))
+    ] = "",
     baseline: Annotated[
         str,
-        typer.Option("--baseline", help="The run or variant that differences are to.", autocompletion=run_names),
+        typer.Option("--baseline", help=tr("The run or variant to compare against."), autocompletion=run_names),
     ] = "",
-    by: Annotated[str, typer.Option("--by", help="run, or variant: over its seeds, as a study is.")] = "",
-    all_settings: Annotated[bool, typer.Option("--all-settings", help="Not only the settings that differ.")] = False,
+    by: Annotated[
+        str, typer.Option("--by", help=tr("run, or variant, which combines its seeds, as a study does."))
+    ] = "",
+    all_settings: Annotated[
+        bool, typer.Option("--all-settings", help=tr("Show every setting, not only those that differ."))
+    ] = False,
     json: Json = False,
-    csv: Annotated[bool, typer.Option("--csv", help="For a spreadsheet.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="A table for a README.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help=tr("CSV, for a spreadsheet."))] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help=tr("A Markdown table, for a README."))] = False,
     latex: Annotated[bool, typer.Option("--latex", help=r"A tabular for \input.")] = False,
-    latex_document: Annotated[bool, typer.Option("--latex-document", help="A page that pdflatex compiles.")] = False,
+    latex_document: Annotated[
+        bool, typer.Option("--latex-document", help=tr("A complete document for pdflatex."))
+    ] = False,
     by_distance: Annotated[
         str,
-        typer.Option("--by-distance", metavar="PROBE", help="Draw how often a probe (recall) is right by distance."),
+        typer.Option(
+            "--by-distance", metavar="PROBE", help=tr("Plot how often a probe (recall) is right, by distance.")
+        ),
     ] = "",
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="A file; its ending says the format.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help=tr("Output file; its extension sets the format."))
+    ] = None,
     runs_dir: RunsDir = RUNS,
 ) -> None:
-    """Runs side by side: what differs, what they score, and whether anything can be concluded."""
+    """Compare runs side by side: what differs, how they score, and whether anything can be concluded."""
     if by_distance:
         from tui_transformer.cli.distance import draw_by_distance
 
@@ -73,7 +89,7 @@ def compare(
     wanted = {"json": json, "csv": csv, "markdown": markdown, "latex": latex, "latex-document": latex_document}
     formats = [name for name, is_wanted in wanted.items() if is_wanted]
     if len(formats) > 1:
-        raise InputError(f"one format at a time, not --{' and --'.join(formats)}")
+        raise InputError(tr("one format at a time, not --{formats}", formats=" and --".join(formats)))
     if by not in ("", *BY):
         raise InputError(f"--by {by[:40]}: runs are compared by {one_of(BY)}{nearest(by, BY)}")
     kind = formats[0] if formats else ""
@@ -151,7 +167,7 @@ def _column(shown: Sequence[VariantResult], key: str) -> Column:
     full = [name for name in known if name.rpartition(".")[2] == meant]
     name = {"run": "variant"}.get(meant, meant if meant in known else full[0] if len(full) == 1 else meant)
     if name not in known:
-        hint = nearest(key, known) or f"; try {one_of(list(known)[:5])}"
+        hint = nearest(key, known) or tr("; try {list}", list=one_of(list(known)[:5]))
         raise InputError(f"--sort: variants have no column '{key[:80]}'{hint}")
     return known[name]
 

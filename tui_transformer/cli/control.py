@@ -5,6 +5,7 @@ from pathlib import Path
 
 from engine.command_line import RUNS
 from engine.errors import InputError
+from engine.language import tr
 from engine.runs.commands import Command, send
 from engine.runs.reader import LIVE_STATES, STILL, RunReader
 from tui_transformer.cli.commands import command
@@ -17,32 +18,39 @@ LOOK = 0.1  # seconds between polls
 
 @command(70)
 def pause(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
-    """Let a run wait at its next step; its process stays."""
+    """Pause a run at its next step; its process stays alive."""
     return _sent(Command.PAUSE, run, json, runs_dir)
 
 
 @command(80)
 def continue_(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
-    """Let a paused run go on."""
+    """Continue a paused run."""
     return _sent(Command.CONTINUE, run, json, runs_dir)
 
 
 @command(90)
 def stop(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
-    """End a run at its next step, with a checkpoint to resume from."""
+    """Stop a run at its next step, with a checkpoint to resume from."""
     return _sent(Command.STOP, run, json, runs_dir)
 
 
 @command(100)
 def checkpoint(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
-    """Let a run save a checkpoint at its next step, and go on."""
+    """Save a checkpoint at the run's next step, without stopping it."""
     return _sent(Command.CHECKPOINT, run, json, runs_dir)
 
 
 def _sent(command: Command, run: str, json: bool, runs_dir: Path) -> int:
     reader = RunReader.resolve(run, runs_dir)
     if reader.state not in LIVE_STATES:
-        raise InputError(f"run '{reader.name}' is {reader.state}, so there is nothing to {command.value}")
+        raise InputError(
+            tr(
+                "run '{name}' is {state}, so there is nothing to {value}",
+                name=reader.name,
+                state=reader.state,
+                value=command.value,
+            )
+        )
     deadline = time.monotonic() + PATIENCE
     while reader.state == "handing-over" and time.monotonic() < deadline:
         time.sleep(LOOK)  # its next process hears only later commands

@@ -12,6 +12,7 @@ from engine.data.catalogue import KINDS, kind_of, load_corpus
 from engine.data.corpus import data_folders, fetch_folder
 from engine.data.known import CORPORA
 from engine.errors import InputError, nearest
+from engine.language import tr
 from tui_transformer.cli.commands import Group, command
 from tui_transformer.cli.options import DataDir, Json, corpus_names
 from tui_transformer.cli.output import answer, emit, is_terminal, print_columns, say, stderr, tell
@@ -20,10 +21,12 @@ LONGEST = 4096  # characters, as of data.corpus
 LABEL = 12  # columns
 # How a file's hash was checked, and what that proves.
 CHECKED = {
-    "known": "SHA-256 as it should be",
-    "recorded": "SHA-256 as it was when it was first fetched",
-    "first use": "SHA-256 {short}…, with nothing to check it against: recorded beside it, and checked from now on",
-    "unchecked": "SHA-256 {short}…, with nothing to check it against, and not recorded",
+    "known": tr("SHA-256 matches"),
+    "recorded": tr("SHA-256 unchanged since the first download"),
+    "first use": tr(
+        "SHA-256 {short}…, with no known value to check it against; recorded beside the file, and checked from now on"
+    ),
+    "unchecked": tr("SHA-256 {short}…, with no known value to check it against, and not recorded"),
 }
 
 app = typer.Typer(cls=Group, add_completion=False, rich_markup_mode=None)
@@ -39,10 +42,10 @@ def data(context: typer.Context, json: Json = False, data_dir: DataDir = None) -
 
 @app.command("list")
 def list_corpora(json: Json = False, data_dir: DataDir = None) -> None:
-    """All corpora that have a name, and where they are."""
-    rows = [("CORPUS", "KIND", "WHERE", "WHAT IT IS")]
+    """List the named corpora and where they are."""
+    rows = [("CORPUS", "KIND", "WHERE", tr("DESCRIPTION"))]
     for entry in CORPORA.values():
-        where = str(entry.found(data_folders(data_dir)) or "not here") if entry.remotes else "built in"
+        where = str(entry.found(data_folders(data_dir)) or tr("not here")) if entry.remotes else tr("built in")
         rows.append((entry.name, entry.words, where, entry.description))
         if json:
             record = {"name": entry.name, "kind": entry.kind, "languages": entry.languages, "licence": entry.licence}
@@ -57,18 +60,20 @@ def show(
     name: Annotated[
         str,
         typer.Argument(
-            help="A corpus by name, a text file, or the path of sentence pairs.", autocompletion=corpus_names
+            help=tr("A corpus name, a text file, or the path of sentence pairs."), autocompletion=corpus_names
         ),
     ],
     json: Json = False,
     data_dir: DataDir = None,
 ) -> None:
-    """One corpus: its sizes, its characters, what to hold a score against, how it begins."""
+    """Show one corpus: its sizes, its characters, reference scores, how it begins."""
     from engine.config.sections import DataConfig
 
     if not 1 <= len(name) <= LONGEST:
         known = command_line("data", "list", data_dir=data_dir)
-        raise InputError(f"CORPUS has {len(name):,} characters: must be a name that `{known}` lists, or a path")
+        raise InputError(
+            tr("CORPUS has {n:,} characters: must be a name that `{known}` lists, or a path", n=len(name), known=known)
+        )
     kind = kind_of(name)
     corpus = load_corpus(KINDS[kind].made, DataConfig(corpus=name), data_dir)
     entry = CORPORA.get(corpus.name)
@@ -85,19 +90,19 @@ def show(
 
 @app.command()
 def fetch(
-    name: Annotated[str, typer.Argument(help="A corpus by name.", autocompletion=corpus_names)],
+    name: Annotated[str, typer.Argument(help=tr("A corpus name."), autocompletion=corpus_names)],
     json: Json = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Download a corpus, checked by its SHA-256 where that is known."""
+    """Download a corpus and check its SHA-256, where known."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
 
     from engine.data import download
 
     entry = CORPORA.get(name)
     if entry is None:
-        hint = nearest(name, CORPORA) or f"; `{command_line('data', 'list')}` lists them"
-        raise InputError(f"no corpus is called '{name[:80]}'{hint}")
+        hint = nearest(name, CORPORA) or tr("; `{command_line}` lists them", command_line=command_line("data", "list"))
+        raise InputError(tr("no corpus named '{name}'{hint}", name=name[:80], hint=hint))
     if not entry.remotes:
         say(f"{name} is built in: it is generated when it is needed")
         return

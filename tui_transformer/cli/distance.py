@@ -5,6 +5,7 @@ from pathlib import Path
 
 from engine.clean import clean_line
 from engine.errors import InputError, nearest
+from engine.language import tr
 from tui_transformer.cli.names import resolve_names
 from tui_transformer.cli.output import answer, print_columns, say, stdout
 from tui_transformer.lab.analysis.curves import MOST, Curves, seeds_of
@@ -33,13 +34,21 @@ def draw_by_distance(runs: Sequence[str], *, probe: str, out: Path | None, runs_
         entries = sorted(Folder(runs_dir).look().entries, key=lambda entry: entry.created)
     groups = seeds_of(entries, entries)
     if len(groups) > MOST:
-        raise InputError(f"{len(groups)} variants: {MOST} lines are as many as can be told apart; name fewer runs")
+        raise InputError(
+            tr(
+                "{n} variants are too many to tell apart; a chart shows at most {most} lines, so name fewer runs",
+                n=len(groups),
+                most=MOST,
+            )
+        )
     drawn = Drawn(tuple(enumerate(groups)), None, Curves().read([run.path for run in entries]))
     known = probes_of(drawn)
     if not known:
-        raise InputError("none of these runs counted its probes by distance: runs on playlets of this version do")
+        raise InputError(
+            tr("none of these runs has probe scores by distance; runs on playlets made with this version do")
+        )
     if probe not in known:
-        hint = nearest(probe, known) or f"; there are: {', '.join(known)}"
+        hint = nearest(probe, known) or tr("; the probes are {known}", known=", ".join(known))
         raise InputError(f"--by-distance {clean_line(probe)[:80]}: no such probe{clean_line(hint)}")
     made = distances(drawn, probe)
     if out is not None:

@@ -15,6 +15,7 @@ from engine.command_line import RUNS, command_line
 from engine.data.corpus import data_folders
 from engine.data.known import CORPORA
 from engine.errors import InputError
+from engine.language import tr
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import DataDir, Json, RunsDir, run_names
@@ -39,27 +40,29 @@ class Finding:
 def doctor(
     run: Annotated[
         str | None,
-        typer.Argument(help="A run to look through; without it, this machine.", autocompletion=run_names),
+        typer.Argument(help=tr("A run to check; defaults to this machine."), autocompletion=run_names),
     ] = None,
-    gpu: Annotated[bool, typer.Option("--gpu", help="Prove that training works on a GPU: up to ten minutes.")] = False,
-    device: Annotated[str, typer.Option("--device", help="With --gpu: auto, cpu, cuda, cuda:0 or mps.")] = "auto",
+    gpu: Annotated[
+        bool, typer.Option("--gpu", help=tr("Prove that training works on a GPU; takes up to ten minutes."))
+    ] = False,
+    device: Annotated[str, typer.Option("--device", help=tr("With --gpu: auto, cpu, cuda, cuda:0 or mps."))] = "auto",
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="With --gpu: the file to write, by default gpu-proof.json.")
+        Path | None, typer.Option("--out", "-o", help=tr("With --gpu: the file to write, by default gpu-proof.json."))
     ] = None,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
-    """What this machine (or a run) has, what is missing, what to do; with --gpu, proof that training works on it."""
+    """Check this machine (or a run): what it has and lacks, and what to do; with --gpu, prove that training works."""
     if gpu:
         if run is not None:
-            raise InputError(f"doctor --gpu: tests this machine, not a run; leave out '{run[:80]}'")
+            raise InputError(tr("doctor --gpu: tests this machine, not a run; leave out '{run}'", run=run[:80]))
         from tui_transformer.cli.prove import FILE, prove_all
 
         return prove_all(device=device, out=out if out is not None else FILE, as_json=json)
     for option, given in (("--device", device != "auto"), ("--out", out is not None)):
         if given:
-            raise InputError(f"doctor {option}: only works with --gpu")
+            raise InputError(tr("doctor {option}: only works with --gpu", option=option))
     reader = RunReader.resolve(run, runs_dir) if run is not None else None
     findings = list(machine(runs_dir, data_dir) if reader is None else of_run(reader))
     if json:
@@ -97,10 +100,10 @@ def machine(runs_dir: Path, data_dir: Path | None) -> Iterator[Finding]:
     yield Finding("python", True, f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     yield Finding("torch", True, f"{torch.__version__}, {default_threads()} threads on {os.cpu_count()} cores")
     found = f"{device_name(device)}{', bf16' if has_bf16(device) else ''}"
-    advice = "the demo and the *-cpu presets are sized for it; a GPU needs torch with CUDA"
+    advice = tr("the demo and the *-cpu presets are sized for it; a GPU needs torch with CUDA")
     yield Finding("device", device.type != "cpu", found, advice)
     yield Finding("memory", True, f"{memory(ram.available)} free of {memory(ram.total)}")
-    found = f"{memory(free)} free for runs in {runs_dir.absolute()}"
+    found = tr("{memory} free for runs in {runs_dir}", memory=memory(free), runs_dir=runs_dir.absolute())
     enough = free > LITTLE_DISK and os.access(place, os.W_OK)
     yield Finding("disk", enough, found, "make room or name another folder with --runs-dir")
     folders = data_folders(data_dir)
@@ -110,8 +113,10 @@ def machine(runs_dir: Path, data_dir: Path | None) -> Iterator[Finding]:
             advice = f"`{command_line('data', 'fetch', entry.name)}`"
             if entry.by_hand:
                 files = ", ".join(Path(remote.file).name for remote in entry.remotes)
-                advice = f"put {files} into {(folders[-1] / entry.remotes[0].file).parent}"
-            found = f"{entry.name} ({entry.words}) {f'at {path}' if path else 'is not here'}"
+                advice = tr(
+                    "put {files} into {parent}", files=files, parent=(folders[-1] / entry.remotes[0].file).parent
+                )
+            found = f"{entry.name} ({entry.words}) {f'at {path}' if path else tr('is not here')}"
             yield Finding("corpus", path is not None, found, advice)
     size = shutil.get_terminal_size()
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
@@ -147,8 +152,8 @@ def of_run(reader: RunReader) -> Iterator[Finding]:
         with open_plain(reader.path / "metrics.jsonl") as file:
             torn = sum(record is None for record in parsed_lines(file))
             left = os.fstat(file.fileno()).st_size - file.tell()
-        found = "intact" if torn == 0 else f"{count(torn, 'line')} torn or damaged"
-        found += f", and the remaining {memory(left)} not read" if left > 0 else ""
+        found = "intact" if torn == 0 else tr("{count} torn or damaged", count=count(torn, "line"))
+        found += tr(", and the remaining {memory} not read", memory=memory(left)) if left > 0 else ""
         yield Finding("metrics.jsonl", torn == 0, found)
     except OSError as error:
         yield Finding("metrics.jsonl", False, f"cannot be read: {error.strerror}")
@@ -157,6 +162,6 @@ def of_run(reader: RunReader) -> Iterator[Finding]:
         wrong = damage(path)
         yield Finding(path.name, wrong is None, wrong or "intact, every SHA-256 as recorded")
     if not saved:
-        begins = f"`{reader.command('resume')}` starts it over"
-        found = "none: the run ended before its first one" if unsaved else "none"
+        begins = tr("`{command}` starts it over", command=reader.command("resume"))
+        found = tr("none: the run ended before its first checkpoint") if unsaved else "none"
         yield Finding("checkpoints", False, found, begins if unsaved else "nothing to sample from")

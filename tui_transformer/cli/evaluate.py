@@ -14,6 +14,7 @@ from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from engine.config.toml import validate
 from engine.errors import InputError, one_of, refused
+from engine.language import tr
 from engine.measures import MEASURES
 from engine.runs.files import write_named
 from engine.runs.reader import RunReader
@@ -35,54 +36,67 @@ SHOWN = 3  # questions with their answers
 @command(140)
 def evaluate(
     run: RunArgument = "last",
-    split: Annotated[str, typer.Option("--split", help="validation, test or train.")] = "validation",
-    checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, average, ema, or a step.")] = "best",
+    split: Annotated[str, typer.Option("--split", help=tr("validation, test or train."))] = "validation",
+    checkpoint: Annotated[str, typer.Option("--checkpoint", help=tr("best, last, average, ema, or a step."))] = "best",
     stride: Annotated[
-        int | None, typer.Option("--stride", help="Tokens between windows; the run's own if left out.")
+        int | None, typer.Option("--stride", help=tr("Tokens between windows; defaults to the run's own."))
     ] = None,
     context: Annotated[
-        int | None, typer.Option("--context", min=1, help="Tokens read at once; as many as in training if left out.")
+        int | None,
+        typer.Option("--context", min=1, help=tr("Tokens read at once; defaults to the training context.")),
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", "-s", help="Read it otherwise than trained: model.rope_scaling=yarn"),
+        typer.Option("--set", "-s", help=tr("Override a setting it was trained with: model.rope_scaling=yarn")),
     ] = None,
-    batch_size: Annotated[int | None, typer.Option("--batch-size", min=1, help="Windows at once; only speed.")] = None,
+    batch_size: Annotated[
+        int | None, typer.Option("--batch-size", min=1, help=tr("Windows at once; affects only speed."))
+    ] = None,
     beam: Annotated[
-        int | None, typer.Option("--beam", min=1, max=1000, help="Beam of a translation; the run's own if left out.")
+        int | None,
+        typer.Option("--beam", min=1, max=1000, help=tr("Beam width for translation; defaults to the run's own.")),
     ] = None,
     sentences: Annotated[
-        int, typer.Option("--sentences", min=0, max=1000, help="Best and worst translations to show.")
+        int,
+        typer.Option("--sentences", min=0, max=1000, help=tr("How many of the best and worst translations to show.")),
     ] = 3,
     predictions: Annotated[
-        Path | None, typer.Option("--predictions", help="A file for the answers to questions, a line each.")
+        Path | None, typer.Option("--predictions", help=tr("File to write the answers to questions to, one per line."))
     ] = None,
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> None:
-    """Score a checkpoint over a whole split; a translation by BLEU and chrF too, questions by exact answers."""
+    """Score a checkpoint on a whole split: translation also by BLEU and chrF, questions by exact answers."""
     reader = RunReader.resolve(run, runs_dir)
     config = reader.config
     if config.task.corpus != "pairs" and split not in SPLITS:
         raise InputError(f"--split {split[:40]!r}: must be {one_of(SPLITS)}")
     beside = (
-        ("--stride", stride, config.on_rows, "is scored row by row and has no windows"),
-        ("--context", context, config.on_rows, "is scored row by row and has no windows"),
-        ("--beam", beam, not config.task.uses("evaluation.beam", config), "does not translate"),
-        ("--predictions", predictions, config.task.rows != "questions", "answers no questions"),
+        ("--stride", stride, config.on_rows, tr("is scored row by row and has no windows")),
+        ("--context", context, config.on_rows, tr("is scored row by row and has no windows")),
+        ("--beam", beam, not config.task.uses("evaluation.beam", config), tr("does not translate")),
+        ("--predictions", predictions, config.task.rows != "questions", tr("answers no questions")),
     )
     for option, value, is_wrong, why in beside:
         if value is not None and is_wrong:
-            raise InputError(f"{option} {str(value)[:80]}: run '{reader.name}' {why}; leave it out")
+            raise InputError(
+                tr(
+                    "{option} {value}: run '{name}' {why}; leave it out",
+                    option=option,
+                    value=str(value)[:80],
+                    name=reader.name,
+                    why=why,
+                )
+            )
     stamp(reader)
     changed = {} if context is None and not settings else _otherwise(config, context, settings or [])
     if changed:
         data = config.dump()
         data["model"] |= changed
         data["evaluation"].pop("stride", None)  # it was derived from the context
-        config = validate(data, "as it is to be read")
+        config = validate(data, tr("with these settings"))
         capabilities.require(config, "as it is to be read")
     if stride is not None and not 1 <= stride <= config.window_targets:
         raise InputError(f"--stride {stride}: must be from 1 to the context, {config.window_targets}")
@@ -91,7 +105,7 @@ def evaluate(
     for name, value in given.items():
         if value is not None:
             config = capabilities.with_value(config, f"evaluation.{name}", value)
-    with loading("loading the model and the corpus"):
+    with loading(tr("loading the model and the corpus")):
         from engine.data.catalogue import load_corpus
         from engine.data.documents.corpus import DocumentCorpus
         from engine.evaluation.scorers import AnswerScorer, TranslationScorer
@@ -104,8 +118,12 @@ def evaluate(
         set_fp32_matmul("exact")
         if parameter_shapes(config.model, 1) != parameter_shapes(reader.config.model, 1):
             raise InputError(
-                f"{' and '.join(f'model.{name}' for name in changed)}: the network would have other parameters than "
-                f"'{reader.name}' has; only what its weights do not depend on can be read otherwise"
+                tr(
+                    "{value}: would change the parameters of '{name}'; only settings that its weights do "
+                    "not depend on can be changed here",
+                    value=" and ".join(f"model.{name}" for name in changed),
+                    name=reader.name,
+                )
             )
         model, tokenizer, step = load_network(reader, checkpoint, where, config.model)
         corpus = load_corpus(kind.reads, config.data, data_dir)
@@ -127,10 +145,19 @@ def evaluate(
         "step": step,
     }
     of = reader.raw("data").get("corpus")
-    title = clean_line(f"{reader.name}, checkpoint {checkpoint} (step {step:,}), {split} split of {of}")
+    title = clean_line(
+        tr(
+            "{name}, checkpoint {checkpoint} (step {step:,}), {split} split of {of}",
+            name=reader.name,
+            checkpoint=checkpoint,
+            step=step,
+            split=split,
+            of=of,
+        )
+    )
     if changed:
         named["read_as"] = {f"model.{name}": value for name, value in changed.items()}
-        title += ", read with " + ", ".join(f"{name} = {value}" for name, value in changed.items())
+        title += tr(", read with ") + ", ".join(f"{name} = {value}" for name, value in changed.items())
     tell({"kind": "evaluation", **named, **record}, "\n".join([title, *map(clean, words)]), as_json=json)
 
 
@@ -169,11 +196,23 @@ def _require_same(reader: RunReader, corpus: str, splits: Mapping[str, str], spl
     """
     known = {name.removeprefix(part): value for name, value in splits.items() if name.startswith(part)}
     if split not in known:
-        raise InputError(f"run '{reader.name}' has no {split[:40]} split; it has {one_of(known)}")
+        raise InputError(
+            tr(
+                "run '{name}' has no {split} split; choose {known}",
+                name=reader.name,
+                split=split[:40],
+                known=one_of(known),
+            )
+        )
     if reader.data.sha256.get(part + split) != known[split]:
         raise InputError(
-            f"corpus {corpus}: its {split} split is not the one that run '{reader.name}' was made with "
-            "(another SHA-256); put the original text back, or train a new run on this one"
+            tr(
+                "corpus {corpus}: its {split} split differs from the one run '{name}' was trained with "
+                "(SHA-256 mismatch); restore the original text, or train a new run on this one",
+                corpus=corpus,
+                split=split,
+                name=reader.name,
+            )
         )
 
 
@@ -182,8 +221,8 @@ def _scored(scorer: "Scorer", model: "Network") -> Scored:
     with loading(scorer.work):
         record = scorer.record(model).dump()
     words = [
-        f"  loss                {record['loss']:.4f} nats per {scorer.per}",
-        f"  perplexity          {record['perplexity']:.4f}",
+        tr("  loss                {record:.4f} nats per {per}", record=record["loss"], per=scorer.per),
+        tr("  perplexity          {record:.4f}", record=record["perplexity"]),
     ]
     if "bits_per_character" in record:
         words.append(f"  bits per character  {record['bits_per_character']:.4f}")
@@ -209,7 +248,7 @@ def _scored(scorer: "Scorer", model: "Network") -> Scored:
 
 
 def _translated(scorer: "TranslationScorer", model: "Network", shown: int) -> Scored:
-    with loading(f"translating {len(scorer.split.pairs):,} sentences"):
+    with loading(tr("translating {n:,} sentences", n=len(scorer.split.pairs))):
         tokens, written = scorer.token_scores(model), scorer.translations(model, scorer.split)
     best, worst, beam = written.best(shown), written.worst(shown), scorer.config.evaluation.beam
     record = {
@@ -225,19 +264,19 @@ def _translated(scorer: "TranslationScorer", model: "Network", shown: int) -> Sc
         "exact_match": written.exact_match,
         "rows": [asdict(row) for row in (*best, *reversed(worst))],
     }
-    how = "greedily" if beam == 1 else f"with a beam of {beam}"
+    how = "greedily" if beam == 1 else tr("with a beam of {beam}", beam=beam)
     words = [
-        f"  BLEU         {written.bleu:.2f}   {written.n:,} sentences, {how}",
+        tr("  BLEU         {bleu:.2f}   {n:,} sentences, {how}", bleu=written.bleu, n=written.n, how=how),
         f"               {written.bleu_signature}",
-        f"  chrF         {written.chrf:.2f}   {written.chrf_signature}",
-        f"  exact        {written.exact_match:.2%}",
-        f"  loss         {tokens.loss:.4f} nats per token, ends included, without smoothing",
-        f"  perplexity   {tokens.perplexity:.4f}",
+        tr("  chrF         {chrf:.2f}   {chrf_signature}", chrf=written.chrf, chrf_signature=written.chrf_signature),
+        tr("  exact        {exact_match:.2%}", exact_match=written.exact_match),
+        tr("  loss         {loss:.4f} nats per token, end tokens included, no label smoothing", loss=tokens.loss),
+        tr("  perplexity   {perplexity:.4f}", perplexity=tokens.perplexity),
     ]
     for title, some in (("best", best), ("worst", worst)):
         for row in some:
             words += [
-                f"  {title}, chrF {row.score:.1f}",
+                tr("  {title}, chrF {score:.1f}", title=title, score=row.score),
                 f"    {row.source}",
                 f"  → {row.output}",
                 f"  = {row.reference}",
@@ -249,7 +288,7 @@ def _answered(
     scorer: "AnswerScorer", model: "Network", majority: tuple[str, int, int], predictions: Path | None
 ) -> Scored:
     """Score how many questions of a split are answered exactly; of a blind split, return the answers alone."""
-    with loading(f"answering {count(len(scorer.questions), 'question')}"):
+    with loading(tr("answering {count}", count=count(len(scorer.questions), "question"))):
         record = scorer.record(model).dump()
     if predictions is not None:
         place = f"--predictions {str(predictions)[:200]}: cannot be written"
@@ -262,16 +301,30 @@ def _answered(
     if "exact_match" in record:
         always, right, of = majority
         words = [
-            f"  exact match  {record['exact_match']:.2%}   "
-            f"{record['right']:,} of {record['questions']:,} questions, greedily",
-            f"  always “{always}” would be right in {right / of:.2%} ({right:,} of {of:,})",
-            f"  loss         {record['loss']:.4f} nats per token of an answer, the marks around it included",
-            f"  perplexity   {record['perplexity']:.4f}",
-            f"  accuracy     {record['accuracy']:.2%} of these tokens",
+            tr(
+                "  exact match  {record:.2%}   {record2:,} of {record3:,} questions, greedily",
+                record=record["exact_match"],
+                record2=record["right"],
+                record3=record["questions"],
+            ),
+            tr(
+                "  always “{always}” would be right in {right:.2%} ({right2:,} of {of:,})",
+                always=always,
+                right=right / of,
+                right2=right,
+                of=of,
+            ),
+            tr(
+                "  loss         {record:.4f} nats per answer token, start and end marks included", record=record["loss"]
+            ),
+            tr("  perplexity   {record:.4f}", record=record["perplexity"]),
+            tr("  accuracy     {record:.2%} of these tokens", record=record["accuracy"]),
         ]
     else:
         answered = count(record["questions"], "question")
-        words = [f"  {answered} answered; what is right is not told, so there is no score"]
+        words = [
+            tr("  {answered} answered; the split has no reference answers, so there is no score", answered=answered)
+        ]
     answers = scorer.predictions().splitlines()
     for question, written in list(zip(scorer.questions, answers, strict=True))[:SHOWN]:
         words += [f"  {question.text}", f"  → {written}"]

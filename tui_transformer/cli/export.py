@@ -9,6 +9,7 @@ import typer
 from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.errors import InputError, nearest, one_of, refused
+from engine.language import tr
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Json, RunsDir, run_names
@@ -23,16 +24,18 @@ FOLDER = Path("exports")  # default folder for tools' files
 
 @command(250)
 def export(
-    runs: Annotated[list[str], typer.Argument(help="Runs' names, paths, or `last`.", autocompletion=run_names)],
+    runs: Annotated[list[str], typer.Argument(help=tr("Run names, paths, or `last`."), autocompletion=run_names)],
     to: Annotated[str, typer.Option("--to", help=f"{one_of(FORMATS)}.", autocompletion=lambda: list(FORMATS))],
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="A folder; for csv and json, a file too.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help=tr("Output folder; for csv and json, a file works too."))
+    ] = None,
     checkpoint: Annotated[
-        str, typer.Option("--checkpoint", help="Whose weights: best, last, average, ema, or a step.")
+        str, typer.Option("--checkpoint", help=tr("Which weights: best, last, average, ema, or a step."))
     ] = "best",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:
-    """Write runs down for another tool. Nothing leaves this machine unless your own environment says so."""
+    """Export runs for another tool. Nothing leaves this machine unless your own environment says so."""
     if to not in FORMATS:
         raise InputError(f"--to {to[:40]!r}: must be {one_of(FORMATS)}{nearest(to, FORMATS)}")
     found = {reader.path.resolve(): reader for reader in (RunReader.resolve(run, runs_dir) for run in runs)}
@@ -51,7 +54,7 @@ def export(
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise refused(f"{path.parent} cannot be made", error) from None
+            raise refused(tr("cannot create {parent}", parent=path.parent), error) from None
         save(text, path)
         if json:
             emit({"kind": "export", "runs": [run.name for run in chosen], "to": to, "where": str(path)})
@@ -60,11 +63,11 @@ def export(
         return
     folder = out if out is not None else FOLDER / to
     for run in chosen:
-        with loading(f"writing {run.name} for {to}"):
+        with loading(tr("writing {name} for {to}", name=run.name, to=to)):
             try:
                 where, next_step = write(to, run, folder, checkpoint)
             except OSError as error:
-                raise refused(f"{error.filename or folder} cannot be written", error) from None
+                raise refused(tr("{filename} cannot be written", filename=error.filename or folder), error) from None
         if json:
             emit({"kind": "export", "run": run.name, "to": to, "where": str(where), "next": next_step})
         else:

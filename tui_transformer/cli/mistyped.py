@@ -8,6 +8,7 @@ from typer.exceptions import TyperException
 
 from engine.command_line import PROGRAM
 from engine.errors import nearest
+from engine.language import tr
 
 # What other programs call these commands.
 ELSEWHERE = {
@@ -42,10 +43,12 @@ def usage_line(error: TyperException, words: Sequence[str]) -> str:
     elif context is not None and message.startswith("No such command"):
         wrong = message.removeprefix("No such command").split("'. Did you mean '")[0].strip(" '\"")
         commands = [name for name, known in context.command.commands.items() if not known.hidden]
-        message = f"no such command '{wrong}'{_command(wrong, commands, where)}"
+        message = tr("no such command '{wrong}'{command}", wrong=wrong, command=_command(wrong, commands, where))
     elif extra := re.fullmatch(r"Got unexpected extra argument\S* \((.*)\)", message, re.DOTALL):
         word = extra[1].split(" ")[0]
-        message = f"unexpected argument '{word[:80]}'{_misplaced(word, flags, words)}"
+        message = tr(
+            "unexpected argument '{word}'{misplaced}", word=word[:80], misplaced=_misplaced(word, flags, words)
+        )
     elif parameter is not None and error.message:
         name = parameter.opts[-1] if parameter.param_type_name == "option" else str(parameter.name)
         message = f"{name}: {message}" if name not in message else message
@@ -57,7 +60,7 @@ def _command(wrong: str, commands: Sequence[str], where: str) -> str:
     called = [] if where else get_close_matches(wrong, elsewhere, n=1, cutoff=0.75)
     close = get_close_matches(wrong, commands, n=1, cutoff=0.75)
     if called and (not close or _alike(wrong, called[0]) > _alike(wrong, close[0])):
-        return f"; did you mean '{ELSEWHERE[called[0]]}'?"
+        return tr("; did you mean '{elsewhere}'?", elsewhere=ELSEWHERE[called[0]])
     return nearest(wrong, commands) or "; commands: " + ", ".join(commands)
 
 
@@ -77,18 +80,22 @@ def _setting(wrong: str, flags: Sequence[str], words: Sequence[str]) -> str:
     given = next((word for word in words if word.split("=")[0] == wrong), wrong)
     following = words[words.index(given) + 1 :] if given in words else []
     value = given.partition("=")[2] or (following[0] if following and not following[0].startswith("-") else "VALUE")
-    return f"; did you mean --set {key}={value}?"
+    return tr("; did you mean --set {key}={value}?", key=key, value=value)
 
 
 def _misplaced(word: str, flags: Sequence[str], words: Sequence[str]) -> str:
     before = words[: words.index(word)] if word in words else []
     if len(before) > 1 and before[-2] in SET and "=" not in before[-1]:
-        return f"; did you mean --set {before[-1]}={word}?"
+        return tr("; did you mean --set {before}={word}?", before=before[-1], word=word)
     if SET[0] in flags and "=" in word:
-        return f"; did you mean --set {word}?"
+        return tr("; did you mean --set {word}?", word=word)
     if "--preset" in flags:
         from engine.config.presets import list_presets
 
         found = nearest(word, [preset.name for preset in list_presets()])
-        return f"; did you mean --preset {found.split(chr(39))[1]}?" if found else "; name a preset with --preset"
+        return (
+            tr("; did you mean --preset {found}?", found=found.split(chr(39))[1])
+            if found
+            else tr("; name a preset with --preset")
+        )
     return ""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.errors import InputError, one_of
+from engine.language import tr
 from engine.runs.reader import RunReader
 from tui_transformer.lab.analysis.entry import Entry, read_entry
 from tui_transformer.lab.analysis.folder import ENDING, Folder, StudyFile, read_study_file, study_files
@@ -28,7 +29,9 @@ def resolve_names(names: Sequence[str], runs_dir: Path) -> ResolvedNames:
                 raise InputError(file.problem)
             found = _runs_of(file.name, path.parent) or _runs_of(file.name, runs_dir)
             if not found:
-                raise InputError(f"{name}: no run of this study is beside it, nor in {runs_dir}")
+                raise InputError(
+                    tr("{name}: no runs of this study next to it or in {runs_dir}", name=name, runs_dir=runs_dir)
+                )
             studies[file.name] = file
         else:
             found = _run_or_study(name, runs_dir, studies)
@@ -42,9 +45,11 @@ def _run_or_study(name: str, runs_dir: Path, studies: dict[str, StudyFile]) -> l
     except InputError as error:
         found, known = _runs_of(name, runs_dir), study_files(runs_dir)
         if not found and (runs_dir / f"{name}{ENDING}").is_file():
-            raise InputError(f"study '{name}' has no run in {runs_dir} yet") from None
+            raise InputError(tr("study '{name}' has no runs in {runs_dir} yet", name=name, runs_dir=runs_dir)) from None
         if not found:  # the error lists the existing runs
-            raise InputError(f"{error}; studies: {one_of(known)}" if known else str(error)) from None
+            raise InputError(
+                tr("{error}; studies: {known}", error=error, known=one_of(known)) if known else str(error)
+            ) from None
         studies[name] = known.get(name, StudyFile(name=name))
         return found
 

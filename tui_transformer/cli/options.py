@@ -9,12 +9,15 @@ import typer
 
 from engine.command_line import RUNS, RUNS_VARIABLE
 from engine.errors import InputError
+from engine.language import tr
 
 
 def _folder(path: Path) -> Path:
     with suppress(ValueError):  # a zero byte: opening it reports that
         if os.path.lexists(path) and not path.is_dir():
-            raise typer.BadParameter(f"{str(path)[:200]} is no folder; runs are folders in a folder")
+            raise typer.BadParameter(
+                tr("{path} is not a folder; it must be the folder that holds the runs", path=str(path)[:200])
+            )
     return path
 
 
@@ -66,24 +69,24 @@ def _runs_dir(context: typer.Context) -> Path:
 
 RunsDir = Annotated[
     Path,
-    typer.Option("--runs-dir", envvar=RUNS_VARIABLE, help="The runs folder.", show_default=True, callback=_folder),
+    typer.Option("--runs-dir", envvar=RUNS_VARIABLE, help=tr("The runs folder."), show_default=True, callback=_folder),
 ]
-DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where named corpora are looked for first.")]
+DataDir = Annotated[Path | None, typer.Option("--data-dir", help=tr("Where to look for named corpora first."))]
 PresetName = Annotated[
     str | None,
-    typer.Option("--preset", "-p", help="A preset; `presets list` shows them.", autocompletion=preset_names),
+    typer.Option("--preset", "-p", help=tr("A preset; see `presets list`."), autocompletion=preset_names),
 ]
 On = Annotated[
     str | None,
-    typer.Option("--on", help="Apply the preset's change to this base, e.g. demo.", autocompletion=preset_names),
+    typer.Option("--on", help=tr("Apply the preset's change to this base, e.g. demo."), autocompletion=preset_names),
 ]
-ConfigFile = Annotated[Path | None, typer.Option("--config", "-c", help="A TOML file instead of a preset.")]
-Set = Annotated[list[str] | None, typer.Option("--set", "-s", help="Change one setting: model.n_heads=2")]
+ConfigFile = Annotated[Path | None, typer.Option("--config", "-c", help=tr("A TOML file instead of a preset."))]
+Set = Annotated[list[str] | None, typer.Option("--set", "-s", help=tr("Change one setting: model.n_heads=2"))]
 Corpus = Annotated[
     str | None,
-    typer.Option("--corpus", help="A corpus by name, or any UTF-8 text file.", autocompletion=corpus_names),
+    typer.Option("--corpus", help=tr("A corpus name, or any UTF-8 text file."), autocompletion=corpus_names),
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout.")]
-Detach = Annotated[bool, typer.Option("--detach", help="Train in the background and return at once.")]
-Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:0 or mps.")]
-RunArgument = Annotated[str, typer.Argument(help="A run's name, its path, or `last`.", autocompletion=run_names)]
+Json = Annotated[bool, typer.Option("--json", help=tr("Print one JSON object per line to stdout."))]
+Detach = Annotated[bool, typer.Option("--detach", help=tr("Train in the background and return at once."))]
+Device = Annotated[str, typer.Option("--device", help=tr("auto, cpu, cuda, cuda:0 or mps."))]
+RunArgument = Annotated[str, typer.Argument(help=tr("A run's name or path, or `last`."), autocompletion=run_names)]

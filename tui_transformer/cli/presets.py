@@ -9,6 +9,7 @@ import typer
 
 from engine.clean import clean
 from engine.config import presets
+from engine.language import tr
 from tui_transformer.cli.commands import Group, command
 from tui_transformer.cli.options import Json, On, Set, preset_names
 from tui_transformer.cli.output import answer, emit, is_terminal, print_columns, setting_text, stdout
@@ -30,7 +31,7 @@ def presets_(context: typer.Context, json: Json = False) -> None:
 
 @app.command("list")
 def list_presets(json: Json = False) -> None:
-    """All presets, a line each."""
+    """List all presets, one per line."""
     found = presets.list_presets()
     if json:
         for preset in found:
@@ -43,15 +44,19 @@ def list_presets(json: Json = False) -> None:
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(help="A preset's name.", autocompletion=preset_names)],
+    name: Annotated[str, typer.Argument(help=tr("A preset's name."), autocompletion=preset_names)],
     on: On = None,
     set_: Set = None,
     mask: Annotated[
-        bool, typer.Option("--mask", help="Draw who may look at whom and what positions add, instead of the settings.")
+        bool,
+        typer.Option(
+            "--mask",
+            help=tr("Instead of the settings, draw which positions can see which, and what position encoding adds."),
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
-    """One preset: what it changes, its complete settings, parameters, cost."""
+    """Show one preset: what it changes, its complete settings, parameters, cost."""
     from engine import capabilities
     from engine.config.keys import diff, flatten, parse_overrides, sentence_of
     from engine.config.model import numbered, parts_of
@@ -92,12 +97,20 @@ def show(
             console.print(picture, soft_wrap=not screen)
         return
     lines = [f"{config.preset}: {config.description}"]
-    lines += [f"changes {key}: {setting_text(a)} → {setting_text(b)}" for key, (a, b) in changes.items()]
+    lines += [
+        tr(
+            "changes {key}: {setting_text} → {setting_text2}",
+            key=key,
+            setting_text=setting_text(a),
+            setting_text2=setting_text(b),
+        )
+        for key, (a, b) in changes.items()
+    ]
     settings = flatten(config.dump())
     kinds: dict[str, list[str]] = {"model.attention": config.model.attentions, "model.position": config.model.positions}
     lines += [in_words(key, name) for key in SCHEMES for name in kinds.get(key, [settings[key]])]
     for kind, places in config.model.kinds() if config.model.layers else ():
-        which = f"layer{'s' if len(places) > 1 else ''} {numbered(places)}"
+        which = tr("layer{value} {numbered}", value="s" if len(places) > 1 else "", numbered=numbered(places))
         lines.append(f"{which}: {kind.attention} attention, position {kind.position}")
     for name, row in parts_of(config.model).items():
         value = str(settings[f"model.{name}"])
@@ -106,10 +119,20 @@ def show(
         lines.append("parameters: known once the corpus's vocabulary is (the run's model.json)")
     else:
         parts = ", ".join(f"{name} {count:,}" for name, count in found.parts.items() if count)
-        most = "at most " if found.vocabulary.at_most else ""
+        most = tr("at most ") if found.vocabulary.at_most else ""
         lines += [
-            f"{most}{found.parameters:,} parameters with {found.vocabulary.words}: {parts}",
-            f"{short(found.flops, 'FLOP')} to train on a token, about {memory(found.memory)} of memory",
+            tr(
+                "{most}{parameters:,} parameters with {words}: {parts}",
+                most=most,
+                parameters=found.parameters,
+                words=found.vocabulary.words,
+                parts=parts,
+            ),
+            tr(
+                "{short} per training token, about {memory} of memory",
+                short=short(found.flops, "FLOP"),
+                memory=memory(found.memory),
+            ),
         ]
     print_columns([("#", line) for line in lines])
     answer()
@@ -134,11 +157,11 @@ def _pictured(config: "RunConfig") -> Iterator[tuple[str, object]]:
 
 @app.command("diff")
 def diff_presets(
-    a: Annotated[str, typer.Argument(help="A preset's name.", autocompletion=preset_names)],
-    b: Annotated[str, typer.Argument(help="Another preset's name.", autocompletion=preset_names)],
+    a: Annotated[str, typer.Argument(help=tr("A preset's name."), autocompletion=preset_names)],
+    b: Annotated[str, typer.Argument(help=tr("Another preset's name."), autocompletion=preset_names)],
     json: Json = False,
 ) -> None:
-    """The settings in which two presets differ."""
+    """Show the settings in which two presets differ."""
     from engine.config.keys import diff
 
     changes = diff(presets.resolve(presets.find(a)), presets.resolve(presets.find(b)))
@@ -155,9 +178,9 @@ def diff_presets(
 
 @app.command()
 def schema() -> None:
-    """The JSON schema of a config file, for editors."""
+    """Print the JSON schema of a config file, for editors."""
     from engine.config.schema import RunConfig
 
     found = RunConfig.model_json_schema(by_alias=True)
-    found["properties"]["extends"] = {"type": "string", "description": "the preset that this one changes"}
+    found["properties"]["extends"] = {"type": "string", "description": tr("the preset this one is based on")}
     answer(json_text.dumps(found, indent=2))

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from engine.clean import clean_line
 from engine.command_line import RUNS
+from engine.language import tr
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.records import Floor, MetricRecord, Status, TrainRecord, ValidationRecord
 from engine.runs.tail import Metrics
@@ -30,7 +31,7 @@ PLAIN_INTERVAL = 10.0  # seconds between plain lines, evaluations aside
 
 @command(220)
 def watch(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
-    """Follow a run, wherever it was started. Leaving does not stop it."""
+    """Follow a run, wherever it was started. Leaving doesn't stop it."""
     reader = RunReader.resolve(run, runs_dir)
     if reader.state in LIVE_STATES:
         follow(reader, lambda: reader.state in LIVE_STATES, as_json=json)
@@ -39,8 +40,8 @@ def watch(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUN
         return ExitCode.FAILED
     state = reader.state
     if state in ("failed", "lost"):
-        why = reader.status.reason or "its process is gone"
-        again = "" if reader.status.checkpoint else f"; {reader.command('resume')} starts it over"
+        why = reader.status.reason or tr("its process is gone")
+        again = "" if reader.status.checkpoint else tr("; {command} starts it over", command=reader.command("resume"))
         complain(f"run '{reader.name}' is {state} at step {reader.status.step:,}: {why}{again}")
         return ExitCode.FAILED
     if state == "unknown":
@@ -65,7 +66,7 @@ class Snapshot:
     def update(self, status: Status, new: Metrics, clock: float, *, reset: bool = False, since: int = 0) -> None:
         """Take in new records, or all of them on `reset`. The attempt began at step `since`."""
         why = status.reason
-        self.paused = (f"paused: {why}" if why else "paused") if status.state == "paused" else ""
+        self.paused = (tr("paused: {why}", why=why) if why else "paused") if status.state == "paused" else ""
         self.phase = "paused" if self.paused else status.phase or status.state
         self.step = status.step
         if new.train:
@@ -80,7 +81,11 @@ class Snapshot:
     def left(self) -> str:
         if self.step >= self.steps:
             return "finishing"
-        return f"{duration(self.eta)} left" if self.eta is not None else "estimating the time left…"
+        return (
+            tr("{duration} left", duration=duration(self.eta))
+            if self.eta is not None
+            else tr("estimating the time left…")
+        )
 
     def losses(self) -> str:
         """Return the losses so far, nats per character or token."""
@@ -92,11 +97,11 @@ class Snapshot:
             parts.append(f"{'reachable ' if self.floor.context else ''}floor {self.floor.nats:.3f}")
         if self.validation is not None and self.validation.exact_match is not None:
             parts.append(f"exact match {self.validation.exact_match:.1%}")
-        return "loss " + " · ".join(parts) if parts else "no loss yet"
+        return "loss " + " · ".join(parts) if parts else tr("no loss yet")
 
     def speed(self) -> str:
         rate = self.train.tokens_per_second if self.train is not None else None
-        return f"{short(rate)} tok/s" if rate else ""
+        return tr("{short} tok/s", short=short(rate)) if rate else ""
 
 
 def follow(

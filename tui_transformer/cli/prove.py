@@ -17,6 +17,7 @@ from engine.command_line import as_typed
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.errors import InputError
+from engine.language import tr
 from engine.proof import attention, memory, networks, resuming, speed
 from engine.proof.prove import BUDGET, Facts, Record, prove
 from engine.proof.result import THREADS, Context, Figure, Proof, Result, failed, judged
@@ -36,7 +37,7 @@ from tui_transformer.lab.formatting import duration
 from tui_transformer.lab.formatting import memory as bytes_in_words
 from tui_transformer.lab.launch import queue
 from tui_transformer.lab.launch.launch import Training, await_start, enqueue
-from tui_transformer.studio.settings import ENVIRONMENT
+from tui_transformer.languages import SETTINGS
 
 FILE = Path("gpu-proof.json")
 FEWEST = 3  # equal rows that are merged into one
@@ -84,7 +85,11 @@ def machine_line(facts: Facts) -> str:
         parts.append(f"capability {facts['capability']}, {bytes_in_words(facts['device_memory_bytes'])}")
     if facts.get("driver"):
         parts.append(f"driver {facts['driver']}")
-    parts += [f"torch {facts.get('torch')}", f"Python {facts.get('python')}", str(facts.get("os"))]
+    parts += [
+        tr("torch {facts}", facts=facts.get("torch")),
+        tr("Python {facts}", facts=facts.get("python")),
+        str(facts.get("os")),
+    ]
     return ", ".join(parts)
 
 
@@ -101,7 +106,7 @@ def rows(found: Sequence[tuple[Proof, Result]]) -> Iterator[tuple[str, ...]]:
                 if "difference" in name and isinstance(value, int | float):
                     largest[name] = max(largest.get(name, 0.0), float(value))
         shown = ", ".join(f"{name.replace('_', ' ')} {value:.1e}" for name, value in largest.items())
-        words = f"{why}; largest: {shown}" if shown else why
+        words = tr("{why}; largest: {shown}", why=why, shown=shown) if shown else why
         seconds = sum(result.seconds for _, result in same)
         yield f"{group} ({len(same)} proofs)", MARKS[status], f"{seconds:,.1f}", words
 
@@ -112,8 +117,8 @@ def every_proof() -> list[Proof]:
         *resuming.resuming_proofs(),
         *networks.preset_proofs(),
         *memory.memory_proofs(),
-        Proof("studio: a run trains in a thread beside a live chart", "studio", studio, seconds=35.0, limit=180.0),
-        Proof("two runs on one device, in one process and in two", "queue", two_runs, seconds=20.0, limit=240.0),
+        Proof(tr("studio: a run trains in a thread beside a live chart"), "studio", studio, seconds=35.0, limit=180.0),
+        Proof(tr("two runs on one device, in one process and in two"), "queue", two_runs, seconds=20.0, limit=240.0),
         *speed.speed_proofs(),
     ]
 
@@ -142,7 +147,7 @@ def _endless(context: Context) -> RunConfig:
 
 def studio(context: Context) -> Result:
     """Train in the studio's worker thread, with its chart but no terminal; then train the same without the studio."""
-    os.environ[ENVIRONMENT] = str(studio_settings(context.folder))
+    os.environ[SETTINGS] = str(studio_settings(context.folder))
     config = _endless(context)
     beside, late, text = asyncio.run(_in_studio(context, config))
     run = enqueue(config, runs_dir=context.folder / "runs", name="headless", command="")
@@ -156,13 +161,26 @@ def studio(context: Context) -> Result:
         "headless_steps_per_second": round(headless, 2),
         "share_of_headless": round(beside / headless, 3),
     }
-    said = (
-        f"{beside:.1f} steps/s, {beside / headless:.2f} of headless; the event loop's p95 delay is {1000 * slow:.0f} ms"
+    said = tr(
+        "{beside:.1f} steps/s, {beside2:.2f}x the headless speed; p95 event loop delay {slow:.0f} ms",
+        beside=beside,
+        beside2=beside / headless,
+        slow=1000 * slow,
     )
     if "tok/s" not in text:
-        return failed(f"the Train pane does not show the run: {said}", **figures)
+        return failed(tr("the Train pane does not show the run: {said}", said=said), **figures)
     well = context.device == "cpu" or (slow <= SLOWEST and beside >= SHARE * headless)
-    return judged(well, said, f"{said}; required: at most {1000 * SLOWEST:.0f} ms, at least {SHARE}", **figures)
+    return judged(
+        well,
+        said,
+        tr(
+            "{said}; required: at most {slowest:.0f} ms and at least {share}x the headless speed",
+            said=said,
+            slowest=1000 * SLOWEST,
+            share=SHARE,
+        ),
+        **figures,
+    )
 
 
 async def _in_studio(context: Context, config: RunConfig) -> tuple[float, list[float], str]:
@@ -178,7 +196,7 @@ async def _in_studio(context: Context, config: RunConfig) -> tuple[float, list[f
         began = time.monotonic()
         while app.launches.here is None:
             if time.monotonic() - began > PATIENCE:
-                raise InputError("the studio did not start the run")
+                raise InputError(tr("the studio did not start the run"))
             await asyncio.sleep(0.05)
         run = app.launches.here
         late: list[float] = []
@@ -202,7 +220,12 @@ def two_runs(context: Context) -> Result:
     root.mkdir()
     refusal = _second_thread(context, root)
     if "trains a run already" not in refusal:
-        return failed(f"a second training thread in one process was not refused: {refusal or 'it started'}")
+        return failed(
+            tr(
+                "a second training thread in one process was not refused: {refusal}",
+                refusal=refusal or tr("it started"),
+            )
+        )
     before = enqueue(_endless(context), runs_dir=root, name="first", command="")
     said: list[str] = []
     with in_own_process(before, context.device) as process:
@@ -215,7 +238,7 @@ def two_runs(context: Context) -> Result:
         began = time.monotonic()
         while not any("waiting for first" in line for line in said):
             if time.monotonic() - began > PATIENCE:
-                raise InputError("the queue does not wait for the first run")
+                raise InputError(tr("the queue does not wait for the first run"))
             time.sleep(0.05)
         time.sleep(2.0)
         states = (RunReader(before).state, RunReader(queued).state)
@@ -223,8 +246,12 @@ def two_runs(context: Context) -> Result:
         process.wait(PATIENCE)
         runner.join(2 * PATIENCE)
     ends = (RunReader(before).state, RunReader(queued).state)
-    wrong = f"while the first run trained, the two were {' and '.join(states)}; in the end, {' and '.join(ends)}"
-    right = "a second thread is refused; a queued run waits for the device, then finishes"
+    wrong = tr(
+        "while the first run trained, the two were {states}; in the end, {ends}",
+        states=" and ".join(states),
+        ends=" and ".join(ends),
+    )
+    right = tr("a second thread is refused; a queued run waits for the device, then finishes")
     return judged(states == ("running", "queued") and ends == ("stopped", "finished"), right, wrong)
 
 

@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 from platformdirs import user_state_path
 
 from engine.errors import InputError
+from engine.language import tr
 from engine.runs.reader import RunReader
 from tui_transformer.cli.output import complain, is_terminal, loading, say, stamp
 from tui_transformer.lab.play.prompt import Prompt, Settings, Table
@@ -37,12 +38,14 @@ class Session(ABC, Generic[W]):
 
     @property
     def title(self) -> str:
-        return " and ".join(f"{writer.name} at step {writer.step:,}" for writer in self.writers)
+        return " and ".join(
+            tr("{name} at step {step:,}", name=writer.name, step=writer.step) for writer in self.writers
+        )
 
     def load(self, run: str) -> W:
         reader = RunReader.resolve(run.strip(), self.runs_dir)
         stamp(reader)
-        with loading("loading the model"):
+        with loading(tr("loading the model")):
             return self.writer_of(reader)
 
     def take_checkpoint(self, which: str) -> None:

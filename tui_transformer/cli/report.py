@@ -9,6 +9,7 @@ import typer
 from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.errors import InputError, nearest, one_of
+from engine.language import tr
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.names import resolve_names
 from tui_transformer.cli.options import Json, RunsDir, run_and_study_names
@@ -24,21 +25,32 @@ def report(
     runs: Annotated[
         list[str],
         typer.Argument(
-            help="Runs, or a study. The first of several runs is the baseline.", autocompletion=run_and_study_names
+            help=tr("Runs, or a study. With several runs, the first is the baseline."),
+            autocompletion=run_and_study_names,
         ),
     ],
     format_: Annotated[
         str, typer.Option("--format", "-f", help=f"{one_of(FORMATS)}.", autocompletion=lambda: list(FORMATS))
     ] = "markdown",
     language: Annotated[str, typer.Option("--language", help=f"{one_of(LANGUAGES)}.")] = "en",
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Its folder; reports/NAME if left out.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help=tr("Output folder; defaults to reports/NAME."))
+    ] = None,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:
-    """A report to hand in: verdict, model, data, settings, curves, tables, limits, and how to repeat it."""
+    """Write a report to hand in: verdict, model, data, settings, curves, tables, limits, and how to repeat it."""
     for option, value, known in (("--format", format_, FORMATS), ("--language", language, LANGUAGES)):
         if value not in known:
-            raise InputError(f"{option} {value[:40]!r}: must be {one_of(known)}{nearest(value, known)}")
+            raise InputError(
+                tr(
+                    "{option} {value!r}: must be {known}{nearest}",
+                    option=option,
+                    value=value[:40],
+                    known=one_of(known),
+                    nearest=nearest(value, known),
+                )
+            )
     named = resolve_names(runs, runs_dir)
     from tui_transformer.lab.reports.report import make
 
@@ -47,7 +59,9 @@ def report(
     tell(record, clean_line(str(main)), as_json=json)
     if format_ == "latex":  # the program that makes a PDF, and whether it is here
         engine = ENGINES[language]
-        needs = "" if language == "en" else " and the package ctex"
-        found = "is here" if shutil.which(engine) else "was not found on this machine (it comes with TeX Live)"
+        needs = "" if language == "en" else tr(" and the package ctex")
+        found = (
+            tr("is installed") if shutil.which(engine) else tr("was not found on this machine (it comes with TeX Live)")
+        )
         folder, name = main.parent, main.name
         say(f"{engine}{needs} makes a PDF of it, and {found}: cd {folder} && {engine} {name}, twice")

@@ -18,9 +18,10 @@ from engine.benchmark.cases import BenchmarkSpec, Measured
 from engine.benchmark.measure import Speed
 from engine.config.schema import RunConfig
 from engine.errors import InputError
+from engine.language import tr
 from engine.runs.files import read_json
 from tui_transformer.lab.launch.launch import enqueue, spawn
-from tui_transformer.studio.settings import ENVIRONMENT
+from tui_transformer.languages import SETTINGS
 
 SIZE = (120, 36)  # columns and lines
 PAINTS = 5
@@ -28,7 +29,7 @@ KEYS = 20  # of a turn
 PATIENCE = 90.0  # seconds for a step
 LEAST_STEPS = 2  # timed per turn, whatever its length
 # Keys and the words they bring up: each x axis in turn, which redraws both charts; the help, a screen of its own.
-AXIS, HELP = "x, new axes", "?, all keys"
+AXIS, HELP = tr("x, new axes"), tr("?, all keys")
 AXES = (b"tokens", b"time", b"steps")
 HELP_SHOWS = b"Study"  # a group of the Train pane's keys
 Keys = dict[str, list[float]]  # seconds by key typed
@@ -46,7 +47,7 @@ class Terminal:
         self._master, slave = pty.openpty()
         columns, lines = SIZE
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-        variables = os.environ | {"TERM": "xterm-256color", ENVIRONMENT: str(studio_settings(runs_dir))}
+        variables = os.environ | {"TERM": "xterm-256color", SETTINGS: str(studio_settings(runs_dir))}
         command = [sys.executable, "-m", "tui_transformer", "--runs-dir", str(runs_dir), *arguments]
         self.process = subprocess.Popen(
             command, stdin=slave, stdout=slave, stderr=slave, env=variables, start_new_session=True
@@ -77,7 +78,13 @@ class Terminal:
         with self._news:
             while words not in _CONTROL.sub(b"", self._written):
                 if not self._news.wait(max(0.0, seconds - (time.perf_counter() - started))):
-                    raise InputError(f"the studio did not show {words.decode()!r} within {seconds:.0f} s")
+                    raise InputError(
+                        tr(
+                            "the studio did not show {words!r} within {seconds:.0f} s",
+                            words=words.decode(),
+                            seconds=seconds,
+                        )
+                    )
         return time.perf_counter() - started
 
     def close(self) -> None:
@@ -204,4 +211,4 @@ def step_after(run: Path, steps: int) -> tuple[int, float]:
                 return step, time.perf_counter()
             seen = step
         time.sleep(0.01)
-    raise InputError(f"{run.name} took no step within {PATIENCE:.0f} s")
+    raise InputError(tr("{name} took no step within {patience:.0f} s", name=run.name, patience=PATIENCE))

@@ -25,6 +25,7 @@ from engine.config import presets
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from engine.errors import InputError
+from engine.language import tr
 from engine.runs.commands import Command
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.training.control import Control, StopRequested
@@ -66,7 +67,7 @@ class Request:
 
     def source(self) -> presets.Preset:
         if self.preset is None and self.config is None:
-            raise InputError("say what to build: --preset NAME or --config FILE, e.g. --preset demo")
+            raise InputError(tr("pass --preset NAME or --config FILE, e.g. --preset demo"))
         if self.preset is not None and self.config is not None:
             raise InputError(
                 "--preset and --config both say what to build; keep one of them (a config may `extends` one)"
@@ -90,10 +91,12 @@ def run(
     on: On = None,
     set_: Set = None,
     corpus: Corpus = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="The run's seed.")] = None,
-    name: Annotated[str | None, typer.Option("--name", help="The run's name; by default the preset's.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help=tr("The run's seed."))] = None,
+    name: Annotated[str | None, typer.Option("--name", help=tr("The run's name; defaults to the preset's."))] = None,
     detach: Detach = False,
-    queue: Annotated[bool, typer.Option("--queue", help="Train it when the device is free; returns at once.")] = False,
+    queue: Annotated[
+        bool, typer.Option("--queue", help=tr("Train it when the device is free; return at once."))
+    ] = False,
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
@@ -133,7 +136,7 @@ def run(
 
 @command(60, hidden=True)
 def begin(run: RunArgument, device: Device = "auto", runs_dir: RunsDir = RUNS, data_dir: DataDir = None) -> int:
-    """Train a queued run; what `run --detach` starts."""
+    """Train a queued run; started by `run --detach`."""
     reader = RunReader.resolve(run, runs_dir)
 
     def prepare(control: Control) -> "Ready":
@@ -155,12 +158,12 @@ def resume(
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
-    """Go on with a stopped, interrupted, failed or lost run, bit for bit."""
+    """Resume a stopped, interrupted, failed or lost run, bit for bit."""
     # `handed_over`: wait for the process that hands the run over, take no other; `paused`: stay paused.
     reader = RunReader.resolve(run, runs_dir)
     if detach:
         if reader.state in LIVE_STATES:
-            raise InputError(f"run '{reader.name}' is {reader.state} already")
+            raise InputError(tr("run '{name}' is already {state}", name=reader.name, state=reader.state))
         return _started("resume", reader, device=device, as_json=json, data_dir=data_dir)
     launch = "thread" if is_terminal(sys.stderr) else "process"
 
@@ -178,7 +181,7 @@ def resume(
 
 @command(50)
 def queue(device: Device = "auto", json: Json = False, runs_dir: RunsDir = RUNS) -> None:
-    """Train what `run --queue` left, one after the other; that starts this by itself in the background."""
+    """Train queued runs, one after another; `run --queue` starts this in the background by itself."""
     runs_dir.mkdir(parents=True, exist_ok=True)
     device = _known(device)
     done = waiting_line.work(runs_dir, device, lambda text: tell({"kind": "queue", "text": text}, text, as_json=json))
@@ -188,7 +191,7 @@ def queue(device: Device = "auto", json: Json = False, runs_dir: RunsDir = RUNS)
 
 def _known(device: str) -> str:
     """Resolve the device: `auto` and `cuda` have no queue of their own."""
-    with loading("looking at the devices"):
+    with loading(tr("checking devices")):
         from engine.training.devices import resolve_device
 
         return str(resolve_device(device))
@@ -199,7 +202,12 @@ def _started(verb: str, reader: RunReader, *, device: str, as_json: bool, data_d
         process = started(verb, reader, device=device, data_dir=data_dir)
     name, pid = reader.name, process.pid
     record = {"kind": "run", "name": name, "path": str(reader.path), "pid": pid, "state": reader.state}
-    text = f"{name} trains in the background (process {pid}); {reader.command('watch')}"
+    text = tr(
+        "{name} is training in the background (process {pid}); to watch it: {command}",
+        name=name,
+        pid=pid,
+        command=reader.command("watch"),
+    )
     tell(record, text, as_json=as_json)
     return ExitCode.DONE
 
@@ -221,7 +229,7 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
 
     with listening(stop, lambda: control.request(Command.CHECKPOINT)):
         preparing, deadline = worker.submit(prepared), math.inf
-        with loading("loading the engine, the corpus and the model"):
+        with loading(tr("loading the engine, the corpus and the model")):
             while not preparing.done() and time.monotonic() <= deadline:
                 if control.signal is not None:
                     deadline = min(deadline, time.monotonic() + PATIENCE)
@@ -257,7 +265,7 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
     print_summary(reader, as_json=as_json, data_dir=data_dir)
     if outcome.state == "interrupted":
         saved = reader.status.checkpoint is not None
-        where = f"with a checkpoint in {ready.path}" if saved else "before the first checkpoint"
+        where = tr("with a checkpoint in {path}", path=ready.path) if saved else tr("before the first checkpoint")
         say(f"{outcome.reason}: stopped at step {outcome.step:,} {where}")
         say(f"{reader.command('resume', data_dir=data_dir)} {'resumes it' if saved else 'starts it over'}")
         return 128 + (control.signal or signal.SIGINT)

@@ -10,6 +10,7 @@ import typer
 from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.errors import InputError
+from engine.language import tr
 from engine.runs import manage
 from engine.runs.reader import STILL, RunReader, list_runs, no_runs
 from tui_transformer.cli.commands import command
@@ -23,7 +24,7 @@ LOOK = 0.2  # seconds between polls
 
 @command(160)
 def runs(json: Json = False, runs_dir: RunsDir = RUNS) -> None:
-    """List the runs: state, score, and what is wrong with it."""
+    """List runs: state, score, and what is wrong with them."""
     readers = list_runs(runs_dir)
     described = [_described(reader) for reader in readers]
     if json:
@@ -86,11 +87,11 @@ def _settle(readers: Iterable[RunReader]) -> None:
 @command(190)
 def rename(
     run: RunArgument,
-    name: Annotated[str, typer.Argument(help="Its new name.")],
+    name: Annotated[str, typer.Argument(help=tr("The new name."))],
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:
-    """Give a run another name. A live one is refused."""
+    """Rename a run. A live run is refused."""
     reader = RunReader.resolve(run, runs_dir)
     _settle([reader])
     path = manage.rename(reader, name)
@@ -100,17 +101,17 @@ def rename(
 
 @command(200)
 def delete(
-    run: Annotated[list[str], typer.Argument(help="Runs' names.", autocompletion=run_names)],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    run: Annotated[list[str], typer.Argument(help=tr("Run names."), autocompletion=run_names)],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help=tr("Don't ask for confirmation."))] = False,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:
-    """Delete runs with their checkpoints. A live one is refused."""
+    """Delete runs and their checkpoints. A live run is refused."""
     readers = [RunReader.resolve(name, runs_dir) for name in run]
     names = ", ".join(reader.name for reader in readers)
     if not yes:
         if not is_terminal(sys.stdin):
-            raise InputError(f"deleting {names} cannot be undone; --yes says that you mean it")
+            raise InputError(tr("deleting {names} cannot be undone; pass --yes to confirm", names=names))
         if input(f"delete {names} with all checkpoints? [y/N] ").strip().lower() not in ("y", "yes"):
             return
     _settle(readers)
@@ -122,9 +123,9 @@ def delete(
 @command(210)
 def note(
     run: RunArgument = "last",
-    text: Annotated[str | None, typer.Argument(help="The new note; without it, the old one is shown.")] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="A tag to add.")] = None,
-    untag: Annotated[list[str] | None, typer.Option("--untag", help="A tag to take away.")] = None,
+    text: Annotated[str | None, typer.Argument(help=tr("The new note; leave it out to show the current one."))] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help=tr("A tag to add."))] = None,
+    untag: Annotated[list[str] | None, typer.Option("--untag", help=tr("A tag to remove."))] = None,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:
@@ -135,5 +136,9 @@ def note(
     else:
         notes = manage.write_notes(reader.path, text=text, add=tag or [], remove=untag or [])
     shown = "\n".join(part for part in (notes.text, " ".join(f"#{tag}" for tag in notes.tags)) if part)
-    none = f"{reader.name} has no notes; {reader.command('note', 'what you saw', '--tag', 'good')}"
+    none = tr(
+        "{name} has no notes; to add some: {command}",
+        name=reader.name,
+        command=reader.command("note", tr("what you saw"), "--tag", "good"),
+    )
     tell({"run": reader.name, "text": notes.text, "tags": notes.tags}, shown or none, as_json=json)

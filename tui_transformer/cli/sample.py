@@ -12,6 +12,7 @@ from rich.text import Text
 from engine.clean import clean, clean_line
 from engine.command_line import RUNS
 from engine.errors import InputError
+from engine.language import tr
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir, run_names
@@ -35,7 +36,14 @@ class Writing(Session[Writer]):
     def writer_of(self, reader: RunReader) -> Writer:
         task = reader.config.task
         if task.prompt != "sample":
-            raise InputError(f"run '{reader.name}' {task.does}: `{reader.command(task.prompt)}`")
+            raise InputError(
+                tr(
+                    "run '{name}' {does}; use `{command}`",
+                    name=reader.name,
+                    does=task.does,
+                    command=reader.command(task.prompt),
+                )
+            )
         return load_writer(reader, self.checkpoint, self.device)
 
     def answer(self, text: str, settings: Settings, which: int = 0) -> None:
@@ -90,9 +98,14 @@ class Writing(Session[Writer]):
     def alternatives(self, argument: str) -> None:
         wanted = argument.strip() or str(LISTED)
         if not wanted.isdecimal() or len(wanted) > 4 or not 1 <= int(wanted) <= 1000:
-            raise InputError(f"/alternatives {wanted[:20]!r}: how many tokens must be a whole number from 1 to 1000")
+            raise InputError(
+                tr(
+                    "/alternatives {wanted!r}: the number of tokens must be a whole number from 1 to 1000",
+                    wanted=wanted[:20],
+                )
+            )
         if not any(self.answers):
-            raise InputError("/alternatives: there is no answer yet")
+            raise InputError(tr("/alternatives: there is no answer yet"))
         for writer, pieces in zip(self.writers, self.answers, strict=True):
             self._title(writer)
             known = [i for i, piece in enumerate(pieces) if piece.probability is not None]
@@ -104,7 +117,7 @@ class Writing(Session[Writer]):
 
     def surprise(self, text: str) -> None:
         if not text:
-            raise InputError("/surprise: a text must follow, e.g. /surprise to be or not")
+            raise InputError(tr("/surprise: needs a text, e.g. /surprise to be or not"))
         for writer in self.writers:
             found = writer.surprise(text, LISTED if self.as_json else 0)
             self._title(writer)
@@ -127,7 +140,7 @@ class Writing(Session[Writer]):
 
     def examples(self, _: str) -> None:
         for writer in self.writers:
-            with loading("loading the corpus"):
+            with loading(tr("loading the corpus")):
                 found = writer.examples()
             self._title(writer)
             for one in found:
@@ -157,17 +170,26 @@ class Writing(Session[Writer]):
 @command(110)
 def sample(
     run: RunArgument = "last",
-    prompt: Annotated[str | None, typer.Option("--prompt", help="Answer this once instead of asking.")] = None,
+    prompt: Annotated[str | None, typer.Option("--prompt", help=tr("Answer this prompt once, then exit."))] = None,
     vs: Annotated[
-        str | None, typer.Option("--vs", help="A second run: same prompt, same seed.", autocompletion=run_names)
+        str | None, typer.Option("--vs", help=tr("A second run: same prompt, same seed."), autocompletion=run_names)
     ] = None,
-    n: Annotated[int, typer.Option("--n", "-n", min=1, max=10_000, help="How many answers to --prompt.")] = 1,
-    length: Annotated[int, typer.Option("--length", min=1, max=10_000_000, help="Tokens per answer.")] = 200,
-    temperature: Annotated[float | None, typer.Option("--temperature", help="0: always the most likely token.")] = None,
-    top_k: Annotated[int | None, typer.Option("--top-k", help="Only the k likeliest tokens; 0: all.")] = None,
-    top_p: Annotated[float | None, typer.Option("--top-p", help="Only the likeliest up to this mass.")] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Equal seeds give equal answers.")] = 1,
-    checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, average, ema, or a step.")] = "best",
+    n: Annotated[
+        int, typer.Option("--n", "-n", min=1, max=10_000, help=tr("How many answers to give to --prompt."))
+    ] = 1,
+    length: Annotated[int, typer.Option("--length", min=1, max=10_000_000, help=tr("Tokens per answer."))] = 200,
+    temperature: Annotated[
+        float | None, typer.Option("--temperature", help=tr("0 always picks the most likely token."))
+    ] = None,
+    top_k: Annotated[
+        int | None, typer.Option("--top-k", help=tr("Sample only from the k most likely tokens; 0 means all."))
+    ] = None,
+    top_p: Annotated[
+        float | None,
+        typer.Option("--top-p", help=tr("Sample only from the most likely tokens, up to this total probability.")),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help=tr("The same seed gives the same answers."))] = 1,
+    checkpoint: Annotated[str, typer.Option("--checkpoint", help=tr("best, last, average, ema, or a step."))] = "best",
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
@@ -186,7 +208,7 @@ def sample(
             writing.answer(prompt, settings, which)
         return
     if is_terminal(sys.stdin):
-        some = ", examples for some to try" if first.ranks else ""
+        some = tr(", examples for some to try") if first.ranks else ""
         say(f"{writing.title}: {first.invitation}{some}, /help for commands, /quit to leave")
     actions = {
         "alternatives": writing.alternatives,

@@ -7,20 +7,23 @@ from typing import Annotated
 import typer
 
 from engine.errors import InputError, nearest, one_of, refused
+from engine.language import tr
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.output import answer
 
 
 @command(260)
 def schema(
-    file: Annotated[str | None, typer.Argument(help="A file name, such as status.json; all files if left out.")] = None,
+    file: Annotated[
+        str | None, typer.Argument(help=tr("A file name, such as status.json; defaults to all files."))
+    ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write one FILE.schema.json per file into this folder.")
+        Path | None, typer.Option("--out", "-o", help=tr("Write one FILE.schema.json per file into this folder."))
     ] = None,
 ) -> None:
-    """The JSON schemas of a run's files and of a study, for other tools.
+    """Print the JSON schemas of the files of runs and studies, for other tools.
 
-    Prints one JSON object keyed by file name, or the schema of one file alone.
+    Prints one JSON object keyed by file name, or the schema of a single file.
 
     A .jsonl file's schema describes a single line. Readers should ignore unknown fields.
     """
@@ -32,7 +35,13 @@ def schema(
 
     known = {**SCHEMAS, f"NAME{SUFFIX}": StudyFile}
     if file is not None and file not in known:
-        raise InputError(f"no schema for '{file[:80]}'{nearest(file, known) or f'; choose {one_of(known)}'}")
+        raise InputError(
+            tr(
+                "no schema for '{file}'{nearest}",
+                file=file[:80],
+                nearest=nearest(file, known) or tr("; choose {known}", known=one_of(known)),
+            )
+        )
     found = {name: TypeAdapter(kind).json_schema(by_alias=True) for name, kind in known.items() if file in (None, name)}
     if out is None:
         answer(json.dumps(found if file is None else found[file], indent=2))
@@ -43,4 +52,4 @@ def schema(
             write_json(out / f"{name}.schema.json", one)
             answer(str(out / f"{name}.schema.json"))
     except OSError as error:
-        raise refused(f"cannot write {error.filename or out}", error) from None
+        raise refused(tr("cannot write {filename}", filename=error.filename or out), error) from None

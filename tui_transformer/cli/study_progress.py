@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from engine.clean import clean_line
+from engine.language import tr
 from tui_transformer.cli.output import emit, is_terminal, say, stderr
 from tui_transformer.lab.formatting import duration
 from tui_transformer.lab.studies.plan import Plan
@@ -72,23 +73,27 @@ class Board:
 
 
 def how_it_began(standing: CellStatus, verb: Verb) -> str:
-    texts = {"resume": f"resumes at step {standing.step:,}", "wait": "is at work already", "anew": "begins anew"}
+    texts = {
+        "resume": tr("resumes at step {step:,}", step=standing.step),
+        "wait": tr("is already running"),
+        "anew": tr("starts over"),
+    }
     return texts.get(verb, "begins")
 
 
 def how_it_stands(standing: CellStatus) -> str:
-    where = f"step {standing.step:,} of {standing.steps:,}"
-    loss = f", validation loss {standing.loss:.4f}" if standing.loss is not None else ""
+    where = tr("step {step:,} of {steps:,}", step=standing.step, steps=standing.steps)
+    loss = tr(", validation loss {loss:.4f}", loss=standing.loss) if standing.loss is not None else ""
     reason = f": {standing.reason}" if standing.reason else ""
     texts = {
         "finished": f"finished{loss}",
-        "failed": f"failed at step {standing.step:,}{reason}",
-        "queued": "waits to be begun",
-        "lost": f"its process is gone, at {where}",
-        "stopped": f"stopped at {where}",
-        "interrupted": f"interrupted at {where}",
+        "failed": tr("failed at step {step:,}{reason}", step=standing.step, reason=reason),
+        "queued": tr("waiting to start"),
+        "lost": tr("process gone at {where}", where=where),
+        "stopped": tr("stopped at {where}", where=where),
+        "interrupted": tr("interrupted at {where}", where=where),
         SKIPPED: f"skipped{reason}",
-        ABSENT: f"not begun{reason}",
+        ABSENT: tr("not begun{reason}", reason=reason),
     }
     return texts.get(standing.state, f"{standing.state} at {where}")
 
@@ -104,7 +109,7 @@ class Lines(Audience):
 
     def ended(self, cell: CellStatus) -> None:
         self._board.see([cell])
-        done = f"{self._board.finished} of {self._board.total} done"
+        done = tr("{finished} of {total} done", finished=self._board.finished, total=self._board.total)
         self._tell({**cell_record(cell), "event": "ended"}, f"{cell.cell.name}: {how_it_stands(cell)} ({done})")
 
     def looked(self, going: Sequence[CellStatus]) -> None:
@@ -168,18 +173,26 @@ def drawn(board: Board, going: Sequence[CellStatus]) -> RenderableType:
     grid.add_column(no_wrap=True)
     grid.add_column(ratio=1)
     grid.add_column(no_wrap=True, justify="right")
-    left = f"{duration(board.left)} left"
-    whole = f"{board.share:4.0%} · {board.finished} of {board.total} runs done · {left}"
+    left = tr("{duration} left", duration=duration(board.left))
+    whole = tr(
+        "{share:4.0%} · {finished} of {total} runs done · {left}",
+        share=board.share,
+        finished=board.finished,
+        total=board.total,
+        left=left,
+    )
     grid.add_row(Text("study", style="bold"), ProgressBar(total=1.0, completed=board.share), Text(whole))
     for standing in going:
-        where = f"{standing.share:4.0%} · step {standing.step:,} / {standing.steps:,}"
+        where = tr(
+            "{share:4.0%} · step {step:,} / {steps:,}", share=standing.share, step=standing.step, steps=standing.steps
+        )
         grid.add_row(
             Text(clean_line(standing.cell.name)),
             ProgressBar(total=max(1, standing.steps), completed=standing.step),
             Text(where if standing.step else LOADING.get(standing.state, standing.state), style="dim"),
         )
     # The last line is short: a terminal that echoes ctrl-c at the end of a full one draws all bars again.
-    return Group(grid, Text("ctrl-c stops with checkpoints; the same command continues", style="dim"))
+    return Group(grid, Text(tr("ctrl-c saves checkpoints and stops; run the same command to continue"), style="dim"))
 
 
 @contextmanager

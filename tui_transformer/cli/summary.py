@@ -11,6 +11,7 @@ from rich.text import Text
 from engine.clean import clean_line
 from engine.command_line import command_line
 from engine.errors import damaged
+from engine.language import tr
 from engine.runs.lineage import drawn
 from engine.runs.reader import RunReader
 from engine.runs.records import ProbeFacts
@@ -48,7 +49,7 @@ def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = N
             Line(train.x, train.y, "cyan", label="train"),
             Line(validation.x, validation.y, "orange1", dots=True, label="validation"),
         ],
-        title=f"loss, nats per {unit}",
+        title=tr("loss, nats per {unit}", unit=unit),
         width=min(console.width, MAX_WIDTH),
         height=CHART_HEIGHT,
         levels=[(floor.words, floor.nats, "green") for floor in floors[:1]],
@@ -61,7 +62,13 @@ def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = N
         try:
             part = part_of(reader)
         except (TypeError, ValueError, ArithmeticError) as error:  # a value is missing
-            why = f"{what}: {file} is damaged: {damaged(error)}; {reader.command('doctor')}"
+            why = tr(
+                "{what}: {file} is damaged: {damaged}; run {command}",
+                what=what,
+                file=file,
+                damaged=damaged(error),
+                command=reader.command("doctor"),
+            )
             part = Text(clean_line(why), style="bold yellow")
         if part:
             console.print()
@@ -76,26 +83,58 @@ def _scores(reader: RunReader) -> Text | None:
     last, best = summary.last, summary.best
     if last is None or best is None:
         return None
-    bits = f"{last.bits_per_character:.3f} bits per character, " if last.bits_per_character is not None else ""
-    windows = "" if config.on_rows else f", context {last.context}, stride {last.stride}"
-    newer = f"; best {best.loss:.4f} at step {best.step:,}" if best.step != last.step else ""
+    bits = (
+        tr("{bits_per_character:.3f} bits per character, ", bits_per_character=last.bits_per_character)
+        if last.bits_per_character is not None
+        else ""
+    )
+    windows = (
+        "" if config.on_rows else tr(", context {context}, stride {stride}", context=last.context, stride=last.stride)
+    )
+    newer = tr("; best {loss:.4f} at step {step:,}", loss=best.loss, step=best.step) if best.step != last.step else ""
     lines = [
-        f"validation loss {last.loss:.4f} nats per {config.task.unit}",
-        f"  perplexity {last.perplexity:.3f}, {bits}accuracy {last.accuracy:.1%}",
-        f"  scored over the whole split{windows}{newer}",
+        tr("validation loss {loss:.4f} nats per {unit}", loss=last.loss, unit=config.task.unit),
+        tr(
+            "  perplexity {perplexity:.3f}, {bits}accuracy {accuracy:.1%}",
+            perplexity=last.perplexity,
+            bits=bits,
+            accuracy=last.accuracy,
+        ),
+        tr("  scored over the whole split{windows}{newer}", windows=windows, newer=newer),
     ]
     if "bleu" in config.task.scores:
-        how = "greedily" if last.beam == 1 else f"with a beam of {last.beam}"
+        how = "greedily" if last.beam == 1 else tr("with a beam of {beam}", beam=last.beam)
         lines += [
-            f"  BLEU {last.bleu:.2f}, chrF {last.chrf:.1f}, {last.exact_match:.1%} exactly right: "
-            f"{last.translated:,} of {last.sentences:,} sentences, {how}",
+            tr(
+                "  BLEU {bleu:.2f}, chrF {chrf:.1f}, {exact_match:.1%} exactly right: "
+                "{translated:,} of {sentences:,} sentences, {how}",
+                bleu=last.bleu,
+                chrf=last.chrf,
+                exact_match=last.exact_match,
+                translated=last.translated,
+                sentences=last.sentences,
+                how=how,
+            ),
             f"  {clean_line(last.bleu_signature)}",
         ]
     elif "exact_match" in config.task.scores:
-        right = f" ({best.right:,} of {best.questions:,} questions)" if config.task.rows == "questions" else ""
-        said = f"  exact match {best.exact_match:.1%} at step {best.step:,}{right}"
+        right = (
+            tr(" ({right:,} of {questions:,} questions)", right=best.right, questions=best.questions)
+            if config.task.rows == "questions"
+            else ""
+        )
+        said = tr(
+            "  exact match {exact_match:.1%} at step {step:,}{right}",
+            exact_match=best.exact_match,
+            step=best.step,
+            right=right,
+        )
         if (always := data.majority) is not None and always.of:
-            said += f"; always “{clean_line(always.answer)}” would be right in {always.share:.1%}"
+            said += tr(
+                "; always “{answer}” would be right in {share:.1%}",
+                answer=clean_line(always.answer),
+                share=always.share,
+            )
         lines.append(said)
     if last.excess is not None:
         floor, *others = reader.data.floors
@@ -156,14 +195,16 @@ def _sample(reader: RunReader) -> Text | None:
         return None
     last, task = newest[0], reader.config.task
     if last.translations:
-        text = Text(f"held-out {task.rows or 'texts'} at step {last.step:,}:")
+        text = Text(tr("held-out {rows} at step {step:,}:", rows=task.rows or "texts", step=last.step))
         for row in last.translations:
             source, reference, written = map(clean_line, (row.source, row.reference, row.text))
             text.append(f"\n{source}", "bold").append(f"\n→ {written}")
             if reference and reference.strip() != written.strip():
                 text.append(f"\n= {reference}", "dim")
         return text
-    text = Text(f"sample at step {last.step:,}, temperature {last.temperature}:\n")
+    text = Text(
+        tr("sample at step {step:,}, temperature {temperature}:\n", step=last.step, temperature=last.temperature)
+    )
     text.append(last.prompt, style="bold")
     if not task.continues:  # the prompt is a source, or a text with gaps
         text.append("\n→ ")
@@ -172,10 +213,10 @@ def _sample(reader: RunReader) -> Text | None:
 
 
 PARTS: tuple[tuple[str, str, Callable[[RunReader], Part | None]], ...] = (
-    ("the scores", "summary.json or data.json", _scores),
-    ("the verdicts", "summary.json or data.json", _verdicts),
-    ("the probes", "summary.json or data.json", _probes),
-    ("the sample", "samples.jsonl", _sample),
+    (tr("the scores"), tr("summary.json or data.json"), _scores),
+    (tr("the verdicts"), tr("summary.json or data.json"), _verdicts),
+    (tr("the probes"), tr("summary.json or data.json"), _probes),
+    (tr("the sample"), "samples.jsonl", _sample),
 )
 
 
@@ -190,7 +231,7 @@ def _next(reader: RunReader, data_dir: Path | None) -> Text:
         rows.append((another, "the same without positions"))
     rows.append((command_line("presets", "list"), "other presets"))
     width = max(len(command) for command, _ in rows)
-    text = Text(clean_line(f"next (this run is in {reader.path})"), style="bold")
+    text = Text(clean_line(tr("next (this run is in {path})", path=reader.path)), style="bold")
     for command, what in rows:
         text.append("\n" + clean_line(f"{command.ljust(width)}  {what}"), style="not bold")
     return text

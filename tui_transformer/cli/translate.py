@@ -14,6 +14,7 @@ from rich.text import Text
 from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.errors import InputError
+from engine.language import tr
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir
@@ -58,7 +59,13 @@ class Translating(Session[TranslationWriter]):
     def found(self, sentences: Sequence[str]) -> "list[list[Translation]]":
         beam, n_best = int(self.settings["beam"]), int(self.settings["nbest"])
         if n_best > beam:
-            raise InputError(f"nbest {n_best}: a beam of {beam} has no more translations; --beam {n_best}, or /beam")
+            raise InputError(
+                tr(
+                    "nbest {n_best}: more than a beam of {beam} can give; use --beam {n_best}, or /beam",
+                    n_best=n_best,
+                    beam=beam,
+                )
+            )
         alpha = float(self.settings["alpha"])
         translator = self.writers[0].translator
         return translator.translate(translator.encode(sentences), beam=beam, n_best=n_best, alpha=alpha)
@@ -93,7 +100,7 @@ class Translating(Session[TranslationWriter]):
 
     def align(self, _: str) -> None:
         if not self.last:
-            raise InputError("/align: nothing has been translated yet")
+            raise InputError(tr("/align: nothing has been translated yet"))
         steps = list(self.writers[0].translator.stream(self.last))
         source, target = [*self.writers[0].translator.pieces(self.last), END], [piece for piece, *_ in steps]
         words = by_words(source, target, [attention for *_, attention in steps])
@@ -103,7 +110,7 @@ class Translating(Session[TranslationWriter]):
     def examples(self, _: str) -> None:
         found = self.writers[0].reader.data.examples
         if not found:
-            raise InputError("examples: this run names none")
+            raise InputError(tr("examples: this run has none"))
         width = max(len(clean_line(one.source)) for one in found)
         lines = Text()
         for one in found:
@@ -115,17 +122,19 @@ class Translating(Session[TranslationWriter]):
 @command(120)
 def translate(
     run: RunArgument = "last",
-    text: Annotated[str | None, typer.Option("--text", help="Translate this once instead of asking.")] = None,
-    input_: Annotated[Path | None, typer.Option("--input", help="Translate each line of this file.")] = None,
-    beam: Annotated[int | None, typer.Option("--beam", help="Hypotheses that are followed; 1 is greedy.")] = None,
-    nbest: Annotated[int | None, typer.Option("--nbest", help="Translations of each sentence.")] = None,
-    alpha: Annotated[float | None, typer.Option("--alpha", help="Of the length penalty.")] = None,
-    checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, average, ema, or a step.")] = "best",
+    text: Annotated[str | None, typer.Option("--text", help=tr("Translate this text once, then exit."))] = None,
+    input_: Annotated[Path | None, typer.Option("--input", help=tr("Translate each line of this file."))] = None,
+    beam: Annotated[
+        int | None, typer.Option("--beam", help=tr("Beam width: hypotheses kept at each step; 1 is greedy."))
+    ] = None,
+    nbest: Annotated[int | None, typer.Option("--nbest", help=tr("Translations to show per sentence."))] = None,
+    alpha: Annotated[float | None, typer.Option("--alpha", help=tr("Alpha of the length penalty."))] = None,
+    checkpoint: Annotated[str, typer.Option("--checkpoint", help=tr("best, last, average, ema, or a step."))] = "best",
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:
-    """Translate with a trained model: an interactive prompt, --text, --input FILE, or a pipe, a line each.
+    """Translate with a trained model: an interactive prompt, --text, --input FILE, or piped text, line by line.
 
     At the prompt: examples, /beam, /nbest, /align and more; /help lists them."""
     given = {"beam": beam, "nbest": nbest, "alpha": alpha}
@@ -169,13 +178,30 @@ def _file(path: Path) -> Iterator[str]:
 def _decoded(lines: Iterator[bytes], where: str, first: int = 1) -> Iterator[str]:
     for number, line in enumerate(lines, start=first):
         if len(line) > LONGEST_BYTES:
-            raise InputError(f"{where}, line {number}: {LONGEST:,} characters are the most")
+            raise InputError(
+                tr(
+                    "{where}, line {number}: too long; at most {longest:,} characters are allowed",
+                    where=where,
+                    number=number,
+                    longest=LONGEST,
+                )
+            )
         try:
             sentence = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
-            raise InputError(f"{where}, line {number}: not UTF-8 at byte {error.start}") from None
+            raise InputError(
+                tr("{where}, line {number}: not UTF-8 at byte {start}", where=where, number=number, start=error.start)
+            ) from None
         if len(sentence) > LONGEST:
-            raise InputError(f"{where}, line {number}: {len(sentence):,} characters; {LONGEST:,} are the most")
+            raise InputError(
+                tr(
+                    "{where}, line {number}: {n:,} characters; at most {longest:,} are allowed",
+                    where=where,
+                    number=number,
+                    n=len(sentence),
+                    longest=LONGEST,
+                )
+            )
         yield sentence
 
 
@@ -184,7 +210,7 @@ def _ready(stream: TextIO) -> Iterator[list[str]]:
     rest, number = b"", 1
     while chunk := stream.buffer.read1(1 << 16):  # type: ignore[attr-defined]
         *lines, rest = (rest + chunk).split(b"\n")
-        decoded = _decoded(iter(lines), "standard input", number)
+        decoded = _decoded(iter(lines), tr("standard input"), number)
         while some := list(islice(decoded, AT_ONCE)):
             yield some
         number += len(lines)

@@ -10,6 +10,7 @@ import typer
 
 from engine.clean import clean_line
 from engine.command_line import RUNS
+from engine.language import tr
 from engine.runs.reader import RunReader
 from engine.verification.finding import Finding
 from tui_transformer.cli.commands import command
@@ -25,16 +26,16 @@ LONGEST = 60  # characters of a value
 @command(240)
 def verify(
     run: RunArgument = "last",
-    steps: Annotated[int, typer.Option("--steps", min=0, max=100_000, help="Training steps to repeat.")] = 20,
+    steps: Annotated[int, typer.Option("--steps", min=0, max=100_000, help=tr("Training steps to repeat."))] = 20,
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
-    """Score, repeat and hash a run again: can its numbers be confirmed? Exit code 1 if something differs."""
+    """Rescore, retrain and rehash a run to confirm its numbers. Exit code 1 if anything differs."""
     reader = RunReader.resolve(run, runs_dir)
     stamp(reader)
-    with loading("loading the engine"):
+    with loading(tr("loading the engine")):
         from engine.verification.claims import verify as claims_of
 
     findings = claims_of(reader, data_dir=data_dir, device=device, steps=steps)
@@ -53,9 +54,14 @@ def verify(
     if json:
         emit({"kind": "conclusion", "run": reader.name, **{name: counts[name] for name in SIGNS}})
         return ExitCode.FAILED if counts["differs"] else ExitCode.DONE
-    not_here = f"; {counts['unchecked']} could not be checked here" if counts["unchecked"] else ""
+    not_here = tr("; {counts} could not be checked here", counts=counts["unchecked"]) if counts["unchecked"] else ""
     if counts["differs"]:
-        differ = f"{counts['differs']} of {counts.total()} claims {'differs' if counts['differs'] == 1 else 'differ'}"
+        differ = tr(
+            "{counts} of {total} claims {value}",
+            counts=counts["differs"],
+            total=counts.total(),
+            value="differs" if counts["differs"] == 1 else "differ",
+        )
         answer(clean_line(f"{reader.name}: {differ} from what is found{not_here}: do not rely on it"))
         return ExitCode.FAILED
     answer(clean_line(f"{reader.name}: nothing differs, {counts['confirmed']} claims confirmed{not_here}"))
@@ -68,7 +74,13 @@ def _show(finding: Finding) -> None:
     sign, style = SIGNS[finding.result.value]
     wrong = finding.differences
     words = "; ".join(
-        f"{one.what}: recorded {_value(one.recorded)}, found {_value(one.found)}" for one in wrong[:LISTED]
+        tr(
+            "{what}: recorded {value}, found {value2}",
+            what=one.what,
+            value=_value(one.recorded),
+            value2=_value(one.found),
+        )
+        for one in wrong[:LISTED]
     )
     text = Text.assemble((f"{sign} ", style), clean_line(f"{finding.claim:{WIDTH}}  {words or finding.text}"))
     if len(wrong) > LISTED:

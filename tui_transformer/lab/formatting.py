@@ -5,6 +5,8 @@ from datetime import datetime, timedelta
 
 from rich.cells import cell_len, set_cell_size
 
+from engine.language import tr
+
 BARS = "▁▂▃▄▅▆▇█"
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -27,8 +29,12 @@ def done_at(seconds: float, now: datetime) -> str:
         return ""
     days = (end.date() - now.date()).days
     if days < 1:
-        return f"done at {end:%H:%M}"
-    return f"done {DAYS[end.weekday()] if days < 7 else f'{end.day} {MONTHS[end.month - 1]}'} {end:%H:%M}"
+        return tr("done at {end:%H:%M}", end=end)
+    return tr(
+        "done {days} {end:%H:%M}",
+        days=DAYS[end.weekday()] if days < 7 else f"{end.day} {MONTHS[end.month - 1]}",
+        end=end,
+    )
 
 
 def about(seconds: float) -> str:
@@ -37,11 +43,11 @@ def about(seconds: float) -> str:
         return f"{max(1, round(seconds))} s"
     minutes = round(seconds / 60)
     if minutes < 90:
-        return f"{minutes} min"
+        return tr("{minutes} min", minutes=minutes)
     hours, rest = divmod(round(minutes, -1), 60)
     if hours < 48:
-        return f"{hours} h {rest} min" if rest else f"{hours} h"
-    return f"{round(hours / 24)} days"
+        return tr("{hours} h {rest} min", hours=hours, rest=rest) if rest else f"{hours} h"
+    return tr("{hours} days", hours=round(hours / 24))
 
 
 _STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))

@@ -25,10 +25,12 @@ from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Input, Static
 
 from engine.clean import clean
+from engine.language import tr
 from engine.runs.reader import LIVE_STATES, list_runs
 from tui_transformer.lab.charts.colours import ON_DARK, ON_LIGHT
 from tui_transformer.lab.launch.launches import Launches, LaunchMode
 from tui_transformer.lab.launch.logs import hung_up
+from tui_transformer.languages import settings_file
 from tui_transformer.studio import settings as user
 from tui_transformer.studio.keys import PANES, help_screen
 from tui_transformer.studio.messages import How, Play, Resume, errors_said, say
@@ -109,7 +111,7 @@ class Welcome(ModalScreen[bool]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,f5", "dismiss(True)", "start"),
-        Binding("escape", "dismiss(False)", "look around"),
+        Binding("escape", "dismiss(False)", tr("look around")),
     ]
 
     def compose(self) -> ComposeResult:
@@ -232,7 +234,13 @@ class Studio(TypingOrder):
         self.set_class(width >= FRAMED[0] and height >= FRAMED[1], "framed")
         self.set_class(small, "too-small")
         if small:
-            words = f"The studio needs {LEAST[0]} × {LEAST[1]} characters.\nThis terminal has {width} × {height}."
+            words = tr(
+                "The studio needs {least} × {least2} characters.\nThis terminal has {width} × {height}.",
+                least=LEAST[0],
+                least2=LEAST[1],
+                width=width,
+                height=height,
+            )
             self.query_one("#too-small", Static).update(Text(words))
 
     async def on_event(self, event: Event) -> None:
@@ -273,19 +281,19 @@ class Studio(TypingOrder):
         self.action_show_pane(PANE_NAMES[(PANE_NAMES.index(self.pane) + by) % len(PANE_NAMES)])
 
     def action_help(self, topic: str = "") -> None:
-        self.push_screen(help_screen(topic or self.pane, self.settings.keys, user.settings_file()))
+        self.push_screen(help_screen(topic or self.pane, self.settings.keys, settings_file()))
 
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, CommandPalette):
             from tui_transformer.studio.command_palette import Finding
 
-            words = "find a command, run, preset, study or setting · esc: close"
+            words = tr("find a command, run, preset, study or setting · esc: close")
             self.push_screen(Finding(placeholder=words, id="--command-palette"))
 
     def action_settings(self, at: str = "") -> None:
         from tui_transformer.studio.settings_page import SettingsPage
 
-        self.push_screen(SettingsPage(self.settings, user.settings_file(), self._set, at))
+        self.push_screen(SettingsPage(self.settings, settings_file(), self._set, at))
 
     def _set(self, name: str, value: object) -> None:
         if name == "theme":
@@ -315,11 +323,11 @@ class Studio(TypingOrder):
         how: LaunchMode | None = self._mode(event.how)
         if how == "thread" and (here := self.launches.here) is not None:
             answers: list[Answer[LaunchMode | None]] = [
-                Answer("process", "Train it in the background, at the same time"),
-                Answer("queue", "Queue it: it starts when the device is free"),
+                Answer("process", tr("Train it in the background, at the same time")),
+                Answer("queue", tr("Queue it: it starts when the device is free")),
                 Answer(None, "Cancel"),
             ]
-            question = f"{here.name} is already training here. What about {event.name}?"
+            question = tr("{name} is already training here. What about {name2}?", name=here.name, name2=event.name)
             how = await self.push_screen_wait(Ask(question, answers))
         if how is None:
             return
@@ -370,10 +378,10 @@ class Studio(TypingOrder):
             await self._leave(self.settings.on_quit)
             return
         answers = [
-            Answer("hand-over", "Keep training in the background"),
-            Answer("stop", "Stop and save a checkpoint (you can resume later)"),
-            Answer("hand-over!", "Always keep training in the background"),
-            Answer("stop!", "Always stop and save a checkpoint"),
+            Answer("hand-over", tr("Keep training in the background")),
+            Answer("stop", tr("Stop and save a checkpoint (you can resume later)")),
+            Answer("hand-over!", tr("Always keep training in the background")),
+            Answer("stop!", tr("Always stop and save a checkpoint")),
         ]
 
         async def answered(answer: str | None) -> None:
@@ -383,7 +391,7 @@ class Studio(TypingOrder):
                 self._keep(on_quit=answer[:-1])
             await self._leave(answer.rstrip("!"))
 
-        text = "An “always” can be changed in the settings ( , )."
+        text = tr("“Always” choices can be changed in the settings ( , ).")
         self.push_screen(Ask(f"{here.name} is still training. What should happen to it?", answers, text), answered)
 
     @work

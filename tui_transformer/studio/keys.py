@@ -2,22 +2,37 @@
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 from textual.binding import Binding
 from textual.widgets import Static
 
+from engine.language import tr
 from tui_transformer.studio.shared.dialog import Read
 
 _TABLES = tomllib.loads(Path(__file__).with_name("keys.toml").read_text(encoding="utf-8"))
+
+
+def _translated(tables: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+    return {pane: {tr(sign): tr(text) for sign, text in texts.items()} for pane, texts in tables.items()}
+
+
+def _binding(id: str, key: dict[str, Any]) -> Binding:
+    return Binding(id=id, **key | {name: tr(key[name]) for name in ("description", "tooltip")})
+
+
 _GROUPS: dict[str, dict[str, list[str]]] = _TABLES.pop("groups")  # of the help
-_MOUSE: dict[str, dict[str, str]] = _TABLES.pop("mouse")  # by pane, for the help
-WORDS: dict[str, dict[str, str]] = _TABLES.pop("words")  # what a pane's words mean
-PANES = {pane: [Binding(id=id, **key) for id, key in keys.items()] for pane, keys in _TABLES.items()}
+_MOUSE = _translated(_TABLES.pop("mouse"))  # by pane, for the help
+WORDS: dict[str, dict[str, str]] = _TABLES.pop("words")  # what a pane's words mean, in English
+PANES = {pane: [_binding(id, key) for id, key in keys.items()] for pane, keys in _TABLES.items()}
 NOTES = {
-    "train": "A finished run is not resumed: with most schedules a longer run has other learning rates all along. "
-    "Press 1 and raise train.steps; train.init_from starts a run from its weights."
+    "train": tr(
+        "A finished run cannot be resumed: with most schedules, a longer run has different "
+        "learning rates from the start. Press 1 and raise train.steps, or set train.init_from "
+        "to start a run from its weights."
+    )
 }
 TWO_COLUMNS = 90  # least width of the help for them
 SIGNS = {
@@ -49,23 +64,23 @@ def help_screen(pane: str, changed: dict[str, str], where: Path) -> Read:
     """The keys of a pane; `changed` are remapped keys by id, from the user's file `where`."""
 
     def keys_of(name: str) -> Groups:
-        return [(title, [(signs(key, changed), key.tooltip) for key in keys]) for title, keys in _grouped(name)]
+        return [(tr(title), [(signs(key, changed), key.tooltip) for key in keys]) for title, keys in _grouped(name)]
 
-    mouse = [("Mouse", list(_MOUSE[pane].items()))] if pane in _MOUSE else []
-    words = [("Words", list(WORDS[pane].items()))] if pane in WORDS else []
+    mouse = [(tr("Mouse"), list(_MOUSE[pane].items()))] if pane in _MOUSE else []
+    words = [(tr("Terms"), list(_translated(WORDS)[pane].items()))] if pane in WORDS else []
     groups = [*keys_of(pane), *words, *mouse, *keys_of("everywhere")]
-    groups[-1][1].append(("tab shift+tab", "move from part to part; the mouse works everywhere"))
+    groups[-1][1].append(("tab shift+tab", tr("move between parts; the mouse works everywhere")))
     notes = Text(f"\n{NOTES[pane]}\n" if pane in NOTES else "")
     names = "  ".join(f"{key.id} {signs(key, changed)}" for name in (pane, "everywhere") for key in PANES[name])
     notes.append(f'\nTo change keys, put their names under [keys] in {where}, e.g. launch = "f9":\n{names}', "dim")
-    return Read("Keys", _Keys(groups), notes)
+    return Read(tr("Keys"), _Keys(groups), notes)
 
 
 def _grouped(name: str) -> list[tuple[str, list[Binding]]]:
     groups = _GROUPS.get(name, {})
     found = [(title, [key for key in PANES[name] if key.id in ids]) for title, ids in groups.items()]
     rest = [key for key in PANES[name] if not any(key.id in ids for ids in groups.values())]
-    return [*found, *([("More" if groups else name.capitalize(), rest)] if rest else [])]
+    return [*found, *([(tr("More") if groups else name.capitalize(), rest)] if rest else [])]
 
 
 Groups = list[tuple[str, list[tuple[str, str]]]]

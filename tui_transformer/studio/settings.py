@@ -1,19 +1,17 @@
 """The user's settings: one small TOML file in the platform's config folder, never part of a run."""
 
-import os
 import tomllib
 from pathlib import Path
 from typing import Literal
 
 import tomli_w
-from platformdirs import user_config_path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from engine.language import tr
 from engine.plain_files import read_plain
 from engine.runs.files import write_atomic
+from tui_transformer.languages import settings_file
 
-ENVIRONMENT = "TUI_TRANSFORMER_SETTINGS"  # a file other than the platform's
-NAME = "settings.toml"
 LARGEST = 64 * 1024  # bytes
 
 
@@ -21,30 +19,34 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="ignore", validate_assignment=True)
 
     # A title and a description put a setting on the settings screen.
-    theme: str = Field("studio-dark", description="The colours of the studio.")
+    language: Literal["auto", "en", "zh"] = Field(
+        "auto",
+        title=tr("Language"),
+        description=tr("The interface language, from the next start on; auto follows your locale."),
+    )
+    theme: str = Field("studio-dark", description=tr("The colours of the studio."))
     launch: Literal["thread", "process"] = Field(
         "thread",
         title="Train",
-        description="Where f5 trains a run. In the studio, quitting asks what to do with it; in the background it "
-        "continues when the studio quits.",
+        description=tr(
+            "Where f5 trains a run. In the studio, quitting asks what to do with it; in the background it "
+            "continues when the studio quits."
+        ),
     )
     on_quit: Literal["ask", "hand-over", "stop"] = Field(
-        "ask", title="On quitting", description="What happens to a run that is training in the studio when you quit."
+        "ask",
+        title=tr("On quitting"),
+        description=tr("What happens to a run that is training in the studio when you quit."),
     )
     keys: dict[str, str] = Field(default_factory=dict)  # remapped keys, by the ids shown in the help
     welcomed: bool = False
     pane: Literal["design", "train", "compare", "playground"] = "design"  # the one shown last
 
 
-def settings_file() -> Path:
-    given = os.environ.get(ENVIRONMENT)
-    return Path(given) if given else user_config_path("tui-transformer") / NAME
-
-
 def load() -> tuple[Settings, str]:
     """Return the settings, and one line on errors in the file; wrong entries are ignored."""
     found, wrong = _read(settings_file())
-    return found, f"{wrong}; the usual settings are used" if wrong else ""
+    return found, tr("{wrong}; using the default settings", wrong=wrong) if wrong else ""
 
 
 def _read(path: Path) -> tuple[Settings, str]:
@@ -57,9 +59,9 @@ def _read(path: Path) -> tuple[Settings, str]:
         where = ".".join(str(part) for part in first["loc"])
         return Settings(), f"{path}: {where}: {first['msg']}"
     except OSError as error:
-        return Settings(), f"{path} cannot be read: {error.strerror or error}"
+        return Settings(), tr("{path} cannot be read: {strerror}", path=path, strerror=error.strerror or error)
     except RecursionError:
-        return Settings(), f"{path}: nested too deep"
+        return Settings(), tr("{path}: nested too deeply", path=path)
     except ValueError as error:  # not UTF-8, or not TOML
         return Settings(), f"{path}: {error}"
 
@@ -72,10 +74,14 @@ def save(settings: Settings) -> str:
     path = settings_file()
     wrong = _read(path)[1]
     if wrong:
-        return f"{wrong}; nothing is saved there"
+        return tr("{wrong}; the setting was not saved", wrong=wrong)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path.resolve(), tomli_w.dumps(settings.model_dump()))
     except OSError as error:
-        return f"{path} cannot be written: {error.strerror or error}; the setting lasts until you quit"
+        return tr(
+            "{path} cannot be written: {strerror}; the setting lasts until you quit",
+            path=path,
+            strerror=error.strerror or error,
+        )
     return ""

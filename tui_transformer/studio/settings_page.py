@@ -13,14 +13,15 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.clean import clean_line
+from engine.language import tr
 from tui_transformer.studio.settings import Settings
 from tui_transformer.studio.themes import THEMES
 
 WORDS = {  # for values that need more than themselves
-    "thread": "in the studio",
-    "process": "in the background",
-    "hand-over": "keep training in the background",
-    "stop": "stop and save a checkpoint",
+    "thread": tr("in the studio"),
+    "process": tr("in the background"),
+    "hand-over": tr("keep training in the background"),
+    "stop": tr("stop and save a checkpoint"),
 }
 
 
@@ -38,8 +39,8 @@ def titled(name: str) -> str:
 
 class SettingsPage(ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "turn(-1)", "previous value", show=False),
-        Binding("right,space", "turn(1)", "next value", show=False),
+        Binding("left", "turn(-1)", tr("previous value"), show=False),
+        Binding("right,space", "turn(1)", tr("next value"), show=False),
         Binding("escape", "dismiss", "close"),
     ]
 
@@ -49,7 +50,7 @@ class SettingsPage(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as dialog:
-            dialog.border_subtitle = "← →: change · esc: close"
+            dialog.border_subtitle = tr("← →: change · esc: close")
             yield Static(Text("Settings", style="bold"), classes="dialog-title")
             yield OptionList(*(Option("", id=name) for name in choices()))
             yield Static("", classes="dialog-text", id="setting-about")
@@ -69,7 +70,10 @@ class SettingsPage(ModalScreen[None]):
             names.replace_option_prompt(name, line)
         at = names.highlighted_option
         about = Settings.model_fields[at.id].description if at is not None and at.id else ""
-        keys = f'Keys can be changed in {self._file}, under [keys], e.g. launch = "f9"; the help (?) lists their names.'
+        keys = tr(
+            'Keys can be changed in {file}, under [keys], e.g. launch = "f9"; the help (?) lists their names.',
+            file=self._file,
+        )
         self.query_one("#setting-about", Static).update(Text(f"\n{about}\n\n{clean_line(keys)}"))
 
     def on_option_list_option_highlighted(self) -> None:

@@ -17,6 +17,7 @@ from engine.data.documents.corpus import DocumentCorpus, Question
 from engine.data.parallel.by_path import STEMS, TABLES
 from engine.data.parallel.lines import read_lines
 from engine.errors import InputError, not_a_path
+from engine.language import tr
 
 DOCUMENTS = "documents.txt"
 VALIDATION_DOCUMENTS = "documents-validation.txt"
@@ -37,14 +38,24 @@ def load_path(data: DataConfig) -> DocumentCorpus:
         raise not_a_path(data.corpus, error) from None
     if not folder and path.name.lower().endswith(TABLES):
         raise InputError(
-            f"{path}: is a table; questions need documents beside them: name a folder with {DOCUMENTS}, train.tsv and "
-            "validation.tsv"
+            tr(
+                "{path}: is a table, but questions need documents to go with them: give a folder with "
+                "{documents}, train.tsv and validation.tsv",
+                path=path,
+                documents=DOCUMENTS,
+            )
         )
     if not folder:
         documents = _split(read_documents(path), data, str(path)[:200])
         return DocumentCorpus(path.name, path.name, source, (), documents)
     if not (path / DOCUMENTS).is_file():
-        raise InputError(f"{path}: has no {DOCUMENTS}, with a document a line; train.tsv and validation.tsv go with it")
+        raise InputError(
+            tr(
+                "{path}: has no {documents} (one document per line); train.tsv and validation.tsv go with it",
+                path=path,
+                documents=DOCUMENTS,
+            )
+        )
     own = read_documents(path / DOCUMENTS)
     notes: tuple[str, ...] = ()
     if (path / VALIDATION_DOCUMENTS).is_file():
@@ -52,8 +63,13 @@ def load_path(data: DataConfig) -> DocumentCorpus:
     else:
         documents = _split(own, data, str(path / DOCUMENTS)[:200])
         notes = (
-            f"{len(own) - len(documents['train']):,} of the {len(own):,} documents are held back: what only they tell "
-            f"cannot be known; a file {VALIDATION_DOCUMENTS} takes their place",
+            tr(
+                "{n:,} of the {n2:,} documents are held out, and what only they say cannot be known; a "
+                "file {validation_documents} replaces them",
+                n=len(own) - len(documents["train"]),
+                n2=len(own),
+                validation_documents=VALIDATION_DOCUMENTS,
+            ),
         )
     name = path.resolve().name
     return DocumentCorpus(name, name, source, notes, documents, _questions(path))
@@ -70,8 +86,12 @@ def _split(documents: Sequence[str], data: DataConfig, where: str) -> dict[str, 
     test = max(1, round(len(order) * data.test_fraction)) if data.test_fraction else 0
     if validation + test >= len(order):
         raise InputError(
-            f"{where}: {len(order):,} different lines are too few to leave some for validation; one line is one "
-            "document, and a few hundred of them are the least that teaches anything"
+            tr(
+                "{where}: {n:,} distinct lines are too few to hold some out for validation; each line "
+                "is a document, and training needs at least a few hundred",
+                where=where,
+                n=len(order),
+            )
         )
     held_out, tested, train = order[:validation], order[validation : validation + test], order[validation + test :]
     parts = {"train": set(train), "validation": set(held_out), "test": set(tested)}
@@ -92,7 +112,12 @@ def _questions(folder: Path) -> dict[str, tuple[Question, ...]]:
         if files and split not in files:
             has = " and ".join(path.name for path in files.values())
             raise InputError(
-                f"{folder}: has {has} and no {split}.tsv; questions to learn from and held-out ones go together"
+                tr(
+                    "{folder}: has {has} but no {split}.tsv; training and held-out questions are both needed",
+                    folder=folder,
+                    has=has,
+                    split=split,
+                )
             )
     return {split: read_questions(path, blind=split == "test") for split, path in files.items()}
 
@@ -105,17 +130,21 @@ def read_questions(path: Path, *, blind: bool = False) -> tuple[Question, ...]:
     rows = [line.split("\t") for line in text.without_trailing()]
     first = int(tuple(cell.strip().lower() for cell in rows[0]) in (HEADINGS, HEADINGS[:1]))
     if first == len(rows):
-        raise text.refuse(1, "a header and nothing below it")
+        raise text.refuse(1, tr("a header and nothing below it"))
     columns = 1 if blind and len(rows[first]) == 1 else 2
-    wanted = "a question, a tab and its answer are needed" if columns == 2 else "the first one is a question alone"
+    wanted = (
+        tr("expected a question, a tab and its answer")
+        if columns == 2
+        else tr("the first question has no answer, so no other may have one")
+    )
     questions = []
     for number, cells in enumerate(rows[first:], start=first + 1):
         if len(cells) != columns:
-            shown = "one column" if len(cells) == 1 else f"{len(cells)} columns"
-            shown = shown if any(cell.strip() for cell in cells) else "an empty line"
+            shown = tr("one column") if len(cells) == 1 else tr("{n} columns", n=len(cells))
+            shown = shown if any(cell.strip() for cell in cells) else tr("an empty line")
             raise text.refuse(number, f"{shown}; {wanted}")
         for name, cell in zip(HEADINGS, cells, strict=False):
             if not cell.strip():
-                raise text.refuse(number, f"the {name} is empty; take the line out")
+                raise text.refuse(number, tr("the {name} is empty; remove the line", name=name))
         questions.append(Question(cells[0].strip(), cells[1].strip() if columns == 2 else None))
     return tuple(questions)

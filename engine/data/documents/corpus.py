@@ -12,6 +12,7 @@ from engine.data.corpus import Characters, Corpus, CorpusPreview, Description, c
 from engine.data.framing import sha256_of_texts
 from engine.data.overlap import Overlap, document_overlap, question_overlap
 from engine.errors import InputError
+from engine.language import tr
 
 SHOWN, WIDEST = 4, 300  # documents and questions that `data show` prints, and characters of each
 
@@ -61,7 +62,7 @@ class DocumentCorpus(Corpus):
         """
         counts = Counter(question.answer for question in self.questions.get("train", ()) if question.answer is not None)
         if not counts:
-            raise ValueError(f"corpus {self.name} has no training questions")
+            raise ValueError(tr("corpus {name} has no training questions", name=self.name))
         answer = min(counts, key=lambda one: (-counts[one], one))
         told = [question.answer for question in self.questions[split] if question.answer is not None]
         return answer, told.count(answer), len(told)
@@ -121,18 +122,38 @@ class DocumentCorpus(Corpus):
             "licence": licence,
             "overlap": overlap,
         }
-        told = f"{counted(counts)}; {different:,} different ones, {answers:,} different answers" if counts else "none"
+        told = (
+            tr(
+                "{counted}; {different:,} distinct questions, {answers:,} distinct answers",
+                counted=counted(counts),
+                different=different,
+                answers=answers,
+            )
+            if counts
+            else "none"
+        )
         lines = [
             ("documents", counted(documents)),
-            ("length", f"{mean:.1f} characters on average, {longest:,} at most"),
+            ("length", tr("{mean:.1f} characters on average, {longest:,} at most", mean=mean, longest=longest)),
             ("questions", told),
         ]
         if counts:
-            shares = (f"{n / of:.1%} of {split} ({n:,} of {of:,})" for split, (_, n, of) in majority.items() if of)
+            shares = (
+                tr("{n:.1%} of {split} ({n2:,} of {of:,})", n=n / of, split=split, n2=n, of=of)
+                for split, (_, n, of) in majority.items()
+                if of
+            )
             lines.append(("baseline", f"always answering {majority['train'][0]!r} is right in {', '.join(shares)}"))
         lines += [
-            ("vocabulary", f"{characters:,} characters, {words:,} words and marks"),
-            *(("probe", f"{probe}: {count:,} facts") for probe, count in recalls.items()),
+            (
+                "vocabulary",
+                tr(
+                    "{characters:,} characters, {words:,} words and punctuation marks",
+                    characters=characters,
+                    words=words,
+                ),
+            ),
+            *(("probe", tr("{probe}: {count:,} facts", probe=probe, count=count)) for probe, count in recalls.items()),
             *self.origin_lines(licence, self.notes),
             *overlap_lines,
         ]
@@ -146,11 +167,11 @@ class DocumentCorpus(Corpus):
         from engine.data.tokenizers import WordTokenizer
 
         train, asked = self.documents["train"], self.questions.get("train", ())
-        lines, size = list[str](), f"{len(train):,} documents"
+        lines, size = list[str](), tr("{n:,} documents", n=len(train))
         if kind == "questions":
             if not asked:
-                raise InputError(f"corpus {self.name} has no questions: it is for span-corruption")
-            size = f"{len(asked):,} questions"
+                raise InputError(tr("corpus {name} has no questions: it is for span-corruption", name=self.name))
+            size = tr("{n:,} questions", n=len(asked))
             lines = [part for one in asked[: rows // 2] for part in (one.text, one.answer or "")]
         else:
             for text in train[: rows // 2]:

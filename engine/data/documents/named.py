@@ -13,6 +13,7 @@ from engine.data.documents.corpus import DocumentCorpus, Question, Recall
 from engine.data.synthetic import biographies
 from engine.data.synthetic.biographies import Biography
 from engine.errors import InputError
+from engine.language import tr
 
 # --- generated biographies, asked about in two forms
 
@@ -43,22 +44,36 @@ def load_biographies(entry: CorpusEntry, data: DataConfig, place: None) -> Docum
     people = data.corpus_size or PEOPLE[name]
     if people > biographies.MOST:  # the config already refuses too few
         raise InputError(
-            f"data.corpus_size = {people}: '{name}' has {biographies.FEWEST} to {biographies.MOST:,} people; "
-            f"{PEOPLE[name]} is usual"
+            tr(
+                "data.corpus_size = {people}: '{name}' can have {fewest} to {most:,} people; the default is {people2}",
+                people=people,
+                name=name,
+                fewest=biographies.FEWEST,
+                most=biographies.MOST,
+                people2=PEOPLE[name],
+            )
         )
     made = biographies.generate(data.corpus_seed, people)
     tested = round(people * data.test_fraction)
     if tested >= len(made.held_out):
         raise InputError(
-            f"data.test_fraction = {data.test_fraction:g}: half of the people are held out, for validation and test "
-            "together; leave some for validation (below 0.5)"
+            tr(
+                "data.test_fraction = {test_fraction:g}: half of the people are held out, for validation and test "
+                "together; leave some for validation (below 0.5)",
+                test_fraction=data.test_fraction,
+            )
         )
     border = len(made.held_out) - tested
     asked = {"train": made.asked, "validation": made.held_out[:border], "test": made.held_out[border:]}
     notes = (
-        f"every birthplace stands in {biographies.DOCUMENTS_EACH} training documents of its person; what is held out "
-        f"is the question, of {len(made.held_out):,} of the {people:,} people",
-        "a validation document tells what training documents do, in a wording that is new for its person",
+        tr(
+            "every birthplace appears in {documents_each} training documents about its "
+            "person; only the question is held out, for {n:,} of the {people:,} people",
+            documents_each=biographies.DOCUMENTS_EACH,
+            n=len(made.held_out),
+            people=people,
+        ),
+        tr("a validation document says what the training documents say, in wording that is new for its person"),
     )
 
     def recalls(documents: Iterable[Biography]) -> tuple[Recall, ...]:
@@ -117,9 +132,14 @@ def load_birthplaces(entry: CorpusEntry, data: DataConfig, place: Path) -> Docum
         "validation": tuple(text for text in documents if text in back),
     }
     notes = (
-        f"{len(parts['validation']):,} of the {len(documents):,} documents are held back for a validation loss, all "
-        "about people whose birthplace is told in training; nobody can know what only they say, so a model that "
-        "learns more by heart scores worse on them: finetune from the last checkpoint, not from the best one",
+        tr(
+            "{n:,} of the {n2:,} documents are held out for a validation loss, all about people "
+            "whose birthplace is given in training; nobody can know what only they say, so a model "
+            "that memorizes more scores worse on them: finetune from the last checkpoint, not the "
+            "best one",
+            n=len(parts["validation"]),
+            n2=len(documents),
+        ),
     )
     recalls = []  # the answers that occur, as whole words, in a document about the person in question
     in_order = sorted(parts["train"])
@@ -146,13 +166,13 @@ def _about(question: Question, in_order: Sequence[str]) -> Sequence[str]:
 
 DOCUMENTS = CorpusKind(
     DocumentCorpus,
-    noun="corpus of documents",
-    is_a="documents with questions",
+    noun=tr("corpus of documents"),
+    is_a=tr("documents with questions"),
     known="known",
-    path="the path of a text file or a folder",
-    yours="a folder with documents.txt",
+    path=tr("the path of a text file or a folder"),
+    yours=tr("a folder with documents.txt"),
     signs="/\\.~",
-    meanwhile="biographies works now",
+    meanwhile=tr("biographies works now"),
     takes=takes,
     load_path=load_path,
     named=dict.fromkeys(QUESTIONS, load_biographies) | {"cs224n-birthplaces": load_birthplaces},

@@ -19,6 +19,7 @@ from engine.data.parallel.lines import Lines, read_lines, side_by_side, uneven
 from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split
 from engine.data.parallel.table import LANGUAGES, SIDES, table
 from engine.errors import InputError, not_a_path, one_of
+from engine.language import tr
 
 STEMS: dict[str, tuple[str, ...]] = {
     "train": ("train", "training"),
@@ -32,7 +33,7 @@ NO_LANGUAGES = frozenset({"gz", "tsv", "csv", "txt", "json", "md", "zip", "xml"}
 
 def read_aligned(source: Path, target: Path) -> Pairs:
     if source == target or (source.exists() and target.exists() and source.samefile(target)):
-        raise InputError(f"{source}: is the file of both sides; name the file of the translations as well")
+        raise InputError(tr("{source}: given for both sides; name the file with the translations too", source=source))
     return aligned(read_lines(source), read_lines(target))
 
 
@@ -44,11 +45,23 @@ def aligned(source: Lines, target: Lines) -> Pairs:
         if one.strip() and other.strip():
             continue
         if not (one.strip() or other.strip()):
-            raise source.refuse(number, f"is empty, and so is that of {target.where}; take the line out of both files")
+            raise source.refuse(
+                number,
+                tr("is empty, and so is the same line of {where}; remove it from both files", where=target.where),
+            )
         side, against = (target, source) if one.strip() else (source, target)
-        raise side.refuse(number, f"is empty, where {against.where} has a sentence; take the line out of both files")
+        raise side.refuse(
+            number,
+            tr("is empty, but {where} has a sentence there; remove the line from both files", where=against.where),
+        )
     if sources == targets:
-        raise InputError(f"{source.where} and {target.where} hold the same text; one should be the translation")
+        raise InputError(
+            tr(
+                "{where} and {where2} hold the same text; one should be the translation",
+                where=source.where,
+                where2=target.where,
+            )
+        )
     return Pairs(tuple(sources), tuple(targets))
 
 
@@ -59,7 +72,13 @@ def split_selector(corpus: str) -> tuple[str, tuple[str, str] | None]:
         return corpus, None
     names = [name.strip() for name in behind.split(",")]
     if len(names) != 2 or not all(names):
-        raise InputError(f"corpus '{corpus[:200]}': behind # stand two columns or languages, as in {base[:80]}#en,de")
+        raise InputError(
+            tr(
+                "corpus '{corpus}': # must be followed by two columns or languages, as in {base}#en,de",
+                corpus=corpus[:200],
+                base=base[:80],
+            )
+        )
     return base, (names[0], names[1])
 
 
@@ -113,9 +132,13 @@ def _read(base: str, chosen: tuple[str, str] | None) -> tuple[tuple[str, str], d
         return languages, {"train": pairs}, path.resolve().name if is_there(base) else path.name
     files = [Path(part.strip()).expanduser() for part in base.split(",")]
     if len(files) != 2 or not all(part.strip() for part in base.split(",")):
-        raise InputError(f"corpus '{base[:200]}': name two files with one comma between them, as in text.en,text.de")
+        raise InputError(
+            tr("corpus '{base}': name two files with one comma between them, as in text.en,text.de", base=base[:200])
+        )
     if chosen is not None:
-        raise InputError(f"corpus '{base[:200]}': # chooses columns of a table; these two files have no columns")
+        raise InputError(
+            tr("corpus '{base}': # chooses columns of a table; these two files have no columns", base=base[:200])
+        )
     named = [file.name.removesuffix(".gz").rpartition(".")[2] for file in files]
     source, target = (name if name.lower() in LANGUAGES else side for name, side in zip(named, SIDES, strict=True))
     return (source, target), {"train": read_aligned(*files)}, f"{files[0].name},{files[1].name}"
@@ -130,16 +153,30 @@ def _folder(folder: Path, chosen: tuple[str, str] | None) -> tuple[tuple[str, st
         if match and match["stem"] in known and match["language"].lower() not in NO_LANGUAGES:
             files.setdefault((match["stem"], match["language"]), path)
     names = ", ".join([path.name for path in files.values()][:6])
-    has = f"it has {names}" if names else "nothing in it has such a name"
+    has = tr("it has {names}", names=names) if names else tr("nothing in it has such a name")
     if chosen is None:  # English first, else alphabetically
         found = sorted({one for stem, one in files if stem in STEMS["train"]}, key=lambda one: (one != "en", one))
         if not found:
-            raise InputError(f"{folder}: has no train.XX and train.YY, XX and YY being its languages; {has}")
+            raise InputError(
+                tr(
+                    "{folder}: has no train.XX and train.YY, where XX and YY are its languages; {has}",
+                    folder=folder,
+                    has=has,
+                )
+            )
         if len(found) == 1:
-            raise InputError(f"{folder}: has train.{found[0]} and no translation of it, such as train.de")
+            raise InputError(
+                tr(
+                    "{folder}: has train.{found} but no translation of it, such as train.de",
+                    folder=folder,
+                    found=found[0],
+                )
+            )
         if len(found) > 2:
             several = one_of(found).replace(" or ", " and ")
-            raise InputError(f"{folder}: has {several}; choose two: --corpus {folder}#en,de")
+            raise InputError(
+                tr("{folder}: has {several}; choose two: --corpus {folder}#en,de", folder=folder, several=several)
+            )
         chosen = found[0], found[1]
     splits = {}
     for split, stems in STEMS.items():
@@ -148,8 +185,23 @@ def _folder(folder: Path, chosen: tuple[str, str] | None) -> tuple[tuple[str, st
             continue
         missing = [one for one in chosen if (stem, one) not in files]
         if missing:
-            raise InputError(f"{folder}: has no {stem}.{missing[0]} to go with its {stem}.*; both languages are needed")
+            raise InputError(
+                tr(
+                    "{folder}: has no {stem}.{missing} to go with its {stem}.*; both languages are needed",
+                    folder=folder,
+                    stem=stem,
+                    missing=missing[0],
+                )
+            )
         splits[split] = read_aligned(*(files[stem, one] for one in chosen))
     if "train" not in splits:
-        raise InputError(f"{folder}: has no train.{chosen[0]} and train.{chosen[1]}; {has}")
+        raise InputError(
+            tr(
+                "{folder}: has no train.{chosen} and train.{chosen2}; {has}",
+                folder=folder,
+                chosen=chosen[0],
+                chosen2=chosen[1],
+                has=has,
+            )
+        )
     return chosen, splits

@@ -9,6 +9,7 @@ from xml.parsers import expat
 from engine.data.parallel.lines import Lines, side_by_side, text_of, uneven
 from engine.data.parallel.pairs import Pairs
 from engine.errors import InputError
+from engine.language import tr
 
 TAG = re.compile(r"\s*</?(url|speaker|talkid|title|description|keywords|reviewer|translator|doc|transcript)\b")
 MAX_XML_BYTES = 64 * 1024**2  # the largest official file has 0.2 MiB
@@ -24,7 +25,9 @@ def tagged(source: Lines, target: Lines) -> tuple[Pairs, int]:
         tags = [match.group(1) if match else None for match in (TAG.match(one), TAG.match(other))]
         if tags[0] != tags[1]:
             shown = " and ".join(f"<{tag}>" if tag else "a sentence" for tag in tags)
-            raise source.refuse(number, f"{shown} in {target.where}: the two files are not aligned here")
+            raise source.refuse(
+                number, tr("{shown} in {where}: the two files are not aligned here", shown=shown, where=target.where)
+            )
         if tags[0] is not None:
             continue
         one, other = one.strip(), other.strip()
@@ -35,7 +38,7 @@ def tagged(source: Lines, target: Lines) -> tuple[Pairs, int]:
     if len(ones) != len(others):
         raise uneven(source, target, len(ones), len(others))
     if not kept:
-        raise InputError(f"{source.where}: holds tags and no sentences; is it the training text?")
+        raise InputError(tr("{where}: has tags but no sentences; is it the training text?", where=source.where))
     return Pairs(tuple(one for one, _ in kept), tuple(other for _, other in kept)), left_out
 
 
@@ -47,8 +50,16 @@ def joined(source: tuple[bytes, str], target: tuple[bytes, str]) -> Pairs:
         alone = next((ids for ids in here if ids not in there), None)
         if alone is not None:
             raise InputError(
-                f"{other}: has no sentence {alone[1]!r:.20} of talk {alone[0]!r:.20}, which {where} has; "
-                f"{len(sources):,} and {len(targets):,} sentences: are they the same set?"
+                tr(
+                    "{other}: has no sentence {alone!r:.20} of talk {alone2!r:.20}, which {where} "
+                    "has; the files have {n:,} and {n2:,} sentences: are they the same set?",
+                    other=other,
+                    alone=alone[1],
+                    alone2=alone[0],
+                    where=where,
+                    n=len(sources),
+                    n2=len(targets),
+                )
             )
     return Pairs(tuple(sources.values()), tuple(targets[ids] for ids in sources))
 
@@ -58,7 +69,13 @@ def segments(raw: bytes, where: str) -> dict[Segment, str]:
     DTD, XML's attack vector, is refused.
     """
     if len(raw) > MAX_XML_BYTES:
-        raise InputError(f"{where}: larger than {MAX_XML_BYTES:,} bytes, which no IWSLT set is")
+        raise InputError(
+            tr(
+                "{where}: larger than {max_xml_bytes:,} bytes, which no IWSLT set is",
+                where=where,
+                max_xml_bytes=MAX_XML_BYTES,
+            )
+        )
     text = text_of(raw, where)
     found: dict[Segment, str] = {}
     talk: str | None = None
@@ -68,26 +85,35 @@ def segments(raw: bytes, where: str) -> dict[Segment, str]:
     parser.buffer_text = True
 
     def refused(wrong: str) -> InputError:
-        return InputError(f"{where}: line {parser.CurrentLineNumber}: {wrong}")
+        return InputError(
+            tr(
+                "{where}: line {current_line_number}: {wrong}",
+                where=where,
+                current_line_number=parser.CurrentLineNumber,
+                wrong=wrong,
+            )
+        )
 
     def doctype(*_: object) -> None:
-        raise refused("a document type declaration (DTD), which these files never have; it is not read")
+        raise refused(tr("a document type declaration (DTD), which these files never have; it is not read"))
 
     def start(name: str, attributes: dict[str, str]) -> None:
         nonlocal talk, opened
         if name == "doc":
             talk = attributes.get("docid")
             if not talk:
-                raise refused("a <doc> without docid")
+                raise refused(tr("a <doc> without docid"))
         elif name == "seg":
             if talk is None or not attributes.get("id"):
-                raise refused("a <seg> without " + ("id" if talk is not None else "a <doc> around it"))
+                raise refused(tr("a <seg> without ") + ("id" if talk is not None else tr("a <doc> around it")))
             if opened is not None:
-                raise refused("a <seg> within a <seg>")
+                raise refused(tr("a <seg> within a <seg>"))
             opened = (talk, attributes["id"])
             parts.clear()
             if opened in found:
-                raise refused(f"sentence {opened[1]!r:.20} of talk {talk!r:.20} is there twice")
+                raise refused(
+                    tr("sentence {opened!r:.20} of talk {talk!r:.20} appears twice", opened=opened[1], talk=talk)
+                )
 
     def end(name: str) -> None:
         nonlocal talk, opened
@@ -96,7 +122,9 @@ def segments(raw: bytes, where: str) -> dict[Segment, str]:
         elif name == "seg" and opened is not None:
             sentence = "".join(parts).replace("\n", " ").strip()  # a sentence is one line
             if not sentence:
-                raise refused(f"sentence {opened[1]!r:.20} of talk {opened[0]!r:.20} is empty")
+                raise refused(
+                    tr("sentence {opened!r:.20} of talk {opened2!r:.20} is empty", opened=opened[1], opened2=opened[0])
+                )
             found[opened] = sentence
             opened = None
 
@@ -106,7 +134,14 @@ def segments(raw: bytes, where: str) -> dict[Segment, str]:
         parser.Parse(text, True)
     except expat.ExpatError as error:
         why = expat.ErrorString(error.code)
-        raise InputError(f"{where}: line {error.lineno}: damaged XML ({why}); take it from its source again") from None
+        raise InputError(
+            tr(
+                "{where}: line {lineno}: damaged XML ({why}); get a fresh copy from its source",
+                where=where,
+                lineno=error.lineno,
+                why=why,
+            )
+        ) from None
     if not found:
-        raise InputError(f"{where}: has no <seg id=…> sentences; is this an IWSLT set?")
+        raise InputError(tr("{where}: has no <seg id=…> sentences; is this an IWSLT set?", where=where))
     return found

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from engine.errors import InputError, nearest
+from engine.language import tr
 from engine.plain_files import open_plain
 
 MAX_BYTES = 2 * 1024**3  # of unpacked text
@@ -28,10 +29,10 @@ DAMAGED_ZIP = (
 )
 SMALL = 64 << 20  # unpacked bytes allowed at any ratio
 COMPRESSED = {
-    b"\x1f\x8b": "is gzip-compressed; unpack it, or give its name the ending .gz",
-    b"PK\x03\x04": "is a zip archive; unpack it",
-    b"BZh": "is bzip2-compressed; unpack it",
-    b"\xfd7zXZ": "is xz-compressed; unpack it",
+    b"\x1f\x8b": tr("is gzip-compressed; unpack it, or add .gz to its name"),
+    b"PK\x03\x04": tr("is a zip archive; unpack it"),
+    b"BZh": tr("is bzip2-compressed; unpack it"),
+    b"\xfd7zXZ": tr("is xz-compressed; unpack it"),
 }
 
 
@@ -43,7 +44,7 @@ class Lines:
     lines: list[str]  # without line endings
 
     def refuse(self, number: int, wrong: str) -> InputError:
-        return InputError(f"{self.where}: line {number}: {wrong}")
+        return InputError(tr("{where}: line {number}: {wrong}", where=self.where, number=number, wrong=wrong))
 
     def without_trailing(self) -> list[str]:
         """Return the lines without a few empty ones at the end."""
@@ -65,8 +66,18 @@ def uneven(source: Lines, target: Lines, sources: int, targets: int) -> InputErr
     """Return the error for files of unequal length: which ends first, and where."""
     (last, short), (most, long) = sorted(((sources, source.where), (targets, target.where)))
     return InputError(
-        f"{source.where} has {sources:,} lines and {target.where} has {targets:,}: {short} ends after line {last:,} "
-        f"where {long} goes on to line {most:,}; every line needs its translation"
+        tr(
+            "{where} has {sources:,} lines and {where2} has {targets:,}: {short} ends after line {last:,} "
+            "where {long} goes on to line {most:,}; every line needs its translation",
+            where=source.where,
+            sources=sources,
+            where2=target.where,
+            targets=targets,
+            short=short,
+            last=last,
+            long=long,
+            most=most,
+        )
     )
 
 
@@ -80,7 +91,7 @@ def read_bytes(path: Path, where: str) -> bytes:
     """Return the content of a file, unpacked if its name ends in .gz."""
     try:
         if path.is_dir():
-            raise InputError(f"{where}: is a folder, where a text file is needed")
+            raise InputError(tr("{where}: is a folder; a text file is needed", where=where))
         with open_plain(path) as packed:
             size = os.fstat(packed.fileno()).st_size
             if size > MAX_BYTES:
@@ -90,16 +101,18 @@ def read_bytes(path: Path, where: str) -> bytes:
             with gzip.GzipFile(fileobj=packed) as file:
                 return _unpacked(file, size, where)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(f"{where}: damaged gzip file ({error}); take it from its source again") from None
+        raise InputError(
+            tr("{where}: damaged gzip file ({error}); get a fresh copy from its source", where=where, error=error)
+        ) from None
     except FileNotFoundError:
         try:
             hint = nearest(path.name, sorted(p.name for p in path.parent.iterdir())[:1000])
         except OSError:
-            hint = f"; the folder {str(path.parent)[:120]} does not exist either"
-        raise InputError(f"{where}: no such file{hint}") from None
+            hint = tr("; the folder {parent} does not exist either", parent=str(path.parent)[:120])
+        raise InputError(tr("{where}: no such file{hint}", where=where, hint=hint)) from None
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(f"{where}: cannot be read: {why}") from None
+        raise InputError(tr("{where}: cannot be read: {why}", where=where, why=why)) from None
 
 
 def read_member(archive: Path, name: str) -> tuple[bytes, str]:
@@ -109,15 +122,19 @@ def read_member(archive: Path, name: str) -> tuple[bytes, str]:
         with open_plain(archive) as packed, zipfile.ZipFile(packed) as opened:
             member = next((one for one in opened.infolist() if one.filename.rpartition("/")[2] == name), None)
             if member is None:
-                raise InputError(f"{archive}: has no {name}; is it another archive?")
+                raise InputError(tr("{archive}: has no {name}; is it the right archive?", archive=archive, name=name))
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others ask for memory at will
-                raise InputError(f"{where}: is packed in an unusual way; unpack it beside the archive")
+                raise InputError(tr("{where}: is packed in an unusual way; unpack it next to the archive", where=where))
             with opened.open(member) as file:  # nothing is unpacked to disk, so no name can escape a folder
                 return _unpacked(file, os.fstat(packed.fileno()).st_size, where), where
     except DAMAGED_ZIP as error:
-        raise InputError(f"{where}: damaged zip archive ({error}); take it from its source again") from None
+        raise InputError(
+            tr("{where}: damaged zip archive ({error}); get a fresh copy from its source", where=where, error=error)
+        ) from None
     except OSError as error:
-        raise InputError(f"{where}: cannot be read: {error.strerror or error}") from None
+        raise InputError(
+            tr("{where}: cannot be read: {strerror}", where=where, strerror=error.strerror or error)
+        ) from None
 
 
 def _unpacked(file: IO[bytes] | gzip.GzipFile, packed: int, where: str) -> bytes:
@@ -128,7 +145,9 @@ def _unpacked(file: IO[bytes] | gzip.GzipFile, packed: int, where: str) -> bytes
         if len(unpacked) > MAX_BYTES:
             raise _too_large(where)
         if len(unpacked) > max(SMALL, BOMB * packed):
-            raise InputError(f"{where}: unpacks to more than {BOMB} times its size, which no text does")
+            raise InputError(
+                tr("{where}: unpacks to more than {bomb} times its size, which no text does", where=where, bomb=BOMB)
+            )
     return bytes(unpacked)
 
 
@@ -140,30 +159,51 @@ def text_of(raw: bytes, where: str) -> str:
     raw = raw.removeprefix(codecs.BOM_UTF8)
     zero = raw.find(b"\x00")
     if zero >= 0:
-        raise InputError(f"{where}: line {_line(raw, zero)}: a zero byte, so this is not text; UTF-8 text is needed")
+        raise InputError(
+            tr(
+                "{where}: line {line}: contains a NUL byte, so this is not text; use UTF-8 text",
+                where=where,
+                line=_line(raw, zero),
+            )
+        )
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         at = error.start
         within = at - raw.rfind(b"\n", 0, at)
         raise InputError(
-            f"{where}: line {_line(raw, at)}: byte {within} of it is 0x{raw[at]:02X}, which is not UTF-8; "
-            "convert the file, e.g. iconv -f latin1 -t utf-8"
+            tr(
+                "{where}: line {line}: byte {within} of it is 0x{raw:02X}, which is not UTF-8; "
+                "convert the file, e.g. iconv -f latin1 -t utf-8",
+                where=where,
+                line=_line(raw, at),
+                within=within,
+                raw=raw[at],
+            )
         ) from None
     if not text.strip():
-        raise InputError(f"{where}: is empty; one sentence a line is needed")
+        raise InputError(tr("{where}: is empty; it needs one sentence per line", where=where))
     return text
 
 
 def lines_of(raw: bytes, where: str) -> Lines:
     text = text_of(raw, where)
     if "\r" in text and "\n" not in text:
-        raise InputError(f"{where}: its lines end in carriage returns alone; convert it, e.g. tr '\\r' '\\n'")
+        raise InputError(
+            tr("{where}: its lines end in carriage returns only; convert it, e.g. tr '\\r' '\\n'", where=where)
+        )
     lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
     found = Lines(where, lines)
     for number, line in enumerate(lines, start=1):
         if len(line) > LONGEST:
-            raise found.refuse(number, f"{len(line):,} characters; more than {LONGEST:,} are no sentence")
+            raise found.refuse(
+                number,
+                tr(
+                    "{n:,} characters is too long for a sentence; the maximum is {longest:,}",
+                    n=len(line),
+                    longest=LONGEST,
+                ),
+            )
     return found
 
 
@@ -172,4 +212,6 @@ def _line(raw: bytes, at: int) -> int:
 
 
 def _too_large(where: str) -> InputError:
-    return InputError(f"{where}: larger than {MAX_BYTES:,} bytes of text; cut a part of it")
+    return InputError(
+        tr("{where}: larger than {max_bytes:,} bytes of text; use a part of it", where=where, max_bytes=MAX_BYTES)
+    )

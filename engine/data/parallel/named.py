@@ -12,6 +12,7 @@ from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split
 from engine.data.parallel.table import table
 from engine.data.synthetic.phrasebook import corpus as phrasebook
 from engine.errors import InputError
+from engine.language import tr
 
 SIDES = ("en", "de")
 MULTI30K = {"train": "train", "validation": "val", "test": "test_2016_flickr"}
@@ -27,12 +28,16 @@ def load_phrasebook(entry: CorpusEntry, data: DataConfig, place: None) -> Parall
     }
     if not all(splits.values()):
         raise InputError(
-            f"data.corpus_size = {data.corpus_size}: too few sentences to fill every split; 2000 are enough"
+            tr(
+                "data.corpus_size = {corpus_size}: too few sentences to fill every split; 2000 are enough",
+                corpus_size=data.corpus_size,
+            )
         )
     phrases = tuple(pair.source for pair in phrasebook.PHRASES)
-    note = (
-        f"{len(phrases)} everyday phrases stand {phrasebook.PHRASE_REPEATS} times an epoch in the training split: "
-        "they are learned by heart"
+    note = tr(
+        "{n} everyday phrases appear {phrase_repeats} times per epoch in the training split: they are learned by heart",
+        n=len(phrases),
+        phrase_repeats=phrasebook.PHRASE_REPEATS,
     )
     return ParallelCorpus(entry.name, phrasebook.VERSION, "generated", SIDES, splits, (note,), phrases)
 
@@ -52,7 +57,10 @@ def load_tatoeba(entry: CorpusEntry, data: DataConfig, place: Path) -> ParallelC
     raw, where = _bytes(place, name, "deu-eng.zip")
     pairs, _ = table(lines_of(raw, where))
     splits = grouped_split(pairs, TATOEBA_HELD_OUT, TATOEBA_HELD_OUT, where)
-    note = "validation and test share no sentence with training on either side, unless punctuation is ignored"
+    note = tr(
+        "validation and test share no sentence with training on either side, except ones that "
+        "differ only in punctuation"
+    )
     return ParallelCorpus(entry.name, entry.name, str(place.resolve()), SIDES, splits, (note,))
 
 
@@ -63,7 +71,7 @@ def load_iwslt2017(entry: CorpusEntry, data: DataConfig, place: Path) -> Paralle
     splits = {"train": train}
     for split, stem in IWSLT.items():
         splits[split] = joined(*(read(f"{stem}.en-de.{side}.xml") for side in SIDES))
-    notes = (f"{left_out:,} training pairs with an empty side are left out",) if left_out else ()
+    notes = (tr("{left_out:,} training pairs with an empty side are left out", left_out=left_out),) if left_out else ()
     return ParallelCorpus(entry.name, entry.name, str(place.resolve()), SIDES, splits, notes)
 
 
@@ -77,14 +85,14 @@ def _bytes(place: Path, name: str, archive: str) -> tuple[bytes, str]:
 
 PAIRS = CorpusKind(
     ParallelCorpus,
-    noun="parallel corpus",
-    is_a="sentence pairs",
+    noun=tr("parallel corpus"),
+    is_a=tr("sentence pairs"),
     preset="multi30k",
     known="known",
-    path="the path of a TSV file or a.en,b.de",
-    yours="pairs.tsv, text.en,text.de or a folder of sentence pairs",
+    path=tr("the path of a TSV file or a.en,b.de"),
+    yours=tr("pairs.tsv, text.en,text.de or a folder of sentence pairs"),
     signs="/\\.,~",
-    meanwhile="phrasebook works now",
+    meanwhile=tr("phrasebook works now"),
     takes=takes,
     load_path=load_path,
     named={

@@ -19,6 +19,7 @@ from engine.data.corpus import Characters, Corpus, CorpusPreview, Description, c
 from engine.data.framing import folded, sha256_of_texts
 from engine.data.overlap import Overlap, pair_overlap
 from engine.errors import InputError
+from engine.language import tr
 
 SHOWN, WIDEST = 5, 300  # pairs that `data show` prints, and characters of each sentence
 RATIO = 3.0  # times the median length ratio; a pair beyond that is rarely a translation
@@ -90,10 +91,10 @@ def statistics(pairs: Pairs) -> PairStatistics:
 
 # Field, the share at which to warn, and the warning.
 WARNINGS: tuple[tuple[str, float, str], ...] = (
-    ("duplicates", 0.10, "are repetitions of others"),
-    ("copies", 0.02, "have a source that is its own translation"),
-    ("outliers", 0.01, "have sides of very different lengths: are the files aligned?"),
-    ("longer", 0.01, f"have a side longer than {LIMIT} {UNIT}"),
+    ("duplicates", 0.10, tr("are duplicates of others")),
+    ("copies", 0.02, tr("have a target identical to the source")),
+    ("outliers", 0.01, tr("have sides of very different lengths: are the files aligned?")),
+    ("longer", 0.01, tr("have a side longer than {limit} {unit}", limit=LIMIT, unit=UNIT)),
 )
 FEW = 100  # pairs; a score on fewer means little
 
@@ -155,7 +156,12 @@ class ParallelCorpus(Corpus):
         }
 
         def lengths(mean: float, longest: int, characters: int) -> str:
-            return f"{mean:.1f} words on average, {longest:,} at most; {characters:,} different characters"
+            return tr(
+                "{mean:.1f} words on average, {longest:,} at most; {characters:,} different characters",
+                mean=mean,
+                longest=longest,
+                characters=characters,
+            )
 
         train = splits["train"]
         lines = [
@@ -176,7 +182,7 @@ class ParallelCorpus(Corpus):
             characters = Characters(len(set().union(*sources, *targets)))
         else:
             characters = Characters(len(set().union(*targets)), len(set().union(*sources)))
-        return CorpusPreview(self.name, lines, characters, f"{len(self.splits['train']):,} pairs", paired=True)
+        return CorpusPreview(self.name, lines, characters, tr("{n:,} pairs", n=len(self.splits["train"])), paired=True)
 
     def _first(self, count: int) -> list[tuple[str, str]]:
         """Return the first different training pairs."""
@@ -230,7 +236,13 @@ def grouped_split(pairs: Pairs, validation: int, test: int, where: str) -> dict[
     for name, places in taken.items():
         if not places:
             raise InputError(
-                f"{where}: its {len(pairs):,} pairs are {len(groups):,} groups that share no sentence, which leaves "
-                f"nothing for {name}; use more pairs, or files of their own for each split"
+                tr(
+                    "{where}: its {n:,} pairs form {n2:,} groups that share no sentence, which "
+                    "leaves nothing for {name}; use more pairs, or separate files for each split",
+                    where=where,
+                    n=len(pairs),
+                    n2=len(groups),
+                    name=name,
+                )
             )
     return {name: pairs.at(sorted(taken[name])) for name in ("train", "validation", "test") if name in taken}

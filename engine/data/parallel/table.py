@@ -11,6 +11,7 @@ from pathlib import Path
 from engine.data.parallel.lines import Lines
 from engine.data.parallel.pairs import Pairs
 from engine.errors import InputError, nearest
+from engine.language import tr
 
 # Language labels of files and columns: ISO 639-1 and 639-3 codes, and English names.
 LANGUAGES = frozenset(Path(__file__).with_name("languages.txt").read_text(encoding="ascii").split())
@@ -26,28 +27,43 @@ def table(text: Lines, columns: Sequence[str | int] = (1, 2)) -> tuple[Pairs, tu
     first = [unquoted(cell) for cell in lines[0].split("\t")]
     if len(first) < 2:
         raise text.refuse(
-            1, "one column; source and target need a tab between them, or a file each: --corpus a.en,b.de"
+            1, tr("one column; source and target need a tab between them, or a file each: --corpus a.en,b.de")
         )
     by_name = any(isinstance(column, str) for column in columns)
     places = [_place(text, first, column) for column in columns]
     if places[0] == places[1]:
-        raise InputError(f"{text.where}: column {places[0] + 1} is asked for twice; name one for each side")
+        raise InputError(
+            tr(
+                "{where}: column {places} is chosen twice; choose one for each side",
+                where=text.where,
+                places=places[0] + 1,
+            )
+        )
     header = by_name or _is_header(first, places)
     if len(lines) == 1 and header:
-        raise text.refuse(1, "a header and nothing below it")
+        raise text.refuse(1, tr("a header and nothing below it"))
     sides: tuple[list[str], list[str]] = ([], [])
     for number, line in enumerate(lines[header:], start=1 + header):
         cells = line.split("\t")
         if len(cells) != len(first):
-            shown = "an empty line" if not line.strip() else f"{len(cells)} columns"
-            raise text.refuse(number, f"{shown}, where line 1 has {len(first)}")
+            shown = tr("an empty line") if not line.strip() else tr("{n} columns", n=len(cells))
+            raise text.refuse(number, tr("{shown}, but line 1 has {n}", shown=shown, n=len(first)))
         for side, name, place in zip(sides, SIDES, places, strict=True):
             cell = unquoted(cells[place])
             if not cell.strip():
-                raise text.refuse(number, f"column {place + 1} ({name}) is empty; take the line out")
+                raise text.refuse(
+                    number, tr("column {place} ({name}) is empty; remove the line", place=place + 1, name=name)
+                )
             side.append(cell)
     if sides[0] == sides[1]:
-        raise InputError(f"{text.where}: columns {places[0] + 1} and {places[1] + 1} hold the same text")
+        raise InputError(
+            tr(
+                "{where}: columns {places} and {places2} hold the same text",
+                where=text.where,
+                places=places[0] + 1,
+                places2=places[1] + 1,
+            )
+        )
     named = [first[place].strip().lower() for place in places] if header else list(SIDES)
     source, target = (name if name in LANGUAGES else side for name, side in zip(named, SIDES, strict=True))
     return Pairs(tuple(sides[0]), tuple(sides[1])), (source, target)
@@ -65,14 +81,23 @@ def _place(text: Lines, header: Sequence[str], column: str | int) -> int:
     if isinstance(column, int):
         if 1 <= column <= len(header):
             return column - 1
-        raise text.refuse(1, f"{len(header)} columns, so there is no column {column}")
+        raise text.refuse(1, tr("{n} columns, so there is no column {column}", n=len(header), column=column))
     names = [name.strip() for name in header]
     if names.count(column) > 1:
-        raise text.refuse(1, f"{names.count(column)} columns are called {column[:40]!r}; name it by its number")
+        raise text.refuse(
+            1,
+            tr(
+                "{count} columns are named {column!r}; choose one by number",
+                count=names.count(column),
+                column=column[:40],
+            ),
+        )
     if column in names:
         return names.index(column)
-    hint = nearest(column, names[:1000]) or f"; they are {', '.join(repr(name[:40]) for name in names[:8])}"
-    raise text.refuse(1, f"no column is called {column[:40]!r}{hint}")
+    hint = nearest(column, names[:1000]) or tr(
+        "; the columns are {value}", value=", ".join(repr(name[:40]) for name in names[:8])
+    )
+    raise text.refuse(1, tr("no column named {column!r}{hint}", column=column[:40], hint=hint))
 
 
 def _is_header(first: Sequence[str], places: Sequence[int]) -> bool:

@@ -20,6 +20,7 @@ from engine.data.cache import numbers_of
 from engine.data.framing import sha256_of_texts
 from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Decoder, Tokenizer
 from engine.errors import InputError
+from engine.language import tr
 
 BYTES = 256
 LARGEST = 1_000_000  # tokens
@@ -65,10 +66,17 @@ class BpeTokenizer(Tokenizer):
         known = set(pieces)
         for number, (left, right) in enumerate(self.merges, start=1):
             if not (0 <= left < len(pieces) and 0 <= right < len(pieces)):
-                raise ValueError(f"merge {number} joins a token that does not exist")
+                raise ValueError(tr("merge {number} joins a token that does not exist", number=number))
             piece = pieces[left] + pieces[right]
             if len(piece) > LONGEST_PIECE:
-                raise ValueError(f"merge {number} makes a token of {len(piece)} bytes; {LONGEST_PIECE} is the most")
+                raise ValueError(
+                    tr(
+                        "merge {number} makes a token of {n} bytes; the maximum is {longest_piece}",
+                        number=number,
+                        n=len(piece),
+                        longest_piece=LONGEST_PIECE,
+                    )
+                )
             if piece not in known:
                 known.add(piece)
                 pieces.append(piece)
@@ -88,7 +96,13 @@ class BpeTokenizer(Tokenizer):
         """
         if not BYTES < size <= LARGEST:
             raise InputError(
-                f"data.bpe_size = {size}: byte-level BPE begins with {BYTES} bytes; {BYTES + 1} to {LARGEST} will do"
+                tr(
+                    "data.bpe_size = {size}: byte-level BPE starts from {bytes} bytes; choose {bytes2} to {largest}",
+                    size=size,
+                    bytes=BYTES,
+                    bytes2=BYTES + 1,
+                    largest=LARGEST,
+                )
             )
         trainer = hf.trainers.BpeTrainer(
             vocab_size=size,
@@ -101,7 +115,7 @@ class BpeTokenizer(Tokenizer):
         learner.pre_tokenizer = hf.pre_tokenizers.ByteLevel(add_prefix_space=False)
         texts = list(texts)
         if not any(texts):
-            raise InputError("there is no text to train a BPE tokenizer on")
+            raise InputError(tr("there is no text to train a BPE tokenizer on"))
         _refuse_surrogates(texts)
         learner.train_from_iterator(chain.from_iterable(map(_chunks, texts)), trainer)
         # The library names tokens by characters; ours are pairs of ids.
@@ -150,10 +164,10 @@ class BpeTokenizer(Tokenizer):
     @classmethod
     def from_json(cls, merges: Any) -> "BpeTokenizer":
         if len(merges) > LARGEST:
-            raise ValueError(f"{len(merges)} merges; {LARGEST} is the most")
+            raise ValueError(tr("{n} merges; the maximum is {largest}", n=len(merges), largest=LARGEST))
         for merge in merges:
             if len(merge) != 2 or not all(type(token) is int for token in merge):
-                raise ValueError("a merge is a pair of token ids")
+                raise ValueError(tr("a merge is a pair of token ids"))
         return cls([(left, right) for left, right in merges])
 
 
@@ -177,8 +191,8 @@ def _refuse_surrogates(texts: Iterable[str]) -> None:
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            found = f"U+{ord(text[error.start]):04X} at character {error.start + 1}"
-            raise InputError(f"half a surrogate pair ({found}) is no text; UTF-8 text is needed") from None
+            found = tr("U+{ord:04X} at character {start}", ord=ord(text[error.start]), start=error.start + 1)
+            raise InputError(tr("half a surrogate pair ({found}) is not text; use UTF-8 text", found=found)) from None
 
 
 def bpe_of(texts: Sequence[str], size: int) -> BpeTokenizer:

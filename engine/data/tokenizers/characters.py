@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Tokenizer
 from engine.errors import InputError
+from engine.language import tr
 
 PIECE = 1_000_000  # characters encoded at once
 
@@ -22,7 +23,7 @@ class CharacterTokenizer(Tokenizer):
         self.characters = tuple(characters)
         self._codes = np.array([ord(c) for c in self.characters], dtype=np.uint32)
         if len(self.characters) == 0 or np.any(np.diff(self._codes.astype(np.int64)) <= 0):
-            raise InputError("tokenizer: characters must be distinct and in code-point order")
+            raise InputError(tr("tokenizer: characters must be distinct and in code-point order"))
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> "CharacterTokenizer":
@@ -40,10 +41,16 @@ class CharacterTokenizer(Tokenizer):
             if unknown.size:
                 distinct = list(dict.fromkeys(text[start + int(i)] for i in unknown[:1000]))
                 named = ", ".join(f"{c!r} (U+{ord(c):04X})" for c in distinct[:5])
-                more = f" and {len(distinct) - 5} more" if len(distinct) > 5 else ""
+                more = tr(" and {n} more", n=len(distinct) - 5) if len(distinct) > 5 else ""
                 sample = "".join(c for c in self.characters if c.isprintable())[:80]
                 raise InputError(
-                    f"this model has never seen {named}{more}; it knows {self.vocab_size} characters: {sample}"
+                    tr(
+                        "this model has never seen {named}{more}; it knows {vocab_size} characters: {sample}",
+                        named=named,
+                        more=more,
+                        vocab_size=self.vocab_size,
+                        sample=sample,
+                    )
                 )
             yield ids.astype(np.int32)
 

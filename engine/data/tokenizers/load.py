@@ -13,6 +13,7 @@ from engine.data.tokenizers.characters import CharacterTokenizer
 from engine.data.tokenizers.protocol import SCHEMA, AnyTokenizer, Tokenizer
 from engine.data.tokenizers.words import WordTokenizer
 from engine.errors import InputError, damaged, one_of
+from engine.language import tr
 from engine.plain_files import read_plain
 
 MAX_BYTES = 64 * 1024**2
@@ -54,16 +55,28 @@ KINDS: dict[str, tuple[str, Callable[[Any], Tokenizer]]] = {
 def parsed(data: Any) -> AnyTokenizer:
     schema, kind = data["schema"], data["kind"]
     if schema != SCHEMA:
-        raise ValueError(f"written by another version (schema {schema!r:.20}; this one reads {SCHEMA})")
+        raise ValueError(
+            tr(
+                "written by another version (schema {schema!r:.20}; this one reads {schema2})",
+                schema=schema,
+                schema2=SCHEMA,
+            )
+        )
     if kind == PairTokenizer.kind:
         source = parsed(data["source"])
         target = source if data["target"] is None else parsed(data["target"])
         if source.is_pair or target.is_pair:
-            raise ValueError("a pair is made of two tokenizers, not of pairs")
+            raise ValueError(tr("a pair is made of two tokenizers, not of pairs"))
         return PairTokenizer(source.source, target.target)
     if not isinstance(kind, str) or kind not in KINDS:
         known = one_of((*KINDS, PairTokenizer.kind))
-        raise ValueError(f"unknown kind of tokenizer {kind!r:.40}; {known} is known: is it from a newer version?")
+        raise ValueError(
+            tr(
+                "unknown kind of tokenizer {kind!r:.40}; it must be {known}: is it from a newer version?",
+                kind=kind,
+                known=known,
+            )
+        )
     field, make = KINDS[kind]
     return make(data[field])
 
@@ -72,20 +85,26 @@ def read_tokenizer(path: Path) -> AnyTokenizer:
     try:
         raw = read_plain(path, MAX_BYTES)
         if raw.count(b",") > MOST_VALUES:
-            raise ValueError("more tokens than any tokenizer has")
+            raise ValueError(tr("too many tokens for a tokenizer"))
         return parsed(json.loads(raw.decode("utf-8")))
     except (KeyError, TypeError) as error:
-        raise InputError(f"{path}: cannot read this tokenizer: {damaged(error)}") from None
+        raise InputError(
+            tr("{path}: cannot read this tokenizer: {damaged}", path=path, damaged=damaged(error))
+        ) from None
     except (OSError, ValueError, RecursionError, InputError) as error:
-        raise InputError(f"{path}: cannot read this tokenizer: {error}") from None
+        raise InputError(tr("{path}: cannot read this tokenizer: {error}", path=path, error=error)) from None
 
 
 def described(tokenizer: AnyTokenizer) -> str:
     """Return `61 characters`, `8,000 bpe`, `8,000 bpe for both sides`."""
     if tokenizer.is_pair:
         if tokenizer.shared:
-            return f"{described(tokenizer.target)} for both sides"
-        return f"{described(tokenizer.source)} for sources, {described(tokenizer.target)} for targets"
+            return tr("{described} for both sides", described=described(tokenizer.target))
+        return tr(
+            "{described} for sources, {described2} for targets",
+            described=described(tokenizer.source),
+            described2=described(tokenizer.target),
+        )
     return f"{tokenizer.vocab_size:,} {tokenizer.kind}"
 
 
@@ -94,17 +113,23 @@ def difference(one: AnyTokenizer, other: AnyTokenizer) -> str:
     if one.sha256 == other.sha256:
         return ""
     if one.kind != other.kind:
-        return f"kind '{one.kind}' against '{other.kind}'"
+        return tr("kind '{kind}' vs '{kind2}'", kind=one.kind, kind2=other.kind)
     if one.is_pair:
         sides = (("sources", one.source, other.source), ("targets", one.target, other.target))
-        return next(f"of the {side}: {found}" for side, a, b in sides if (found := difference(a, b)))
-    sizes = "" if one.vocab_size == other.vocab_size else f"{described(one)} against {described(other)}; "
+        return next(
+            tr("{side}: {found}", side=side, found=found) for side, a, b in sides if (found := difference(a, b))
+        )
+    sizes = (
+        ""
+        if one.vocab_size == other.vocab_size
+        else tr("{described} vs {described2}; ", described=described(one), described2=described(other))
+    )
     both = min(one.vocab_size, other.vocab_size)
     for token in range(both):
         a, b = _shown(one.target, token), _shown(other.target, token)
         if a != b:
-            return f"{sizes}token {token} is {a} against {b}"
-    return f"{sizes}the first {both:,} are the same"
+            return tr("{sizes}token {token} is {a} vs {b}", sizes=sizes, token=token, a=a, b=b)
+    return tr("{sizes}the first {both:,} are the same", sizes=sizes, both=both)
 
 
 def _shown(tokenizer: Tokenizer, token: int) -> str:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Decoder, Tokenizer
 from engine.errors import InputError, nearest
+from engine.language import tr
 
 # A word (well-known and don't are one each), a mark, or white space.
 PIECE = re.compile(r"(?P<word>\w+(?:['’-]\w+)*)|(?P<gap>\s+)|[^\w\s]")
@@ -69,9 +70,9 @@ class WordTokenizer(Tokenizer):
         self.words = tuple(words)
         for word in self.words:
             if not (_is_gap(word) or PIECE.fullmatch(word)):
-                raise InputError(f"tokenizer: {word[:40]!r} is neither a word nor a punctuation mark")
+                raise InputError(tr("tokenizer: {word!r} is neither a word nor a punctuation mark", word=word[:40]))
         if not self.words or any(one >= other for one, other in zip(self.words, self.words[1:], strict=False)):
-            raise InputError("tokenizer: words must be distinct and in code-point order")
+            raise InputError(tr("tokenizer: words must be distinct and in code-point order"))
         self._ids = {word: token for token, word in enumerate(self.words)}
 
     @classmethod
@@ -89,11 +90,18 @@ class WordTokenizer(Tokenizer):
             return np.array([self._ids[token] for token in tokens], dtype=np.int64)
         except KeyError:
             unknown = [token for token in dict.fromkeys(tokens) if token not in self._ids]
-        shown = (f"{word[:40]!r}" if word else "words without a space between" for word in unknown[:SHOWN])
-        more = f" and {len(unknown) - SHOWN} more" if len(unknown) > SHOWN else ""
+        shown = (f"{word[:40]!r}" if word else tr("words with no space between them") for word in unknown[:SHOWN])
+        more = tr(" and {n} more", n=len(unknown) - SHOWN) if len(unknown) > SHOWN else ""
         hint = nearest(unknown[0][:40], self.words) if not _is_gap(unknown[0]) else ""
-        never = f"this model has never seen {', '.join(shown)}{more}"
-        raise InputError(f"{never}; it knows {self.vocab_size:,} words and marks{hint}")
+        never = tr("this model has never seen {shown}{more}", shown=", ".join(shown), more=more)
+        raise InputError(
+            tr(
+                "{never}; its vocabulary has {vocab_size:,} words and punctuation marks{hint}",
+                never=never,
+                vocab_size=self.vocab_size,
+                hint=hint,
+            )
+        )
 
     def decode(self, ids: Iterable[int]) -> str:
         decoder = self.decoder()
@@ -142,7 +150,7 @@ class WordTokenizer(Tokenizer):
     @classmethod
     def from_json(cls, words: Any) -> "WordTokenizer":
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise ValueError("words are a list of texts")
+            raise ValueError(tr("words must be a list of strings"))
         return cls(words)
 
 

@@ -58,7 +58,7 @@ def test_cyclic_extends_is_named(tmp_path, monkeypatch) -> None:
     (tmp_path / "baseline.toml").write_text('extends = "b"')
     (tmp_path / "b.toml").write_text('extends = "baseline"')
     monkeypatch.setattr(presets, "folder", lambda: tmp_path)
-    with pytest.raises(InputError, match="circle: b → baseline → b"):
+    with pytest.raises(InputError, match="circular extends: b → baseline → b"):
         presets.resolve(presets.find("b"))
 
 

@@ -200,7 +200,7 @@ def test_half_a_file_of_unknown_hash_is_not_gone_on_with(tmp_path) -> None:
 def test_a_connection_that_ends_early_is_noticed_without_a_hash(tmp_path) -> None:
     server = Server(CONTENT[:1000])
     server.length = len(CONTENT) - 1000  # what http.client says is still to come
-    with pytest.raises(InputError, match="ended before the file did"):
+    with pytest.raises(InputError, match="closed before the file was complete"):
         fetch(UNKNOWN, tmp_path, opener=server)
     assert not (tmp_path / UNKNOWN.file).exists()
 

@@ -80,7 +80,7 @@ DAMAGED = {
     "nothing in it": ("{}", "it has no 'schema'"),
     "another version": (bpe(schema=9), r"written by another version \(schema 9; this one reads 1\)"),
     "a version of another type": (bpe(schema=[1]), "written by another version"),
-    "another kind": (bpe(kind="syllables"), "unknown kind of tokenizer 'syllables'; characters, bpe, words or pair"),
+    "another kind": (bpe(kind="syllables"), "unknown kind of tokenizer 'syllables'; it must be characters, bpe, words"),
     "a kind of another type": (bpe(kind=["bpe"]), "unknown kind"),
     "no merges": ('{"schema":1,"kind":"bpe"}', "it has no 'merges'"),
     "merges of another type": (bpe(merges=7), "cannot read"),

@@ -38,22 +38,22 @@ def test_ids_past_the_vocabulary_decode_to_a_mark() -> None:
 
 DIFFERENCES = {
     "alike": (CharacterTokenizer("ab"), CharacterTokenizer("ab"), ""),
-    "a character": (CharacterTokenizer("ab"), CharacterTokenizer("ac"), "token 1 is 'b' (U+0062) against 'c' (U+0063)"),
+    "a character": (CharacterTokenizer("ab"), CharacterTokenizer("ac"), "token 1 is 'b' (U+0062) vs 'c' (U+0063)"),
     "size": (
         CharacterTokenizer("ab"),
         CharacterTokenizer("abc"),
-        "2 characters against 3 characters; the first 2 are the same",
+        "2 characters vs 3 characters; the first 2 are the same",
     ),
-    "kind": (CharacterTokenizer("ab"), BpeTokenizer([]), "kind 'characters' against 'bpe'"),
+    "kind": (CharacterTokenizer("ab"), BpeTokenizer([]), "kind 'characters' vs 'bpe'"),
     "a piece": (
         BpeTokenizer([(97, 98)]),
         BpeTokenizer([(97, 99)]),
-        "token 256 is 'ab' against 'ac'",
+        "token 256 is 'ab' vs 'ac'",
     ),
     "a side": (
         PairTokenizer(CharacterTokenizer("ab"), CharacterTokenizer("xy")),
         PairTokenizer(CharacterTokenizer("ab"), CharacterTokenizer("xz")),
-        "of the targets: token 1 is 'y' (U+0079) against 'z' (U+007A)",
+        "targets: token 1 is 'y' (U+0079) vs 'z' (U+007A)",
     ),
 }
 

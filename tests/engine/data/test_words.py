@@ -96,11 +96,14 @@ def test_ids_that_are_no_words_are_marked() -> None:
 
 def test_an_unknown_word_is_named_with_the_nearest_known_one() -> None:
     tokenizer = WordTokenizer.of(["Ada was born in Arlow."])
-    with pytest.raises(InputError, match=r"never seen 'Arlo' and.*|'Arlo'; it knows 6 words and marks; did you mean"):
+    with pytest.raises(
+        InputError,
+        match=r"never seen 'Arlo' and.*|'Arlo'; its vocabulary has 6 words and punctuation marks; did you mean",
+    ):
         tokenizer.encode("Ada was born in Arlo.")
-    with pytest.raises(InputError, match=r"'a', 'b', 'c', 'd', 'e' and 2 more; it knows 6 words"):
+    with pytest.raises(InputError, match=r"'a', 'b', 'c', 'd', 'e' and 2 more; its vocabulary has 6 words"):
         tokenizer.encode("a b c d e f g a b")
-    with pytest.raises(InputError, match="words without a space between"):
+    with pytest.raises(InputError, match="words with no space between them"):
         tokenizer.encode("Ada.Ada")
     with pytest.raises(InputError, match=r"'\\x1b'"):
         tokenizer.encode("Ada \x1b")
@@ -123,9 +126,9 @@ def words(*found: object) -> str:
 
 DAMAGED = {
     "no words": ('{"schema":1,"kind":"words"}', "it has no 'words'"),
-    "no list": ('{"schema":1,"kind":"words","words":"ab"}', "a list of texts"),
+    "no list": ('{"schema":1,"kind":"words","words":"ab"}', "a list of strings"),
     "none": (words(), "words must be distinct"),
-    "a number": (words("a", 7), "a list of texts"),
+    "a number": (words("a", 7), "a list of strings"),
     "one twice": (words("a", "a"), "words must be distinct"),
     "another order": (words("b", "a"), "in code-point order"),
     "two words in one": (words("a b"), "neither a word nor"),

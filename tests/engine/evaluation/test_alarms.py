@@ -122,7 +122,7 @@ def test_answers_must_be_better_than_always_the_same_one(share: float, verdict: 
     found = majority_only(Scores(exact_match=share), MAJORITY, step=9)
     assert found.verdict == verdict and found.value == pytest.approx(share - 0.05)
     if verdict == NOT_LEARNING:
-        assert "always answering 'London' would be right in 5.0%" in found.why
+        assert "always answering 'London' would get 5.0%" in found.why
 
 
 def test_no_majority_and_no_answers_are_no_verdict() -> None:

@@ -74,9 +74,9 @@ def test_a_linear_model_follows_several_answers_too() -> None:
 def test_a_prompt_that_does_not_fit_is_refused() -> None:
     model, prompt = model_and_prompt(context_length=8)
     long = Prompt(np.concatenate((prompt.tokens,) * 3), prompt.end)
-    with pytest.raises(InputError, match="12 tokens with its marks; this model sees 8"):
+    with pytest.raises(InputError, match="12 tokens, special tokens included; this model sees at most 8"):
         beam_answers(model, long, allowed=SIZE, most=3, beam=1)
-    with pytest.raises(InputError, match="sees 8 at once"):
+    with pytest.raises(InputError, match="sees at most 8 at once"):
         answer_surprise(model, prompt, np.zeros(9, dtype=np.int64), SIZE)
 
 

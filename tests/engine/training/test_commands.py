@@ -149,12 +149,12 @@ def test_commands_that_nobody_obeys_do_not_pile_up_for_ever(tmp_path, monkeypatc
     run = Path(tmp_path)
     for number in range(1, 6):
         assert send(run, Command.PAUSE) == number
-    with pytest.raises(InputError, match="has not obeyed its last 5 commands"):
+    with pytest.raises(InputError, match="has not acted on its last 5 commands"):
         send(run, Command.STOP)
 
 
 def test_a_lock_that_somebody_keeps_is_one_line(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(commands, "PATIENCE", 0.1)
-    with FileLock(tmp_path / ".control.lock"), pytest.raises(InputError, match=r"keeps .*\.control\.lock locked"):
+    with FileLock(tmp_path / ".control.lock"), pytest.raises(InputError, match=r"holds the lock .*\.control\.lock"):
         send(tmp_path, Command.STOP)
     assert send(tmp_path, Command.STOP) == 1

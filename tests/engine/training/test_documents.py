@@ -192,7 +192,7 @@ def test_greedy_answers_are_those_of_full_passes_one_prompt_at_a_time(reads: boo
 
 def test_a_prompt_longer_than_the_context_is_refused() -> None:
     model = build_model(config("question-answer", model={"context_length": 8}).model, 22, 1)
-    with pytest.raises(InputError, match="9 tokens does not fit into a context of 8"):
+    with pytest.raises(InputError, match="9 tokens does not fit in a context of 8"):
         greedy_answers(model, [Prompt(np.arange(9), 21)], allowed=20, most=3)
 
 
@@ -239,7 +239,7 @@ def test_patience_is_with_exact_answers_and_always_the_same_answer_is_marked(sma
     looks = {"every": 2, "select": "exact_match", "patience": 3, "sample_every": 0}
     still = config("question-answer", train={"steps": 24}, evaluation=looks, optimizer={"lr": 0.0})
     run = trained(still, tmp_path)
-    assert run.raw("summary")["step"] == 8 and run.status.reason == "no better for 3 evaluations"
+    assert run.raw("summary")["step"] == 8 and run.status.reason == "no improvement for 3 evaluations"
     found = [v for v in run.verdicts if v.check == "answers"]
     assert [v.verdict for v in found] == ["NOT-LEARNING"] and "always answering 'Rome'" in found[0].why
 
@@ -294,7 +294,7 @@ def test_a_tokenizer_may_be_taken_over_from_the_run_it_starts_from(small) -> Non
     assert QuestionTask.load(wanted, None, larger).tokenizer is larger
     with pytest.raises(InputError, match="corpus small: for a run that starts from another one"):
         QuestionTask.load(wanted, None, WordTokenizer.of(["Where was Ada born?"]))
-    with pytest.raises(InputError, match="data.tokenizer is 'words', and that run's tokenizer is of kind 'characters'"):
+    with pytest.raises(InputError, match="data.tokenizer is 'words', but that run's tokenizer is 'characters'"):
         QuestionTask.load(wanted, None, CharacterTokenizer.of(texts))
 
 

@@ -105,7 +105,7 @@ def test_a_device_that_disappears_fails_the_run_in_one_line_and_the_last_checkpo
         ended = trainer.run()
     saved = 0 if moment == "checkpoint" else 3
     assert ended.state == "failed"
-    assert ended.reason == f"cpu has gone or broken: CUDA error: device lost; step {saved} is the last one saved"
+    assert ended.reason == f"cpu failed or disappeared: CUDA error: device lost; step {saved} is the last one saved"
     assert RunReader(trainer.writer.path).state == "failed"
     folder, damaged = checkpoint.newest_intact(trainer.writer.path)
     assert folder.name == checkpoint.folder_name(saved) and not damaged

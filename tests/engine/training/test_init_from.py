@@ -151,7 +151,7 @@ def test_a_special_token_of_the_same_name_is_the_same_row(runs: Path, tiny: Tiny
     there = weights(runs / "masked", "best")
     for name in ("token_embedding.weight", "head.weight"):
         assert torch.equal(own[name][: len(there[name])], there[name]) and len(own[name]) == 90
-    assert "special tokens: [mask] taken over" in events(ready.path, "init_from")[0]
+    assert "special tokens: [mask] kept" in events(ready.path, "init_from")[0]
 
 
 def test_pairs_go_on_from_pairs_with_both_vocabularies(tiny: Tiny, tmp_path) -> None:
@@ -162,10 +162,10 @@ def test_pairs_go_on_from_pairs_with_both_vocabularies(tiny: Tiny, tmp_path) -> 
         assert ready.trainer.run().state == "finished"
     there = weights(tmp_path / "pretrain", "best")
     assert all(torch.equal(before[name], there[name]) for name in there)
-    assert "[pad] [start] [end] taken over" in events(tmp_path / "finetune", "init_from")[0]
+    assert "[pad] [start] [end] kept" in events(tmp_path / "finetune", "init_from")[0]
     assert not lineage(Evidence(RunReader(tmp_path / "finetune"), None, "cpu", 0))[1]
     said = refused(tiny(*PAIRS, *each[:1], "data.bpe_size=300", each[2], FROM), tmp_path)
-    assert "data.bpe_size = 300, and 'pretrain' was trained with 280" in said
+    assert "data.bpe_size = 300, but 'pretrain' was trained with 280" in said
 
 
 MISFITS: dict[str, tuple[tuple[str, ...], str]] = {
@@ -181,13 +181,13 @@ MISFITS: dict[str, tuple[tuple[str, ...], str]] = {
         ("model.architecture=encoder-decoder", "objective.kind=copy", "model.source_length=8"),
         "encoder.layers.*model.architecture differs .decoder there, encoder-decoder here.",
     ),
-    "a translation": (PAIRS, "a translation has a tokenizer for each side, and that run's is of kind 'characters'"),
+    "a translation": (PAIRS, "translation needs a tokenizer for each side, but that run's is 'characters'"),
     "no such run": (("train.init_from=pretain",), "no run named 'pretain' in .*did you mean 'pretrain'"),
     "no such step": (("train.init_from=pretrain@5",), "has no checkpoint '5'; it has best, last and steps 0, 3, 6"),
     "no checkpoint": (("train.init_from=pretrain@bset",), "did you mean 'best'"),
     "a shorter table": (
         ("train.init_from=learned", "model.position=learned", "model.context_length=8"),
-        r"positions.table.weight: is \(16, 16\), must be \(8, 16\) \(a table of positions is not cut\)",
+        r"positions.table.weight: is \(16, 16\), must be \(8, 16\) \(a position table is never truncated\)",
     ),
 }
 
@@ -201,13 +201,16 @@ def test_what_does_not_fit_is_named_before_there_is_a_run_directory(runs: Path, 
 
 
 WARNED: dict[str, tuple[tuple[str, ...], str]] = {
-    "heads": (("model.n_heads=1",), "model.n_heads is 1 and was 2 in 'pretrain': its weights were trained"),
+    "heads": (("model.n_heads=1",), "model.n_heads is 1, but the weights of 'pretrain' were trained with 2"),
     "positions": (("model.position=rope",), "model.position is 'rope', and the weights were trained with 'sinusoidal'"),
-    "learned positions": (("model.position=learned",), "with 'sinusoidal'; what it learns begins afresh"),
-    "longer": (("model.context_length=24",), "model.context_length is 24 and was 16 in 'pretrain': later places"),
+    "learned positions": (("model.position=learned",), "with 'sinusoidal'; its learned weights start fresh"),
+    "longer": (
+        ("model.context_length=24",),
+        "model.context_length is 24, but was 16 in 'pretrain': its weights have",
+    ),
     "a longer table": (
         ("train.init_from=learned", "model.position=learned", "model.context_length=24"),
-        "positions.table.weight: rows 16 to 23 of the table of positions begin afresh",
+        "positions.table.weight: rows 16 to 23 of the position table start fresh",
     ),
     "held-out text": (("data.validation_fraction=0.5",), "was trained on .*% of the data held out here"),
 }
@@ -251,7 +254,7 @@ def test_damaged_weights_are_never_started_from(runs: Path, tiny: Tiny) -> None:
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(data)
-    assert "is damaged: not the SHA-256 it was written with" in refused(tiny(FROM), runs)
+    assert "is damaged: its SHA-256 has changed since it was written" in refused(tiny(FROM), runs)
 
 
 def test_a_stopped_run_goes_on_bit_for_bit_when_the_one_it_came_from_is_gone(runs: Path, tiny: Tiny, tmp_path) -> None:
@@ -348,7 +351,7 @@ def test_verify_confirms_the_lineage_and_names_what_is_not_true_of_it(runs: Path
     path.write_text(before)
     shutil.rmtree(runs / "pretrain")
     found = verified(ready.path)
-    assert found["lineage"].result == "unchecked" and "'pretrain', which it started from, is not at hand" in (
+    assert found["lineage"].result == "unchecked" and "'pretrain', which it started from, cannot be found" in (
         found["lineage"].text
     )
     assert {f.result.value for name, f in found.items() if name != "lineage"} == {"confirmed"}

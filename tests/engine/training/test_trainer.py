@@ -189,7 +189,7 @@ def test_patience_ends_a_run_that_gets_no_better(tiny, tmp_path) -> None:
     trainer, run = train(tiny(*changes, "evaluation.sample_length=0"), tmp_path)
     best = run.raw("summary")["best"]["step"]
     assert run.status.state == "finished" and trainer.state.step == best + 6 < 400
-    assert "no better for 3 evaluations" in run.status.reason
+    assert "no improvement for 3 evaluations" in run.status.reason
 
 
 def test_bf16_trains_with_fp32_weights_and_scores_in_fp32(tiny, tmp_path) -> None:

@@ -154,7 +154,7 @@ async def test_leaving_asks_what_becomes_of_a_run_that_trains_here(tmp_path, mon
 async def test_the_settings_page_changes_and_keeps_each_setting(tmp_path) -> None:
     app = studio(tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("comma", "right", "down", "enter", "down", "left")
+        await pilot.press("comma", "right", "down", "down", "enter", "down", "left")
         assert "stop and save a checkpoint" in shown(app) and "esc: close" in shown(app)
         assert app.theme == THEMES[1].name
         await pilot.press("escape")

@@ -54,7 +54,7 @@ async def test_a_run_that_is_chosen_in_the_empty_playground_is_shown(tmp_path, f
     app = Studio(runs_dir=runs, device="cpu")
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.press("4")
-        await until(pilot, lambda: "Nothing has trained yet" in shown(app))
+        await until(pilot, lambda: "Nothing has been trained yet" in shown(app))
         found = app.query_one(PlaygroundPane)
         record(runs, "win16")
         found._feed._scan._swept = None
@@ -72,7 +72,7 @@ async def test_an_empty_runs_folder_is_reported_without_waiting_for_the_next_ref
     app = Studio(runs_dir=tmp_path / "runs", device="cpu")
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.press("4")
-        await until(pilot, lambda: "Nothing has trained yet" in shown(app))
+        await until(pilot, lambda: "Nothing has been trained yet" in shown(app))
 
 
 async def test_the_question_which_run_writes_is_asked_before_the_runs_are_read(app, gate) -> None:

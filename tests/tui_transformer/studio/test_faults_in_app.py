@@ -10,6 +10,7 @@ import torch
 
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.studio.test_app import shown, studio
+from tui_transformer import languages
 from tui_transformer.lab.launch.launch import Training
 from tui_transformer.studio import settings
 from tui_transformer.studio.settings import Settings
@@ -58,8 +59,8 @@ def test_settings_that_cannot_be_read_are_one_line_and_stay(own_settings, monkey
         found, said = settings.load()
         kept = settings.save(Settings(theme="studio-light"))
     assert found == Settings()
-    assert said == f"{own_settings} cannot be read: {os.strerror(number)}; the usual settings are used"
-    assert kept == f"{own_settings} cannot be read: {os.strerror(number)}; nothing is saved there"
+    assert said == f"{own_settings} cannot be read: {os.strerror(number)}; using the default settings"
+    assert kept == f"{own_settings} cannot be read: {os.strerror(number)}; the setting was not saved"
     assert own_settings.read_text() == before
 
 
@@ -74,7 +75,7 @@ def a_loop(path: Path) -> None:
 
 
 def a_file_in_the_way(path: Path) -> None:
-    os.environ[settings.ENVIRONMENT] = str(path / "settings.toml")
+    os.environ[languages.SETTINGS] = str(path / "settings.toml")
 
 
 ODD = {
@@ -88,20 +89,20 @@ ODD = {
 
 @pytest.mark.parametrize("odd", ODD)
 def test_whatever_lies_where_the_settings_are_is_said_in_one_line(own_settings, monkeypatch, odd: str) -> None:
-    monkeypatch.setenv(settings.ENVIRONMENT, os.environ[settings.ENVIRONMENT])  # put back in the end
+    monkeypatch.setenv(languages.SETTINGS, os.environ[languages.SETTINGS])  # put back in the end
     ODD[odd](own_settings)
     found, said = settings.load()
     kept = settings.save(Settings(theme="studio-light"))
     assert found == Settings() and "\n" not in said + kept
-    assert said.startswith(str(own_settings)) and said.endswith("; the usual settings are used")
-    assert kept.startswith(str(own_settings)) and kept.endswith("; nothing is saved there")
+    assert said.startswith(str(own_settings)) and said.endswith("; using the default settings")
+    assert kept.startswith(str(own_settings)) and kept.endswith("; the setting was not saved")
 
 
 @pytest.mark.parametrize("odd", ["a folder", *(pytest.param(odd, marks=pytest.mark.slow) for odd in [*ODD][1:])])
 async def test_with_it_the_studio_opens_and_keeps_a_setting_till_it_ends(
     tmp_path, own_settings, monkeypatch, odd: str
 ) -> None:
-    monkeypatch.setenv(settings.ENVIRONMENT, os.environ[settings.ENVIRONMENT])
+    monkeypatch.setenv(languages.SETTINGS, os.environ[languages.SETTINGS])
     ODD[odd](own_settings)
     app = studio(tmp_path)
     async with app.run_test() as pilot:
@@ -110,7 +111,7 @@ async def test_with_it_the_studio_opens_and_keeps_a_setting_till_it_ends(
         await pilot.pause()
         assert app.settings.theme == "studio-light" and app.is_running
         said = [note.message for note in app._notifications]
-    assert said[0].endswith("the usual settings are used") and said[-1].endswith("nothing is saved there")
+    assert said[0].endswith("using the default settings") and said[-1].endswith("the setting was not saved")
 
 
 def test_a_device_that_is_gone_keeps_no_later_run_from_training_here(tmp_path, monkeypatch) -> None:

@@ -107,7 +107,7 @@ def test_design_says_why_a_choice_is_not_one(snap_compare) -> None:
 
 @pytest.mark.parametrize("size", PICTURES)
 def test_train_without_a_run(snap_compare, size) -> None:
-    act = pressing("2", then=when("Nothing has trained yet"))
+    act = pressing("2", then=when("Nothing has been trained yet"))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.language import tr
 from engine.measures import Measure
 from tui_transformer.lab.analysis.groups import Group
 from tui_transformer.lab.analysis.verdict import VariantFamily, VariantResult
@@ -62,15 +63,18 @@ def why_none(results: Sequence[VariantResult]) -> str:
         return ""
     if not any(result.group.counted for result in results):
         live = any(run.live for result in results for run in result.runs)
-        return "No answer yet: no run has finished." if live else "No answer: no run has a score that counts."
+        return tr("No answer yet: no run has finished.") if live else tr("No answer: no run has a score that counts.")
     if len(results) == 1:
-        return "No answer yet: there is only one variant. Press 1 to design another."
+        return tr("No answer yet: there is only one variant. Press 1 to design another.")
     lost = next((r for r in results if r.group.study and r.family.baseline is None), None)
     if lost is not None:
-        return (
-            f"No answer yet: study {lost.group.study} has no baseline to compare with. Press p on a variant to set it."
+        return tr(
+            "No answer yet: study {study} has no baseline to compare with. Press p on a variant to set it.",
+            study=lost.group.study,
         )
-    return "No answer: no two of these can be compared (other data or scoring). Press 1 to train one like another."
+    return tr(
+        "No answer: no two of these can be compared (different data or scoring). Press 1 to train a comparable one."
+    )
 
 
 def _place(result: VariantResult, measure: Measure) -> tuple[int, float]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from engine.config.keys import all_keys, is_bookkeeping, sentence_of
 from engine.config.schema import RunConfig
+from engine.language import tr
 from engine.measures import MEASURE, family, how_far_back
 from engine.measures import probe as probe_measure
 from engine.runs.lineage import INIT_FROM
@@ -23,24 +24,26 @@ Value = Any  # a number, a text, a tuple of texts, or None
 
 
 EXPLAINED = {  # by key; others are told by their name
-    "run": "the run's name; ◆ marks the baseline, a letter a run whose curve is drawn",
-    "variant": "what was changed; ◆ marks the baseline, a letter a variant whose curve is drawn",
-    "n": "how many seeds count",
-    "last": "the validation loss at the newest evaluation",
-    "Δlast": "the last loss minus the baseline's; below zero is better, – while it trains",
-    "best": "the lowest validation loss so far",
-    "Δbest": "the best loss minus the baseline's; below zero is better",
-    "gap": "how much the validation loss has risen since its best; train and validation are not compared here",
-    "excess": "how far the last loss is above the lowest that any model can reach on this text",
-    "verdict": "better, worse or inconclusive, compared to the baseline",
-    "checks": "✓ all checks passed, – none yet, else what is wrong with the scores; hover over a badge",
-    "Δparams": "how many parameters more than the baseline; a larger model may win by size alone",
-    "state": "whether it trains, has finished, or why not",
-    "step": "the step it has reached",
-    "steps": "the steps it will train in all",
-    "flops": "floating-point operations per token of a forward pass",
-    "tokens": "how many tokens it has been trained on",
-    "rank": "the rank by mean last loss; ranks ignore noise",
+    "run": tr("the run's name; ◆ marks the baseline, a letter a run whose curve is drawn"),
+    "variant": tr("what was changed; ◆ marks the baseline, a letter a variant whose curve is drawn"),
+    "n": tr("how many seeds count"),
+    "last": tr("the validation loss at the newest evaluation"),
+    "Δlast": tr("the last loss minus the baseline's; below zero is better, – while it trains"),
+    "best": tr("the lowest validation loss so far"),
+    "Δbest": tr("the best loss minus the baseline's; below zero is better"),
+    "gap": tr("how far the validation loss has risen above its best; not the gap between train and validation"),
+    "excess": tr("how far the last loss is above the lowest that any model can reach on this text"),
+    "verdict": tr("better, worse or inconclusive, compared to the baseline"),
+    "checks": tr(
+        "✓ all checks passed, – none run yet, otherwise what is wrong with the scores; hover over a badge for more"
+    ),
+    "Δparams": tr("how many more parameters than the baseline; a larger model may win by size alone"),
+    "state": tr("whether it trains, has finished, or why not"),
+    "step": tr("the step it has reached"),
+    "steps": tr("how many steps it will train in total"),
+    "flops": tr("floating-point operations per token of a forward pass"),
+    "tokens": tr("how many tokens it has been trained on"),
+    "rank": tr("the rank by mean last loss; ranks ignore noise"),
 }
 
 
@@ -51,7 +54,13 @@ def _probe_explained(key: str) -> str:
     if known is None or not known.asks:
         return ""
     where = f", {how_far_back(name)}" if how_far_back(name) else ""
-    said = f"{probe_measure(name).name}{where}: how often it is right about {known.asks}; in a filter: {name}"
+    said = tr(
+        "{name}{where}: how often it is right about {asks}; in a filter: {name2}",
+        name=probe_measure(name).name,
+        where=where,
+        asks=known.asks,
+        name2=name,
+    )
     return f"Δ {said}" if key.startswith("Δ") else said
 
 
@@ -78,7 +87,7 @@ class Column:
         said = sentence_of(self.dotted) if self.dotted else EXPLAINED.get(self.key, "") or _probe_explained(self.key)
         said = said or self.name
         if INTERVAL in self.name and INTERVAL not in said:
-            said += f"; beside it, its {INTERVAL}"
+            said += tr("; beside it, its {interval}", interval=INTERVAL)
         said = f"{said[:1].upper()}{said[1:]}".rstrip(".") + "."
         return f"{self.dotted}: {said}" if self.dotted and said != f"{self.dotted}." else said
 
@@ -154,7 +163,9 @@ def _study(entry: Entry) -> str:
     study = entry.study
     if study is None:
         return ""
-    return ", ".join([f"{study.name}: {study.variant}", *([study.stage] if study.stage else []), f"seed {study.seed}"])
+    return ", ".join(
+        [f"{study.name}: {study.variant}", *([study.stage] if study.stage else []), tr("seed {seed}", seed=study.seed)]
+    )
 
 
 def _lower(key: str, value: Callable[[Entry], Value], name: str) -> Column:
@@ -166,28 +177,34 @@ LAST = Column("last", "last", "last validation loss", lambda e, b: e.last, _loss
 VERDICT = Column("verdict", "verdict", "verdict", verdict, str, str, right=False, beside=True)
 CHECKS = Column("checks", "checks", "checks", checks, _badges, _words, right=False, always=True, nothing=PASSED)
 MORE = _difference(lambda e: e.parameters, whatever=True)
-MORE_PARAMETERS = Column("Δparams", "Δ params", "parameters − baseline's", MORE, _signed, str, beside=True)
-JUDGED = (LAST, _lower("last", _final, "last loss − baseline's"), VERDICT, CHECKS)
+MORE_PARAMETERS = Column("Δparams", "Δ params", tr("parameters − baseline's"), MORE, _signed, str, beside=True)
+JUDGED = (LAST, _lower("last", _final, tr("last loss − baseline's")), VERDICT, CHECKS)
 MEASURED = (
     Column("best", "best", "best validation loss", lambda e, b: e.best, _loss, _exact, always=True),
-    _lower("best", lambda e: e.best, "best loss − baseline's"),
-    Column("gap", "last − best", "gap (last − best loss)", lambda e, b: e.gap, _loss, _exact),
-    Column("excess", "excess", "last loss above the reachable floor", lambda e, b: e.excess, _change, _change_exact),
+    _lower("best", lambda e: e.best, tr("best loss − baseline's")),
+    Column("gap", tr("last − best"), tr("gap (last − best loss)"), lambda e, b: e.gap, _loss, _exact),
+    Column(
+        "excess", "excess", tr("last loss above the reachable floor"), lambda e, b: e.excess, _change, _change_exact
+    ),
     Column("params", "params", "parameters", lambda e, b: e.parameters, short, str, always=True),
     MORE_PARAMETERS,
     text("state", lambda e: e.state, always=True),
     Column("step", "step", "step", lambda e, b: e.step, _whole, str, always=True),
-    Column("steps", "planned", "steps asked for", lambda e, b: e.steps, _whole, str),
-    Column("tokens", "tokens", "tokens seen", lambda e, b: e.tokens, short, str),
-    Column("flops", "FLOPs/token", "floating-point operations a token", lambda e, b: e.flops_per_token, short, str),
-    Column("tok/s", "tok/s", "tokens per second of training", lambda e, b: e.tokens_per_second, short, "{:.0f}".format),
+    Column("steps", "planned", tr("planned steps"), lambda e, b: e.steps, _whole, str),
+    Column("tokens", "tokens", tr("tokens seen"), lambda e, b: e.tokens, short, str),
+    Column(
+        "flops", "FLOPs/token", tr("floating-point operations per token"), lambda e, b: e.flops_per_token, short, str
+    ),
+    Column(
+        "tok/s", "tok/s", tr("training tokens per second"), lambda e, b: e.tokens_per_second, short, "{:.0f}".format
+    ),
     Column("time", "time", "training time (s)", lambda e, b: e.seconds, duration, "{:.1f}".format),
 )
 ABOUT = (
     text("corpus", lambda e: e.corpus),
-    text("unit", lambda e: f"nats per {e.protocol.unit}", "unit of the loss"),
-    Column("context", "context", "context of the score (tokens)", lambda e, b: e.protocol.context, _whole, str),
-    Column("stride", "stride", "stride of the score (tokens)", lambda e, b: e.protocol.stride, _whole, str),
+    text("unit", lambda e: tr("nats per {unit}", unit=e.protocol.unit), tr("unit of the loss")),
+    Column("context", "context", tr("context of the score (tokens)"), lambda e, b: e.protocol.context, _whole, str),
+    Column("stride", "stride", tr("stride of the score (tokens)"), lambda e, b: e.protocol.stride, _whole, str),
     text("preset", lambda e: e.preset),
     text("study", _study),
     Column("tags", "tags", "tags", lambda e, b: e.tags, _words, ", ".join, right=False),
@@ -220,18 +237,25 @@ def setting(key: str, title: str = "") -> Column:
 
 def probe(name: str) -> Column:
     title = probe_measure(name).title
-    return Column(name, title, f"probe {name} (share right)", lambda e, b: e.probes.get(name), _share, _decimals)
+    return Column(
+        name, title, tr("probe {name} (share correct)", name=name), lambda e, b: e.probes.get(name), _share, _decimals
+    )
 
 
 def score(name: str) -> Column:
     title, exact_match = name.replace("_", " "), name == EXACT_MATCH
     show = SCORES[name].brief.format if exact_match else "{:.4g}".format
     return Column(
-        name, title, f"{title}, last{' (share)' * exact_match}", lambda e, b: e.scores.get(name), show, _exact
+        name,
+        title,
+        tr("{title}, last{exact_match}", title=title, exact_match=" (share)" * exact_match),
+        lambda e, b: e.scores.get(name),
+        show,
+        _exact,
     )
 
 
-ALWAYS_THE_SAME = "exact match − that of always the most frequent answer"
+ALWAYS_THE_SAME = tr("exact match − that of always giving the most frequent answer")
 OVER = lambda e, b: None if e.state == NO_RUN else e.over_majority
 OVER_MAJORITY = Column("Δmajority", "Δ majority", ALWAYS_THE_SAME, OVER, "{:+.1%}".format, _change_exact)
 FIXED = {column.key: column for column in (NAME, *JUDGED, *MEASURED, OVER_MAJORITY, *ABOUT)}

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from engine.config.model import MOST_KINDS
+from engine.language import tr
 from engine.model.visibility import Visibility
 from engine.runs.records import LARGEST, ValidationRecord
 from engine.runs.tail import History, Metrics
@@ -100,8 +101,13 @@ def band(seeds: Mapping[int, Points]) -> Band:
     first = min(ends, key=lambda seed: ends[seed])
     if ends[first] == max(ends.values()):
         return made
-    name = f"seed {first}" if first >= 0 else "one seed"
-    return replace(made, short=f"{name} ends at step {ends[first]:,.0f}" if steps else "its seeds share no step")
+    name = tr("seed {first}", first=first) if first >= 0 else tr("one seed")
+    return replace(
+        made,
+        short=tr("{name} ends at step {ends:,.0f}", name=name, ends=ends[first])
+        if steps
+        else tr("its seeds have no step in common"),
+    )
 
 
 def difference(curve: Curve, baseline: Curve) -> Band:

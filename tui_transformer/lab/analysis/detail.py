@@ -8,6 +8,7 @@ from rich.cells import cell_len
 
 from engine.clean import clean_line
 from engine.command_line import command_line
+from engine.language import tr
 from engine.measures import Measure
 from engine.runs.lineage import drawn
 from tui_transformer.lab.analysis.columns import (
@@ -48,7 +49,7 @@ from tui_transformer.lab.analysis.verdict import (
 from tui_transformer.lab.records.badges import badge
 
 UNSET = "–"
-NO_BASELINE = "No baseline is set: p sets one."
+NO_BASELINE = tr("No baseline is set; press p to set one.")
 GAP = 2  # spaces between two
 Rows = list[list[str]]
 _KINDS = {AS_EXPECTED: "advice", NOT_AS_EXPECTED: "warn"}
@@ -83,23 +84,28 @@ def detail(entry: Entry, baseline: Entry | None) -> Blocks:
     written += [Line("" if i else "note", line) for i, line in enumerate(entry.notes.splitlines())]
     if entry.redefined:
         names, again = ", ".join(entry.redefined), command_line("evaluate", entry.name, runs_dir=entry.path.parent)
-        said = f"Recorded by an older version, which defined it differently, so it is left out here: {names}."
-        older = [_line("", said, "warn"), _line("", f"Score it again: {again}", "advice")]
+        said = tr(
+            "Not shown here, because an older version recorded it with a different definition: {names}.", names=names
+        )
+        older = [_line("", said, "warn"), _line("", tr("Score it again: {again}", again=again), "advice")]
     lineage = []
     if origin is not None:
-        weights = f"{origin.shown}, weights with SHA-256 {origin.sha256[:12]}…"
+        weights = tr("{shown}, weights with SHA-256 {sha256}…", shown=origin.shown, sha256=origin.sha256[:12])
         lineage = [_line("chain", drawn(origin, entry.name)), _line("from", weights)]
     values = (LAST, *MEASURED, *(score(name) for name in entry.scores), *ABOUT)
     shown = [c for c in values if c.key not in ("tags", "notes") and c.value(entry, None) not in (None, "")]
-    asked = {name: f" of {n:,} places" for name, n in entry.places.items()}
+    asked = {name: tr(" of {n:,} places", n=n) for name, n in entry.places.items()}
     return _blocks(
-        ("What is wrong with it", wrong),
-        ("Beside the baseline", _beside(entry, baseline)),
-        ("Where its first weights come from", lineage),
-        ("Notes and tags", written),
+        (tr("Problems"), wrong),
+        (tr("Compared to the baseline"), _beside(entry, baseline)),
+        (tr("Where its initial weights come from"), lineage),
+        (tr("Notes and tags"), written),
         ("Scores", (_line(_head(column, entry), column.shown(entry, None)) for column in shown)),
-        ("Probes: share right", (_line(name, f"{v:.1%}{asked.get(name, '')}") for name, v in entry.probes.items())),
-        ("Not comparable", older),
+        (
+            tr("Probes: share correct"),
+            (_line(name, f"{v:.1%}{asked.get(name, '')}") for name, v in entry.probes.items()),
+        ),
+        (tr("Not comparable"), older),
         ("Settings", (_line(key, setting_text(value)) for key, value in entry.config.items())),
     )
 
@@ -141,7 +147,7 @@ def _changes(entry: Entry, baseline: Entry, besides: str = "") -> Iterator[Line]
 def _head(column: Column, entry: Entry) -> str:
     step = {"best": entry.best_step, "last": entry.last_step}.get(column.key)
     name = column.name.removesuffix(" (s)")  # shown as minutes
-    return name if step is None else f"{name}, step {step:,}"
+    return name if step is None else tr("{name}, step {step:,}", name=name, step=step)
 
 
 def group_detail(standing: VariantResult) -> Blocks:
@@ -161,35 +167,46 @@ def group_detail(standing: VariantResult) -> Blocks:
     if expected and standing.foretold.why:
         expected.append(_line("why", standing.foretold.why))
     origins = [(run, run.origin) for run in standing.runs if run.origin is not None]
-    earlier = [_line(f"seed {run.seed_of_study}", drawn(origin, run.name)) for run, origin in origins]
-    earlier += [_line(run.name, _state(run, unit=f" nats per {run.protocol.unit}")) for run in group.earlier]
+    earlier = [
+        _line(tr("seed {seed_of_study}", seed_of_study=run.seed_of_study), drawn(origin, run.name))
+        for run, origin in origins
+    ]
+    earlier += [
+        _line(run.name, _state(run, unit=tr(" nats per {unit}", unit=run.protocol.unit))) for run in group.earlier
+    ]
     cost = [c for c in (*FAIRNESS, *HANDED_IN) if c.value(standing, None) is not None]
     pinned = baseline.representative if baseline is not None and not standing.is_baseline else None
     return _blocks(
-        ("Beside the baseline", judged),
-        ("What is wrong with its runs", _badges(standing.badges)),
-        ("What was expected beforehand", expected),
-        ("Its runs", map(partial(_run, group), standing.runs)),
-        ("Where their first weights come from", earlier),
-        ("Scores: mean and 95 % interval over seeds", _measured(standing, LOSSES)),
-        ("Probes and other scores", _measured(standing, others)),
-        ("What it cost", (_line(c.name.removesuffix(" (s)"), c.shown(standing, None)) for c in cost)),
-        ("What it changes", _changes(group.representative, pinned, "seed") if pinned is not None else ()),
-        ("What the numbers mean", (_line("", note) for note in notes([standing]))),
+        (tr("Compared to the baseline"), judged),
+        (tr("Problems with its runs"), _badges(standing.badges)),
+        (tr("Expected beforehand"), expected),
+        (tr("Its runs"), map(partial(_run, group), standing.runs)),
+        (tr("Where their initial weights come from"), earlier),
+        (tr("Scores: mean and 95 % interval over seeds"), _measured(standing, LOSSES)),
+        (tr("Probes and other scores"), _measured(standing, others)),
+        (tr("What it cost"), (_line(c.name.removesuffix(" (s)"), c.shown(standing, None)) for c in cost)),
+        (tr("What it changes"), _changes(group.representative, pinned, "seed") if pinned is not None else ()),
+        (tr("What the numbers mean"), (_line("", note) for note in notes([standing]))),
     )
 
 
 def _run(group: Group, run: Entry) -> Line:
     seed, reason = run.seed_of_study, group.left_out.get(run.path)
-    best = "" if run.best is None else f"   best {run.best:.4f}"
-    left_out = f"   does not count: {reason}" if reason else ""
-    head = f"seed {seed if seed is not None else UNSET}  {run.name}"
+    best = "" if run.best is None else tr("   best {best:.4f}", best=run.best)
+    left_out = tr("   does not count: {reason}", reason=reason) if reason else ""
+    head = tr("seed {seed}  {name}", seed=seed if seed is not None else UNSET, name=run.name)
     return _line(head, _state(run, best=best) + left_out, "warn" if reason else "plain")
 
 
 def _state(run: Entry, *, unit: str = "", best: str = "") -> str:
     loss = UNSET if run.last is None else f"{run.last:.4f}{unit}"
-    return f"{run.state:<10}  last {loss}{best}{''.join(f'   {name}' for name in run.badges)}"
+    return tr(
+        "{state:<10}  last {loss}{best}{value}",
+        state=run.state,
+        loss=loss,
+        best=best,
+        value="".join(f"   {name}" for name in run.badges),
+    )
 
 
 def _measured(standing: VariantResult, measures: Sequence[Measure]) -> Iterator[Line]:
@@ -212,13 +229,13 @@ def study_text(entries: Sequence[Entry], study: StudyFile | None = None, *, widt
 def text_of(standings: Sequence[VariantResult], *, all_settings: bool = False, width: int | None = None) -> str:
     """Return these variants as a table, a probe table, and a verdict each."""
     if not standings:
-        return "no run belongs to it yet\n"
+        return tr("it has no runs yet\n")
     runs = of_runs(standings)
     columns = main_columns(standings, all_settings=all_settings)
     measures = (*probes(runs), *(m for m in scores(runs) if m.judged))
     primary = " and ".join(dict.fromkeys(standing.primary.name for standing in standings))
     parts = [
-        f"loss in {unit_of(runs)}; verdicts are about {primary}",
+        tr("loss in {unit_of}; verdicts are based on {primary}", unit_of=unit_of(runs), primary=primary),
         *_tables([[c.shown(s, None) for c in columns] for s in standings], columns, width),
     ]
     if measures:
@@ -229,7 +246,7 @@ def text_of(standings: Sequence[VariantResult], *, all_settings: bool = False, w
                 mean = standing.mean(measure)
                 judged = brief(standing.judgement(measure)).partition(",")[0]
                 cells.append(NONE if mean is None else " ".join([measure.spread(mean), judged]).strip())
-        parts += ["", "probes and scores, each beside the baseline's", *_tables(made, shown, width, left=True)]
+        parts += ["", tr("probes and scores, each compared to the baseline's"), *_tables(made, shown, width, left=True)]
     parts += ["", *_verdicts(standings, measures), "", *notes(standings)]
     return "\n".join(line if line.startswith(" ") else clean_line(line) for line in parts) + "\n"
 

@@ -11,6 +11,7 @@ from engine.config.keys import flatten
 from engine.config.tasks import NextToken, TaskKind, task_named
 from engine.config.toml import MAX_BYTES, parse, read
 from engine.errors import InputError
+from engine.language import tr
 from engine.measures import MEASURE, MEASURES, Measure, probe
 from engine.plain_files import read_plain
 from engine.runs.files import read_json
@@ -220,9 +221,13 @@ def read_entry(path: Path) -> Entry:
     if state == "failed" and _NO_NUMBER.search(status.reason):
         badges.setdefault("DIVERGED", status.reason)
     if problems:  # an unreadable file does not mean that nothing is wrong
-        badges[DAMAGED_FILES] = f"{', '.join(problems)} cannot be read"
+        badges[DAMAGED_FILES] = tr("{problems} cannot be read", problems=", ".join(problems))
     if last.probes_recorded > MOST_PROBES:
-        badges[DAMAGED_FILES] = f"summary.json has {last.probes_recorded:,} probes; the first {MOST_PROBES} are read"
+        badges[DAMAGED_FILES] = tr(
+            "summary.json has {probes_recorded:,} probes; only the first {most_probes} are read",
+            probes_recorded=last.probes_recorded,
+            most_probes=MOST_PROBES,
+        )
     gap = last.loss - best.loss if last.loss is not None and best.loss is not None else None
     majority, characters = data.majority, config.get("data.tokenizer", "characters") == "characters"
     return Entry(

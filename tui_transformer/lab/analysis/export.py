@@ -10,6 +10,7 @@ from pathlib import Path
 
 from engine.clean import clean_line
 from engine.errors import InputError, refused
+from engine.language import tr
 from engine.runs.files import finite, write_named
 from tui_transformer.lab.analysis import group_columns
 from tui_transformer.lab.analysis.columns import FIXED, Column, Value, columns
@@ -37,7 +38,11 @@ def table(entries: Sequence[Entry], baseline: Entry | None, *, all_settings: boo
     shown = {column.key for column in found}
     found += [FIXED[key] for key in ALWAYS if key not in shown]
     units = {entry.protocol.unit for entry in entries}
-    unit = f"nats per {clean_line(units.pop())}" if len(units) == 1 else "nats, per unit as given"
+    unit = (
+        tr("nats per {units}", units=clean_line(units.pop()))
+        if len(units) == 1
+        else tr("nats, per the unit in each row")
+    )
     heads = tuple(clean_line(f"{c.name} ({unit})" if c.key in LOSSES else c.name) for c in found)
     rows = tuple(tuple(clean_line(c.written(e, baseline)) for c in found) for e in entries)
     values = tuple(tuple(c.value(e, baseline) for c in found) for e in entries)
@@ -159,10 +164,10 @@ class Format:
 
 DATA = ("csv", "json")  # for programs: one number per cell
 FORMATS = {
-    "csv": Format("CSV", "csv", "for a spreadsheet or pandas", to_csv),
-    "markdown": Format("Markdown", "md", "for a README or an issue", to_markdown),
-    "latex": Format("LaTeX table", "tex", r"for \input in a paper; no package is needed", tabular),
-    "latex-document": Format("LaTeX document", "tex", "a page that pdflatex compiles", document),
+    "csv": Format("CSV", "csv", tr("for a spreadsheet or pandas"), to_csv),
+    "markdown": Format("Markdown", "md", tr("for a README or an issue"), to_markdown),
+    "latex": Format(tr("LaTeX table"), "tex", r"for \input in a paper; no package is needed", tabular),
+    "latex-document": Format(tr("LaTeX document"), "tex", tr("a page that pdflatex compiles"), document),
     "json": Format("JSON", "json", "for a program", to_json),
 }
 
@@ -172,6 +177,6 @@ def save(text: str, path: Path) -> None:
     try:
         write_named(path, text)
     except OSError as error:
-        raise refused(f"{str(path)[:200]} cannot be written", error) from None
+        raise refused(tr("{path} cannot be written", path=str(path)[:200]), error) from None
     except ValueError as error:  # a zero byte in its name
-        raise InputError(f"{str(path)[:200]} cannot be written: {error}") from None
+        raise InputError(tr("{path} cannot be written: {error}", path=str(path)[:200], error=error)) from None

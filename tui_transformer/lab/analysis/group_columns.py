@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from engine.language import tr
 from engine.measures import Measure
 from tui_transformer.lab.analysis import columns as runs_columns
 from tui_transformer.lab.analysis.columns import ABOUT, FIXED, INTERVAL, Column, Value, has_value, setting_columns, text
@@ -17,7 +18,7 @@ from tui_transformer.lab.records.badges import badge
 _number: Callable[[Value], str] = "{:.6g}".format
 _signed: Callable[[Value], str] = "{:+.6g}".format
 _p: Callable[[Value], str] = lambda p: f"{p:.3f}" if p >= 0.001 else "<0.001"
-ADJUSTED = "paired t, corrected for all verdicts of the study and a second look"
+ADJUSTED = tr("paired t, corrected for all verdicts of the study and a second look")
 
 
 def _badges(standing: VariantResult) -> str:
@@ -28,17 +29,17 @@ def _badges(standing: VariantResult) -> str:
 
 
 VARIANT = text("variant", lambda s: s.group.name, always=True)
-TITLE = replace(VARIANT, title="study: variant", name="study: variant", value=lambda s, b: s.group.title)
+TITLE = replace(VARIANT, title=tr("study: variant"), name=tr("study: variant"), value=lambda s, b: s.group.title)
 STUDY = text("study", lambda s: s.group.study)
 SEEDS = Column("n", "n", "seeds", lambda s, b: len(s.group.counted), str, str, always=True, spread=lambda s: s.n)
 VERDICT = text("verdict", lambda s: s.verdict(), always=True)
 CHECKS = replace(runs_columns.CHECKS, spread=_badges)
 P = Column("p", "p adj.", f"p ({ADJUSTED})", lambda s, b: _of(s, s.primary, "adjusted_p"), _p, _number)
-PRIMARY = text("primary", lambda s: s.primary.name, "primary measure")
+PRIMARY = text("primary", lambda s: s.primary.name, tr("primary measure"))
 PER_CENT = Column("%", "Δ %", "loss − baseline's (% of it)", lambda s, b: s.per_cent(), per_cent, per_cent)
 PPL = "perplexity − baseline's (% of it)"
 PERPLEXITY = Column("ppl%", "Δ ppl %", PPL, lambda s, b: s.perplexity_per_cent(), per_cent, per_cent)
-RANK = Column("rank", "rank", "rank by mean last loss", lambda s, b: s.rank, str, str)
+RANK = Column("rank", "rank", tr("rank by mean last loss"), lambda s, b: s.rank, str, str)
 
 
 def _of(standing: VariantResult, measure: Measure, what: str) -> Any:
@@ -72,7 +73,7 @@ def difference_column(measure: Measure) -> Column:
 
 def verdict_column(measure: Measure) -> Column:
     made = text(f"{measure.key} verdict", lambda s: brief(s.judgement(measure)))
-    return replace(made, title=f"{measure.title} verdict")
+    return replace(made, title=tr("{title} verdict", title=measure.title))
 
 
 def _named(measure: Measure) -> str:
@@ -108,7 +109,7 @@ HANDED_IN = (PER_CENT, PERPLEXITY, RANK)
 MAJORITY = Column(
     "majority",
     "majority",
-    "exact match of always the most frequent answer (no run)",
+    tr("exact match of always giving the most frequent answer (not a run)"),
     lambda s, b: getattr(s.group.representative.majority, "share", None),
     "{:.1%}".format,
     _number,
@@ -131,7 +132,7 @@ def of_runs(standings: Sequence[VariantResult]) -> list[Entry]:
 
 def expected_column(measures: Sequence[Measure]) -> Column:
     """The outcome beside what the study expected."""
-    return text("expected", lambda s: summary(expectations(s, measures)), "expected beforehand")
+    return text("expected", lambda s: summary(expectations(s, measures)), tr("expected beforehand"))
 
 
 def main_columns(standings: Sequence[VariantResult], *, all_settings: bool = False) -> list[Column]:
@@ -177,7 +178,7 @@ def data_columns(standings: Sequence[VariantResult], *, all_settings: bool = Fal
 
 _COUNTS: tuple[tuple[str, str, Callable[[VariantResult], Value]], ...] = (
     ("runs", "runs", lambda s: len(s.runs)),
-    ("seeds", "seeds in words", lambda s: s.seeds()),
+    ("seeds", tr("seeds, in words"), lambda s: s.seeds()),
     ("baseline", "baseline", lambda s: s.family.baseline.name if s.family.baseline is not None else ""),
 )
 
@@ -187,7 +188,7 @@ def _sentence(standing: VariantResult) -> str:
     return standing.why_not or (ENGLISH.judgement(judged) if judged is not None else "")
 
 
-SENTENCE = text("judgement", _sentence, "verdict with its numbers")
+SENTENCE = text("judgement", _sentence, tr("verdict with its numbers"))
 
 
 def _plain(key: str, name: str, value: Callable[[VariantResult], Value]) -> Column:
@@ -204,7 +205,9 @@ def _numbers(measure: Measure) -> Iterable[Column]:
             yield _plain(f"{key} {end}", f"{name}, {end} end of the 95 % interval", at)
         yield _plain(f"{key} places", f"{name}, questions", lambda s: scores_of(s.group, measure).places)
     else:
-        yield _plain(f"{key} ±", f"{name}, half of the 95 % interval", lambda s: getattr(s.mean(measure), "half", None))
+        yield _plain(
+            f"{key} ±", f"{name}, half-width of the 95 % interval", lambda s: getattr(s.mean(measure), "half", None)
+        )
     if measure.judged:
         for suffix, what, of in _DIFFERENCES:
             yield _plain(f"Δ{key}{suffix}", f"{name} − baseline's{what}", partial(_of, measure=measure, what=of))
@@ -212,13 +215,13 @@ def _numbers(measure: Measure) -> Iterable[Column]:
 
 
 _DIFFERENCES = (
-    ("", ", paired by seed", "mean"),
-    (" ±", ", half of the 95 % interval", "half"),
-    (" n", ", seeds in common", "n"),
+    ("", tr(", paired by seed"), "mean"),
+    (" ±", tr(", half-width of the 95 % interval"), "half"),
+    (" n", tr(", seeds in common"), "n"),
     (" p", ", p (paired t)", "p"),
     (" p_adjusted", f", p ({ADJUSTED})", "adjusted_p"),
-    (" p_flip", ", p (exact sign-flip test)", "sign_flip_p"),
-    (" r", ", correlation over seeds", "correlation"),
+    (" p_flip", tr(", p (exact sign-flip test)"), "sign_flip_p"),
+    (" r", tr(", correlation over seeds"), "correlation"),
 )
 
 

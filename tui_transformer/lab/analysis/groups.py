@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.config.keys import is_bookkeeping
+from engine.language import tr
 from tui_transformer.lab.analysis.entry import DAMAGED, ENDED_EARLY, Entry, Protocol
 from tui_transformer.lab.analysis.language import ENGLISH, Language, Message, Word
 from tui_transformer.lab.records.badges import badge
@@ -82,7 +83,7 @@ def why_not(entry: Entry, baseline: Entry, language: Language = ENGLISH) -> str:
 
 def unit_of(rows: "Sequence[Entry | VariantResult]") -> str:
     units = {row.protocol.unit for row in rows}
-    return f"nats per {units.pop()}" if len(units) == 1 else "not all in the same unit"
+    return tr("nats per {units}", units=units.pop()) if len(units) == 1 else tr("different units")
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +108,7 @@ class Group:
         """Its runs' badges, those that void scores first; each with its number of runs and the first reason."""
         first = {name: run.badges[name] for run in reversed(self.runs) for name in run.badges}
         order = sorted(self.badge_counts, key=lambda name: (not badge(name).void, name != INERT))
-        runs = f"of {len(self.runs)} runs" if len(self.runs) > 1 else "of one run"
+        runs = tr("of {n} runs", n=len(self.runs)) if len(self.runs) > 1 else tr("of one run")
         return {name: f"{self.badge_counts[name]} {runs}: {first[name]}" for name in order}
 
     @cached_property

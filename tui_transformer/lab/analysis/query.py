@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from engine.config.keys import all_keys
 from engine.errors import InputError, nearest, one_of
+from engine.language import tr
 from engine.runs.records import MEASURED
 from tui_transformer.lab.analysis.columns import (
     ALIASES,
@@ -60,10 +61,10 @@ class Query:
         """Return the term to blame if no run matches."""
         for text, matches in self.terms:
             if not any(matches(entry, baseline) for entry in entries):
-                return f"no run matches {text}"
+                return tr("no run matches {text}", text=text)
         if self(entries, baseline):
             return ""
-        return f"no run matches all of this at once: {', '.join(text for text, _ in self.terms)}"
+        return tr("no run matches all of these at once: {value}", value=", ".join(text for text, _ in self.terms))
 
 
 def parse(text: str, entries: Sequence[Entry] = ()) -> Query:
@@ -77,7 +78,9 @@ def parse(text: str, entries: Sequence[Entry] = ()) -> Query:
 def begun(text: str, known: "Known") -> tuple[Query, str]:
     """Parse a filter still being typed: the terms before the first mistake, and one sentence about that."""
     if len(text) > LONGEST:
-        return Query(), f"a filter has at most {LONGEST:,} characters, this one {len(text):,}"
+        return Query(), tr(
+            "a filter can have at most {longest:,} characters; this one has {n:,}", longest=LONGEST, n=len(text)
+        )
     terms: list[tuple[str, Matches]] = []
     at = 0
     while at < len(text):
@@ -124,32 +127,38 @@ def _term(text: str, at: int, known: "Known") -> tuple[Matches, int]:
 
         return has, word.end()
     if not key:
-        raise InputError(f"{text[at : sign.end()].strip()}: a key is missing before it, e.g. loss{sign[1]}1.3")
+        raise InputError(
+            tr(
+                "{text}: needs a key before it, e.g. loss{sign}1.3",
+                text=text[at : sign.end()].strip(),
+                sign=sign[1],
+            )
+        )
     value = _WORD.match(text, sign.end())
     if value is None:
-        raise InputError(f"{key}{sign[1]}: a value is missing after {sign[1]}")
+        raise InputError(tr("{key}{sign}: needs a value after {sign}", key=key, sign=sign[1]))
     _closed(value[0])
     return _condition(key, sign[1], value[0].strip('"'), known), value.end()
 
 
 def _closed(word: str) -> None:
     if word.count('"') == 1:
-        raise InputError(f"{word}: a quotation mark is open")
+        raise InputError(tr("{word}: missing a closing quotation mark", word=word))
 
 
 def _condition(key: str, sign: str, value: str, known: "Known") -> Matches:
     size, sought = as_number(value), value.casefold()
     if key in ("badge", "tag"):
         if sign not in (":", "=", "!="):
-            raise InputError(f"{key}{sign}{value}: write {key}:{value}")
+            raise InputError(tr("{key}{sign}{value}: write {key}:{value}", key=key, sign=sign, value=value))
         badge, tag = None, value.lstrip("#").casefold()
         if key == "badge":
             names = {name.casefold(): name for name in BADGES}
             names |= {badge.word.rstrip(".").casefold(): name for name, badge in BADGES.items()}
             badge = names.get(value.rstrip(".").casefold())
             if badge is None:
-                hint = nearest(value.upper(), BADGES) or f"; badges are {one_of(BADGES)}"
-                raise InputError(f"no badge is called '{value}'{hint}")
+                hint = nearest(value.upper(), BADGES) or tr("; choose from {badges}", badges=one_of(BADGES))
+                raise InputError(tr("no badge named '{value}'{hint}", value=value, hint=hint))
 
         def has(entry: Entry, baseline: Entry | None) -> bool:
             return badge in entry.badges if badge is not None else tag in map(str.casefold, entry.tags)
@@ -159,10 +168,21 @@ def _condition(key: str, sign: str, value: str, known: "Known") -> Matches:
     if sign in COMPARE:
         if not column.right and not column.dotted:
             raise InputError(
-                f"{column.key} is a text: write {column.key}={value}, or {column.key}:{value} for a part of it"
+                tr(
+                    "{key} is text: write {key}={value}, or {key}:{value} to match part of it",
+                    key=column.key,
+                    value=value,
+                )
             )
         if size is None:
-            raise InputError(f"{column.key}{sign}{value}: after {sign} there must be a number, e.g. 1.3, 10k or 50%")
+            raise InputError(
+                tr(
+                    "{key}{sign}{value}: {sign} needs a number, e.g. 1.3, 10k or 50%",
+                    key=column.key,
+                    sign=sign,
+                    value=value,
+                )
+            )
         compare, limit = COMPARE[sign], size
         return lambda e, b: (own := number(column.value(e, b))) is not None and compare(own, limit)
     if sign == ":":
@@ -222,7 +242,7 @@ class Known:
                 if _OPERATOR.match(text, end):
                     return name, end
                 if end == len(text) or text[end].isspace():
-                    raise InputError(f"{name} is a probe: say how much of it, e.g. {name}>50%")
+                    raise InputError(tr("{name} is a probe: compare it with a number, e.g. {name}>50%", name=name))
         return None, at
 
     def column(self, key: str) -> Column:
@@ -240,9 +260,9 @@ class Known:
         if len(meant) == 1:
             return setting(meant[0])
         if meant:
-            raise InputError(f"'{key}' is {one_of(meant)}: write it in full")
-        hint = nearest(key, self.names) or "; try loss, params, state, or a setting"
-        raise InputError(f"unknown key '{key[:80]}'{hint}")
+            raise InputError(tr("'{key}' could be {meant}: write it in full", key=key, meant=one_of(meant)))
+        hint = nearest(key, self.names) or tr("; try loss, params, state, or a setting")
+        raise InputError(tr("unknown key '{key}'{hint}", key=key[:80], hint=hint))
 
     @property
     def names(self) -> list[str]:

@@ -18,6 +18,7 @@ from typing import Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from engine.language import tr
 from engine.measures import Mean
 
 CONFIDENCE = 0.95  # of one interval by itself
@@ -110,7 +111,7 @@ def mean_of(values: Sequence[float], *, share: bool = False, places: int | None 
     Raises OverflowError if the squares of values overflow.
     """
     if not values:
-        raise ValueError("no value has no mean")
+        raise ValueError(tr("cannot take the mean of no values"))
     n, mean = len(values), math.fsum(values) / len(values)
     if n == 1:
         return Mean(mean, None, 1, None)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
+from engine.language import tr
 from engine.measures import Mean, Measure
 from tui_transformer.lab.analysis.entry import (
     DAMAGED,
@@ -50,19 +51,19 @@ def verdict(entry: Entry, baseline: Entry | None) -> str:
     if entry.state == NO_RUN:
         return NO_RUN
     if badge := void(entry):
-        return f"{badge}: not comparable"
+        return tr("{badge}: not comparable", badge=badge)
     if badge := void(baseline):
-        return f"baseline {badge}: not comparable"
+        return tr("baseline {badge}: not comparable", badge=badge)
     if reason := other(entry, baseline):
-        return f"{reason}: not comparable"
+        return tr("{reason}: not comparable", reason=reason)
     if entry.last is None or baseline.last is None:
-        return "no score yet" if entry.last is None else "baseline has no score yet"
+        return tr("no score yet") if entry.last is None else tr("baseline has no score yet")
     if entry.live or baseline.live:
         return "still training"
     if entry.state in ENDED_EARLY or baseline.state in ENDED_EARLY:
-        return f"{'' if entry.state in ENDED_EARLY else 'baseline '}ended early"
+        return tr("{value}ended early", value="" if entry.state in ENDED_EARLY else "baseline ")
     if "STILL-FALLING" in entry.badges or "STILL-FALLING" in baseline.badges:
-        return "still falling: inconclusive"
+        return tr("still falling: inconclusive")
     own, level = (Scores(((0, loss),)) for loss in (entry.last, baseline.last))
     difference = against_baseline({LAST.key: {entry.path: own}}, {LAST.key: level}, LAST.key)[LAST.key]
     return brief(judge(difference.get(entry.path), lower_is_better=True))

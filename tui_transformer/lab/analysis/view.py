@@ -13,6 +13,7 @@ from rich.cells import cell_len
 
 from engine.clean import clean_line
 from engine.errors import InputError
+from engine.language import tr
 from tui_transformer.lab.analysis import group_columns
 from tui_transformer.lab.analysis.answer import Answer, answers, usual_baseline, why_none
 from tui_transformer.lab.analysis.columns import FIXED, LAST, Column, columns
@@ -111,7 +112,7 @@ class View:
         query, mistake = begun(options.query, known)
         key = "" if mistake else unfinished(options.query, query, entries, known)
         if key:  # a half-typed term would hide every run
-            query, mistake = Query(query.terms[:-1]), f"{key} is a key: go on with = != < <= > >= or :"
+            query, mistake = Query(query.terms[:-1]), tr("{key} needs a comparison: = != < <= > >= or :", key=key)
         chosen = [by_path[path] for path in options.selected if path in by_path]
         among = chosen if options.only else entries
         matching = query(among, baseline)
@@ -123,7 +124,7 @@ class View:
             shown = self._of_runs(entries, matching, options, baseline, chosen if len(chosen) > 1 else ())
         nothing = ""
         if not shown.rows:
-            none = "no run is selected: I shows all" if options.only else "there is no run yet"
+            none = tr("no runs selected; press I to show all") if options.only else tr("no runs yet")
             nothing = query.why_none(among, baseline) if among else none
         return replace(shown, baseline=baseline, mistake=mistake, nothing=nothing)
 

@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self, TypeVar
 
+from engine.language import tr
 from engine.measures import MEASURES, Measure
 from engine.runs.records import LARGEST, Measured, TrainRecord, ValidationRecord
 from tui_transformer.lab.formatting import duration, short
 
 CHARTED = tuple(measure for measure in MEASURES if measure.charted)
 PROBES = Measure("probes", "probes", share=True)  # all of them in one chart, see `overlay.probes_over_time`
-THROUGHPUT = Measure("tokens_per_second", "tokens per second")  # of train records alone
+THROUGHPUT = Measure("tokens_per_second", tr("tokens per second"))  # of train records alone
 CHARTS = (*CHARTED[:1], PROBES, *(measure for measure in CHARTED[1:] if not measure.probe), THROUGHPUT)
 R = TypeVar("R", bound=Measured)
 AXES = ("step", "tokens", "seconds")
-AXIS_LABELS = {"step": "steps", "tokens": "tokens", "seconds": "time", "distance": "characters back"}
+AXIS_LABELS = {"step": "steps", "tokens": "tokens", "seconds": "time", "distance": tr("characters back")}
 # How far back the train-loss mean reaches, as a share of the run.
 SMOOTHINGS = {"off": 0.0, "some": 0.005, "strong": 0.02}
 

@@ -13,6 +13,7 @@ from rich.color import ColorSystem
 from rich.style import Style
 
 from engine.clean import clean_line
+from engine.language import tr
 from engine.measures import Measure
 from tui_transformer.lab.analysis.answer import Answer
 from tui_transformer.lab.analysis.sentences import FALLING
@@ -73,10 +74,12 @@ def _row(result: VariantResult, measure: Measure) -> ForestRow:
     if result.is_baseline:
         mean = result.mean(measure)
         level = f"({measure.amount(mean.mean)}{' %' if measure.share else ''})" if mean is not None else ""
-        return ForestRow(name, f"{BASELINE} baseline", "dim", more=level, badges=badges, baseline=True)
+        return ForestRow(
+            name, tr("{baseline} baseline", baseline=BASELINE), "dim", more=level, badges=badges, baseline=True
+        )
     judged = result.judgement(measure)
     if result.why_not or found is None or judged is None:
-        why = result.why_not or brief(judged) or "no score in common"
+        why = result.why_not or brief(judged) or tr("no score in common")
         return ForestRow(name, "–", "warn", badges=badges, why_not=clean_line(why))
     ends = found.interval or ((found.mean - found.half, found.mean + found.half) if found.half else (None, None))
     decided = judged.kind in DECIDED
@@ -86,7 +89,7 @@ def _row(result: VariantResult, measure: Measure) -> ForestRow:
         DECIDED.get(judged.kind, "cell"),
         measure.spread(found, sign=True),
         measure.amount(found.mean, sign=True),
-        f"(≈ {judged.seeds:,} seeds)" if judged.seeds is not None else "",
+        tr("(≈ {seeds:,} seeds)", seeds=judged.seeds) if judged.seeds is not None else "",
         badges,
         decided=decided,
         mean=found.mean,
@@ -177,10 +180,12 @@ class ForestLayout:
     def caption(self) -> str:
         """What its signs mean."""
         if any(row.low is not None for row in self.forest.rows):
-            text = "●○ mean difference on shared seeds · ━ its 95 % interval"
-            more = " · ● better or worse, ○ neither"
+            text = tr("●○ mean difference on shared seeds · ━ its 95 % interval")
+            more = tr(" · ● better or worse, ○ neither")
             return text + (more if cell_len(text + more) <= self.width else "")
-        return "○ difference on one seed: no interval" if any(row.mean is not None for row in self.forest.rows) else ""
+        return (
+            tr("○ difference on one seed: no interval") if any(row.mean is not None for row in self.forest.rows) else ""
+        )
 
     def row(self, at: int, colour: str = "") -> list[Part]:
         """The parts of a row; `colour` is the style of its mark and interval, by default that of its verdict."""

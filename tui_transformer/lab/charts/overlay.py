@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.language import tr
 from engine.measures import family, probe_name
 from engine.runs.records import ValidationRecord
 from engine.runs.tail import Metrics
@@ -45,10 +46,10 @@ from tui_transformer.lab.records.badges import badge
 
 EQUAL = {"step": "steps", "tokens": "tokens", "seconds": "times"}  # axes on which two curves can be compared
 NO_METRICS, NO_CURVE = Metrics(), Curve()
-EACH = "● zero outside the interval, ○ inside"
-SHADED = "shaded: 95 % interval"
+EACH = tr("● zero outside the interval, ○ inside")
+SHADED = tr("shaded: 95 % interval")
 DISTANCE = "distance"  # the axis
-NOT_COUNTED = "no run here counted its probes by distance: they need a corpus with probes, such as playlets"
+NOT_COUNTED = tr("no run here scored its probes by distance; that needs a corpus with probes, such as playlets")
 Point = tuple[float, float]  # x, y
 MARK_EVERY = 6  # least columns between two marks on a line
 
@@ -143,13 +144,13 @@ def losses(drawn: Drawn, axis: str, *, train: bool, log: bool) -> Overlay:
         on_top = drawn.baseline is not None and group.runs == drawn.baseline.runs
         strokes.append(Stroke(slot, group.label, made, raw, sign(group, drawn.baseline), seeds, on_top))
     values = (y for s in strokes for y in (*s.curve.y, *(low for low, _ in s.curve.ends), *s.train.y))
-    what = "validation and train loss" if train else f"{mean}validation loss"
+    what = tr("validation and train loss") if train else tr("{mean}validation loss", mean=mean)
     return Overlay(
         f"{what}, {unit_of(drawn.runs)}",
         f"{mean}loss",
         axis,
         tuple(strokes),
-        waiting=drawn.waiting("no evaluation yet"),
+        waiting=drawn.waiting(tr("no evaluation yet")),
         log=log and min(values, default=0.0) > 0,
         notes=_notes(strokes) if drawn.means else (),
     )
@@ -162,13 +163,17 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
     """
     baseline, means = drawn.baseline, drawn.means
     if baseline is None:
-        return Overlay("difference to a baseline", "difference", axis, zero=True, waiting="p: set a run as baseline")
-    brief = "difference" if means else f"Δ at equal {EQUAL[axis]}"
-    how = "by seed" if means else f"at equal {EQUAL[axis]}"
-    title = f"validation loss − {baseline.label}'s {how}, {unit_of(baseline.runs)}"
+        return Overlay(
+            tr("difference from a baseline"), "difference", axis, zero=True, waiting=tr("p: set a run as baseline")
+        )
+    brief = "difference" if means else tr("Δ at equal {equal}", equal=EQUAL[axis])
+    how = tr("by seed") if means else tr("at equal {equal}", equal=EQUAL[axis])
+    title = tr(
+        "validation loss − {label}'s {how}, {unit_of}", label=baseline.label, how=how, unit_of=unit_of(baseline.runs)
+    )
     others = [(slot, group) for slot, group in drawn.groups if group.runs != baseline.runs]
     if not others:
-        waiting = f"select {'variants' if means else 'runs'} (space) to compare to the baseline"
+        waiting = tr("select {value} (space) to compare to the baseline", value="variants" if means else "runs")
         return Overlay(title, brief, axis, zero=True, waiting=waiting)
     level, strokes, reasons = drawn.points(baseline, axis), [], []
     for slot, group in others:
@@ -181,9 +186,13 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
             strokes.append(Stroke(slot, group.label, made, seeds=made.n))
         else:
             reasons.append(f"{group.label}: no seed in common with {baseline.label}")
-    waiting = drawn.waiting("no evaluation yet" if means else f"they share no stretch of {axis}s")
+    waiting = drawn.waiting(
+        tr("no evaluation yet") if means else tr("the curves do not overlap on the {axis} axis", axis=axis)
+    )
     if reasons and (means or not strokes):
-        alone = reasons[0] if len(reasons) == 1 else f"none of these can be compared to {baseline.label}"
+        alone = (
+            reasons[0] if len(reasons) == 1 else tr("none of these can be compared to {label}", label=baseline.label)
+        )
         waiting = drawn.waiting(alone) if means else alone
     apart = (EACH,) if any(stroke.curve.ends for stroke in strokes) else ()
     notes = (*(_notes(strokes) if means else ()), *apart)
@@ -193,9 +202,11 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
 def _reason(group: Group, baseline: Group, *, brief: bool) -> str:
     for run in group.runs:
         for pinned in baseline.runs:
-            wrong = void(run) or (f"baseline {void(pinned)}" if void(pinned) else "") or other(run, pinned)
+            wrong = (
+                void(run) or (tr("baseline {void}", void=void(pinned)) if void(pinned) else "") or other(run, pinned)
+            )
             if wrong:
-                return "not comparable" if brief else f"{wrong}, not comparable"
+                return tr("not comparable") if brief else tr("{wrong}, not comparable", wrong=wrong)
     return ""
 
 
@@ -203,7 +214,7 @@ def _notes(strokes: Sequence[Stroke]) -> tuple[str, ...]:
     """Why a mean has no interval, or ends early."""
     single = ", ".join(stroke.name for stroke in strokes if stroke.seeds == 1)
     short = (f"{stroke.name}: {stroke.curve.short}" for stroke in strokes if stroke.curve.short)
-    return (*([f"one seed, no interval: {single}"] if single else []), *short)
+    return (*([tr("one seed, no interval: {single}", single=single)] if single else []), *short)
 
 
 def shading(strokes: Sequence[Stroke]) -> tuple[str, ...]:
@@ -224,7 +235,7 @@ def distances(drawn: Drawn, probe: str) -> Overlay:
     """
     known = probes_of(drawn)
     if not known:
-        return Overlay("recall by distance", axis=DISTANCE, waiting=drawn.waiting(NOT_COUNTED))
+        return Overlay(tr("recall by distance"), axis=DISTANCE, waiting=drawn.waiting(NOT_COUNTED))
     name = probe if probe in known else known[0]
     strokes = []
     many = any(len(group.runs) > 1 for _, group in drawn.groups)
@@ -238,18 +249,19 @@ def distances(drawn: Drawn, probe: str) -> Overlay:
         if limit is not None and limit.tokens <= furthest:
             reaches[limit.tokens] = (*reaches.get(limit.tokens, ()), slot)
     looks = [
-        f"{' '.join(LETTERS[i] for i in slots)} can look {tokens} back" for tokens, slots in sorted(reaches.items())
+        tr("{value} can look {tokens} back", value=" ".join(LETTERS[i] for i in slots), tokens=tokens)
+        for tokens, slots in sorted(reaches.items())
     ]
     chances = {chance for run in drawn.runs for part, chance in run.chances.items() if family(part) == name}
     return Overlay(
-        f"{name} by distance, share right",
+        tr("{name} accuracy by distance", name=name),
         name,
         DISTANCE,
         tuple(strokes),
         share=True,
         levels=tuple(sorted(chances)),  # runs on other corpora may have another chance level
         reaches=tuple((float(tokens), slots) for tokens, slots in sorted(reaches.items())),
-        waiting=f"no run here has {name} by distance",
+        waiting=tr("no run here has {name} by distance", name=name),
         notes=(*looks, *_notes(strokes)),
     )
 
@@ -260,13 +272,13 @@ def probes_over_time(validation: Sequence[ValidationRecord], axis: str, chances:
     points = {name: [(r.value(axis), r.probes[name]) for r in validation if name in r.probes] for name in names}
     curves = {name: Band.of((float(x), y) for x, y in found if x is not None) for name, found in points.items()}
     return Overlay(
-        "probes, share right",
+        tr("probe accuracy"),
         "probes",
         axis,
         tuple(Stroke(slot, probe_name(name), curve) for slot, (name, curve) in enumerate(curves.items())),
         share=True,
         levels=tuple(sorted({chances[name] for name in names if name in chances})),
-        waiting="no evaluation yet",
+        waiting=tr("no evaluation yet"),
     )
 
 
@@ -284,11 +296,11 @@ def study_losses(variants: Mapping[str, Mapping[int, Sequence[ValidationRecord]]
         live = Curve.of(sorted(behind[-1].values())) if behind else NO_CURVE
         strokes.append(Stroke(slot, name, made, live, seeds=made.n))
     return Overlay(
-        "mean validation loss over seeds",
-        "mean loss",
+        tr("mean validation loss over seeds"),
+        tr("mean loss"),
         axis,
         tuple(strokes),
-        waiting="no evaluation yet",
+        waiting=tr("no evaluation yet"),
         log=log and min((y for s in strokes for y in (*s.curve.y, *map(min, s.curve.ends))), default=0.0) > 0,
         notes=_notes(strokes),
     )

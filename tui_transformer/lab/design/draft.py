@@ -25,6 +25,7 @@ from engine.config.toml import write
 from engine.data.corpus import Characters, Kind
 from engine.data.known import CORPORA, names_of
 from engine.errors import InputError
+from engine.language import tr
 from engine.lints import Lint, lint
 from engine.model import size
 from engine.model.size import BatchShape, memory_bytes
@@ -50,10 +51,15 @@ class Vocabulary:
     @property
     def words(self) -> str:
         """`a vocabulary of at most 8,003`."""
-        most = "at most " if self.at_most else ""
+        most = tr("at most ") if self.at_most else ""
         if self.sources is None:
-            return f"a vocabulary of {most}{self.tokens:,}"
-        return f"vocabularies of {most}{self.sources:,} for sources and {self.tokens:,} for targets"
+            return tr("a vocabulary of {most}{tokens:,}", most=most, tokens=self.tokens)
+        return tr(
+            "vocabularies of {most}{sources:,} for sources and {tokens:,} for targets",
+            most=most,
+            sources=self.sources,
+            tokens=self.tokens,
+        )
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,14 @@ from textwrap import wrap
 from typing import Literal
 
 from engine.config.model import ModelConfig
+from engine.language import tr
 from engine.schemes import NORMS
 from tui_transformer.lab.reports.figures.diagram import Box, stack_boxes
 from tui_transformer.lab.reports.languages import language
 
 GUTTER = 10  # columns of lines left of the words
 STREAM, OPENS, INSIDE, CLOSES = "│", "├──╯", "│  │", "⊕◂─╮"
-BESIDE = Box("∥ beside it, on the same input", "")
+BESIDE = Box(tr("∥ in parallel, on the same input"), "")
 Lines = list[tuple[str, str]]
 
 
@@ -69,7 +70,7 @@ def _stacks(model: ModelConfig, width: int) -> Iterator[Lines]:
         rows += [(f"┃{lines}", words) for lines, words in inside]
         for box in above:
             rows += _words(box, STREAM, width)
-        rows += _words(Box(said.say("diagram.out") if reads != "source" else "to the decoder", ""), STREAM, width)
+        rows += _words(Box(said.say("diagram.out") if reads != "source" else tr("to the decoder"), ""), STREAM, width)
         rows[-1] = ("▴", rows[-1][1])
         top = max(at for at, (lines, _) in enumerate(rows) if lines.startswith("┃"))
         yield [

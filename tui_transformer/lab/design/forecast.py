@@ -18,6 +18,7 @@ import psutil
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.errors import InputError
+from engine.language import tr
 from engine.model.size import BatchShape
 from engine.runs.reader import RunReader, list_runs
 from tui_transformer.lab.design.draft import SMALL, Benchmark, Cost
@@ -62,7 +63,7 @@ class Forecast:
     @property
     def time(self) -> str:
         sign = "≤" if self.at_most else "≈"
-        return "time unknown" if self.seconds is None else f"{sign} {about(self.seconds)}"
+        return tr("time unknown") if self.seconds is None else f"{sign} {about(self.seconds)}"
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,11 @@ class Machine:
             held_out = config.data.validation_fraction
             steps += evaluation_steps(config, tokens, int(train_tokens * held_out / (1 - held_out)))
         estimated = None if steps is None else BEGINNING + steps * max(LEAST_STEP, work / rate)
-        source = f"estimated from the speed of {like[0].run}" if like else "estimated; no run of this machine is known"
+        source = (
+            tr("estimated from the speed of {run}", run=like[0].run)
+            if like
+            else tr("estimated; no earlier run on this machine to go by")
+        )
         return Forecast(self.device, estimated, cost.memory, disk, source, at_most=cost.at_most)
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from engine.command_line import command_line
 from engine.config.keys import flatten
 from engine.errors import InputError, no_process
+from engine.language import tr
 from tui_transformer.lab.design.draft import Benchmark, Draft
 from tui_transformer.lab.design.study_draft import Estimate
 from tui_transformer.lab.launch.logs import last_words
@@ -117,10 +118,10 @@ async def measure(command: list[str], told: Callable[[str], None] = lambda line:
     try:
         _, lines, complaint = await _run(command, told=told)
     except OSError as error:
-        raise InputError(f"nothing could be measured: {error.strerror or error}") from None
+        raise InputError(tr("measurement failed: {strerror}", strerror=error.strerror or error)) from None
     costs = _of_kind("cost", lines)
     if not costs:
-        raise InputError(complaint or "check gave no answer")
+        raise InputError(complaint or tr("check returned no result"))
     return Benchmark.read(costs[0] | {"verdicts": _of_kind("verdict", lines)})
 
 
@@ -136,7 +137,7 @@ async def fetch(corpus: str, data_dir: Path | None) -> None:
     except OSError as error:
         raise no_process(error) from None
     if code != 0:
-        raise InputError(complaint.partition("; ")[0] or "data fetch ended without a word")
+        raise InputError(complaint.partition("; ")[0] or tr("data fetch failed without an error message"))
 
 
 # A study: `ablate`
@@ -160,16 +161,26 @@ async def plan(study: Study, target: LaunchTarget) -> Estimate:
         found = Estimate.read(told | {"measured": True})
         if found.seconds is not None:
             return found
-    raise InputError("nothing could be measured: ablate gave no plan")
+    raise InputError(tr("measurement failed: ablate returned no plan"))
 
 
 async def start(study: Study, target: LaunchTarget) -> str:
     """Hand a study to a process that outlives this one; return the outcome in one sentence."""
     if not _of_kind("study", await _ask_ablate(study, target, "--detach", stays=True)):
         listed = command_line("runs", runs_dir=target.runs_dir)
-        raise InputError(f"study '{study.name}' did not report that it started; `{listed}` lists the runs")
+        raise InputError(
+            tr(
+                "study '{name}' did not report that it started; `{listed}` lists the runs",
+                name=study.name,
+                listed=listed,
+            )
+        )
     runs = len(study.cells())
-    return f"{study.name} started: its {runs} runs appear in Train (2) one by one, their table in Compare (3)"
+    return tr(
+        "{name} started: its {runs} runs appear in Train (2) one by one, their table in Compare (3)",
+        name=study.name,
+        runs=runs,
+    )
 
 
 async def _ask_ablate(study: Study, target: LaunchTarget, option: str, *, stays: bool = False) -> list[str]:
@@ -187,5 +198,5 @@ async def _ask_ablate(study: Study, target: LaunchTarget, option: str, *, stays:
         if not left:
             path.unlink(missing_ok=True)
     if code != 0:
-        raise InputError(complaint or "ablate ended without a word")
+        raise InputError(complaint or tr("ablate failed without an error message"))
     return lines

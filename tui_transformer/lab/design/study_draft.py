@@ -20,6 +20,7 @@ from engine.config.keys import diff, flatten
 from engine.config.schema import RunConfig
 from engine.data.corpus import Characters
 from engine.errors import InputError
+from engine.language import tr
 from engine.lints import lint
 from engine.runs.records import Count, Number
 from tui_transformer.lab.design.draft import Benchmark, Draft, cost
@@ -112,10 +113,12 @@ class StudyDraft:
         words = _NEXT_AXIS.split(text.strip())
         axes = dict(parse_axis(word, least=1) for word in words)  # next to the design one value is enough
         if len(axes) < len(words):
-            raise InputError("a key is named twice; give all its values at once, with commas between")
+            raise InputError(tr("a key appears twice; list all its values at once, separated by commas"))
         count = math.prod(len(values) for values in axes.values())
         if count > MOST:
-            raise InputError(f"this makes {count:,} variants; at most {MOST} are made at once")
+            raise InputError(
+                tr("that makes {count:,} variants; at most {most} can be added at once", count=count, most=MOST)
+            )
         for key, values in axes.items():
             for value in values:  # an invalid value is a typo, not a variant
                 changed = self.design.with_change(key, value)
@@ -134,7 +137,11 @@ class StudyDraft:
         if not own:
             variants = tuple(replace(v, changes={**study.changes, **v.changes}, expect={}, why="") for v in variants)
         foretold = any(variant.expect for variant in study.variants)
-        note = "" if own or not foretold else f"what {study.name} expects was said of {study.base}, so it is left out"
+        note = (
+            ""
+            if own or not foretold
+            else tr("{name} states its expectations for {base}, so they are left out", name=study.name, base=study.base)
+        )
         return replace(
             self,
             name=study.name,
@@ -169,7 +176,7 @@ class StudyDraft:
         """A copy with other seeds: `3`, or `1,5,9`."""
         seeds = parse_seeds(text)
         if len(set(seeds)) < len(seeds):
-            raise InputError("a seed stands there twice; the same seed gives the same run")
+            raise InputError(tr("a seed is listed twice; the same seed gives the same run"))
         return replace(self, seeds=seeds)
 
     def with_more_seeds(self, more: int) -> "StudyDraft":
@@ -233,8 +240,8 @@ class StudyDraft:
             line = found[variant.name] = self._line(variant)
             same = first.setdefault(settings_of(line.configs), variant.name) if line.configs else variant.name
             if same != variant.name:
-                twice = f"the same as {same}: it would be the same run twice"
-                why_not = f"{same} is the design as it stands" if variant.name == plain else twice
+                twice = tr("same as {same}: it would repeat the same run", same=same)
+                why_not = tr("{same} is the design as it stands", same=same) if variant.name == plain else twice
                 found[variant.name] = replace(line, why_not=why_not)
         return tuple(found[variant.name] for variant in self.variants)
 
@@ -267,18 +274,18 @@ class StudyDraft:
         if not self.stages:
             return ""
         after, _ = chain(self.stages, variant.stages)[-1].parent
-        return f"starts from {after}" if after else "starts from weights of its own"
+        return tr("starts from {after}", after=after) if after else tr("starts from fresh weights")
 
     @cached_property
     def _made(self) -> tuple[Study | None, str]:
         if self.design.problem:
-            return None, f"the design cannot be trained: {self.design.problem}"
+            return None, tr("the design cannot be trained: {problem}", problem=self.design.problem)
         try:
             base, changes = self._base
             if len(self.kept) < 2:
                 wrong = next((line for line in self.lines if line.config is None), None)
-                why = f"{wrong.variant.name}: {wrong.why_not}" if wrong else "add one"
-                return None, f"a study compares at least two variants; {why}"
+                why = f"{wrong.variant.name}: {wrong.why_not}" if wrong else tr("add one")
+                return None, tr("a study compares at least two variants; {why}", why=why)
             study = Study(
                 name=self.name,
                 base=base,
@@ -392,7 +399,13 @@ def study_base(design: Draft) -> tuple[str, Mapping[str, Any]]:
     whole = flatten(presets.merge(base_tables(GENERIC), nested(changes)))
     unset = [key for key in whole if key not in flatten(config.dump()) and key not in NOT_OF_A_STUDY]
     if unset:
-        raise InputError(f"{design.name} extends no preset, and leaves {unset[0]} unset, which a study of it could not")
+        raise InputError(
+            tr(
+                "{name} extends no preset and leaves {unset} unset; a study cannot leave it unset",
+                name=design.name,
+                unset=unset[0],
+            )
+        )
     return GENERIC, changes
 
 

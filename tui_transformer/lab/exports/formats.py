@@ -10,6 +10,7 @@ from typing import Any
 
 from engine.clean import clean_line
 from engine.errors import InputError
+from engine.language import tr
 from engine.runs.files import SCHEMA, finite, flat
 from tui_transformer.lab.escaping import csv_cell
 from tui_transformer.lab.exports import huggingface, mlflow, tensorboard, wandb
@@ -70,7 +71,11 @@ def write(tool: str, run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path
     missing = [name for name in packages if find_spec(name) is None]
     if missing:
         raise InputError(
-            f"export --to {tool} needs {' and '.join(missing)}: pip install 'tui-transformer[{tool}]' brings it; "
-            "--to csv and --to json need nothing"
+            tr(
+                "export --to {tool} needs {missing}: run pip install 'tui-transformer[{tool}]'; --to "
+                "csv and --to json need nothing extra",
+                tool=tool,
+                missing=" and ".join(missing),
+            )
         )
     return make(run, out, checkpoint)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from engine.data.known import CORPORA
+from engine.language import tr
 from engine.measures import MEASURES
 from engine.runs.records import ValidationRecord
 from tui_transformer.lab.escaping import markdown_block, markdown_text
@@ -11,7 +12,7 @@ from tui_transformer.lab.exports.recorded import ExportedRun
 from tui_transformer.lab.records.badges import badge
 from tui_transformer.lab.template import filled
 
-LOADED_BY = (
+LOADED_BY = tr(
     "Load it with `engine.training.pretrained.load_pretrained` of the package `tui-transformer`, **not** with "
     "`transformers.AutoModel`; `tokenizers` reads `tokenizer.json`."
 )

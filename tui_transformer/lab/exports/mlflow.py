@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.config.toml import write as config_toml
+from engine.language import tr
 from tui_transformer.lab.escaping import markdown_block, markdown_text
 from tui_transformer.lab.exports.recorded import ExportedRun, scalars
 
@@ -54,13 +55,16 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
         client.log_batch(identity, metrics=part)
     client.log_text(identity, config_toml(run.config), "config.toml")
     if run.texts:
-        samples = (f"step {sample.step}\n{sample.prompt}\n→\n{sample.text}\n" for sample in run.texts)
+        samples = (
+            tr("step {step}\n{prompt}\n→\n{text}\n", step=sample.step, prompt=sample.prompt, text=sample.text)
+            for sample in run.texts
+        )
         client.log_text(identity, "\n".join(samples), "samples.txt")
     end = int(1000 * run.times[-1]) if run.times else start
     client.set_terminated(identity, ENDED.get(run.state, "KILLED"), end)
     if server:
-        return Path(identity), f"sent to {server}, as MLFLOW_TRACKING_URI says"
-    return out, f"nothing left this machine; mlflow ui --backend-store-uri {uri}"
+        return Path(identity), tr("sent to {server}, as set by MLFLOW_TRACKING_URI", server=server)
+    return out, tr("nothing left this machine; to view it: mlflow ui --backend-store-uri {uri}", uri=uri)
 
 
 def _parts(items: list[Any]) -> list[list[Any]]:

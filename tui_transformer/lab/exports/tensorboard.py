@@ -10,6 +10,7 @@ from typing import Any
 from engine.clean import clean_line
 from engine.config.toml import write as config_toml
 from engine.errors import InputError
+from engine.language import tr
 from engine.runs.files import new_file
 from tui_transformer.lab.escaping import markdown_block, markdown_text
 from tui_transformer.lab.exports.recorded import ExportedRun, scalars
@@ -21,7 +22,9 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
 
     folder = out / run.name
     if any(folder.glob("events.out.tfevents.*")):
-        raise InputError(f"{folder} has event files already, and points would stand there twice; choose another --out")
+        raise InputError(
+            tr("{folder} already has event files, so points would be duplicated; choose another --out", folder=folder)
+        )
     name = f"events.out.tfevents.{int(run.start):010d}.{run.name}"
     folder.mkdir(parents=True, exist_ok=True)
     with new_file(folder / name) as file:
@@ -41,7 +44,7 @@ def _events(run: ExportedRun) -> Iterator[Any]:
     checks = "\n".join(f"* **{markdown_text(badge)}** {markdown_text(why)}" for badge, why in run.badges.items())
     for summary in (
         text_pb("config", markdown_block(config_toml(run.config))),
-        text_pb("checks", checks or "nothing is wrong with the scores, as far as the checks can tell"),
+        text_pb("checks", checks or tr("the checks found nothing wrong with the scores")),
         hparams_pb(run.settings, trial_id=clean_line(run.run.id or run.name), start_time_secs=run.start),
     ):
         yield Event(wall_time=run.start, step=0, summary=summary)

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from engine.clean import clean_line
+from engine.language import tr
 from tui_transformer.lab.exports.recorded import ExportedRun, scalars
 
 PROJECT = "tui-transformer"
@@ -39,5 +40,5 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
             logged.log({"samples": wandb.Table(columns=["step", "prompt", "text"], data=rows)})
         logged.summary.update({"badges": list(run.badges), "state": run.state})
     if mode == "offline":
-        return folder, f"nothing left this machine; wandb sync {folder}  sends it"
-    return folder, f"WANDB_MODE={mode}: W&B's client did as that says"
+        return folder, tr("nothing left this machine; to upload the run: wandb sync {folder}", folder=folder)
+    return folder, tr("W&B's client followed WANDB_MODE={mode}", mode=mode)

@@ -18,6 +18,7 @@ import psutil
 
 from engine.config.schema import RunConfig
 from engine.errors import InputError, no_process
+from engine.language import tr
 from engine.plain_files import refuse_links
 from engine.runs.commands import Command
 from engine.runs.lineage import INIT_FROM, found_again, located
@@ -97,14 +98,25 @@ def await_start(reader: RunReader, process: "subprocess.Popen[bytes]", before: i
         status = reader.status
         taken = status.pid == process.pid and status.attempt > before
         if taken and status.state == "failed":
-            raise InputError(f"run '{reader.name}' failed: {status.reason}")
+            raise InputError(tr("run '{name}' failed: {reason}", name=reader.name, reason=status.reason))
         if taken and status.state not in ("queued", "starting"):
             return
         if ended:
-            raise InputError(f"run '{reader.name}' did not start: {last_words_in(reader.path / 'log.txt')}")
+            raise InputError(
+                tr(
+                    "run '{name}' did not start: {last_words_in}",
+                    name=reader.name,
+                    last_words_in=last_words_in(reader.path / "log.txt"),
+                )
+            )
         time.sleep(LOOK)
     raise InputError(
-        f"run '{reader.name}' has not started within {PATIENCE:.0f} s; process {process.pid} may still try"
+        tr(
+            "run '{name}' has not started within {patience:.0f} s; process {pid} may still try",
+            name=reader.name,
+            patience=PATIENCE,
+            pid=process.pid,
+        )
     )
 
 
@@ -124,7 +136,9 @@ class Training:
     def start(self) -> None:
         """Begin. Raises InputError if this process already trains: dropout and threads are process-wide settings."""
         if not self._one.acquire(blocking=False):
-            raise InputError("this process trains a run already; stop it first, or start the other one with --detach")
+            raise InputError(
+                tr("this process is already training a run; stop it first, or start the other one with --detach")
+            )
         self._thread.start()
 
     @property
@@ -137,7 +151,7 @@ class Training:
     def stop(self, reason: str = "", *, signal: int | None = None) -> None:
         self.control.request(Command.STOP, reason, signal=signal)
 
-    def hand_over(self, reason: str = "handed over") -> "subprocess.Popen[bytes] | None":
+    def hand_over(self, reason: str = tr("handed over")) -> "subprocess.Popen[bytes] | None":
         """Hand the run to a separate process, which is returned, and wait until this one has released it.
 
         None if there was nothing to hand over, or it could not be started: the run is then interrupted, with a

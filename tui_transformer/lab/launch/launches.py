@@ -11,6 +11,7 @@ from typing import Literal
 
 from engine.config.schema import RunConfig
 from engine.errors import InputError
+from engine.language import tr
 from engine.runs.commands import Command, send
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.training.control import StopRequested
@@ -35,7 +36,7 @@ class Launches:
 
     def _require_free(self, instead: str) -> None:
         if (here := self.here) is not None:
-            raise InputError(f"{here.name} is already training here. {instead}")
+            raise InputError(tr("{name} is already training here. {instead}", name=here.name, instead=instead))
 
     def begins(self, run: Path) -> bool:
         """Return whether this app is about to begin a run that still looks queued."""
@@ -58,11 +59,11 @@ class Launches:
         """Start a run made by `create`. While it trains in this process it is `here`; `outcome` says how it ended."""
         if how == "queue":
             queue.ensure_runner(run, self._device())
-            return f"{run.name} is queued; it will start when {self._device()} is free"
+            return tr("{name} is queued; it will start when {device} is free", name=run.name, device=self._device())
         try:
             if how == "thread":
                 self._train_here("begin", run)
-                return f"{run.name} trains here"
+                return tr("{name} is training here", name=run.name)
             return self._spawned("begin", run)
         except InputError:
             self.forget(run)
@@ -75,12 +76,12 @@ class Launches:
         reader = RunReader(run)
         state = reader.state
         if state in (*LIVE_STATES, "finished"):
-            raise InputError(f"{run.name} is {state}: there is nothing to resume")
+            raise InputError(tr("{name} is {state}: nothing to resume", name=run.name, state=state))
         verb = "begin" if state == "queued" else "resume"
         if how == "thread":
             self._require_free("Resume this one in the background (f6)")
             self._train_here(verb, run)
-            return f"{run.name} resumes here"
+            return tr("{name} resumes here", name=run.name)
         return self._spawned(verb, run)
 
     def outcome(self) -> str:
@@ -89,19 +90,32 @@ class Launches:
         assert training is not None
         run = training.run
         if isinstance(training.error, StopRequested):
-            return f"{run.name} was stopped before it started; press r to start it"
+            return tr("{name} was stopped before it started; press r to start it", name=run.name)
         if training.error is not None:
             if isinstance(training.error, InputError):
                 if training.verb == "begin":
                     self.forget(run)
                 raise training.error
-            raise InputError(f"{run.name} failed: {type(training.error).__name__}: {training.error}")
+            raise InputError(
+                tr(
+                    "{name} failed: {name2}: {error}",
+                    name=run.name,
+                    name2=type(training.error).__name__,
+                    error=training.error,
+                )
+            )
         outcome = training.outcome
         assert outcome is not None
         if outcome.state == "handing-over":
             return ""  # `hand_over` has said it
         reason = f": {outcome.reason}" if outcome.reason else ""
-        said = f"{run.name} {outcome.state} at step {outcome.step:,}{reason}"
+        said = tr(
+            "{name} {state} at step {step:,}{reason}",
+            name=run.name,
+            state=outcome.state,
+            step=outcome.step,
+            reason=reason,
+        )
         if outcome.state == "failed":
             raise InputError(said)
         return said
@@ -110,7 +124,14 @@ class Launches:
         """Send a command to a run's process; the run shows when it is obeyed. Raises InputError if none trains it."""
         reader = RunReader(run)
         if reader.state not in LIVE_STATES:
-            raise InputError(f"{run.name} is {reader.state}: there is nothing to {command.value}")
+            raise InputError(
+                tr(
+                    "{name} is {state}: nothing to {value}",
+                    name=run.name,
+                    state=reader.state,
+                    value=command.value,
+                )
+            )
         send(run, command)
 
     def tell_study(self, name: str, runs: Sequence[Path], command: Command) -> str:
@@ -122,19 +143,24 @@ class Launches:
             for run in live:
                 send(run, command)
         if not live and command is not Command.STOP:
-            raise InputError(f"no run of {name} is training")
+            raise InputError(tr("no run of {name} is training", name=name))
         return count(len(live), "run")
 
     def hand_over(self) -> str:
         training = self.training
         if training is None or not training.alive:
             return ""
-        process = training.hand_over("handed over by the studio")
+        process = training.hand_over(tr("handed over by the studio"))
         reader = RunReader(training.run)
         state = reader.state
         if process is None or state not in ("handing-over", *LIVE_STATES):
-            return f"{reader.name} is {state}; its last checkpoint can be resumed"
-        return f"{reader.name} continues in the background (pid {process.pid}). Watch it: {reader.command('watch')}"
+            return tr("{name} is {state}; it can be resumed from its last checkpoint", name=reader.name, state=state)
+        return tr(
+            "{name} continues in the background (pid {pid}). Watch it: {command}",
+            name=reader.name,
+            pid=process.pid,
+            command=reader.command("watch"),
+        )
 
     def stop_here(self) -> str:
         training = self.training
@@ -143,7 +169,12 @@ class Launches:
         training.stop("the studio was left")
         training.join()
         reader = RunReader(training.run)
-        return f"{reader.name} {reader.state}: {reader.command('resume', data_dir=self.data_dir)} resumes it"
+        return tr(
+            "{name} {state}; resume it with {command}",
+            name=reader.name,
+            state=reader.state,
+            command=reader.command("resume", data_dir=self.data_dir),
+        )
 
     def forget(self, run: Path) -> None:
         reader = RunReader(run)
@@ -161,7 +192,7 @@ class Launches:
             process = started(verb, RunReader(run), device=self.device, data_dir=self.data_dir)
         finally:
             self._beginning.discard(run)
-        return f"{run.name} trains in the background (pid {process.pid})"
+        return tr("{name} is training in the background (pid {pid})", name=run.name, pid=process.pid)
 
     def _device(self) -> str:
         from engine.training.devices import resolve_device

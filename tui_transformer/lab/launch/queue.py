@@ -14,6 +14,7 @@ from filelock import FileLock, Timeout
 
 from engine.config.schema import RunConfig
 from engine.errors import InputError, no_process
+from engine.language import tr
 from engine.runs.reader import LIVE_STATES, RunReader, list_runs
 from engine.runs.records import QueuePlace
 from engine.runs.writer import RunWriter
@@ -56,7 +57,7 @@ def ensure_runner(queued: Path, device: str) -> None:
     try:
         detached(folder / ".queue.log", "queue", "--device", device, "--runs-dir", str(folder))
     except OSError as error:
-        raise no_process(error, f"{queued.name} is queued, but ") from None
+        raise no_process(error, tr("{name} is queued, but ", name=queued.name)) from None
 
 
 def work(runs_dir: Path, device: str, said: Callable[[str], None]) -> int:
@@ -70,7 +71,13 @@ def work(runs_dir: Path, device: str, said: Callable[[str], None]) -> int:
         try:
             lock.acquire()
         except Timeout:
-            raise InputError(f"another process works through the queue of {device} in {runs_dir}") from None
+            raise InputError(
+                tr(
+                    "another process is already working through the queue of {device} in {runs_dir}",
+                    device=device,
+                    runs_dir=runs_dir,
+                )
+            ) from None
         try:
             while next_one() is not None:
                 told = ""

@@ -12,6 +12,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from engine.clean import clean_line
+from engine.language import tr
 from tui_transformer.lab.formatting import fitted
 from tui_transformer.lab.play.pictures import SHADES, grey
 
@@ -20,7 +21,7 @@ UPRIGHT = 2  # columns of a vertical word: those of its widest character
 TALLEST = 8  # characters of it
 LEFT = 16  # most columns of a target word; also at most a quarter of the picture
 BAR = " │"
-CAPTION = "rows: written, columns: source"  # least width of a picture
+CAPTION = tr("rows: written, columns: source")  # least width of a picture
 _OF_UNSURE_WIDTH = {0x200D: None, 0xFE0F: None}  # joined and restyled signs: terminals disagree about their columns
 
 
@@ -41,7 +42,7 @@ def alignment_picture(
         for tokens in (source_tokens, target_tokens)
     )
     if not source or not target:
-        return Text("nothing was written, so there is nothing to align")
+        return Text(tr("nothing was written, so there is nothing to align"))
     shares = [[value if math.isfinite(value) and value > 0 else 0.0 for value in row] for row in weights]
     left = min(max(map(cell_len, target)), LEFT, max(4, width // 4))
     if width < len(CAPTION):
@@ -109,7 +110,7 @@ def _list(source: Sequence[str], target: Sequence[str], shares: Sequence[Sequenc
     """`word → word (0.83)` per target word: the source word with most weight."""
     room = max(1, (width - len(" →  (0.00)")) // 2)
     left = min(room, max(map(cell_len, target)))
-    lines = [fitted("written → looked at most", width).rstrip()]
+    lines = [fitted(tr("written → attended to most"), width).rstrip()]
     for word, row in zip(target, shares, strict=True):
         at = max(range(len(row)), key=row.__getitem__)
         lines.append(f"{fitted(word, left, right=True)} → {fitted(source[at], room).rstrip()} ({row[at]:.2f})")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from engine.config.model import ModelConfig, numbered
+from engine.language import tr
 from engine.model.visibility import Visibility, self_attention
 from engine.schemes import ATTENTIONS, POSITIONS
 
@@ -57,7 +58,11 @@ class StackPlan:
     @property
     def layers(self) -> str:
         """Which layers it is about, in words; "" if all."""
-        return f"layer{'s' if len(self.places) > 1 else ''} {numbered(self.places)}" if self.places else ""
+        return (
+            tr("layer{value} {numbered}", value="s" if len(self.places) > 1 else "", numbered=numbered(self.places))
+            if self.places
+            else ""
+        )
 
 
 KIND = ("attention", "position")
@@ -129,7 +134,7 @@ def drawn(length: int, canvas: Canvas) -> int:
 def mask_picture(stack: StackPlan, canvas: Canvas) -> Text:
     """Who may look at whom: queries down, keys across, N × N in half blocks, under two lines of words."""
     n = drawn(stack.length, canvas)
-    words = f"rows: queries, columns: keys; position 0 at the top left{_share(n, stack.length)}"
+    words = tr("rows: queries, columns: keys; position 0 at the top left{share}", share=_share(n, stack.length))
     rows = [Text(line) for line in half_blocks(visible(stack.see, n))]
     return Text("\n").join([Text(who_sees_whom(stack, n)), Text(words), _ruler(n, 1), *_framed(rows, n, 2)])
 
@@ -138,14 +143,20 @@ def who_sees_whom(stack: StackPlan, n: int) -> str:
     """A stack's mask in a sentence; its first N positions are drawn."""
     see = stack.see
     far = 0 if see.window is None else see.window if see.causal else see.window // 2 + 1
-    what = stack.sees + (" (farther than is drawn)" if n < stack.length and far >= n else "")
+    what = stack.sees + (tr(" (farther than is drawn)") if n < stack.length and far >= n else "")
     owner = f"{stack.name}'s " if stack.name else ""
     where = f" of {stack.layers}" if stack.layers else ""
-    return f"{owner}self-attention{where}, {stack.attention}: each query sees {what}"
+    return tr(
+        "{owner}self-attention{where}, {attention}: each query sees {what}",
+        owner=owner,
+        where=where,
+        attention=stack.attention,
+        what=what,
+    )
 
 
 def _share(n: int, length: int) -> str:
-    return f"; first {n} of {length:,}" if n < length else ""
+    return tr("; first {n} of {length:,}", n=n, length=length) if n < length else ""
 
 
 def _step(n: int) -> int:
@@ -208,7 +219,7 @@ def _legend(values: Values, *, colour: bool, shades: str) -> Text:
     """The shades between the highest and the lowest value: `0 █▓▒░ −9.75`."""
     low, high = _extremes(values)
     if not high > low:
-        return Text(f"{_number(high)} everywhere")
+        return Text(tr("{number} everywhere", number=_number(high)))
     legend = Text(f"{_number(high)} ")
     if colour:
         for i in range(len(SHADES)):
@@ -225,8 +236,8 @@ def bias_picture(values: Values, *, length: int, title: str, canvas: Canvas) -> 
     """
     n, characters, shades = len(values), 1 if canvas.colour else 2, SHADES[1:]  # cells are square in both cases
     legend = _legend(values, colour=canvas.colour, shades=shades)
-    words = f"rows: queries, columns: keys; nothing where a key is not seen{_share(n, length)}"
-    head = [Text.assemble(f"{title}: ", legend, " added to the score"), Text(words), _ruler(n, characters)]
+    words = tr("rows: queries, columns: keys; blank where a key is not seen{share}", share=_share(n, length))
+    head = [Text.assemble(f"{title}: ", legend, tr(" added to the score")), Text(words), _ruler(n, characters)]
     rows = shaded(values, colour=canvas.colour, characters=characters, shades=shades)
     return Text("\n").join([*head, *_framed(rows, n, 2 if canvas.colour else 1)])
 
@@ -241,8 +252,11 @@ def table_picture(values: Values, *, length: int, title: str, rows: str, columns
     kept = [i for i in range(width) if i // 2 % every == 0]
     shown = [[row[i] for i in kept] for row in values]
     legend = _legend(shown, colour=canvas.colour, shades=SHADES)
-    some = f"{width:,} {columns}" + (f", one pair in {every:,}" if every > 1 else "")
-    head = [Text.assemble(f"{title}: ", legend), Text(f"rows: {rows}, columns: {some}{_share(n, length)}")]
+    some = f"{width:,} {columns}" + (tr(", one pair in {every:,}", every=every) if every > 1 else "")
+    head = [
+        Text.assemble(f"{title}: ", legend),
+        Text(tr("rows: {rows}, columns: {some}{share}", rows=rows, some=some, share=_share(n, length))),
+    ]
     characters = 2 if width <= canvas.columns(2) else 1
     lines = shaded(shown, colour=canvas.colour, characters=characters, shades=SHADES)
     return Text("\n").join([*head, *_framed(lines, n, 2 if canvas.colour else 1)])
@@ -254,30 +268,45 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Ca
     position, n = POSITIONS[name], canvas.rows(stack.length)
     kind = f"{name} in {stack.layers}" if stack.layers else name
     if position.acts_on == "nothing":
-        return Text(f"position {kind}: nothing is added, neither to embeddings nor to scores")
+        return Text(tr("position {kind}: adds nothing to embeddings or scores", kind=kind))
     from engine.model.positions import TransformerXL
 
     scheme = starting_scheme(model, stack, seed)
     if scheme is None:
-        return Text(f"position {kind}: its learned table is too large to be drawn")
+        return Text(tr("position {kind}: its learned table is too large to be drawn", kind=kind))
     picture = partial(table_picture, length=stack.length, canvas=canvas)
     if position.rotates:
-        title = f"position {kind} turns queries and keys, each column slower; cosines"
-        return picture(turned_values(scheme, model, n), title=title, rows="positions", columns="angles of a head")
+        title = tr("position {kind} rotates queries and keys, each column slower; cosines", kind=kind)
+        return picture(turned_values(scheme, model, n), title=title, rows="positions", columns=tr("angles of a head"))
     if isinstance(scheme, TransformerXL):
         waves = embedded_values(scheme.sinusoid, n)
         assert waves is not None
-        note = Text(f"position {kind}: its term depends on the query's content; a factor of it is drawn\n")
-        return note + picture(waves, title="sinusoids of the distance", rows="distances q − k", columns="features")
+        note = Text(
+            tr("position {kind}: its term depends on the query's content; a factor of it is drawn\n", kind=kind)
+        )
+        return note + picture(waves, title=tr("sinusoids of the distance"), rows="distances q − k", columns="features")
     owner = f", {stack.name}" if stack.name else ""
-    learned = f" ({'' if name == 'learned' else 'learned; '}shown as initialised)" if position.learned else ""
+    learned = (
+        tr(" ({value}shown as initialised)", value="" if name == "learned" else "learned; ") if position.learned else ""
+    )
     table = embedded_values(scheme, n)
     if table is not None:
-        title = f"position {kind}{learned}{owner if learned else ''}, added to the embeddings"
+        title = tr(
+            "position {kind}{learned}{owner}, added to the embeddings",
+            kind=kind,
+            learned=learned,
+            owner=owner if learned else "",
+        )
         return picture(table, title=title, rows="positions", columns="features")
     bias = bias_values(scheme, stack.see, min(n, canvas.columns(1 if canvas.colour else 2)))
     assert bias is not None
-    title = f"position {kind}{learned}{owner}, head 1 of {model.n_heads}"
+    title = tr(
+        "position {kind}{learned}{owner}, head 1 of {n_heads}",
+        kind=kind,
+        learned=learned,
+        owner=owner,
+        n_heads=model.n_heads,
+    )
     return bias_picture(bias, length=stack.length, title=title, canvas=canvas)
 
 

@@ -8,9 +8,10 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from engine.errors import InputError, nearest
+from engine.language import tr
 
 Settings = dict[str, float | int]
 Place = Literal["line", "pane"]
@@ -45,29 +46,42 @@ class Table:
 
 
 def _commands(group: str) -> dict[str, Command]:
-    return {name: Setting(**one) if "low" in one else Command(**one) for name, one in _TABLES[group].items()}
+    return {
+        name: Setting(**one) if "low" in one else Command(**one) for name, one in map(_said, _TABLES[group].items())
+    }
+
+
+def _said(row: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+    name, one = row
+    texts = {key: tr(one[key]) for key in ("what", "argument") if key in one}
+    return name, one | texts | {"why_not": {place: tr(why) for place, why in one.get("why_not", {}).items()}}
 
 
 _TABLES = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
 COMMANDS = _commands("text")
 OTHER_NAMES = {"exit": "quit", "?": "help"}
-WRITING = Table(COMMANDS, ("quit", "exit"), "any other line is continued by the model")
+WRITING = Table(COMMANDS, ("quit", "exit"), tr("any other line is continued by the model"))
 ASKING = replace(
-    WRITING, words=("examples", "quit", "exit"), first="any other line is a question, or a document with ___ for gaps"
+    WRITING,
+    words=("examples", "quit", "exit"),
+    first=tr("any other line is a question, or a document with ___ for gaps"),
 )
 SHARED = ("run", "checkpoint", "history", "help", "quit")
 TRANSLATING = Table(
     _commands("translation") | {name: COMMANDS[name] for name in SHARED},
     ("examples", "quit", "exit"),
-    "any other line is translated",
+    tr("any other line is translated"),
 )
 SETTINGS, SEARCH = WRITING.settings, TRANSLATING.settings
 
 
 def checked(name: str, value: float | int | str) -> float | int:
     setting = (SETTINGS | SEARCH)[name]
-    right = (
-        f"must be {'a whole number' if setting.kind is int else 'a number'} from {setting.low:g} to {setting.high:g}"
+    right = tr(
+        "must be {what} from {low:g} to {high:g}",
+        what=tr("a whole number") if setting.kind is int else "a number",
+        low=setting.low,
+        high=setting.high,
     )
     try:
         number = setting.kind(value)
@@ -111,7 +125,13 @@ class Prompt:
         command = self.table.commands.get(name)
         if command is None:
             known = [f"/{other}" for other in (*self.table.commands, *OTHER_NAMES)]
-            raise InputError(f"no command is called /{name[:40]}{nearest('/' + name, known) or '; /help shows them'}")
+            raise InputError(
+                tr(
+                    "unknown command /{name}{nearest}",
+                    name=name[:40],
+                    nearest=nearest("/" + name, known) or tr("; /help lists the commands"),
+                )
+            )
         if self.place in command.why_not:
             raise InputError(f"/{name}: {command.why_not[self.place]}")
         if isinstance(command, Setting):
@@ -128,12 +148,12 @@ class Prompt:
             self.say("\n".join(self.history) or "nothing has been asked yet")
         elif name == "again":
             if not self.history:
-                raise InputError("/again: nothing has been asked yet")
+                raise InputError(tr("/again: nothing has been asked yet"))
             self.settings["seed"] = int(self.settings["seed"]) + 1
             self.remark(f"the same prompt with seed {self.settings['seed']}")
             self.answer(self.history[-1])
         else:
-            raise InputError("this cannot be done here")
+            raise InputError(tr("not available here"))
 
     def completions(self, line: str) -> list[str]:
         """Return the commands that the line may become, with a space before an argument."""
@@ -155,7 +175,7 @@ class Prompt:
                 missing.append((f"/{name}", f"not here: {command.why_not[self.place]}"))
                 continue
             value = self.settings[name] if isinstance(command, Setting) else command.argument
-            also = "; /exit and ctrl-d do too" if name == "quit" else ""
+            also = tr("; also /exit and ctrl-d") if name == "quit" else ""
             rows.append((f"/{name} {value}".rstrip(), command.what + also))
         width = max(len(left) for left, _ in rows)
         return "\n".join([self.table.first, *(f"{a.ljust(width)}  {b}" for a, b in (*rows, *missing))])

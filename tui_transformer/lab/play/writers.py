@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from engine.errors import InputError
+from engine.language import tr
 from engine.runs.reader import RunReader
 from engine.runs.records import Sample, WrittenRow
 from engine.runs.tail import newest_records, stamp
@@ -48,7 +49,7 @@ class Writer(ABC):
     continues: bool = False  # its text continues the prompt; else it is a separate answer
     ranks: bool = False  # its answers have an end: it can rank whole ones, see `wholes`, and shows held-out `examples`
     invitation: str = ""
-    crossing: ClassVar[str] = "cross-attention: each token of the target sees all of the source"
+    crossing: ClassVar[str] = tr("cross-attention: each token of the target sees all of the source")
     step: int
     model: "Network"
     defaults: Settings
@@ -88,7 +89,9 @@ class Writer(ABC):
 
     def examples(self) -> Sequence[WrittenRow]:
         """Answer a few held-out questions or documents with gaps, always the same ones, greedily; loads the corpus."""
-        raise InputError(f"examples: {self.name} continues any text; only runs on documents have examples")
+        raise InputError(
+            tr("examples: {name} continues any text; only runs on documents have examples", name=self.name)
+        )
 
     def prompts(self) -> tuple[str, ...]:
         """Return up to three prompts to try: its corpus's examples, and what it was asked while it trained."""
@@ -138,7 +141,8 @@ class Writer(ABC):
             found.weights.float().cpu().numpy(),
             found.visible.cpu().numpy(),
             None if found.bias is None else found.bias.float().cpu().numpy(),
-            f"layer {layer} of {layers}, head {head} of {heads}" + (f", {which}" if which != "self" else ""),
+            tr("layer {layer} of {layers}, head {head} of {heads}", layer=layer, layers=layers, head=head, heads=heads)
+            + (f", {which}" if which != "self" else ""),
             self.crossing if which == "cross" else who_sees_whom(plan, plan.length),
             which == "cross",
         )
@@ -200,7 +204,7 @@ def split_at_arrow(text: str, needed: str, *, last: bool = False) -> tuple[str, 
     """Return the text before and after an arrow (the last, or the first), stripped."""
     arrow = next((sign for sign in ARROWS if sign in text), None)
     if arrow is None:
-        raise InputError(f"surprise: {needed}")
+        raise InputError(tr("surprise: {needed}", needed=needed))
     asked, _, answer = text.rpartition(arrow) if last else text.partition(arrow)
     return asked.strip(), answer.strip()
 
@@ -217,7 +221,7 @@ class TextWriter(Writer):
         own = {name: getattr(generation, name) for name in SETTINGS if hasattr(generation, name)}
         self.defaults = {"seed": 1, "length": 200} | own
         self.continues = self.config.task.continues
-        self.invitation = "type a text to continue" if self.continues else "type a source"
+        self.invitation = tr("type some text to continue") if self.continues else "type a source"
 
     def _more_prompts(self, samples: Sequence[Sample]) -> Iterable[str]:
         """Yield beginnings of the lines that it wrote itself."""
@@ -231,21 +235,31 @@ class TextWriter(Writer):
         """Warn if the context will fill up, or the source's length differs from training."""
         if not self.continues:
             trained, given = self.config.model.source_tokens, len(text)
-            then = "the newest count" if given > trained else "others are new to it"
-            words = f"the model was trained on sources of {trained} characters and this one has {given}: {then}"
+            then = tr("only the last ones are used") if given > trained else tr("other lengths are new to it")
+            words = tr(
+                "the model was trained on sources of {trained} characters and this one has {given}: {then}",
+                trained=trained,
+                given=given,
+                then=then,
+            )
             return words if given != trained else ""
         context, wanted = self.config.model.context_length, len(text) + int(settings["length"])
         then = (
-            f"it goes on from the newest {max(1, context // 2)} tokens each time they are used up"
+            tr("each time the context is full, it goes on from the last {max} tokens", max=max(1, context // 2))
             if self.config.generation.overflow == "restart"
-            else "it stops there"
+            else tr("it stops there")
         )
-        words = f"the model was trained on {context} tokens at once and {wanted} are asked for: {then}"
+        words = tr(
+            "the model was trained on {context} tokens at a time, and this asks for {wanted}: {then}",
+            context=context,
+            wanted=wanted,
+            then=then,
+        )
         return words if wanted > context else ""
 
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
         if not text:
-            raise InputError("prompt '': it needs at least one character, e.g. 'O'")
+            raise InputError(tr("prompt '': it needs at least one character, e.g. 'O'"))
         how, seed = sampling_of(settings, answer, self.config.generation.overflow)
         yield from self._written(text, int(settings["length"]), how, seed, alternatives)
 
@@ -270,10 +284,13 @@ class TextWriter(Writer):
         found = surprise(self.model, self.config, self.tokenizer.vocab_size, self._encoded(text), alternatives)
         source = self.tokenizer.decode(found.source)
         rule = (
-            f"each character given the source “{source}” and the target before it"
+            tr("each character given the source “{source}” and the target before it", source=source)
             if found.source
-            else f"each character given those before it, at most {found.context}; past that, at least "
-            f"{found.context - found.stride}"
+            else tr(
+                "each character given those before it, at most {context}; past that, at least {context2}",
+                context=found.context,
+                context2=found.context - found.stride,
+            )
         )
         return token_scores(found.tokens, self._decoded, self._decoded, source, rule)
 
@@ -297,7 +314,7 @@ class MaskedWriter(TextWriter):
 
     def _load(self, reader: RunReader, checkpoint: str) -> None:
         super()._load(reader, checkpoint)
-        self.invitation = "type a text with a _ for each character to fill in"
+        self.invitation = tr("type some text, with a _ for each character to fill in")
 
     def notice(self, text: str, settings: Settings) -> str:
         return ""
@@ -320,8 +337,12 @@ class MaskedWriter(TextWriter):
         context = self.config.model.context_length
         if GAP not in text or len(text) > context:
             raise InputError(
-                f"prompt: this model fills gaps: mark each with {GAP}, in at most {context} characters, "
-                f"e.g. 'the g{GAP}te'"
+                tr(
+                    "prompt: this model fills gaps: mark each with {gap}, in at most {context} characters, "
+                    "e.g. 'the g{gap}te'",
+                    gap=GAP,
+                    context=context,
+                )
             )
         gaps = torch.tensor([c == GAP for c in text], device=self.device)
         return self._encoded(text.replace(GAP, self._decoded(0))), gaps
@@ -341,7 +362,7 @@ class TranslationWriter(Writer):
     It does not rank whole answers: `translate --nbest` ranks with a length penalty, not by probability.
     """
 
-    invitation = "type a sentence to translate; temperature 0 is greedy"
+    invitation = tr("type a sentence to translate; temperature 0 is greedy")
 
     def _load(self, reader: RunReader, checkpoint: str) -> None:
         from engine.generation.translation import Translator
@@ -349,7 +370,13 @@ class TranslationWriter(Writer):
 
         self.model, self.tokenizer, self.step = load_network(reader, checkpoint, self.device)
         if not self.tokenizer.is_pair:
-            raise InputError(f"run '{reader.name}' does not translate: `{reader.command('sample')}`")
+            raise InputError(
+                tr(
+                    "run '{name}' does not translate; use `{command}`",
+                    name=reader.name,
+                    command=reader.command("sample"),
+                )
+            )
         self.translator = Translator(self.model, self.tokenizer, self.config)
         self.defaults = GREEDY | {"length": 200}
 
@@ -357,7 +384,7 @@ class TranslationWriter(Writer):
         from engine.generation.answering import sample_answer
 
         if not text.strip():
-            raise InputError("prompt '': it needs a sentence to translate")
+            raise InputError(tr("prompt '': it needs a sentence to translate"))
         how, seed = sampling_of(settings, answer)
         prompt, size = self.translator.prompt(text), self.tokenizer.vocab_size
         assert prompt.source is not None
@@ -368,9 +395,9 @@ class TranslationWriter(Writer):
     def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
         from engine.generation.surprise import translation_surprise
 
-        source, target = split_at_arrow(text, "a sentence and its translation are needed, e.g. I see. → Ich sehe.")
+        source, target = split_at_arrow(text, tr("a sentence and its translation are needed, e.g. I see. → Ich sehe."))
         found = translation_surprise(self.translator, source, target, alternatives)
-        rule = f"each token given the source “{source}” and the target before it; ■ is its end"
+        rule = tr("each token given the source “{source}” and the target before it; ■ is its end", source=source)
         return token_scores(found, self._shown, self._shown, source, rule)
 
     def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
@@ -389,7 +416,7 @@ class DocumentWriter(Writer):
     ranks = True
     surprised_by: ClassVar[str]  # what `surprise` needs, besides the arrow
     example: ClassVar[str]  # of a prompt
-    crossing = "cross-attention: each token of the answer sees all that was read"
+    crossing = tr("cross-attention: each token of the answer sees all that was read")
 
     def _load(self, reader: RunReader, checkpoint: str) -> None:
         from engine.training.checkpoint import load_network
@@ -438,20 +465,28 @@ class DocumentWriter(Writer):
     def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
         from engine.generation.surprise import answer_surprise
 
-        needed = f"{self.surprised_by} are needed, with → between them, e.g. {self.example} → London"
+        needed = tr(
+            "{surprised_by} are needed, with → between them, e.g. {example} → London",
+            surprised_by=self.surprised_by,
+            example=self.example,
+        )
         asked, answer = split_at_arrow(text, needed, last=True)
         prompt = self._prompt(asked)
         found = answer_surprise(
             self.model, prompt, self._answer(_BARE.sub(MARK, answer), prompt), self._size, alternatives
         )
         decoder = self.tokenizer.decoder()
-        rule = f"each token given “{asked}” and the answer before it; {END} is its end"
+        rule = tr("each token given “{asked}” and the answer before it; {end} is its end", asked=asked, end=END)
         text_of = lambda token: decoder.feed(token) if token < self._size else END
         return token_scores(found, text_of, lambda token: self.tokenizer.decode([token]), asked, rule)
 
     def attention(self, text: str, written: str, layer: int, head: int, which: str = "self") -> AttentionView:
         found = super().attention(text, written, layer, head, which)
-        first = "" if which == "encoder" else f"; the first token of the answer is written by the last {MARK} before it"
+        first = (
+            ""
+            if which == "encoder"
+            else tr("; the first token of the answer is written by the last {mark} before it", mark=MARK)
+        )
         return replace(found, rule=found.rule + first)
 
     def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
@@ -499,8 +534,8 @@ class DocumentWriter(Writer):
 
 
 class QuestionWriter(DocumentWriter):
-    invitation = "type a question; temperature 0 is greedy"
-    surprised_by = "a question and its answer"
+    invitation = tr("type a question; temperature 0 is greedy")
+    surprised_by = tr("a question and its answer")
     example = "'Where was Ada Lovelace born?'"
 
     def _prompt(self, text: str) -> "Prompt":
@@ -509,13 +544,13 @@ class QuestionWriter(DocumentWriter):
 
         question = self.tokenizer.encode(text.strip())
         if not len(question):
-            raise InputError(f"prompt '': it needs a question, e.g. {self.example}")
+            raise InputError(tr("prompt '': it needs a question, e.g. {example}", example=self.example))
         return question_prompt(QuestionAnswer(self.config, self._size), question)
 
 
 class SpanWriter(DocumentWriter):
-    invitation = "type a document with ___ where something is missing; temperature 0 is greedy"
-    surprised_by = "a document with ___ and what is missing"
+    invitation = tr("type a document with ___ where something is missing; temperature 0 is greedy")
+    surprised_by = tr("a document with ___ and what is missing")
     example = "'Ada Lovelace was born in ___.'"
 
     def filled(self, text: str, written: str) -> str:
@@ -529,10 +564,13 @@ class SpanWriter(DocumentWriter):
         parts, sentinels = GAP.split(text.strip()), self.config.objective.has_sentinels
         most = len(self.config.special_tokens) - 3 if sentinels else 1  # without pad, start and end
         if not 1 < len(parts) <= most + 1:
-            gaps = "one gap" if most == 1 else f"1 to {most} gaps"
+            gaps = tr("one gap") if most == 1 else tr("1 to {most} gaps", most=most)
             raise InputError(
-                f"prompt: this model fills in a document with {gaps}: mark what is missing with ___, "
-                f"e.g. {self.example}"
+                tr(
+                    "prompt: this model fills in a document with {gaps}: mark what is missing with ___, e.g. {example}",
+                    gaps=gaps,
+                    example=self.example,
+                )
             )
         before = [part.rstrip(" ") if self._joins else part for part in parts[:-1]]
         objective = span_corruption(self.config, self._size)
@@ -571,7 +609,9 @@ class Writers:
         try:
             return self._get(run, which)
         except OSError as error:
-            raise InputError(f"{run.name}: its checkpoint cannot be read: {error.strerror or error}") from None
+            raise InputError(
+                tr("{name}: its checkpoint cannot be read: {strerror}", name=run.name, strerror=error.strerror or error)
+            ) from None
         except InputError:
             if RunReader(run).status.state not in ("running", "paused", "handing-over"):
                 raise

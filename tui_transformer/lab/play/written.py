@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engine.clean import clean
+from engine.language import tr
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,9 +77,15 @@ class TokenScores:
     @property
     def words(self) -> str:
         bits = 1 / math.log(2)
-        return (
-            f"{self.total:.2f} nats ({self.total * bits:.2f} bits) for {self.characters:,} characters · "
-            f"{self.mean:.3f} nats ({self.mean * bits:.3f} bits) a character · perplexity {self.perplexity:.3g}"
+        return tr(
+            "{total:.2f} nats ({total2:.2f} bits) for {characters:,} characters · "
+            "{mean:.3f} nats ({mean2:.3f} bits) a character · perplexity {perplexity:.3g}",
+            total=self.total,
+            total2=self.total * bits,
+            characters=self.characters,
+            mean=self.mean,
+            mean2=self.mean * bits,
+            perplexity=self.perplexity,
         )
 
 
@@ -112,7 +119,9 @@ def in_words(answers: Sequence[Answer]) -> str:
         return ""
     others = ", ".join(f"{one.text or '(nothing)'} {number(one.probability)}" for one in answers[1:])
     first = "" if answers[0].text else "(nothing) "
-    return f"{first}probability {number(answers[0].probability)}" + (f"; then {others}" if others else "")
+    return tr("{first}probability {number}", first=first, number=number(answers[0].probability)) + (
+        tr("; then {others}", others=others) if others else ""
+    )
 
 
 def number(probability: float) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from engine.clean import clean_line
+from engine.language import tr
 from engine.runs.records import VerdictRecord
 
 SIGNS = {"good": "✓", "bad": "✗", "warn": "!"}
@@ -35,7 +36,7 @@ BADGES = {name: Badge(name, **table) for name, table in _TABLES.items()}
 
 def badge(name: str) -> Badge:
     """Return a badge's meaning; one from a later version is shown by name."""
-    unknown = "This version does not know this badge.", "Read its reason; a newer version may say more."
+    unknown = tr("This version does not know this badge."), tr("Read its reason; a newer version may say more.")
     return BADGES.get(name) or Badge(name, name[:9], *unknown)
 
 
@@ -85,18 +86,18 @@ def findings(verdicts: Iterable[VerdictRecord]) -> tuple[Finding, ...]:
     passed = [check for check, said, when in alike if said == "ok" and when == "before" and check != "leak"]
     found, alarmed = [], set()
     for (check, said, when), same in alike.items():
-        time, why = f"{when} training" if when != "evaluation" else "while training", same[-1].why
+        time, why = tr("{when} training", when=when) if when != "evaluation" else tr("while training"), same[-1].why
         if said != "ok":
             alarmed.add(check)
             words = said
         elif len(passed) > 1 and when == "before" and check in passed:
             if check != passed[0]:
                 continue
-            words, why = f"{len(passed)} more checks passed", ", ".join(passed)
+            words, why = tr("{n} more checks passed", n=len(passed)), ", ".join(passed)
         elif check == "leak":
-            words = "no leak"
+            words = tr("no leak")
         else:
-            words = f"{check}: ok again" if check in alarmed else f"{check}: ok"
-        again = f", {len(same)} times" if len(same) > 1 else ""
+            words = tr("{check}: ok again", check=check) if check in alarmed else f"{check}: ok"
+        again = tr(", {n} times", n=len(same)) if len(same) > 1 else ""
         found.append(Finding(None if said == "ok" else said, f"{words}, {time}{again}", why))
     return tuple(found)

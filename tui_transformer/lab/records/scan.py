@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from engine.language import tr
 from engine.runs.tail import Stamp, stamp
 
 RESTING = 2.0  # seconds between looks at runs that neither train nor wait
@@ -76,7 +77,9 @@ class RunsScan(Generic[T]):
         except FileNotFoundError:
             pass
         except OSError as error:
-            self.problem = f"{self._runs_dir} cannot be read: {error.strerror or error}"
+            self.problem = tr(
+                "{runs_dir} cannot be read: {strerror}", runs_dir=self._runs_dir, strerror=error.strerror or error
+            )
         for path in self._kept.keys() - paths:
             del self._kept[path]
         for path in paths - self._kept.keys():

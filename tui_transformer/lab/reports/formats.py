@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from engine.clean import clean, clean_line
+from engine.language import tr
 from tui_transformer.lab.escaping import (
     latex_text,
     markdown_block,
@@ -207,7 +208,11 @@ class ReportFormat:
 
 
 FORMATS = {
-    "markdown": ReportFormat("Markdown", "for a repository; pictures beside it", "report.md", (SVG, PNG), markdown),
-    "latex": ReportFormat("LaTeX", "for a paper or a lab report; pdflatex or xelatex", "report.tex", (PNG,), latex),
-    "html": ReportFormat("HTML", "one page with everything in it, to read, send or print", "report.html", (SVG,), html),
+    "markdown": ReportFormat(
+        "Markdown", tr("for a repository; pictures in separate files"), "report.md", (SVG, PNG), markdown
+    ),
+    "latex": ReportFormat("LaTeX", tr("for a paper or a lab report; pdflatex or xelatex"), "report.tex", (PNG,), latex),
+    "html": ReportFormat(
+        "HTML", tr("one page with everything in it, to read, send or print"), "report.html", (SVG,), html
+    ),
 }

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from engine.errors import InputError
+from engine.language import tr
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.folder import StudyFile
 from tui_transformer.lab.reports.context import ReportContext, gather
@@ -36,7 +37,7 @@ def make(
     as for `gather`. Raises InputError if there is no run, or the folder cannot be written or is not a report's.
     """
     if not entries:
-        raise InputError("a report needs at least one run")
+        raise InputError(tr("a report needs at least one run"))
     written = FORMATS[kind]
     spoken, font = language_of(language), chinese_font()
     drawn = spoken if font else language_of("en")

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from engine.language import tr
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.folder import RunScan, StudyFile
 from tui_transformer.lab.analysis.verdict import VariantResult
@@ -20,13 +21,13 @@ class ReportSelection:
     @property
     def name(self) -> str:
         if self.studies:
-            return f"the study {' and '.join(self.studies)}"
-        return self.entries[0].name if len(self.entries) == 1 else f"{len(self.entries)} runs"
+            return tr("the study {studies}", studies=" and ".join(self.studies))
+        return self.entries[0].name if len(self.entries) == 1 else tr("{n} runs", n=len(self.entries))
 
     @property
     def names(self) -> str:
         names = [entry.name for entry in self.entries]
-        return ", ".join(names[:MOST] + [f"and {len(names) - MOST} more"] * (len(names) > MOST))
+        return ", ".join(names[:MOST] + [tr("and {n} more", n=len(names) - MOST)] * (len(names) > MOST))
 
 
 def of_runs(look: RunScan, selected: Sequence[Path], pinned: Path | None, at: Entry | None) -> ReportSelection:

@@ -18,6 +18,7 @@ from engine.config.schema import RunConfig
 from engine.config.tasks import task_named
 from engine.config.toml import validate
 from engine.errors import InputError, one_of
+from engine.language import tr
 from tui_transformer.lab.studies.study import MOST_RUNS, Study, Variant, base_tables, find_study
 
 LONGEST = 40  # characters of a value in a variant's name
@@ -41,8 +42,11 @@ class StudyArgs:
         """Resolve the study; raises InputError for neither or both ways to give it, or any error in it."""
         if self.study is None and self.preset is None:
             raise InputError(
-                f"say what to study: --study NAME (`{command_line('ablate', '--list')}` lists them), "
-                "or --preset NAME --vary KEY=VALUE,VALUE"
+                tr(
+                    "say what to study: --study NAME (`{command_line}` lists them), "
+                    "or --preset NAME --vary KEY=VALUE,VALUE",
+                    command_line=command_line("ablate", "--list"),
+                )
             )
         if self.study is not None and (self.preset is not None or self.vary):
             raise InputError("--study says base and variants; leave out --preset and --vary")
@@ -72,7 +76,9 @@ class StudyArgs:
     def _named(self) -> Study:
         preset = str(self.preset)
         if not self.vary:
-            raise InputError(f"say what to vary, e.g. --preset {preset[:80]} --vary model.n_heads=1,2,4,8")
+            raise InputError(
+                tr("say what to vary, e.g. --preset {preset} --vary model.n_heads=1,2,4,8", preset=preset[:80])
+            )
         axes = dict(parse_axis(text) for text in self.vary)
         if len(axes) < len(self.vary):
             raise InputError("--vary names one key twice; give all its values at once, with commas between")

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from engine.config.schema import RunConfig
 from engine.errors import InputError, no_process
+from engine.language import tr
 from engine.model import size
 from engine.model.size import BYTES, memory_bytes
 from engine.runs.records import Count, Number, Raw, Record
@@ -132,7 +133,7 @@ def measured(
     except OSError as error:
         raise no_process(error) from None
     if done.returncode != 0:
-        raise InputError(last_words(done.stderr) or "nothing could be measured: its process said nothing")
+        raise InputError(last_words(done.stderr) or tr("nothing could be measured: its process said nothing"))
     return Plan.read(json.loads(done.stdout.splitlines()[-1]))
 
 
@@ -161,7 +162,7 @@ def plan_of(
     first = [cell for cell in study.cells() if cell.seed == study.seeds[0]]
     kinds = {cell.name: cell.kind for cell in first}
     configs = {cell.kind: cell.config for cell in first}
-    where = f"study '{study.name}', variant"
+    where = tr("study '{name}', variant", name=study.name)
     tasks: dict[str, Task] = {}
     known: dict[str, Task] = {}
     for cell in first:

@@ -14,6 +14,7 @@ from filelock import FileLock, Timeout
 from engine.config.keys import is_bookkeeping
 from engine.config.toml import shown
 from engine.errors import InputError, refused
+from engine.language import tr
 from engine.runs.files import write_atomic
 from engine.runs.reader import LIVE_STATES, RunReader, list_runs
 from tui_transformer.lab.studies.study import SUFFIX, Cell, Study, read_study
@@ -52,7 +53,7 @@ def write(study: Study, runs_dir: Path) -> None:
     try:
         write_atomic(study_file(runs_dir, study.name), study.to_toml())
     except OSError as error:
-        raise refused(f"cannot write {error.filename or runs_dir}", error) from None
+        raise refused(tr("cannot write {filename}", filename=error.filename or runs_dir), error) from None
 
 
 @contextmanager
@@ -64,10 +65,14 @@ def only_runner(runs_dir: Path, name: str) -> Iterator[None]:
         held = lock.acquire()
     except Timeout:
         raise InputError(
-            f"study '{name}' is being run by another process in {runs_dir}; wait for it, or use another --name"
+            tr(
+                "study '{name}' is being run by another process in {runs_dir}; wait for it, or use another --name",
+                name=name,
+                runs_dir=runs_dir,
+            )
         ) from None
     except OSError as error:
-        raise refused(f"cannot write {error.filename or runs_dir}", error) from None
+        raise refused(tr("cannot write {filename}", filename=error.filename or runs_dir), error) from None
     with held:
         yield
 
@@ -91,10 +96,15 @@ def gone_on_with(asked: Study, before: Study) -> Study:
         asked = replace(asked, changes={**asked.changes, THREADS: before.changes[THREADS]})
     changed = list(_differences(asked, before))
     if changed:
-        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+        more = tr(" and {n} more", n=len(changed) - 3) if len(changed) > 3 else ""
         raise InputError(
-            f"study '{asked.name}' was started otherwise: {'; '.join(changed[:3])}{more}; "
-            "give this one another --name, or go on with the old one"
+            tr(
+                "study '{name}' was started with other settings: {changed}{more}; "
+                "give this one another --name, or continue the old one",
+                name=asked.name,
+                changed="; ".join(changed[:3]),
+                more=more,
+            )
         )
     return replace(before, seeds=tuple(dict.fromkeys([*before.seeds, *asked.seeds])))
 
@@ -180,18 +190,34 @@ def directories(study: str, cells: Sequence[Cell], runs_dir: Path) -> dict[str, 
     for cell in cells:
         path = born.get((cell.variant, cell.stage, cell.seed), runs_dir / cell.name)
         if (path / "run.json").exists() and path not in born.values():
-            raise InputError(f"run '{cell.name}' exists and is not of study '{study}'; give the study another --name")
+            raise InputError(
+                tr(
+                    "run '{name}' exists but does not belong to study '{study}'; give the study another --name",
+                    name=cell.name,
+                    study=study,
+                )
+            )
         if (path / "config.toml").exists():
             reader = RunReader(path)
             try:
                 changed = cell.differs(reader.config)
             except InputError as error:
-                damaged = f"run '{reader.name}' of this study is damaged: {error}; delete it to train it anew"
+                damaged = tr(
+                    "run '{name}' of this study is damaged: {error}; delete it to train it again",
+                    name=reader.name,
+                    error=error,
+                )
                 raise InputError(damaged) from None
             for key, (ran, asked) in changed.items():
                 raise InputError(
-                    f"run '{reader.name}' was trained with {key} = {ran}, and the study now asks for {asked}; "
-                    "give the study another --name, or delete that run"
+                    tr(
+                        "run '{name}' was trained with {key} = {ran}, and the study now asks for {asked}; "
+                        "give the study another --name, or delete that run",
+                        name=reader.name,
+                        key=key,
+                        ran=ran,
+                        asked=asked,
+                    )
                 )
         found[cell.name] = path
     return found
@@ -231,9 +257,9 @@ def look_at_all(cells: Sequence[Cell], paths: Mapping[str, Path]) -> list[CellSt
     for cell in cells:
         now, before = look(cell, paths[cell.name]), found.get(cell.after)
         if before is not None and now.state == ABSENT and before.state != "finished":
-            stage = f"its stage '{before.cell.stage}'"
+            stage = tr("its stage '{stage}'", stage=before.cell.stage)
             if before.verb == "failed":
-                was = "was skipped" if before.state == SKIPPED else "failed"
+                was = tr("was skipped") if before.state == SKIPPED else "failed"
                 now = replace(now, state=SKIPPED, reason=f"{stage} {was}")
             elif before.state != ABSENT:
                 now = replace(now, reason=f"{stage} is {before.state}")

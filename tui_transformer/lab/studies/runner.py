@@ -18,6 +18,7 @@ import psutil
 
 from engine import capabilities
 from engine.errors import InputError, MachineFault, no_process, refused
+from engine.language import tr
 from engine.runs.commands import Command, send
 from engine.runs.lineage import INIT_FROM, split_init_from
 from engine.runs.manage import delete
@@ -188,7 +189,12 @@ class Runner:
     def _require_place(self) -> None:
         file = study_file(self.runs_dir, self.study)
         if not self.runs_dir.is_dir() or (self._recorded and not file.exists()):
-            raise MachineFault(f"{file} vanished while the study ran; the same command begins anew what is not there")
+            raise MachineFault(
+                tr(
+                    "{file} disappeared while the study ran; run the same command again to redo what is missing",
+                    file=file,
+                )
+            )
 
     def _begun(self, before: CellStatus) -> Going:
         self._require_place()
@@ -210,7 +216,9 @@ class Runner:
             try:
                 path = enqueue(config, runs_dir=self.runs_dir, name=cell.name, command=self.command, study=place)
             except OSError as error:
-                raise refused(f"cannot write run '{cell.name}' in {self.runs_dir}", error) from None
+                raise refused(
+                    tr("cannot write run '{name}' in {runs_dir}", name=cell.name, runs_dir=self.runs_dir), error
+                ) from None
             self.paths[cell.name] = path
         before = look(cell, self.paths[cell.name])
         started = "resume" if verb == "resume" else "begin"

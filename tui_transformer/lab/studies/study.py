@@ -24,6 +24,7 @@ from engine.config.keys import all_keys, diff, flatten, is_bookkeeping, unknown_
 from engine.config.schema import RunConfig
 from engine.config.toml import read, shown, validate
 from engine.errors import InputError, nearest, one_of
+from engine.language import tr
 from engine.measures import MEASURES, family
 from engine.runs.lineage import INIT_FROM, split_init_from
 from engine.runs.names import check_name
@@ -51,7 +52,7 @@ class Stage:
     @property
     def overlay(self) -> list[Tables]:
         """The tables of its preset, each overriding the one before; raises InputError if invalid."""
-        links = presets.overlay(self.preset, "a stage changes the study's base") if self.preset else ()
+        links = presets.overlay(self.preset, tr("a stage changes the study's base")) if self.preset else ()
         return [link.tables for link in links]
 
     @property
@@ -149,23 +150,45 @@ class Study:
         where = f"study '{self.name[:80]}'"
         check_name(self.name)
         if ending := re.search(r"\.s\d+\Z", self.name):
-            raise InputError(f"{where}: a name that ends in '{ending[0]}' looks like one of its runs")
+            raise InputError(
+                tr("{where}: a name ending in '{ending}' looks like one of its runs", where=where, ending=ending[0])
+            )
         names = [variant.name for variant in self.variants]
         longest = max((seed for seed in self.seeds if isinstance(seed, int)), default=1)
         for name in names:
             if names.count(name) > 1:
-                raise InputError(f"{where}: two variants are called '{name[:80]}'; each needs a name of its own")
-            with _within(f"{where}, variant '{name[:80]}'"):
+                raise InputError(
+                    tr(
+                        "{where}: two variants are called '{name}'; each needs a name of its own",
+                        where=where,
+                        name=name[:80],
+                    )
+                )
+            with _within(tr("{where}, variant '{name}'", where=where, name=name[:80])):
                 check_name(name)
                 check_name(run_name(self.name, name, longest))
         if len(names) < 2:
-            raise InputError(f"{where}: has {len(names)} variants; a comparison needs at least 2")
+            raise InputError(tr("{where}: has {n} variants; a comparison needs at least 2", where=where, n=len(names)))
         if self.baseline not in names:
-            hint = nearest(self.baseline, names) or f"; they are {one_of(names)}"
-            raise InputError(f"{where}: baseline '{self.baseline[:80]}' is none of the variants{hint}")
+            hint = nearest(self.baseline, names) or tr("; it can be {names}", names=one_of(names))
+            raise InputError(
+                tr(
+                    "{where}: baseline '{baseline}' is not one of the variants{hint}",
+                    where=where,
+                    baseline=self.baseline[:80],
+                    hint=hint,
+                )
+            )
         if self.primary and family(self.primary) not in EXPECTABLE:
-            hint = nearest(self.primary, EXPECTABLE) or f"; it can be {one_of(EXPECTABLE)}"
-            raise InputError(f"{where}: primary = {shown(self.primary)} is neither a score nor a probe{hint}")
+            hint = nearest(self.primary, EXPECTABLE) or tr("; it can be {expectable}", expectable=one_of(EXPECTABLE))
+            raise InputError(
+                tr(
+                    "{where}: primary = {primary} is neither a score nor a probe{hint}",
+                    where=where,
+                    primary=shown(self.primary),
+                    hint=hint,
+                )
+            )
         self._check_stages(where)
 
         # Earlier stages have their own runs, whose names must be legal and not another variant's.
@@ -174,71 +197,141 @@ class Study:
             stages = (*(stage.name for stage in chain(self.stages, v.stages)[:-1]), "")
             runs += [(v, run_name(self.name, v.name, longest, stage)) for stage in stages]
         for variant, run in runs:
-            with _within(f"{where}, variant '{variant.name}'"):
+            with _within(tr("{where}, variant '{name}'", where=where, name=variant.name)):
                 check_name(run)
             if [other for _, other in runs].count(run) > 1:
-                raise InputError(f"{where}: two of its runs would be called '{run}'; rename variant or stage")
+                raise InputError(
+                    tr(
+                        "{where}: two of its runs would be called '{run}'; rename the variant or the stage",
+                        where=where,
+                        run=run,
+                    )
+                )
 
         if not self.seeds:
-            raise InputError(f"{where}: has no seeds; e.g. seeds = [1, 2, 3]")
+            raise InputError(tr("{where}: has no seeds; e.g. seeds = [1, 2, 3]", where=where))
         if len(self.seeds) * len(runs) > MOST_RUNS:
-            raise InputError(f"{where}: {len(self.seeds) * len(runs):,} runs; at most {MOST_RUNS:,} make one study")
+            raise InputError(
+                tr(
+                    "{where}: {n:,} runs; a study can have at most {most_runs:,}",
+                    where=where,
+                    n=len(self.seeds) * len(runs),
+                    most_runs=MOST_RUNS,
+                )
+            )
         for seed in self.seeds:
             if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
-                raise InputError(f"{where}: seed {shown(seed)}: must be a whole number from 0 on")
+                raise InputError(
+                    tr("{where}: seed {seed}: must be a whole number, 0 or greater", where=where, seed=shown(seed))
+                )
             if self.seeds.count(seed) > 1:
-                raise InputError(f"{where}: seed {seed} stands there twice; the same seed gives the same run")
+                raise InputError(
+                    tr("{where}: seed {seed} is listed twice; the same seed gives the same run", where=where, seed=seed)
+                )
 
         _check_changes(self.changes, f"{where}: changes")
         for variant in self.variants:
             _check_changes(variant.changes, f"{where}, variant '{variant.name}': changes")
             for measure, outcome in variant.expect.items():
-                said = f"{where}, variant '{variant.name}': expect"
+                said = tr("{where}, variant '{name}': expect", where=where, name=variant.name)
                 if measure not in EXPECTABLE:
-                    hint = nearest(measure, EXPECTABLE) or f"; it can be about {one_of(EXPECTABLE)}"
-                    raise InputError(f"{said}: '{measure[:80]}' is no score and no probe{hint}")
+                    hint = nearest(measure, EXPECTABLE) or tr("; it can be {expectable}", expectable=one_of(EXPECTABLE))
+                    raise InputError(
+                        tr(
+                            "{said}: '{measure}' is neither a score nor a probe{hint}",
+                            said=said,
+                            measure=measure[:80],
+                            hint=hint,
+                        )
+                    )
                 if outcome not in OUTCOMES:
-                    raise InputError(f"{said}: {measure} = {shown(outcome)}: must be {one_of(OUTCOMES)}")
+                    raise InputError(
+                        tr(
+                            "{said}: {measure} = {outcome}: must be {outcomes}",
+                            said=said,
+                            measure=measure,
+                            outcome=shown(outcome),
+                            outcomes=one_of(OUTCOMES),
+                        )
+                    )
 
     def _check_stages(self, where: str) -> None:
         """Each stage but the last is one that a later stage starts from; every variant keeps the last."""
         names = [stage.name for stage in self.stages]
         if len(names) == 1:
             raise InputError(
-                f"{where}: one stage is no chain; leave [[stages]] out, or add the one that starts from it"
+                tr(
+                    "{where}: a single stage is not a chain; leave [[stages]] out, or add a stage that starts from it",
+                    where=where,
+                )
             )
         for place, stage in enumerate(self.stages):
-            said = f"{where}, stage '{stage.name[:80]}'"
+            said = tr("{where}, stage '{name}'", where=where, name=stage.name[:80])
             if names.count(stage.name) > 1:
-                raise InputError(f"{where}: two stages are called '{stage.name[:80]}'; each needs a name of its own")
-            with _within(f"{said}: from"):
+                raise InputError(
+                    tr(
+                        "{where}: two stages are called '{name}'; each needs a name of its own",
+                        where=where,
+                        name=stage.name[:80],
+                    )
+                )
+            with _within(tr("{said}: from", said=said)):
                 parent, _ = stage.parent
             if parent and parent not in names[:place]:
-                hint = nearest(parent, names[:place]) or (f"; it can be {one_of(names[:place])}" if place else "")
-                raise InputError(f"{said}: from = '{parent[:80]}' is no stage before it{hint}")
+                hint = nearest(parent, names[:place]) or (
+                    tr("; it can be {names}", names=one_of(names[:place])) if place else ""
+                )
+                raise InputError(
+                    tr(
+                        "{said}: from = '{parent}' is not an earlier stage{hint}",
+                        said=said,
+                        parent=parent[:80],
+                        hint=hint,
+                    )
+                )
         for name in names[:-1]:
             if not any(stage.parent[0] == name for stage in self.stages):
-                hint = f'give one from = "{name[:80]}"'
-                raise InputError(f"{where}, stage '{name[:80]}': no stage starts from it; {hint}")
+                hint = tr('set from = "{name}" in a later one', name=name[:80])
+                raise InputError(
+                    tr(
+                        "{where}, stage '{name}': no stage starts from it; {hint}",
+                        where=where,
+                        name=name[:80],
+                        hint=hint,
+                    )
+                )
         for stage in self.stages:
-            said = f"{where}, stage '{stage.name}'"
+            said = tr("{where}, stage '{name}'", where=where, name=stage.name)
             with _within(said):
                 check_name(stage.name)
             _check_changes(stage.changes, f"{said}: changes")
             with _within(said):
                 keys = stage.keys
             if stage.starts_from and INIT_FROM in keys:
-                raise InputError(f"{said}: '{INIT_FROM}' is what its `from` says")
+                raise InputError(
+                    tr("{said}: '{init_from}' is already set by its `from`", said=said, init_from=INIT_FROM)
+                )
         for variant in self.variants:
-            said = f"{where}, variant '{variant.name}': stages"
+            said = tr("{where}, variant '{name}': stages", where=where, name=variant.name)
             for name in variant.stages:
                 if name not in names:
-                    hint = f"; they are {one_of(names)}" if names else "; the study has none"
+                    hint = tr("; it can be {names}", names=one_of(names)) if names else tr("; the study has none")
                     raise InputError(
-                        f"{said}: no stage is called '{str(name)[:80]}'{nearest(str(name), names) or hint}"
+                        tr(
+                            "{said}: no stage is called '{name}'{nearest}",
+                            said=said,
+                            name=str(name)[:80],
+                            nearest=nearest(str(name), names) or hint,
+                        )
                     )
             if variant.stages and names[-1] not in variant.stages:
-                raise InputError(f"{said}: leaves out '{names[-1]}', the last one, which is what is compared")
+                raise InputError(
+                    tr(
+                        "{said}: leaves out '{names}', the last stage, which is the one compared",
+                        said=said,
+                        names=names[-1],
+                    )
+                )
 
     def variant(self, name: str) -> Variant:
         return next(variant for variant in self.variants if variant.name == name)
@@ -259,8 +352,12 @@ class Study:
             other = asked.setdefault(settings_of(config for _, config in made), name)
             if other != name:
                 raise InputError(
-                    f"variants '{other}' and '{name}' ask for the same config, so they would be the same run twice; "
-                    "change one of them, or leave it out"
+                    tr(
+                        "variants '{other}' and '{name}' have the same config, so they would be the same run twice; "
+                        "change one of them, or leave it out",
+                        other=other,
+                        name=name,
+                    )
                 )
         cells = []
         for seed in self.seeds:
@@ -295,7 +392,7 @@ def _within(where: str) -> Iterator[None]:
 def _check_changes(changes: Mapping[str, Any], where: str) -> None:
     for key in changes:
         if key == "seed":
-            raise InputError(f"{where}: 'seed' is what `seeds` says for all variants alike")
+            raise InputError(tr("{where}: 'seed' is set by `seeds`, for all variants alike", where=where))
         if key not in all_keys() or key in ("schema", "preset", "description"):
             raise InputError(f"{where}: {unknown_key(key)}")
 
@@ -341,7 +438,7 @@ class StudyFile(_File):
 
 
 FILE_KINDS = {
-    "int": "a whole number",
+    "int": tr("a whole number"),
     "string": "text",
     "list": "a list",
     "dict": "a table",
@@ -363,15 +460,31 @@ def _problem(error: ValidationError) -> str:
     said = f"{where}: " if where else ""
     if problem["type"] == "extra_forbidden":
         known = [one.alias or name for name, one in kind.model_fields.items()]
-        return f"{said}unknown key '{str(key)[:80]}'{nearest(str(key), known) or f'; keys are {one_of(known)}'}"
+        return tr(
+            "{said}unknown key '{key}'{nearest}",
+            said=said,
+            key=str(key)[:80],
+            nearest=nearest(str(key), known) or tr("; it can be {known}", known=one_of(known)),
+        )
     if problem["type"] == "missing" and where:
-        return f"{where} has no name"
+        return tr("{where} has no name", where=where)
     if problem["type"] == "missing":
-        return f"'{key}' is missing; a study has base, baseline and variants"
+        return tr("'{key}' is missing; a study has base, baseline and variants", key=key)
     if problem["type"] == "string_too_long":
-        return f"{said}{key} has {len(problem['input']):,} characters; at most {MOST_WORDS:,}"
+        return tr(
+            "{said}{key} has {n:,} characters; at most {most_words:,}",
+            said=said,
+            key=key,
+            n=len(problem["input"]),
+            most_words=MOST_WORDS,
+        )
     must = FILE_KINDS[problem["type"].partition("_")[0]].format(list_name)
-    return f"{where if isinstance(key, int) else f'{said}{key}'} = {shown(problem['input'])}: must be {must}"
+    return tr(
+        "{where} = {problem}: must be {must}",
+        where=where if isinstance(key, int) else f"{said}{key}",
+        problem=shown(problem["input"]),
+        must=must,
+    )
 
 
 def read_study(path: Path) -> Study:
@@ -382,7 +495,14 @@ def read_study(path: Path) -> Study:
 def study_of(tables: Mapping[str, Any], path: Path) -> Study:
     """Build a study from a file's tables; raises InputError as `read_study`."""
     if isinstance(schema := tables.get("schema", SCHEMA), int) and schema != SCHEMA:
-        raise InputError(f"{path}: schema = {shown(schema)}: this version reads {SCHEMA}")
+        raise InputError(
+            tr(
+                "{path}: schema = {schema}: this version reads {schema2}",
+                path=path,
+                schema=shown(schema),
+                schema2=SCHEMA,
+            )
+        )
     try:
         file = StudyFile.model_validate(tables)
     except ValidationError as error:
@@ -408,8 +528,8 @@ def find_study(name: str, runs_dir: Path | None = None) -> Study:
     known = (started_studies(runs_dir) if runs_dir is not None else {}) | shipped_studies()
     if name in known or name.endswith(".toml"):
         return read_study(known.get(name, Path(name)))
-    hint = nearest(name, known) or f"; they are {one_of(known)}"
-    raise InputError(f"no study is called '{name[:80]}'{hint}, or a file NAME.toml")
+    hint = nearest(name, known) or tr("; it can be {known}", known=one_of(known))
+    raise InputError(tr("no study named '{name}' (or give a file, NAME.toml){hint}", name=name[:80], hint=hint))
 
 
 # From a study to configs.
@@ -425,7 +545,7 @@ def base_tables(base: str) -> Tables:
     name, _, on = base.partition("@")
     links = presets.chain(presets.find(name))
     if on:
-        links = [*presets.chain(presets.find(on)), *presets.overlay(name, f"it cannot be put on '{on[:80]}'")]
+        links = [*presets.chain(presets.find(on)), *presets.overlay(name, tr("it cannot be put on '{on}'", on=on[:80]))]
     return merged([*(link.tables for link in links), {"preset": base}])
 
 
@@ -440,7 +560,7 @@ def variant_config(study: Study, variant: Variant, stage: Stage) -> RunConfig:
         base = base_tables(study.base)
     where += f", variant '{variant.name}'"
     with _within(where):
-        overlay = presets.overlay(variant.preset, "a variant changes the study's base") if variant.preset else []
+        overlay = presets.overlay(variant.preset, tr("a variant changes the study's base")) if variant.preset else []
     where += f", stage '{stage.name}'" if stage.name else ""
     with _within(where):
         staged = [*stage.overlay, nested(stage.changes)]

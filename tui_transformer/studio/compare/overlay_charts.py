@@ -12,6 +12,7 @@ from textual.containers import Horizontal
 from textual.message import Message
 
 from engine.clean import clean_line
+from engine.language import tr
 from tui_transformer.lab.charts.canvas import Canvas, Cell, Span
 from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.charts.curves import AXES, Curve, axis_text
@@ -83,7 +84,7 @@ class OverlayDrawing:
         place = "" if x is None else axis_text(made.axis, x)
         where = WHERE.get(made.axis, "{}").format(place)
         ends = [(s, s.curve.y[-1] if x is None else _value(s.curve, x)) for s in strokes]
-        last = ("furthest", "far") if made.axis == DISTANCE else ("at the end", "end")
+        last = ("furthest", "far") if made.axis == DISTANCE else (tr("at the end"), "end")
         for head, decimals, spread in ((last[0], 4, True), (last[1], 4, True), (last[1], 3, True), *BRIEF):
             parts = [cells_of(head, "dim") if x is None else cells_of(where, "cursor")]
             for stroke, value in ends:
@@ -130,9 +131,9 @@ def _cut(text: str, width: int) -> str:
 CURVES, DIFFERENCE = "curves", "difference"
 VIEWS = (CURVES, DIFFERENCE, DISTANCE)
 ABOUT = {  # of means over seeds
-    CURVES: "A line is the mean over a variant's seeds; the shading is its 95 % interval.",
-    DIFFERENCE: "A line is the mean difference from the baseline, seed by seed; the shading is its 95 % interval.",
-    DISTANCE: "How often the model is right, by how far back it has to look. Dotted: guessing. ┊ its reach.",
+    CURVES: tr("A line is the mean over a variant's seeds; the shading is its 95 % interval."),
+    DIFFERENCE: tr("A line is the mean difference from the baseline, seed by seed; the shading is its 95 % interval."),
+    DISTANCE: tr("How often the model is right, by how far back it has to look. Dotted: guessing. ┊ its reach."),
 }
 
 

@@ -14,6 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static, TextArea
 
 from engine.clean import clean, clean_line
+from engine.language import tr
 from engine.runs.manage import LONGEST_NOTE
 from tui_transformer.lab.analysis.detail import Blocks, Line
 from tui_transformer.studio.shared.dialog import Read
@@ -72,7 +73,11 @@ class NotePage(ModalScreen[str | None]):
     def action_keep(self) -> None:
         text = self.query_one(TextArea).text.rstrip()
         if len(text) > LONGEST_NOTE:
-            words = f"a note has at most {LONGEST_NOTE:,} characters, this one {len(text):,}"
+            words = tr(
+                "a note can have at most {longest_note:,} characters; this one has {n:,}",
+                longest_note=LONGEST_NOTE,
+                n=len(text),
+            )
             self.query_one(".dialog-wrong", Static).update(Text(words))
         else:
             self.dismiss(text)

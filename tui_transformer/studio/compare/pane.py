@@ -22,6 +22,7 @@ from textual.events import DescendantBlur
 from textual.widgets import Input
 
 from engine.clean import clean_line
+from engine.language import tr
 from engine.runs.manage import check_tag, write_notes
 from engine.runs.tail import Metrics
 from tui_transformer.lab.analysis.answer import Answer
@@ -325,7 +326,7 @@ class ComparePane(Vertical, can_focus=True):
         elif row is not None and self._table.verdict_is_cut:
             lines.append(f"{row.entry.name}: {row.verdict}")
         if self.answer is not None:
-            lines = [] if self.selection.runs else ["Nothing is plotted. space: plot this variant"]
+            lines = [] if self.selection.runs else [tr("Nothing is plotted. space: plot this variant")]
         elif self.shown.total == 1 and self.shown.by == RUNS:
             lines.append("You need two runs to compare. Press 1 to design another.")
         elif self.shown.rows and self._why:
@@ -571,7 +572,7 @@ class ComparePane(Vertical, can_focus=True):
             return
         text = await self.app.push_screen_wait(NotePage(entry.name, entry.notes))
         if text is not None:
-            said = f"{entry.name}: noted" if text else f"{entry.name} has no note now"
+            said = tr("{name}: note saved", name=entry.name) if text else tr("{name}: note removed", name=entry.name)
             await self._write(lambda: write_notes(entry.path, text=text), said, entry.path)
 
     @work(exit_on_error=False)
@@ -584,11 +585,20 @@ class ComparePane(Vertical, can_focus=True):
             return list(dict.fromkeys(tag for part in text.split(",") if (tag := part.strip().lstrip("#").strip())))
 
         wrong = lambda text: complaint(lambda: [check_tag(tag) for tag in tags_in(text)])
-        asked = AskText(f"Tags of {entry.name}", ", ".join(entry.tags), text="With commas between them.", wrong=wrong)
+        asked = AskText(
+            tr("Tags for {name}", name=entry.name),
+            ", ".join(entry.tags),
+            text=tr("Separate them with commas."),
+            wrong=wrong,
+        )
         text = await self.app.push_screen_wait(asked)
         if text is not None:
             tags = tags_in(text)
-            said = f"{entry.name}: {' '.join(f'#{tag}' for tag in tags)}" if tags else f"{entry.name} has no tags now"
+            said = (
+                f"{entry.name}: {' '.join(f'#{tag}' for tag in tags)}"
+                if tags
+                else tr("{name}: tags removed", name=entry.name)
+            )
             gone = set(entry.tags) - set(tags)
             await self._write(lambda: write_notes(entry.path, add=tags, remove=gone), said, entry.path)
 
@@ -608,18 +618,20 @@ class ComparePane(Vertical, can_focus=True):
             return
         answers = [Choice(key, f"{kind.name}: {kind.what}") for key, kind in FORMATS.items()]
         rows, what = len(self.shown.rows), self.shown.by
-        count = f"{rows:,} {what}" if rows > 1 else f"one {what.removesuffix('s')}"
-        words = f"{count}, in the order and with the filter shown."
-        key = await self.app.push_screen_wait(Ask("Export the comparison", answers, words))
+        count = f"{rows:,} {what}" if rows > 1 else tr("one {what}", what=what.removesuffix("s"))
+        words = tr("{count}, in the order and with the filter shown.", count=count)
+        key = await self.app.push_screen_wait(Ask(tr("Export the comparison"), answers, words))
         if key is None:
             return
         name = str(Path.cwd() / f"{FILE}.{FORMATS[key].ending}")
-        asked = AskText(f"Write {FORMATS[key].name} to", name, wrong=lambda text: wrong_place(text, "file"))
+        asked = AskText(
+            tr("Write {name} to", name=FORMATS[key].name), name, wrong=lambda text: wrong_place(text, "file")
+        )
         text = await self.app.push_screen_wait(asked)
         if text is None:
             return
         path = Path(text).expanduser()
-        if not await may_replace(self.app, path, f"{path} exists already."):
+        if not await may_replace(self.app, path, tr("{path} already exists.", path=path)):
             return
         shown, everything = self.shown, self.options.all_settings
 
@@ -652,15 +664,15 @@ class ComparePane(Vertical, can_focus=True):
             return
         keys = [(kind, language) for kind in ("html", "latex", "markdown") for language in LANGUAGES]
         answers = [Choice(key, f"{REPORTS[key[0]].name} {SPOKEN[key[1]]}: {REPORTS[key[0]].what}") for key in keys]
-        words = "What can be concluded, the model, data, settings, curves, tables, limits, and how to repeat it."
+        words = tr("Covers the conclusions, model, data, settings, curves, tables, limits, and how to reproduce it.")
         words += f"\nRuns: {clean_line(chosen.names)}"
-        key = await self.app.push_screen_wait(Ask(f"A report on {chosen.name}", answers, words))
+        key = await self.app.push_screen_wait(Ask(tr("A report on {name}", name=chosen.name), answers, words))
         if key is None:
             return
         kind, language = key
         folder = str(Path.cwd() / "reports" / ("-and-".join(chosen.studies) or chosen.entries[0].name))
         wrong = lambda text: wrong_place(text, "folder")
-        text = await self.app.push_screen_wait(AskText("Write the report into the folder", folder, wrong=wrong))
+        text = await self.app.push_screen_wait(AskText(tr("Folder for the report"), folder, wrong=wrong))
         if text is not None:
             say(self, f"writing a report on {chosen.name} …")
             self._report(chosen, kind, language, Path(text).expanduser())
@@ -671,7 +683,7 @@ class ComparePane(Vertical, can_focus=True):
             from tui_transformer.lab.reports.report import make  # matplotlib, off the event loop
 
             main, _ = make(chosen.entries, chosen.studies, kind=kind, language=language, out=out, pinned=chosen.pinned)
-            return f"the report is {main.absolute()}"
+            return tr("report written to {main}", main=main.absolute())
 
         with errors_said(self):
             say(self, await asyncio.to_thread(report))
@@ -683,13 +695,17 @@ def _answer_title(answer: Answer, of: int) -> list[tuple[str, int]]:
     seeds, planned = {result.planned for result in answer.results}, sum(result.planned for result in answer.results)
     finished, measure = sum(run.state == "finished" for run in runs), answer.measure
     at, measures = next(i for i, m in enumerate(answer.measures, 1) if m.key == measure.key), len(answer.measures)
-    counts = f"{len(answer.results)} variants" + (f" × {count(seeds.pop(), 'seed')}" if len(seeds) == 1 else "")
-    done = f"all {planned:,} runs finished" if finished == planned else f"{finished:,} of {planned:,} runs finished"
+    counts = tr("{n} variants", n=len(answer.results)) + (f" × {count(seeds.pop(), 'seed')}" if len(seeds) == 1 else "")
+    done = (
+        tr("all {planned:,} runs finished", planned=planned)
+        if finished == planned
+        else tr("{finished:,} of {planned:,} runs finished", finished=finished, planned=planned)
+    )
     baseline = answer.family.baseline
-    parts = [(f"Study  {answer.study}" if answer.study else "Runs", 0), (counts, 1), (done, 3)]
-    parts += [(f"baseline {baseline.name}", 2)] if baseline is not None else []
+    parts = [(tr("Study  {study}", study=answer.study) if answer.study else "Runs", 0), (counts, 1), (done, 3)]
+    parts += [(tr("baseline {name}", name=baseline.name), 2)] if baseline is not None else []
     parts += [(f"{measure.name} (← → {at} of {measures})" if measures > 1 else measure.name, 0)]
-    return [*parts, (f"V: next of {of}", 4)] if of > 1 else parts
+    return [*parts, (tr("V: next of {of}", of=of), 4)] if of > 1 else parts
 
 
 def _title(shown: Shown, options: Options) -> list[tuple[str, int]]:
@@ -713,11 +729,11 @@ def _title(shown: Shown, options: Options) -> list[tuple[str, int]]:
 
 def _nothing(shown: Shown, problem: str) -> Text:
     if problem or not shown.total:
-        hint = "With two runs you see their differing settings and overlaid curves."
-        return nothing_here("There is nothing to compare yet", hint, problem)
+        hint = tr("With two runs, you see where their settings differ and their curves overlaid.")
+        return nothing_here(tr("There is nothing to compare yet"), hint, problem)
     words = Text(justify="center").append(f"{clean_line(shown.nothing)}\n\n", "bold")
     words.append("escape", "bold").append("  shows all runs again      ")
-    return words.append("/", "bold").append("  changes the filter")
+    return words.append("/", "bold").append(tr("  changes the filter"))
 
 
 def wrong_place(text: str, what: Literal["file", "folder"]) -> str:
@@ -725,11 +741,11 @@ def wrong_place(text: str, what: Literal["file", "folder"]) -> str:
     try:
         path = Path(text).expanduser()
         if not text.strip():
-            return f"a {what}'s name is needed"
+            return tr("enter a {what} name", what=what)
         if what == "folder":
-            return f"{path} is a file: a report is a folder" if path.is_file() else ""
+            return tr("{path} is a file; a report needs a folder", path=path) if path.is_file() else ""
         if path.is_dir():
-            return f"{path} is a folder: add a file's name"
-        return "" if path.parent.is_dir() else f"there is no folder {path.parent}"
+            return tr("{path} is a folder: add a file name", path=path)
+        return "" if path.parent.is_dir() else tr("there is no folder {parent}", parent=path.parent)
     except (OSError, ValueError, RuntimeError) as error:
-        return f"this cannot be a {what}: {error}"
+        return tr("not a valid {what}: {error}", what=what, error=error)

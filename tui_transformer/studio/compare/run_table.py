@@ -18,6 +18,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from engine.clean import clean_line
+from engine.language import tr
 from tui_transformer.lab.analysis.columns import NONE
 from tui_transformer.lab.analysis.view import Row, Shown
 from tui_transformer.lab.charts.colours import LETTERS
@@ -29,7 +30,7 @@ from tui_transformer.studio.shared.run_states import STATES, UNKNOWN
 
 MARKS = 5  # columns: letter, pin, symbol, and space
 LETTER = 1  # the column of the letter
-CLICK = "Click: hide or show its curve."
+CLICK = tr("Click: hide or show its curve.")
 GAP = 2
 NAME = ((150, 36), (100, 24), (0, 16))  # from so many screen columns, at most so many for the name
 WIDEST = {"verdict": 32, "notes": 40, "tags": 24, "checks": 24, "corpus": 24, "expected": 32}
@@ -99,10 +100,12 @@ class TableHead(Widget):
     def on_mouse_move(self, event: MouseMove) -> None:
         index = self._layout_of.at(event.x)
         if event.x == self.size.width - 1 and self._layout_of.more:
-            self.tooltip = Content(f"{count(self._layout_of.more, 'more column')}: press → in the table.")
+            self.tooltip = Content(
+                tr("{count}: press → in the table.", count=count(self._layout_of.more, tr("more column")))
+            )
             return
         said = self._shown.columns[index].explained if index is not None else ""
-        self.tooltip = Content(f"{clean_line(said)} Click: sort by it.") if said else None
+        self.tooltip = Content(tr("{said} Click: sort by it.", said=clean_line(said))) if said else None
 
     def on_click(self, event: Click) -> None:
         index = self._layout_of.at(event.x)
@@ -122,7 +125,11 @@ class TableHead(Widget):
             segments.append(Segment(fitted(title, place.width, right=column.right) + " " * GAP, style))
         width, more = self.size.width, self._layout_of.more
         room = width - cell_len("".join(segment.text for segment in segments).rstrip()) - 1
-        texts = (f"› {count(more, 'more column')}: →", f"› {more} more: →", f"{more} ›", "›") if more else (" ",)
+        texts = (
+            (f"› {count(more, tr('more column'))}: →", tr("› {more} more: →", more=more), f"{more} ›", "›")
+            if more
+            else (" ",)
+        )
         text = next((text for text in texts if len(text) <= room), texts[-1])
         strip = Strip(segments).adjust_cell_length(width - len(text), self.rich_style)
         return Strip([*strip, Segment(text, styles["more"])]).adjust_cell_length(width, self.rich_style)
@@ -256,7 +263,7 @@ def _cell_style(key: str, row: Row, text: str) -> str:
         names = worst_first(row.entry.badges)
         return badge(names[0]).severity if names else "good"
     if _is_verdict(key):
-        return DECIDED.get(text, "warn" if text.endswith("not comparable") else "dim")
+        return DECIDED.get(text, "warn" if text.endswith(tr("not comparable")) else "dim")
     if key == "state":
         return STATES.get(row.entry.state, UNKNOWN).style
     return "cell"

@@ -11,13 +11,14 @@ from engine.data.corpus import CorpusPreview, data_folders
 from engine.data.known import CORPORA, kind_by_name
 from engine.data.parallel.by_path import absolute, files_of, split_selector
 from engine.errors import InputError
+from engine.language import tr
 from tui_transformer.studio.shared.engine_thread import FAILURES
 
 LINES, WIDEST = 24, 160  # of the shown text
 LARGEST = 64 * 1024**2  # bytes; larger files are only read in part
 PART = 4 * 1024**2
 LARGEST_PAIRS = 16 * 1024**2  # bytes; reading more at once would block the screen for over 50 ms
-TOO_LARGE = "too large for a preview"
+TOO_LARGE = tr("too large for a preview")
 UNPACKED = 4  # ratio of unpacked to compressed bytes
 
 
@@ -46,7 +47,7 @@ def _of_large(corpus: str, kind: str, data_dir: Path | None) -> CorpusPreview | 
             with path.open("rb") as file:
                 beginning = file.read(PART).decode("utf-8", "replace")
             if not beginning.strip():
-                raise InputError(f"corpus {corpus}: its beginning is empty")
+                raise InputError(tr("corpus {corpus}: its beginning is empty", corpus=corpus))
             return CorpusPreview(corpus, beginning[: 40 * LINES * WIDEST].lstrip("\n").split("\n")[:LINES])
     if kind == "pairs":
         base = split_selector(corpus)[0]
@@ -67,4 +68,4 @@ def anywhere(path: str, *, pairs: bool) -> str:
     try:
         return str(Path(path).expanduser().absolute())
     except (OSError, ValueError, RuntimeError) as error:  # ~nobody
-        raise InputError(f"corpus '{path[:80]}': not a path: {error}") from None
+        raise InputError(tr("corpus '{path}': not a path: {error}", path=path[:80], error=error)) from None

@@ -17,6 +17,7 @@ from textual.widgets.option_list import Option
 
 from engine.clean import clean, clean_line
 from engine.config.keys import all_keys, unknown_key
+from engine.language import tr
 from tui_transformer.lab.design.draft import Draft, as_set, values_of
 from tui_transformer.lab.design.study_draft import StudyDraft, VariantLine
 from tui_transformer.studio.design.switches import Switch
@@ -107,7 +108,7 @@ class TomlPage(Read):
 
 def which_number(draft: Draft, switch: Switch) -> AskText:
     def wrong(text: str) -> str:
-        return complaint(lambda: switch.typed(draft, text).problem) if text.strip() else "a number is needed"
+        return complaint(lambda: switch.typed(draft, text).problem) if text.strip() else tr("enter a number")
 
     value = draft.values.get(switch.key)
     written = "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
@@ -133,9 +134,9 @@ def which_setting(draft: Draft) -> AskText:
         return "" if begun else wrong(text)
 
     return AskText(
-        "Change any setting",
+        tr("Change any setting"),
         placeholder="KEY=VALUE",
-        text="KEY=VALUE, e.g. model.rope_base=50000; → to complete",
+        text=tr("KEY=VALUE, e.g. model.rope_base=50000; → to complete"),
         wrong=wrong,
         hopeless=hopeless,
         suggester=SuggestFromList([f"{name}=" for name in all_keys()]),

@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from engine.clean import clean_line
+from engine.language import tr
 from engine.runs.names import check_name
 from tui_transformer.lab.design.forecast import VERY_LONG, Forecast
 from tui_transformer.lab.formatting import memory
@@ -60,7 +61,10 @@ class LaunchLine(Horizontal):
             line.append(f"{on} {how}".rstrip(), palette.dim)
             words = (" tensors", " disk")
             if width >= ROOMY:
-                words = (" for model and activations" if width >= VERY_ROOMY else " for the model", " of disk")
+                words = (
+                    tr(" for model and activations") if width >= VERY_ROOMY else tr(" for the model"),
+                    tr(" of disk"),
+                )
             for size, what in zip((forecast.memory, forecast.disk), words, strict=True):
                 line.append(" · ", palette.dim).append(memory(size)).append(what, palette.dim)
         rename = Text.assemble((" n ", "reverse"), " rename ")
@@ -90,13 +94,13 @@ class LaunchLine(Horizontal):
         return self.query_one(NameInput).value
 
     def wrong(self, name: str) -> str:
-        taken = "a run of this name exists" if name and (self._runs_dir / name).exists() else ""
+        taken = tr("a run with this name already exists") if name and (self._runs_dir / name).exists() else ""
         return complaint(lambda: check_name(name)).partition(": ")[2] or taken
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
         wrong = self.wrong(event.value)
-        said = Text(f" ✗ {clean_line(wrong)}") if wrong else Text("  enter: keep this name · esc: cancel")
+        said = Text(f" ✗ {clean_line(wrong)}") if wrong else Text(tr("  enter: keep this name · esc: cancel"))
         line = self.query_one("#launch-wrong", Static)
         line.update(said)
         line.set_class(bool(wrong), "-wrong")

@@ -10,6 +10,7 @@ from platformdirs import user_config_path
 
 from engine.config import presets
 from engine.errors import InputError, refused
+from engine.language import tr
 from engine.runs.files import write_atomic
 from engine.runs.names import check_name
 from tui_transformer.lab.design.draft import Draft, shown
@@ -57,7 +58,7 @@ def offered_studies() -> list[tuple[Study | None, str, str]]:
     For an unreadable file: None, its name, and the reason.
     """
     found: list[tuple[Study | None, str, str]] = []
-    for where, paths in (("", shipped_studies().values()), ("your own", sorted(studies_folder().glob("*.toml")))):
+    for where, paths in (("", shipped_studies().values()), (tr("your own"), sorted(studies_folder().glob("*.toml")))):
         for path, study, problem in _read_each(paths, read_study):
             found.append((study, path.stem if study is None else study.name, problem or where))
     return found
@@ -65,9 +66,9 @@ def offered_studies() -> list[tuple[Study | None, str, str]]:
 
 def wrong_preset_name(name: str) -> str:
     if not _NAME.match(name):
-        return "letters, digits, '.', '_' and '-', at most 60, not starting with a dot"
+        return tr("letters, digits, '.', '_' and '-', at most 60, not starting with a dot")
     if (presets.folder() / f"{name}.toml").exists():
-        return f"'{name}' is a preset that comes with the program; another name keeps them apart"
+        return tr("'{name}' is a built-in preset; choose another name", name=name)
     return ""
 
 
@@ -76,7 +77,7 @@ def wrong_study_name(name: str) -> str:
         check_name(name)
     except InputError as error:
         return str(error).replace("run name", "name")
-    return "at most 60 characters, for its runs' names begin with it" if len(name) > 60 else ""
+    return tr("at most 60 characters: its runs' names start with it") if len(name) > 60 else ""
 
 
 def save_preset(draft: Draft, name: str) -> Path:
@@ -89,7 +90,10 @@ def save_preset(draft: Draft, name: str) -> Path:
         extends, own = draft.preset.extends or "", links[-1:]
     tables = merged([*(link.tables for link in own), nested(draft.changes)])
     changes = ", ".join(f"{key} = {shown(value)}" for key, value in draft.changes.items() if key != "description")
-    description = draft.changes.get("description") or f"{draft.name} with {changes or 'nothing changed'}"[:500]
+    description = (
+        draft.changes.get("description")
+        or tr("{name} with {changes}", name=draft.name, changes=changes or tr("nothing changed"))[:500]
+    )
     kept = {key: value for key, value in tables.items() if key not in ("description", "preset")}
     preset = ({"extends": extends} if extends else {}) | {"description": description} | kept
     return _write(preset_file(name), tomli_w.dumps(preset))
@@ -104,5 +108,5 @@ def _write(path: Path, text: str) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, text)
     except OSError as error:
-        raise refused(f"{path}: cannot be written", error) from None
+        raise refused(tr("{path}: cannot be written", path=path), error) from None
     return path

@@ -20,6 +20,7 @@ from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.data.corpus import CorpusPreview, data_folders, fetch_folder
 from engine.data.known import CORPORA
+from engine.language import tr
 from engine.runs.names import free_name
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import SMALL, Draft, sentence, shown
@@ -46,9 +47,11 @@ from tui_transformer.studio.shared.words import Words
 
 BROAD, TALL = 150, 28  # columns, lines
 FILE = "FILE"  # a corpus requested by path
-FILES = {"pairs": "sentence pairs of yours …"}  # for other kinds: a text file
-OF_DOCUMENTS = "A text, each line a document, or a folder with documents.txt, train.tsv and validation.tsv (questions)."
-OF_PAIRS = "A table, two files with a comma between them, or a folder with train.en, train.de and so on."
+FILES = {"pairs": tr("your own sentence pairs …")}  # for other kinds: a text file
+OF_DOCUMENTS = tr(
+    "A text file with one document per line, or a folder with documents.txt, train.tsv and validation.tsv (questions)."
+)
+OF_PAIRS = tr("A table, two files separated by a comma, or a folder with train.en, train.de and so on.")
 
 
 def _corpus_kind(draft: Draft) -> str:
@@ -301,12 +304,12 @@ class DesignPane(Vertical):
     async def _ask_for_file(self, draft: Draft) -> None:
         kind = _corpus_kind(draft)
         if kind == "documents":
-            question = AskText("Documents", placeholder="path/to/documents.txt or a folder", text=OF_DOCUMENTS)
+            question = AskText("Documents", placeholder=tr("path/to/documents.txt or a folder"), text=OF_DOCUMENTS)
         elif kind == "pairs":
-            example = "pairs.tsv or text.en,text.de or a folder"
-            question = AskText("Sentence pairs", placeholder=example, text=OF_PAIRS)
+            example = tr("pairs.tsv or text.en,text.de or a folder")
+            question = AskText(tr("Sentence pairs"), placeholder=example, text=OF_PAIRS)
         else:
-            question = AskText("A text file, UTF-8", placeholder="path/to/text.txt")
+            question = AskText(tr("A text file, UTF-8"), placeholder="path/to/text.txt")
         path = (await self.app.push_screen_wait(question) or "").strip()
         if not path:
             return
@@ -362,11 +365,11 @@ class DesignPane(Vertical):
         answers: list[Answer[Draft]] = []
         for on, problem in draft.bases():
             cost = self._forecast(on) if not problem else None
-            words = ["its own" if on.on is None else "", cost.time if cost is not None else ""]
+            words = [tr("its own base") if on.on is None else "", cost.time if cost is not None else ""]
             words.append(presets.find(on.base or "").description)
             answers.append(Answer(on, on.base or "", problem, " · ".join(filter(None, words))))
         chosen = await self.app.push_screen_wait(
-            Ask(f'Apply "{draft.preset.name}" on top of which preset?', answers, at=draft)
+            Ask(tr('Apply "{name}" on top of which preset?', name=draft.preset.name), answers, at=draft)
         )
         if chosen is not None:
             self._show(chosen)
@@ -389,7 +392,7 @@ class DesignPane(Vertical):
         seen = self._corpus(draft)
         problem = draft.problem or (seen.problem if seen is not None else "")
         if not draft.problem and (missing := self._download) is not None:
-            problem = f"{missing.corpus} is not on this machine; ctrl+d downloads it"
+            problem = tr("{corpus} is not on this machine; ctrl+d downloads it", corpus=missing.corpus)
         if problem or draft.config is None:
             say(self, problem, "error")
             return
@@ -410,8 +413,15 @@ class DesignPane(Vertical):
             answers.append(Answer((small, "usual"), f"Apply the same change to {SMALL} instead ({less.time})"))
         answers.append(Answer((draft, "process"), "Train it in the background, even after the studio closes"))
         answers.append(Answer(None, "Cancel"))
-        title = f"{self._run_name} takes about {forecast.time[2:]} on {forecast.device}"
-        ask: Ask[tuple[Draft, How] | None] = Ask(title, answers, text=f"The time is {forecast.source}.")
+        title = tr(
+            "{run_name} takes about {time} on {device}",
+            run_name=self._run_name,
+            time=forecast.time[2:],
+            device=forecast.device,
+        )
+        ask: Ask[tuple[Draft, How] | None] = Ask(
+            title, answers, text=tr("The time is {source}.", source=forecast.source)
+        )
         chosen = await self.app.push_screen_wait(ask)
         if chosen is not None:
             if chosen[0] != draft:
@@ -434,7 +444,7 @@ class DesignPane(Vertical):
         if draft.config is None:
             say(self, draft.problem, "error")
             return
-        title, palette = f"{draft.name}: the complete config", Palette.of(self.app.theme_variables)
+        title, palette = tr("{name}: the complete config", name=draft.name), Palette.of(self.app.theme_variables)
         self.app.push_screen(TomlPage(title, draft.toml(), palette, changed=draft.changes))
 
     @work
@@ -442,12 +452,12 @@ class DesignPane(Vertical):
         draft = self._trainable()
         if draft is None:
             return
-        words = f"It is written to {own_files.presets_folder()} and listed under your own."
-        asked = AskText("Save as a preset", text=words, placeholder="name", wrong=own_files.wrong_preset_name)
+        words = tr('Saved to {presets_folder} and listed under "your own".', presets_folder=own_files.presets_folder())
+        asked = AskText(tr("Save as a preset"), text=words, placeholder="name", wrong=own_files.wrong_preset_name)
         name = await self.app.push_screen_wait(asked)
         if name is None:
             return
-        file, question = own_files.preset_file(name), f"A preset named {name} already exists."
+        file, question = own_files.preset_file(name), tr("A preset named {name} already exists.", name=name)
         if not await may_replace(self.app, file, question):
             return
         with errors_said(self):

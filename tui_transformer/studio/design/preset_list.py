@@ -12,6 +12,7 @@ from textual.widgets.option_list import Option
 
 from engine.clean import clean_line
 from engine.config import presets
+from engine.language import tr
 from tui_transformer.lab.formatting import middle
 from tui_transformer.studio.design.own_files import own_presets
 from tui_transformer.studio.shared.line_list import SearchLine
@@ -36,7 +37,7 @@ class Entry:
         return str(self.path or self.name)
 
 
-GROUPS = ("start from", "one change each", "course reports", "your own")
+GROUPS = (tr("start from"), tr("one change each"), tr("course reports"), tr("your own"))
 
 
 def entries() -> list[Entry]:

@@ -21,6 +21,7 @@ from engine.command_line import command_line
 from engine.config.model import ModelConfig, parts_of
 from engine.config.schema import RunConfig
 from engine.data.corpus import Characters, CorpusPreview
+from engine.language import tr
 from engine.model import size
 from tui_transformer.lab.design.draft import Benchmark, Differences, Draft, shown
 from tui_transformer.lab.design.drawing import GUTTER, drawn
@@ -73,9 +74,12 @@ class Download:
             return text.append(" ctrl+d ", "reverse").append(" cancels\n", palette.dim)
         if self.failed:
             text.append("✗ ", palette.bad).append(clean_line(self.failed) + "\n")
-        again = f"downloads it, at most {memory(self.most)}"
+        again = tr("downloads it, at most {memory}", memory=memory(self.most))
         if self.failed:
-            again = f"tries again; `{command_line('data', 'fetch', self.corpus)}` says what to do without a network"
+            again = tr(
+                "tries again; `{command_line}` says what to do without a network",
+                command_line=command_line("data", "fetch", self.corpus),
+            )
         return text.append(" ctrl+d ", "reverse").append(f" {again}\n", palette.dim)
 
 
@@ -222,7 +226,7 @@ class Preview(VerticalScroll, can_focus=True):
             self.run_worker(self._draw(config, wanted), group="positions", exclusive=True)
         if self._positions is not None and self._positions[0][2] == canvas:
             return self._positions[1].copy()  # the previous one, until the new one is ready
-        return Text(f"position {config.model.position}: loading the engine …")
+        return Text(tr("position {position}: loading the engine …", position=config.model.position))
 
     async def _draw(self, config: RunConfig, wanted: PICTURED) -> None:
         await asyncio.sleep(REST)
@@ -231,7 +235,9 @@ class Preview(VerticalScroll, can_focus=True):
             work = partial(position_picture, config.model, plan, config.seed, wanted[2])
             picture = await in_engine_thread(work)
         except (ImportError, OSError, RuntimeError, MemoryError, ValueError) as error:
-            picture = Text(f"position {config.model.position}: cannot be drawn: {error}")
+            picture = Text(
+                tr("position {position}: cannot be drawn: {error}", position=config.model.position, error=error)
+            )
         if self._asked == wanted:
             self._positions = (wanted, picture)
             self.redraw()
@@ -255,7 +261,9 @@ def network(model: ModelConfig, before: RunConfig | None, name: str, width: int,
         picture.rstrip()
         pictures.append(picture)
     made = Table.grid(padding=(0, GAP if beside else 0, 0, 0), pad_edge=False)
-    legend = Text.assemble(("● ", palette.accent), (f"differs from {clean_line(name)}" if differs else "", palette.dim))
+    legend = Text.assemble(
+        ("● ", palette.accent), (tr("differs from {name}", name=clean_line(name)) if differs else "", palette.dim)
+    )
     made.add_row(legend if differs else Text("the network", palette.dim))
     if beside:
         made.add_row(*pictures)
@@ -332,14 +340,14 @@ def heading(words: list[Text], style: str, *, brief: bool) -> Text:
 
 def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -> Text:
     if draft.problem:
-        text = Text("✗ this cannot be trained\n", f"bold {palette.bad}".strip())
+        text = Text(tr("✗ this design cannot be trained\n"), f"bold {palette.bad}".strip())
         return text.append(clean_line(draft.problem) + "\n")
     cost = draft.cost(facts.characters)
     text = Text()
     if cost is None:
         text.append("parameters: known once the corpus is read\n", palette.dim)
     else:
-        most = ("at most " if width >= TABLE_FROM else "≤ ") if cost.vocabulary.at_most else ""
+        most = (tr("at most ") if width >= TABLE_FROM else "≤ ") if cost.vocabulary.at_most else ""
         text.append(most, palette.dim).append(f"{cost.parameters:,}", "bold").append(" parameters\n")
         text.append(f"{short(cost.flops, 'FLOP')}", "bold").append(
             " per token, forward and backward\n" if width >= TABLE_FROM else " per token\n"
@@ -347,8 +355,8 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
     benchmark = facts.benchmark
     device = benchmark.device if benchmark is not None else facts.forecast.device if facts.forecast is not None else ""
     # Train shows all that a process on a CPU holds.
-    of_tensors = " for model and activations"
-    of_tensors += f"; process ≈ {memory(PROCESS)}\n" if device.startswith("cpu") else "\n"
+    of_tensors = tr(" for model and activations")
+    of_tensors += tr("; process ≈ {memory}\n", memory=memory(PROCESS)) if device.startswith("cpu") else "\n"
     if benchmark is not None:
         text.append(memory(benchmark.memory_bytes), "bold").append(of_tensors)
         text.append(benchmark.words + "\n", "bold")
@@ -368,7 +376,7 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
     elif benchmark is None and facts.failed:
         text.append("✗ ", palette.bad).append(clean_line(facts.failed) + "\n")
     elif benchmark is None:
-        what = "time and memory" if width >= TABLE_FROM else "the time"
+        what = tr("time and memory") if width >= TABLE_FROM else tr("the time")
         text.append(" m ", "reverse").append(f" measures {what}\n", palette.dim)
     if facts.download is not None:
         text.append_text(facts.download.words(palette))
@@ -383,8 +391,8 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
 
 def nothing_new(parent: str, run: str) -> str:
     """What a design without a difference from its base is."""
-    again = f"a copy of it, {run}" if run and run != parent else f"{parent} itself"
-    return f"the same settings as {parent}: f5 trains {again}"
+    again = tr("a copy of it, {run}", run=run) if run and run != parent else tr("{parent} itself", parent=parent)
+    return tr("the same settings as {parent}: f5 trains {again}", parent=parent, again=again)
 
 
 def components(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -> Text:
@@ -406,7 +414,7 @@ def _of_parts(draft: Draft) -> str:
     rows, stacks_ = parts_of(model).values(), size.stacks(model)
     found = [row.label["en"] for row in rows if any(row.parameters(model, stack) for stack in stacks_)]
     found = [label.format(**dict(model)) for label in found]
-    return found[0] if len(found) == 1 and len(found[0]) <= COMPONENT else "optional parts"
+    return found[0] if len(found) == 1 and len(found[0]) <= COMPONENT else tr("optional parts")
 
 
 def differences(draft: Draft, palette: Palette) -> Text:

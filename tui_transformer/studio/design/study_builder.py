@@ -23,6 +23,7 @@ from engine.clean import clean_line
 from engine.config import presets
 from engine.config.keys import all_keys
 from engine.data.corpus import CorpusPreview
+from engine.language import tr
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Benchmark, sentence, shown
 from tui_transformer.lab.design.forecast import Machine
@@ -50,7 +51,7 @@ from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, complaint
 from tui_transformer.studio.shared.key_line import KeyLine
 from tui_transformer.studio.shared.palette import Palette
 
-ALL_KEYS = "? all keys"
+ALL_KEYS = tr("? all keys")
 LEAST = 20  # columns to draw in
 DRAWN_FROM = 90  # and to draw the network beside the words
 GAP = 2  # columns
@@ -60,9 +61,9 @@ ROOMY = 64  # least columns for parameters and time
 LONG_KEYS = 96  # and for keys with their sections
 MOST_SEEDS = 8  # listed at most
 EMPTY = (
-    (KEYS["study"]["study-presets"], "pick presets that change one thing"),
-    (KEYS["study"]["study-values"], "type values of a setting: model.n_heads=1,2,4,8"),
-    (KEYS["study"]["study-take"], "use the variants of a built-in study"),
+    (KEYS["study"]["study-presets"], tr("pick presets that change one thing")),
+    (KEYS["study"]["study-values"], tr("type values of a setting: model.n_heads=1,2,4,8")),
+    (KEYS["study"]["study-take"], tr("use the variants of a built-in study")),
 )
 
 
@@ -105,7 +106,11 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         self._show(self._draft)
 
     def on_resize(self, event: Resize) -> None:
-        words = f"A study does not fit into {event.size.width} × {event.size.height} characters."
+        words = tr(
+            "The study builder does not fit in {width} × {height} characters.",
+            width=event.size.width,
+            height=event.size.height,
+        )
         self.query_one("#too-small", Static).update(Text(words))
         self.call_after_refresh(self._redraw)
 
@@ -141,7 +146,10 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         estimate = estimate or estimated(draft, self._benchmark, self._characters, self._machine, self._train_tokens)
         changed = ", changed" if draft.design.changes else ""
         title = Text(clean_line(draft.name), "bold")
-        title = Text.assemble(title, (clean_line(f"   a study of {draft.design.name}{changed}"), palette.dim))
+        title = Text.assemble(
+            title,
+            (clean_line(tr("   a study of {name}{changed}", name=draft.design.name, changed=changed)), palette.dim),
+        )
         title.append(" " * (width - title.cell_len - len(ALL_KEYS))).append(ALL_KEYS, palette.dim)
         self.query_one("#study-title", Static).update(title)
         head = heading(width, name_width(draft, width), palette)
@@ -185,14 +193,22 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         text.append(f"   {left_out} left out\n" if left_out else "\n", palette.dim)
 
         measuring = self._measuring.seconds(toml)
-        timing = "" if measuring is None else f"timing a step of every variant … {duration(measuring)}, m cancels"
+        timing = (
+            ""
+            if measuring is None
+            else tr("timing a step of every variant … {duration}, m cancels", duration=duration(measuring))
+        )
         if estimate.seconds is None:
             text.append(timing or "time unknown; m measures it", palette.accent if timing else palette.dim)
         else:
             text.append(f"≈ {about(estimate.seconds)}", "bold")
             text.append(f" on {clean_line(', '.join(estimate.devices))}" if estimate.devices else "")
         if estimate.seconds is not None and estimate.measured:
-            threads = f", {estimate.threads} thread{'s' * (estimate.threads > 1)} each" if estimate.threads else ""
+            threads = (
+                tr(", {threads} thread{value} each", threads=estimate.threads, value="s" * (estimate.threads > 1))
+                if estimate.threads
+                else ""
+            )
             text.append(f", {estimate.jobs} at a time{threads}", palette.dim)
         elif estimate.seconds is not None:
             text.append(" one after the other, ", palette.dim)
@@ -206,7 +222,10 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         text.append("\n")
 
         problems = filter(None, (self._measuring.failure(toml), draft.problem))
-        started = f"{draft.name} was started already: f5 continues it if it is the same; n renames this one"
+        started = tr(
+            "{name} has already been started: f5 continues it if the study is unchanged; n renames this one",
+            name=draft.name,
+        )
         warnings = [*([started] if draft.name in self._started else []), *draft.warnings]
         for sign, colour, said in (("✗ ", palette.bad, problems), ("⚠ ", palette.warn, warnings)):
             for words in said:
@@ -229,9 +248,9 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
     async def action_values(self) -> None:
         draft = self._draft
         question = AskText(
-            "Values of a setting, a variant each",
+            tr("Values of a setting, one variant each"),
             placeholder="model.n_heads=1,2,4,8",
-            text="KEY=VALUE,VALUE; several keys separated by spaces make a grid; → to complete",
+            text=tr("KEY=VALUE,VALUE; several keys separated by spaces make a grid; → to complete"),
             wrong=lambda text: complaint(lambda: draft.with_axes(text)).removeprefix("--vary ").removeprefix("--set "),
             suggester=SuggestFromList([f"{name}=" for name in all_keys() if name not in NOT_OF_A_STUDY]),
         )
@@ -248,11 +267,11 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             if study is None:
                 answers.append(Answer(draft, name, where))
                 continue
-            words = study.description or f"{len(study.variants)} variants of {study.base}"
+            words = study.description or tr("{n} variants of {base}", n=len(study.variants), base=study.base)
             taken = draft.with_study(study)
             answers.append(Answer(taken, name, taken.problem, words + (f"  ({where})" if where else "")))
-        text = f"Its variants replace the current ones; {draft.design.name} stays the base."
-        chosen = await self.app.push_screen_wait(Ask("Use the variants of which study?", answers, text=text))
+        text = tr("Its variants replace the current ones; {name} stays the base.", name=draft.design.name)
+        chosen = await self.app.push_screen_wait(Ask(tr("Use the variants of which study?"), answers, text=text))
         if chosen is not None:
             self._show(replace(chosen, name=free_study_name(chosen.name, self._target.runs_dir)))
 
@@ -275,11 +294,11 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
     @work
     async def action_seeds(self) -> None:
         draft = self._draft
-        words = (
+        words = tr(
             "A number of seeds (3: 1, 2 and 3) or a list (1,5,9). One proves nothing; use 5 or more for a firm verdict."
         )
         wrong = lambda text: complaint(lambda: draft.with_seeds(text)).removeprefix("--seeds ")
-        question = AskText("Seeds of every variant", as_seeds(draft.seeds), text=words, wrong=wrong)
+        question = AskText(tr("Seeds for every variant"), as_seeds(draft.seeds), text=words, wrong=wrong)
         text = await self.app.push_screen_wait(question)
         if text is not None:
             with errors_said(self):
@@ -290,8 +309,10 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
 
     @work
     async def action_rename(self) -> None:
-        words, wrong = "Its runs are named NAME.VARIANT.sSEED.", own_files.wrong_study_name
-        name = await self.app.push_screen_wait(AskText("Name of the study", self._draft.name, text=words, wrong=wrong))
+        words, wrong = tr("Its runs are named NAME.VARIANT.sSEED."), own_files.wrong_study_name
+        name = await self.app.push_screen_wait(
+            AskText(tr("Name of the study"), self._draft.name, text=words, wrong=wrong)
+        )
         if name:
             self._show(replace(self._draft, name=name))
 
@@ -329,22 +350,27 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             return
         command, unsaved = self._command()
         self.app.copy_to_clipboard(command)
-        first = "; press ctrl+s to save the file it names" if unsaved else ""
+        first = tr("; press ctrl+s to save the file it names") if unsaved else ""
         say(self, f"copied to the clipboard (if your terminal allows it): {command}{first}")
 
     def action_toml(self) -> None:
         if self._study() is None:
             return
         (command, unsaved), palette = self._command(), Palette.of(self.app.theme_variables)
-        above = Text().append("runs this study" + (", once s has saved it\n" if unsaved else "\n"), palette.dim)
+        above = Text().append(
+            tr("the command that runs this study") + (tr(", once ctrl+s has saved it\n") if unsaved else "\n"),
+            palette.dim,
+        )
         above.append(clean_line(command) + "\n\n", palette.calm)
-        title = f"{self._draft.name}: the whole study"
+        title = tr("{name}: the whole study", name=self._draft.name)
         self.app.push_screen(TomlPage(title, self._draft.toml(), palette, above=above))
 
     @work
     async def action_save(self) -> None:
         study = self._study()
-        if study is None or not await may_replace(self.app, self._file, f"A study named {study.name} already exists."):
+        if study is None or not await may_replace(
+            self.app, self._file, tr("A study named {name} already exists.", name=study.name)
+        ):
             return
         with errors_said(self):
             say(self, f"saved {own_files.save_study(study)}; C copies the command that runs it")
@@ -397,7 +423,7 @@ def variant_line(line: VariantLine, draft: StudyDraft, estimate: Estimate, width
     changes = draft.differences(line)
     names = {key: key if width >= LONG_KEYS else key.rpartition(".")[2] for key in changes}
     said = [draft.begins(line.variant), *(f"{names[key]} = {shown(after)}" for key, (_, after) in changes.items())]
-    words = "the baseline" if held else ", ".join(filter(None, said))
+    words = tr("the baseline") if held else ", ".join(filter(None, said))
     text.append(fitted(clean_line(words), rest), palette.accent if held else "")
     if width >= ROOMY:
         price = estimate.prices.get(name, Price())
@@ -408,7 +434,7 @@ def variant_line(line: VariantLine, draft: StudyDraft, estimate: Estimate, width
 
 
 def invitation(palette: Palette) -> list[Text]:
-    lines = [Text(), Text("  Compare it to what?")]
+    lines = [Text(), Text(tr("  Compare it to what?"))]
     lines += [Text("  ").append(f" {key} ", f"reverse {palette.dim}".strip()).append(f" {what}") for key, what in EMPTY]
     return lines
 
@@ -419,7 +445,7 @@ def at_hand(line: VariantLine | None, draft: StudyDraft, width: int, palette: Pa
         return Text()
     name, held, baseline = clean_line(line.variant.name), line.variant.name == draft.held_against, draft.baseline_config
     if line.why_not:
-        return Text().append(f"{name} is left out: ", "bold").append(clean_line(line.why_not))
+        return Text().append(tr("{name} is left out: ", name=name), "bold").append(clean_line(line.why_not))
     words = Text().append(name, "bold")
     words.append(" is the baseline: the other variants are compared to it\n" if held else "\n", palette.dim)
     if begins := draft.begins(line.variant):

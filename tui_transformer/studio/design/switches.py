@@ -20,6 +20,7 @@ from engine.config import presets
 from engine.config.model import PARTS, ModelConfig
 from engine.config.schema import RunConfig
 from engine.errors import InputError
+from engine.language import tr
 from engine.lints import ACTS
 from tui_transformer.lab.design.draft import Draft, sentence, shown
 from tui_transformer.studio.shared.palette import Palette
@@ -129,7 +130,7 @@ class BaseSwitch(Switch):
 
     def sentences(self, draft: Draft) -> tuple[str, str]:
         return (
-            "the preset that this change is applied to",
+            tr("the preset that this change is applied to"),
             f"{draft.base}: {presets.find(draft.base or '').description}",
         )
 
@@ -167,7 +168,7 @@ SWITCHES: dict[str, tuple[Switch, ...]] = {
         Switch("model.position", "position"),
         Switch("model.attention", "attention"),
         Switch("model.window", "  window", _doubling, _ACTS["model.window"]),
-        Switch("model.link_every", "  link every", _doubling, _ACTS["model.link_every"]),
+        Switch("model.link_every", tr("  link every"), _doubling, _ACTS["model.link_every"]),
         Switch("model.norm", "norm"),
         Switch("model.norm_placement", "placement", None, lambda c: c.model.norm != "none"),
         Switch("model.residual", "residual"),
@@ -176,7 +177,7 @@ SWITCHES: dict[str, tuple[Switch, ...]] = {
         Switch("model.n_layers", "layers", _by_one),
         Switch("model.d_model", "d_model", _doubling),
         Switch("model.n_heads", "heads", _divisors("model.d_model")),
-        Switch("model.n_kv_heads", "kv heads", _divisors("model.n_heads"), stands_for="model.n_heads"),
+        Switch("model.n_kv_heads", tr("kv heads"), _divisors("model.n_heads"), stands_for="model.n_heads"),
         Switch("model.d_ff", "d_ff", _doubling, note=_ratio),
         Switch("model.context_length", "context", _doubling),
         Switch("model.dropout", "dropout", _of(0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)),
@@ -184,10 +185,10 @@ SWITCHES: dict[str, tuple[Switch, ...]] = {
     "data": (
         Switch("data.corpus", "corpus"),
         Switch("objective.kind", "objective"),
-        Switch("objective.span_form", "span form", None, _about("objective.span_form")),
+        Switch("objective.span_form", tr("span form"), None, _about("objective.span_form")),
         Switch("data.tokenizer", "tokenizer", None, lambda c: c.on_rows),
-        Switch("data.bpe_size", "  byte pairs", _round_numbers(1, 2, 3, 4, 6, 8), _ACTS["data.bpe_size"]),
-        Switch("data.shared_vocabulary", "shared vocab", None, _about("data.shared_vocabulary")),
+        Switch("data.bpe_size", tr("  byte pairs"), _round_numbers(1, 2, 3, 4, 6, 8), _ACTS["data.bpe_size"]),
+        Switch("data.shared_vocabulary", tr("shared vocab"), None, _about("data.shared_vocabulary")),
         Switch(
             "objective.label_smoothing",
             "smoothing",
@@ -199,7 +200,7 @@ SWITCHES: dict[str, tuple[Switch, ...]] = {
         Switch("train.steps", "steps", _whole_round_numbers, lambda c: c.train.epochs is None),
         Switch("train.epochs", "epochs", _by_one, lambda c: c.train.epochs is not None),
         Switch("train.batch_size", "batch", _doubling, lambda c: c.train.batch_tokens is None),
-        Switch("train.batch_tokens", "batch tokens", _doubling, lambda c: c.train.batch_tokens is not None),
+        Switch("train.batch_tokens", tr("batch tokens"), _doubling, lambda c: c.train.batch_tokens is not None),
         Switch("optimizer.lr", "lr", _round_numbers(1, 2, 3, 5)),
         Switch("optimizer.schedule", "schedule"),
         Switch("optimizer.warmup", "warm-up", _whole_round_numbers),
@@ -208,7 +209,7 @@ SWITCHES: dict[str, tuple[Switch, ...]] = {
     ),
     "evaluation": (
         Switch("evaluation.beam", "beam", _by_one, _about("evaluation.beam")),
-        Switch("evaluation.select", "best by", None, lambda c: len(c.task.scores) > 1),
+        Switch("evaluation.select", tr("best by"), None, lambda c: len(c.task.scores) > 1),
     ),
     "parts": tuple(_of_parts()),
 }
@@ -310,7 +311,7 @@ class Switches(OptionList):
             return
         value = switch.step(draft, way)
         if value is None:
-            few = "enter says why" if switch.ladder is None else "type a number, or press enter"
+            few = tr("enter says why") if switch.ladder is None else tr("type a number, or press enter")
             self.post_message(self.Said(f"{switch.label.strip()} is already at its limit; {few}"))
             return
         self.post_message(self.Changed(switch.changed(draft, value)))

@@ -6,6 +6,7 @@ from rich.text import Text
 from textual.widget import Widget
 
 from engine.clean import clean_line
+from engine.language import tr
 from tui_transformer.lab.formatting import fitted
 from tui_transformer.lab.play.pictures import SHADES, Values, shaded
 from tui_transformer.lab.play.written import AttentionView, number, sign
@@ -44,7 +45,7 @@ class AttentionMap(Widget):
         title = Text.assemble((looks.title, "bold"), ("  token ", palette.dim), (sign(looks.queries[row]), "bold"))
         title.append(f" ({row})", palette.dim).append("    h j: another head, layer", palette.dim)
         weights, seen = looks.weights[row], int(looks.visible[row].sum())
-        most = Text(f"attends to {seen} of {len(looks.keys)} tokens, most to", palette.dim)
+        most = Text(tr("attends to {seen} of {n} tokens, most to", seen=seen, n=len(looks.keys)), palette.dim)
         for key in map(int, weights.argsort()[::-1][: min(NAMED, seen)]):
             most.append(f"  {sign(looks.keys[key])}", "bold")
             most.append(f" {number(float(weights[key]))}").append(f" ({key})", palette.dim)
@@ -73,7 +74,7 @@ class AttentionMap(Widget):
         axis = Text("".join(fitted(names[1][key], cell - (cell > 2)).ljust(cell) for key in keys), palette.dim)
         drawn = [
             [
-                Text(f"{name}, keys {keys.start}–{keys.stop - 1}", palette.dim),
+                Text(tr("{name}, keys {start}–{stop}", name=name, start=keys.start, stop=keys.stop - 1), palette.dim),
                 axis,
                 *_picture(values, step, cell, colour),
             ]
@@ -125,7 +126,7 @@ def _allowed(looks: AttentionView, queries: range, keys: range) -> tuple[Values,
     """What positions add, or else what the mask allows; and its name."""
     seen = looks.visible[queries.start : queries.stop, keys.start : keys.stop].tolist()
     if looks.bias is None:
-        return [[1.0 if cell else None for cell in row] for row in seen], "allowed by the mask"
+        return [[1.0 if cell else None for cell in row] for row in seen], tr("allowed by the mask")
     bias = looks.bias[queries.start : queries.stop, keys.start : keys.stop]
     values = [
         [float(value) if let else None for value, let in zip(row, line, strict=True)]
@@ -133,4 +134,4 @@ def _allowed(looks: AttentionView, queries: range, keys: range) -> tuple[Values,
     ]
     known = [value for row in values for value in row if value is not None]
     low, high = (f"{value + 0.0:.3g}".replace("-", "−") for value in (min(known, default=0.0), max(known, default=0.0)))
-    return values, f"added {low} … {high}"
+    return values, tr("position bias {low} … {high}", low=low, high=high)

@@ -20,6 +20,7 @@ from textual.widgets import Static
 
 from engine.clean import clean_line
 from engine.errors import InputError
+from engine.language import tr
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.lab.play.prompt import Settings
 from tui_transformer.lab.play.writers import Writer, Writers, checkpoints
@@ -113,7 +114,7 @@ class RunColumn(Vertical):
         if not self.which:
             live = await asyncio.to_thread(lambda: RunReader(run).state in LIVE_STATES)
             self.which = "last" if live else "best"
-        what = "model" if "torch" in sys.modules else "engine, then the model"
+        what = "model" if "torch" in sys.modules else tr("engine, then the model")
         self._title()
         self._say(f"loading the {what} of {run.name} @{self.which} …")
         self._files = await asyncio.to_thread(checkpoints, run)
@@ -196,7 +197,13 @@ class RunColumn(Vertical):
             seconds = max(1e-3, monotonic() - begun)
             ask = lambda: writer.wholes(before, self.written, OTHERS)
             wholes = await in_engine_thread(ask) if writer.ranks else ()
-            done = f"{len(self.pieces):,} tokens at step {writer.step:,} in {seconds:.1f} s, seed {settings['seed']}"
+            done = tr(
+                "{n:,} tokens at step {step:,} in {seconds:.1f} s, seed {settings}",
+                n=len(self.pieces),
+                step=writer.step,
+                seconds=seconds,
+                settings=settings["seed"],
+            )
             done = f"{in_words(wholes)}\n{done}" if wholes else done
             notice = writer.notice(before, settings)
             self._say(f"{done} · {notice}" if notice else done, "notice" if notice else "")
@@ -265,7 +272,7 @@ class RunColumn(Vertical):
     def _ready(self) -> Writer:
         if self.writer is None:
             name = self.run_path.name if self.run_path else "no run"
-            raise InputError(f"{name}: no model is loaded")
+            raise InputError(tr("{name}: no model is loaded", name=name))
         return self.writer
 
     # What is shown

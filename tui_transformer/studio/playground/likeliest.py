@@ -11,6 +11,7 @@ from textual.events import Click
 from textual.message import Message
 from textual.widget import Widget
 
+from engine.language import tr
 from tui_transformer.lab.formatting import bar
 from tui_transformer.lab.play.written import Alternative, AnswerToken, level, number, sign
 from tui_transformer.studio.shared.palette import Palette
@@ -24,7 +25,7 @@ class Likeliest(Widget, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "go(-1)", "up", show=False),
         Binding("down", "go(1)", "down", show=False),
-        Binding("enter", "take", "continue from it"),
+        Binding("enter", "take", tr("continue from it")),
     ]
 
     @dataclass
@@ -33,7 +34,7 @@ class Likeliest(Widget, can_focus=True):
 
     def __init__(self) -> None:
         super().__init__(id="likeliest")
-        self.border_subtitle = "!: next surprising token"
+        self.border_subtitle = tr("!: next surprising token")
         self._piece: AnswerToken | None = None
         self._at, self._takes = 0, False
         self._nothing = ""
@@ -72,8 +73,8 @@ class Likeliest(Widget, can_focus=True):
             ("token ", palette.dim),
             (sign(piece.text), f"bold {level_style(palette, piece.probability)}"),
             (f"  p {number(piece.probability)}", ""),
-            (f"   {nats:.2f} nats, {nats / math.log(2):.2f} bits", palette.dim),
-            (f"   sampled at {number(piece.chance or 0.0)}" if drawn else "", palette.dim),
+            (tr("   {nats:.2f} nats, {nats2:.2f} bits", nats=nats, nats2=nats / math.log(2)), palette.dim),
+            (tr("   sampled at {number}", number=number(piece.chance or 0.0)) if drawn else "", palette.dim),
             no_wrap=True,
             overflow="ellipsis",
         )

@@ -16,6 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from engine.clean import clean, clean_line
+from engine.language import tr
 from tui_transformer.lab.play.prompt import SETTINGS, Prompt, Settings, checked
 from tui_transformer.lab.play.written import LEVELS, SIGNS, sign
 from tui_transformer.studio.keys import KEYS
@@ -53,7 +54,7 @@ class Controls(Widget, can_focus=True):
         Binding("right", "choose(1)", "setting", show=False),
         Binding("up,plus", "change(1)", "more", show=False),
         Binding("down,minus", "change(-1)", "less", show=False),
-        Binding("enter", "exact", "exact value"),
+        Binding("enter", "exact", tr("exact value")),
     ]
 
     @dataclass
@@ -149,7 +150,7 @@ def mode_line(chosen: str, palette: Palette, width: int) -> tuple[Text, Places]:
 
 def _legend(mode: str, palette: Palette, *, brief: bool) -> Text:
     if mode == "attention":
-        return Text("bright: high attention; dim: masked", palette.dim)
+        return Text(tr("bright: high attention; dim: masked"), palette.dim)
     words = Text()
     if mode == "write":
         words.append("" if brief else "probability ", palette.dim)
@@ -177,11 +178,11 @@ def example_line(prompts: Sequence[str], palette: Palette, width: int) -> tuple[
         line.append(f" {name} ", f"bold {palette.primary}")
         places.append((start, line.cell_len, prompt))
         line.append("  ")
-    return line.append("↑ recalls them", palette.dim), places
+    return line.append(tr("↑ recalls them"), palette.dim), places
 
 
 END = SIGNS["\n"]
-HINTS = "enter: write · /: commands · ↑: earlier prompts · esc: leave"
+HINTS = tr("enter: write · /: commands · ↑: earlier prompts · esc: leave")
 
 
 class PromptLine(Input):
@@ -189,8 +190,8 @@ class PromptLine(Input):
         Binding("tab", "complete", "complete a /command", show=False),
         Binding("up", "past(-1)", "before", show=False),
         Binding("down", "past(1)", "after", show=False),
-        Binding("ctrl+j", "line_end", "line end", show=False),
-        Binding("escape", "leave", "leave the line"),
+        Binding("ctrl+j", "line_end", tr("new line"), show=False),
+        Binding("escape", "leave", tr("leave the prompt")),
     ]
 
     @dataclass
@@ -213,7 +214,7 @@ class PromptLine(Input):
 
     def belong_to(self, run: str, tries: Sequence[str]) -> None:
         """Show whose prompt this is; ↑ recalls prompts to try after those that were typed."""
-        self.border_title = Text(f"Prompt · {clean_line(run)}")
+        self.border_title = Text(tr("Prompt · {run}", run=clean_line(run)))
         recalled = len(self._past) - self._at
         self._tries = [clean(prompt).replace("\n", END) for prompt in reversed(tries)]
         self._at = max(0, len(self._past) - recalled)

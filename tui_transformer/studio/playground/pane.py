@@ -17,6 +17,7 @@ from textual.containers import Container, Vertical
 from textual.timer import Timer
 
 from engine.errors import InputError
+from engine.language import tr
 from engine.runs.reader import RunReader
 from tui_transformer.lab.play.prompt import Prompt, Settings
 from tui_transformer.lab.play.writers import Writers, best_finished
@@ -42,11 +43,12 @@ FIRST_KEYS = 0.1  # seconds for the pane and the first keys, before loading comp
 REST = 0.35  # idle seconds of a control before the answer is rewritten
 NEWER = 2.0  # seconds between looks for runs and newer checkpoints
 NOBODY = "none"
-EACH_ITS_OWN = (
-    "the two runs read different texts, so these numbers are not comparable; /surprise TEXT gives both the same"
+EACH_ITS_OWN = tr(
+    "the two runs read different texts, so these numbers are not comparable; use /surprise "
+    "TEXT to give both the same text"
 )
-HELD = "esc, then arrow keys: inspect a token and its alternatives"
-LOADING = "type now; it is written once the model has loaded"
+HELD = tr("esc, then arrow keys: inspect a token and its alternatives")
+LOADING = tr("type now; the model writes once it has loaded")
 
 
 class PlaygroundPane(Vertical):
@@ -65,7 +67,7 @@ class PlaygroundPane(Vertical):
         tries = lambda width: example_line(self._first.prompts, Palette.of(self.app.theme_variables), width)
         self._tries = NameLine(tries, self._ask, id="tries")
         self._likeliest, self._map = panel(Likeliest(), "Alternatives"), panel(AttentionMap(), "Attention")
-        self._surprises, self._nothing = panel(Surprises(), "Most surprising"), Words(id="nothing")
+        self._surprises, self._nothing = panel(Surprises(), tr("Most surprising")), Words(id="nothing")
         # The available runs
         self._feed = Feed(runs_dir)
         self._rows: tuple[RunRow, ...] = ()
@@ -189,10 +191,10 @@ class PlaygroundPane(Vertical):
             if self._line.has_focus:
                 self.screen.set_focus(self)
             self.add_class("-empty")
-        hint = f"Runs in {self.runs_dir} appear here by themselves."
-        words = nothing_here("Nothing has trained yet", hint)
+        hint = tr("Runs in {runs_dir} appear here automatically.", runs_dir=self.runs_dir)
+        words = nothing_here(tr("Nothing has been trained yet"), hint)
         if self._rows:
-            words = Text(justify="center").append("No run has a checkpoint yet\n\n", "bold")
+            words = Text(justify="center").append(tr("No run has a checkpoint yet\n\n"), "bold")
             words.append("A run saves its first one as it starts.\n\n")
             words.append(hint, "dim")
         self._nothing.show(words)
@@ -204,7 +206,7 @@ class PlaygroundPane(Vertical):
     async def action_choose(self, id: str | None) -> None:
         """Ask at once; runs found meanwhile become choices."""
         column = self._first if id == "first" else self._second
-        title = "Run" if column is self._first else "Compare with"
+        title = "Run" if column is self._first else tr("Compare with")
         question: Ask[Path | str] = Ask(title, self._answers(column), at=column.run_path)
         self._asked = column, question
         self.run_worker(self._look(), group="look")
@@ -218,10 +220,16 @@ class PlaygroundPane(Vertical):
     def _answers(self, column: RunColumn) -> list[Answer[Path | str]]:
         answers: list[Answer[Path | str]] = [Answer(NOBODY, NOBODY)] if column is self._second else []
         if not self._looked:
-            return [*answers, Answer("", "reading the runs …", "one moment")]
+            return [*answers, Answer("", tr("reading the runs …"), tr("one moment"))]
         for row in self._rows:
-            loss = "" if row.loss is None else f" · {'' if row.scored else 'train '}loss {row.loss:.3f}"
-            label = f"{row.name} · {row.state} · step {row.step:,}{loss}"
+            loss = (
+                ""
+                if row.loss is None
+                else tr(" · {value}loss {loss:.3f}", value="" if row.scored else "train ", loss=row.loss)
+            )
+            label = tr(
+                "{name} · {state} · step {step:,}{loss}", name=row.name, state=row.state, step=row.step, loss=loss
+            )
             answers.append(Answer(row.path, label, "" if row.saved is not None else "no checkpoint yet"))
         return answers
 
@@ -241,7 +249,7 @@ class PlaygroundPane(Vertical):
 
     def _checkpoint(self, which: str) -> None:
         if not which.strip():
-            raise InputError("/checkpoint: best, last or a step must follow")
+            raise InputError(tr("/checkpoint: give best, last or a step"))
         asked = self._first.given if self._mode == "write" else ""
         for column in self.columns:
             assert column.run_path is not None
@@ -331,12 +339,12 @@ class PlaygroundPane(Vertical):
     def _show_history(self) -> None:
         asked = list(dict.fromkeys(reversed(self.session.history)))
         if not asked:
-            raise InputError("/history: nothing has been asked yet")
+            raise InputError(tr("/history: nothing has been asked yet"))
         self._choose_prompt("Prompts so far", asked)
 
     def _show_examples(self) -> None:
         if not self._first.prompts:
-            raise InputError("/examples: this run has none yet")
+            raise InputError(tr("/examples: this run has none yet"))
         self._choose_prompt("Prompts to try", self._first.prompts)
 
     def _choose_prompt(self, title: str, prompts: Sequence[str]) -> None:
@@ -376,14 +384,14 @@ class PlaygroundPane(Vertical):
 
     def _surprise(self, text: str) -> None:
         if not text:
-            raise InputError("/surprise: a text must follow, e.g. /surprise to be or not")
+            raise InputError(tr("/surprise: needs a text, e.g. /surprise to be or not"))
         self._set_mode("surprise")
         self._show_of(text)
 
     def _attention(self, argument: str) -> None:
         parts = argument.split()
         if len(parts) not in (2, 3) or not all(part.isdecimal() and len(part) < 6 for part in parts[:2]):
-            raise InputError("/attention: a layer and a head must follow, counted from 1, e.g. /attention 2 1")
+            raise InputError(tr("/attention: give a layer and a head, counted from 1, e.g. /attention 2 1"))
         self._layer, self._head = int(parts[0]), int(parts[1])
         self._kind = parts[2] if len(parts) > 2 else self._kind
         self.action_mode("attention")

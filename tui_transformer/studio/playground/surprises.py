@@ -10,6 +10,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from engine.clean import clean_line
+from engine.language import tr
 from tui_transformer.lab.play.written import SIGNS, AnswerToken, number, sign
 from tui_transformer.studio.playground.likeliest import level_style
 from tui_transformer.studio.shared.palette import Palette
@@ -49,7 +50,7 @@ class Surprises(Widget):
                 f"  p {number(piece.probability or 0.0):<5}  "
             )
             lines.append(line.append_text(self._within(at, width - NUMBERS, palette)))
-        return Text("\n").join(lines) if lines else Text("nothing written yet", palette.dim)
+        return Text("\n").join(lines) if lines else Text(tr("nothing written yet"), palette.dim)
 
     def _within(self, at: int, width: int, palette: Palette) -> Text:
         """A token in the middle of what stands around it."""

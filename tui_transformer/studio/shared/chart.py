@@ -20,6 +20,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from engine.language import tr
 from tui_transformer.lab.charts.canvas import BEHIND, BLANK, ON, Canvas, Cell, Span
 from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.charts.curves import span_text
@@ -37,12 +38,12 @@ OFF = "#"  # `dim#train`: the legend's entry of a hidden curve, in the style bef
 ALMOST = 0.97  # share of the whole from which all of it is shown
 LEAST_DRAG = 2  # columns; less is a click
 WHEEL, NEAREST = 0.8, 0.002  # what is left of the span at each notch; the least share of the whole
-MOUSE = (
-    "Drag over the chart to zoom in, or use the wheel; a double click or esc shows all of it again.\n"
-    "Click on a curve's name here to hide or show it."
+MOUSE = tr(
+    "Drag over the chart to zoom in, or use the wheel; double-click or press esc to see "
+    "all of it again.\nClick a curve's name here to hide or show it."
 )
 HIDDEN = "×"  # stands for the line of a hidden curve in the legend
-ALL_HIDDEN = "every curve is hidden: click on its name above"
+ALL_HIDDEN = tr("all curves are hidden: click a name above")
 
 
 class Drawing(Protocol):
@@ -77,8 +78,8 @@ class Chart(Widget, can_focus=True):
         Binding("shift+right", "move(10)", "cursor", show=False),
         Binding("home", f"move({-FAR})", "cursor", show=False),
         Binding("end", f"move({FAR})", "cursor", show=False),
-        Binding("plus", "nearer(3)", "zoom in", show=False),
-        Binding("minus", "nearer(-3)", "zoom out", show=False),
+        Binding("plus", "nearer(3)", tr("zoom in"), show=False),
+        Binding("minus", "nearer(-3)", tr("zoom out"), show=False),
     ]
 
     @dataclass
@@ -315,7 +316,7 @@ def cells_of(text: str, style: str) -> list[Cell]:
 
 
 def seen_part(axis: str, canvas: Canvas) -> str:
-    return f"{span_text(axis, canvas.low, canvas.high, canvas.whole[1])} (esc: all)"
+    return tr("{span_text} (esc: all)", span_text=span_text(axis, canvas.low, canvas.high, canvas.whole[1]))
 
 
 def title_line(label: str, style: str, legend: list[tuple[str, str]], width: int, gap: int) -> list[Cell]:

@@ -22,6 +22,7 @@ from textual.widgets.option_list import Option
 
 from engine.clean import clean, clean_line
 from engine.errors import InputError
+from engine.language import tr
 from tui_transformer.studio.shared.search import nearness
 
 T = TypeVar("T")
@@ -52,7 +53,7 @@ class Ask(ModalScreen[T | None], Generic[T]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as dialog:
-            dialog.border_subtitle = "enter: choose · esc: cancel"
+            dialog.border_subtitle = tr("enter: choose · esc: cancel")
             yield Static(Text(clean_line(self._title), style="bold"), classes="dialog-title")
             if self._text:
                 yield Static(Text(clean(self._text)), classes="dialog-text")
@@ -115,7 +116,7 @@ class Filter:
 
     @property
     def line(self) -> Text:
-        found = Text.assemble("/ ", self.words, ("▏", "blink")) if self.words else Text("/ type to filter", "dim")
+        found = Text.assemble("/ ", self.words, ("▏", "blink")) if self.words else Text(tr("/ type to filter"), "dim")
         return found if self._offered else Text()
 
     def matching(self, things: "list[U]", words: "Callable[[U], tuple[str, str]]") -> "list[U]":
@@ -169,7 +170,7 @@ class AskText(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as dialog:
-            dialog.border_subtitle = "enter: OK · esc: cancel"
+            dialog.border_subtitle = tr("enter: OK · esc: cancel")
             yield Static(Text(clean_line(self._title), style="bold"), classes="dialog-title")
             if self._text:
                 yield Static(Text(clean(self._text)), classes="dialog-text")
@@ -224,7 +225,7 @@ class Read(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog wide") as dialog:
-            dialog.border_subtitle = "↑ ↓: scroll · esc: close"
+            dialog.border_subtitle = tr("↑ ↓: scroll · esc: close")
             yield Static(Text(clean_line(self._title), style="bold"), classes="dialog-title")
             with VerticalScroll():
                 yield from (Static(text) if isinstance(text, Text) else text for text in self._texts)

@@ -4,13 +4,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from engine.language import tr
 from engine.runs.reader import LIVE_STATES, WAITING_FOR_SPACE
 from tui_transformer.lab.formatting import count, duration
 from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.lab.records.study_row import StudyRow
 
 ACTIONS = ("pause", "stop", "checkpoint", "resume", "detach", "play", "rename", "delete")
-LONGER = "To train longer, press 1 and raise train.steps. Most schedules span all steps, so a longer run is a new one."
+LONGER = tr(
+    "To train longer, press 1 and raise train.steps. Most schedules span all steps, so a longer run is a new one."
+)
 ENDED = ("stopped", "interrupted", "failed", "lost")  # resumable
 
 
@@ -28,7 +31,7 @@ STATES = {
     "queued": StateStyle("◌", "queued", "queued"),
     "finished": StateStyle("✓", "good"),
     "stopped": StateStyle("■", "ended", "stopped"),
-    "interrupted": StateStyle("■", "ended", "cut off"),
+    "interrupted": StateStyle("■", "ended", tr("cut off")),
     "failed": StateStyle("✗", "bad", "failed"),
     "lost": StateStyle("!", "bad", "lost"),
     "damaged": StateStyle("!", "bad", "damaged"),
@@ -44,9 +47,9 @@ class Notice(NamedTuple):
 
 def notice(row: RunRow, view: RunView | None) -> Notice:
     resumes = (
-        "press r to start over: there is no checkpoint yet"
+        tr("press r to start over: there is no checkpoint yet")
         if row.saved is None
-        else f"press r to resume from step {row.saved:,}"
+        else tr("press r to resume from step {saved:,}", saved=row.saved)
     )
 
     def then(reason: str, rest: str) -> str:
@@ -55,26 +58,28 @@ def notice(row: RunRow, view: RunView | None) -> Notice:
     match row.state:
         case "queued":
             before = view.before if view is not None else ()
-            names = ", ".join(before[:3]) + (f" and {len(before) - 3} more" if len(before) > 3 else "")
+            names = ", ".join(before[:3]) + (tr(" and {n} more", n=len(before) - 3) if len(before) > 3 else "")
             if not row.waits_for:
-                return Notice("not started; press r to start")
+                return Notice(tr("not started; press r to start"))
             if not before:
-                return Notice(f"next on {row.waits_for}")
-            return Notice(f"waiting for {row.waits_for}, behind {len(before)}: {names}")
+                return Notice(tr("next in line for {waits_for}", waits_for=row.waits_for))
+            return Notice(
+                tr("waiting for {waits_for}, behind {n}: {names}", waits_for=row.waits_for, n=len(before), names=names)
+            )
         case "starting":
-            return Notice("loading the engine, the corpus and the model…")
+            return Notice(tr("loading the engine, the corpus and the model…"))
         case "running":
             return Notice(row.reason, "warning") if row.reason else Notice(_so_far(view))
         case "handing-over":
-            return Notice("moving to the background…")
+            return Notice(tr("moving to the background…"))
         case "paused":  # on a full disk it continues by itself
             full = row.phase == WAITING_FOR_SPACE
-            return Notice(row.reason if full else then(row.reason, "press space to continue"), "warning")
+            return Notice(row.reason if full else then(row.reason, tr("press space to continue")), "warning")
         case "finished":
             best = view.best if view is not None else None
             if view is None or best is None or best.loss is None:
                 return Notice(row.reason)
-            parts = [f"best validation loss {best.loss:.4g} at step {best.step:,}"]
+            parts = [tr("best validation loss {loss:.4g} at step {step:,}", loss=best.loss, step=best.step)]
             parts += [_above(view, best.loss)] if view.floors else []
             if view.seconds is not None:
                 parts.append(f"{duration(view.seconds)} of training")
@@ -82,18 +87,18 @@ def notice(row: RunRow, view: RunView | None) -> Notice:
         case "stopped":
             return Notice(then(row.reason, resumes))
         case "interrupted":
-            return Notice(then(row.reason or "it was interrupted", resumes), "warning")
+            return Notice(then(row.reason or tr("it was interrupted"), resumes), "warning")
         case "failed":
-            return Notice(then(row.reason or "it failed", resumes), "error")
+            return Notice(then(row.reason or tr("it failed"), resumes), "error")
         case "lost":
-            return Notice(then("its process is gone", resumes), "error")
+            return Notice(then(tr("its process is gone"), resumes), "error")
         case "damaged":
-            return Notice("status.json is missing or damaged; showing what could be recovered")
+            return Notice(tr("status.json is missing or damaged; showing what could be recovered"))
     return Notice(row.reason)
 
 
 def _above(view: RunView, loss: float) -> str:
-    return f"{loss - view.floors[0].nats:.3f} above the floor" if view.floors else ""
+    return tr("{loss:.3f} above the floor", loss=loss - view.floors[0].nats) if view.floors else ""
 
 
 def _so_far(view: RunView | None) -> str:
@@ -101,18 +106,25 @@ def _so_far(view: RunView | None) -> str:
     best, last = (view.best, view.last) if view is not None else (None, None)
     if view is None or best is None or last is None or best.loss is None or last.loss is None:
         return ""
-    better = "best so far" if best.step == last.step else f"best {best.loss:.4g} at step {best.step:,}"
-    return " · ".join(filter(None, (f"validation {last.loss:.4g}", _above(view, last.loss), better)))
+    better = (
+        tr("best so far")
+        if best.step == last.step
+        else tr("best {loss:.4g} at step {step:,}", loss=best.loss, step=best.step)
+    )
+    return " · ".join(filter(None, (tr("validation {loss:.4g}", loss=last.loss), _above(view, last.loss), better)))
 
 
 def next_steps(row: RunRow, width: int) -> str:
     """What to do with a finished run, with the keys; "" for any other."""
     if row.state != "finished":
         return ""
-    again, brief = "1 change one thing and train again", "1 change one thing"
+    again, brief = tr("1 change one thing and train again"), tr("1 change one thing")
     if "STILL-FALLING" in row.badges:
-        again, brief = "1 train longer (train.steps)", "1 train longer"
-    forms = (f"next: w write with it · 3 compare it · {again}", f"next: w write · 3 compare · {brief}")
+        again, brief = tr("1 train longer (train.steps)"), tr("1 train longer")
+    forms = (
+        tr("next: w write with it · 3 compare it · {again}", again=again),
+        tr("next: w write · 3 compare · {brief}", brief=brief),
+    )
     return next((form for form in forms if len(form) <= width), "")
 
 
@@ -120,11 +132,15 @@ def nothing_yet(row: RunRow, view: RunView | None) -> str:
     if view is None:
         return "reading…"
     if row.state in ("queued", "starting"):
-        return "not started yet" if row.state == "queued" else "starting…"
+        return tr("not started yet") if row.state == "queued" else "starting…"
     if row.live:
-        often = f" the curve gets a point every {view.log_every:,}" if view.log_every > 1 else ""
-        return "compiling…" if row.phase == "compiling" else f"waiting for the first steps…{often}"
-    return "it wrote no metrics"
+        often = (
+            tr(" the curve gets a point every {log_every:,} steps", log_every=view.log_every)
+            if view.log_every > 1
+            else ""
+        )
+        return "compiling…" if row.phase == "compiling" else tr("waiting for the first steps…{often}", often=often)
+    return tr("no metrics were written")
 
 
 def why_not(action: str, row: RunRow | None, here: bool) -> str:
@@ -132,47 +148,52 @@ def why_not(action: str, row: RunRow | None, here: bool) -> str:
     if action not in ACTIONS:
         return ""
     if row is None:
-        return "no run is chosen"
+        return tr("no run is selected")
     state, name = row.state, row.name
-    nothing = f"{name} is {state}: there is nothing to"
+    nothing = tr("{name} is {state}: there is nothing to", name=name, state=state)
     match action:
         case "pause" if state not in ("running", "paused"):
-            return f"{nothing} pause"
+            return tr("{nothing} pause", nothing=nothing)
         case "checkpoint" if state not in ("running", "paused"):
             if state == "handing-over":
-                return f"{name} is moving to the background; try again in a moment"
-            return f"{nothing} save"
+                return tr("{name} is moving to the background; try again in a moment", name=name)
+            return tr("{nothing} save", nothing=nothing)
         case "stop" if state not in ("starting", "running", "paused"):
-            return f"{nothing} stop"
+            return tr("{nothing} stop", nothing=nothing)
         case "detach" if not row.live:
-            return f"{nothing} move to the background"
+            return tr("{nothing} move to the background", nothing=nothing)
         case "detach" if not here:
-            return f"{name} already runs in the background"
+            return tr("{name} is already running in the background", name=name)
         case "play" if row.saved is None:
-            return f"{name} has no checkpoint to write with yet"
+            return tr("{name} has no checkpoint to write with yet", name=name)
         case "rename" | "delete" if row.live:
-            return f"Stop {name} first (s), then {action} it"
+            return tr("Stop {name} first (s), then {action} it", name=name, action=action)
         case "resume" if state == "finished":
-            return f"{name} has finished all its {count(row.steps, 'step')}. {LONGER}"
+            return tr(
+                "{name} has finished all its {count}. {longer}",
+                name=name,
+                count=count(row.steps, "step"),
+                longer=LONGER,
+            )
         case "resume" if state == "paused":
-            return f"{name} is paused: press space to continue"
+            return tr("{name} is paused: press space to continue", name=name)
         case "resume" if state == "queued":
-            return f"{name} is queued: it starts by itself" if row.waits_for else ""
+            return tr("{name} is queued: it starts automatically", name=name) if row.waits_for else ""
         case "resume" if state not in ENDED:
-            return f"{nothing} resume"
+            return tr("{nothing} resume", nothing=nothing)
     return ""
 
 
 def why_not_study(action: str, study: StudyRow) -> str:
     """Return why an action on all runs of a study makes no sense now; "" if it does."""
     if action in ("pause", "stop") and not study.live:
-        return f"no run of {study.name} is training"
+        return tr("no run of {name} is training", name=study.name)
     if action == "resume" and study.live:
-        return f"{study.name} is {study.state}: there is nothing to resume"
+        return tr("{name} is {state}: nothing to resume", name=study.name, state=study.state)
     if action == "resume" and study.state == "finished":
-        return f"all runs of {study.name} have finished"
+        return tr("all runs of {name} have finished", name=study.name)
     if action in ACTIONS and action not in ("pause", "stop", "resume"):
-        return f"{study.name} is a study: open it (enter) and choose one of its runs"
+        return tr("{name} is a study: open it (enter) and choose one of its runs", name=study.name)
     return ""
 
 

@@ -4,6 +4,7 @@ from rich.text import Text
 from textual.widgets import Static
 
 from engine.clean import clean_line
+from engine.language import tr
 
 
 class Words(Static):
@@ -19,7 +20,7 @@ def nothing_here(title: str, hint: str, problem: str = "") -> Text:
     words = Text(justify="center")
     if problem:
         words.append(f"{clean_line(problem)}\n\n", "bold")
-        return words.append("The studio looks again every two seconds.")
+        return words.append(tr("The studio checks again every two seconds."))
     words.append(f"{title}\n\n", "bold")
     words.append("1", "bold").append("  choose a design      ").append("f5", "bold").append("  train it\n\n")
     return words.append(hint, "dim")

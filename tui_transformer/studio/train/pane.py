@@ -22,6 +22,7 @@ from textual.timer import Timer
 
 from engine.clean import clean_line
 from engine.errors import InputError
+from engine.language import tr
 from engine.runs.commands import Command
 from engine.runs.manage import delete, rename
 from engine.runs.names import check_name
@@ -73,7 +74,7 @@ class TrainPane(Horizontal):
         self._ghost: Ghost | None = None
         self._runs = panel(Vertical(self._title, self._list), "Runs")
         self._settings = panel(Words(id="run-settings"), "Settings")
-        self._settings.border_subtitle = "changed from the defaults"
+        self._settings.border_subtitle = tr("changed from the defaults")
         self._header, self._charts = RunHeader(), panel(RunCharts(), "Charts")
         self._gauges, self._tabs = Gauges(), panel(RunTabs())
         self._place = 0  # the chosen run's place in the list, for when it goes
@@ -153,8 +154,8 @@ class TrainPane(Horizontal):
         snapshot, rows = self.snapshot, self.snapshot.rows
         self.set_class(not rows, "-empty")
         if not rows:
-            hint = f"Runs that start elsewhere in {self.runs_dir} appear here by themselves."
-            self._nothing.show(nothing_here("Nothing has trained yet", hint, snapshot.problem))
+            hint = tr("Runs started elsewhere in {runs_dir} appear here automatically.", runs_dir=self.runs_dir)
+            self._nothing.show(nothing_here("Nothing has been trained yet", hint, snapshot.problem))
             self._refresh_allowed(None)
             return
         (row, view), study = self.current(), self.snapshot.study(self.chosen)
@@ -165,7 +166,7 @@ class TrainPane(Horizontal):
             self._listed = lines
             self._list.put(paths, at)
         live = sum(row.live for row in rows)
-        title = snapshot.problem or f"Runs  {len(rows):,}" + (f" · {live} live" if live else "")
+        title = snapshot.problem or tr("Runs  {n:,}", n=len(rows)) + (tr(" · {live} live", live=live) if live else "")
         self._title.show(Text(clean_line(title), no_wrap=True, overflow="ellipsis"))
         self._runs.border_title = Text(clean_line(title))
         self._show_settings(len(lines))
@@ -401,7 +402,11 @@ class TrainPane(Horizontal):
             self._tell_study(study, Command.STOP, "stopping")
             return
         # The app itself reports how a run in this process ended.
-        done = None if self._is_here(self._row) else lambda now: f"is {now.state} at step {now.step:,}"
+        done = (
+            None
+            if self._is_here(self._row)
+            else lambda now: tr("is {state} at step {step:,}", state=now.state, step=now.step)
+        )
         self._tell(Command.STOP, "stopping…", done)
 
     def action_checkpoint(self) -> None:
@@ -438,9 +443,11 @@ class TrainPane(Horizontal):
 
         def taken(name: str) -> str:
             there = name != row.name and (self.runs_dir / check_name(name)).exists()
-            return f"a run called {name} exists already" if there else ""
+            return tr("a run named {name} already exists", name=name) if there else ""
 
-        asked = AskText(f"A new name for {row.name}", row.name, wrong=lambda name: complaint(lambda: taken(name)))
+        asked = AskText(
+            tr("New name for {name}", name=row.name), row.name, wrong=lambda name: complaint(lambda: taken(name))
+        )
         name = await self.app.push_screen_wait(asked)
         if name and name != row.name and await self._done(lambda: rename(RunReader(row.path), name), row.path):
             if self.chosen == row.path:
@@ -450,8 +457,8 @@ class TrainPane(Horizontal):
     @work(group="actions", exit_on_error=False)
     async def action_delete(self) -> None:
         row = self._row
-        answers = [Answer(False, "Keep it"), Answer(True, "Delete it, with its checkpoints")]
-        question = Ask(f"Delete {row.name}?", answers, "What is deleted cannot be brought back.")
+        answers = [Answer(False, tr("Keep it")), Answer(True, tr("Delete it, with its checkpoints"))]
+        question = Ask(tr("Delete {name}?", name=row.name), answers, tr("This cannot be undone."))
         sure = await self.app.push_screen_wait(question)
         if sure and await self._done(lambda: delete(RunReader(row.path)), row.path):
             say(self, f"{row.name} is deleted")

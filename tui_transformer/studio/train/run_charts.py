@@ -7,6 +7,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 
 from engine.clean import clean_line
+from engine.language import tr
 from engine.measures import Measure
 from engine.runs.records import ValidationRecord
 from tui_transformer.lab.analysis.ghost import Ghost
@@ -57,14 +58,14 @@ from tui_transformer.studio.shared.run_states import nothing_yet
 
 TOGGLED = ("train", "validation", "floor", "past", "ghost")  # what a click in the legend hides
 FULL, USUAL, BRIEF, LEAST = range(4)  # how detailed a legend is
-MEANS = WORDS["train"]
-GAP = (
-    f"train: {MEANS['train']}.\n"
-    "validation: held-out text, without dropout. It may be the lower one: a window of training begins without any "
-    "context, a scored window does not.\n"
-    f"gap: {MEANS['gap']}."
+MEANS = {word: tr(text) for word, text in WORDS["train"].items()}
+GAP = tr(
+    "train: {means}.\nvalidation: held-out text, without dropout. It can be lower than "
+    "train: training windows start without context, scored windows do not.\ngap: {means2}.",
+    means=MEANS["train"],
+    means2=MEANS["gap"],
 )
-BEST_POSSIBLE, ROOM = "floor: the best possible", 48  # beside the line, from so many columns
+BEST_POSSIBLE, ROOM = tr("floor: the best possible"), 48  # beside the line, from so many columns
 LOSS = CHARTS[0]
 
 
@@ -117,7 +118,11 @@ class RunDrawing:
         name = made.measure.name
         if zoomed is not None:
             name += f", {seen_part(made.axis, zoomed)}"
-        long = f"{name}, nats per {self.unit}" if made.measure.key == "loss" and zoomed is None else name
+        long = (
+            tr("{name}, nats per {unit}", name=name, unit=self.unit)
+            if made.measure.key == "loss" and zoomed is None
+            else name
+        )
         forms = (
             (long, 3, FULL),
             (long, 3, USUAL),
@@ -152,7 +157,7 @@ class RunDrawing:
         made = self.made
         if len(made.floors) == 2:
             reachable, past = made.floors
-            return [("reachable floor", reachable, "floor"), ("given the whole past", past, "past")]
+            return [(tr("reachable floor"), reachable, "floor"), (tr("given the whole past"), past, "past")]
         return [("floor", level, "floor") for level in made.floors]
 
     def _legend(self, made: Picture, form: int) -> list[Cell]:
@@ -168,7 +173,7 @@ class RunDrawing:
             sign = "┄ " if form == LEAST else f"┄ {style if brief else name} "
             legend.append((sign + value_text(made.measure, level), style))
         if made.ghost.x:
-            whose = "best other run: " if form == FULL else "other run: "
+            whose = tr("best other run: ") if form == FULL else tr("other run: ")
             legend.append(("╌ other run" if form == LEAST else f"╌ {whose}{self.ghost}", "ghost"))
         legend = [
             (f"{HIDDEN} {text.partition(' ')[2]}", f"dim{OFF}{of}") if of in self.hidden else (text, of)
@@ -190,7 +195,11 @@ class RunDrawing:
             return []
         at = x if x is not None else max(curve.x[-1] for curve in curves)
         place = axis_text(made.axis, curves[0].x[curves[0].near(at) or 0])
-        where = {"step": f"step {place}", "tokens": f"{place} tokens", "seconds": place}[made.axis]
+        where = {
+            "step": tr("step {place}", place=place),
+            "tokens": tr("{place} tokens", place=place),
+            "seconds": place,
+        }[made.axis]
         values = [(curve, curve.near(at) if style not in self.hidden else None) for style, curve in named.items()]
         for now, names in (("now ", ("train", "validation")), ("", ("train", "val")), ("", ("", ""))):
             head = where if x is not None else now + where

@@ -9,6 +9,7 @@ from textual.events import MouseMove
 from textual.widgets import Static
 
 from engine.clean import clean_line
+from engine.language import tr
 from engine.runs.lineage import drawn
 from tui_transformer.lab.charts.curves import curve_of
 from tui_transformer.lab.formatting import BARS, count, done_at, duration, memory, short
@@ -53,7 +54,7 @@ class RunHeader(Static):
         first, self._places = _first_line(row, view, pending, width)
         lines = [first, _progress(row, view, width)]
         if view is not None and view.origin is not None:
-            origin = f"from {view.origin.shown}"
+            origin = tr("from {shown}", shown=view.origin.shown)
             chain = f"{drawn(view.origin, row.name)}, {origin}" if view.origin.before is not None else origin
             lineage = clean_line(chain if len(clean_line(chain)) <= width else origin)
             cut = lineage if len(lineage) <= width else lineage[: width - 1] + "…"
@@ -83,15 +84,15 @@ class RunHeader(Static):
         parts += [_left(study.eta)] if study.eta is not None else []
         text = " · ".join(parts)
         if study.eta is not None and len(text) + LEAST_BAR + 2 > width:
-            text = " · ".join([*parts[:-1], f"{duration(study.eta)} left"])
+            text = " · ".join([*parts[:-1], tr("{duration} left", duration=duration(study.eta))])
         lines = [first, _meter(study.share, text, state.style, width)]
         failed = [run.study.variant + f".s{run.study.seed}" for run in study.runs if run.state in ("failed", "lost")]
         if failed:
-            more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""
+            more = tr(" and {n} more", n=len(failed) - 3) if len(failed) > 3 else ""
             lines.append(Content.styled(clean_line(f"failed: {', '.join(failed[:3])}{more}"), COLOURS["error"]))
-        keys = "space pauses, s stops all of its runs" if study.live else "r resumes what is left of it"
+        keys = tr("space pauses, s stops all of its runs") if study.live else tr("r resumes its unfinished runs")
         if study.state == "finished":
-            keys = "next: 3 compare its variants"
+            keys = tr("next: 3 compare its variants")
         lines.append(Content.styled(f"{keys} · enter lists its runs", COLOURS["dim"]))
         self._put(lines)
 
@@ -146,7 +147,7 @@ def _first_line(row: RunRow, view: RunView | None, pending: str, width: int) -> 
 
 
 def _progress(row: RunRow, view: RunView | None, width: int) -> Content:
-    parts = [f"{row.share:.0%}", f"step {row.step:,} / {row.steps:,}"]
+    parts = [f"{row.share:.0%}", tr("step {step:,} / {steps:,}", step=row.step, steps=row.steps)]
     if row.live and view is not None:
         if view.newest is not None and view.newest.tokens_per_second:
             parts.append(f"{short(view.newest.tokens_per_second)} tok/s")
@@ -174,7 +175,7 @@ def now() -> datetime:
 
 def _left(seconds: float) -> str:
     """`2:10 left, done at 14:32`."""
-    return ", ".join(filter(None, (f"{duration(seconds)} left", done_at(seconds, now()))))
+    return ", ".join(filter(None, (tr("{duration} left", duration=duration(seconds)), done_at(seconds, now()))))
 
 
 def _meter(share: float, text: str, style: str, width: int) -> Content:
@@ -192,7 +193,7 @@ def _filled(share: float, room: int, colour: str) -> tuple[tuple[str, str], tupl
 
 def _counted(study: StudyRow) -> list[str]:
     variants, seeds = ({getattr(run.study, key) for run in study.runs} for key in ("variant", "seed"))
-    so_far = " so far" if len(study.runs) < study.total else ""
+    so_far = tr(" so far") if len(study.runs) < study.total else ""
     return [f"{count(len(variants), 'variant')} × {count(len(seeds), 'seed')}{so_far}"]
 
 
@@ -200,11 +201,11 @@ GAP, MARK = 2, "◆"
 LEAST_PICTURE = 7  # columns of a gauge beside its words
 ROOMY = 88  # least columns for all gauges in one row
 MACHINE = "cpu"  # a device whose memory is the machine's
-ABOUT = (
-    f"learning rate: over the whole run, {MARK} now\n"
-    "gradient norm: of the last steps, before clipping\n"
-    "process memory: all that the process holds on a CPU, PyTorch itself too; "
-    "Design estimates what the model and its activations add to that"
+ABOUT = tr(
+    "learning rate: over the whole run, {mark} marks now\ngradient norm: over the last "
+    "steps, before clipping\nprocess memory: everything the process holds on a CPU, "
+    "including PyTorch itself; Design estimates what the model and its activations add",
+    mark=MARK,
 )
 
 
@@ -275,7 +276,7 @@ def _rate(row: RunRow, view: RunView, width: int) -> tuple[Content, Picture]:
         )
 
     now = view.newest.lr if view.newest is not None else None
-    return _label("learning rate" if width >= 22 else "lr", "–" if now is None else f"{now:.2g}"), picture
+    return _label(tr("learning rate") if width >= 22 else "lr", "–" if now is None else f"{now:.2g}"), picture
 
 
 def _gradient(row: RunRow, view: RunView, width: int) -> tuple[Content, Picture]:
@@ -287,7 +288,7 @@ def _gradient(row: RunRow, view: RunView, width: int) -> tuple[Content, Picture]
         return Content.styled(_bars(values, high) if high > 0 else "", "$primary 70%")
 
     now = view.newest.grad_norm if view.newest is not None else None
-    return _label("gradient norm" if width >= 22 else "grad", "–" if now is None else f"{now:.3g}"), picture
+    return _label(tr("gradient norm") if width >= 22 else "grad", "–" if now is None else f"{now:.3g}"), picture
 
 
 def _load(row: RunRow, view: RunView, width: int) -> tuple[Content, Picture]:
@@ -307,7 +308,7 @@ def _memory(row: RunRow, view: RunView, width: int) -> tuple[Content, Picture]:
     share = now / total if now and total else None
     colour = "$error" if share and share > 0.95 else "$warning" if share and share > 0.8 else "$primary"
     process = row.device.startswith(MACHINE)  # all of it; Design says what the model and its activations take
-    whose = ("process memory" if width >= 32 else "process") if process else "memory" if width >= 24 else "mem"
+    whose = (tr("process memory") if width >= 32 else "process") if process else "memory" if width >= 24 else "mem"
     return _label(whose, value), _share_of_all(share, colour)
 
 

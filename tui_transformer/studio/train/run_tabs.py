@@ -10,6 +10,7 @@ from textual.events import Click, DescendantBlur, DescendantFocus, Resize
 from textual.widgets import Static
 
 from engine.clean import clean_line
+from engine.language import tr
 from engine.measures import probe_name
 from engine.runs.records import WrittenRow
 from tui_transformer.lab.formatting import about, bar
@@ -23,9 +24,9 @@ STYLES = {"good": "$success", "bad": "$error bold", "warn": "$warning bold"}  # 
 BAR = 10  # columns of a probe's bar
 TITLE = 3  # columns of a frame before its title
 SCROLLS = (  # while a text has the focus
-    "  ↑ ↓ scroll · escape: back to the runs",
-    " ↑↓ scroll · esc runs",
-    " esc: runs",
+    tr("  ↑ ↓ scroll · escape: back to the runs"),
+    tr(" ↑↓ scroll · esc runs"),
+    tr(" esc: runs"),
 )
 
 
@@ -145,9 +146,13 @@ class RunTabs(Vertical):
 def _no_samples(view: RunView) -> str:
     """`first sample at step 700 (in about 30 s)`."""
     if view.over:
-        return "it wrote no samples"
-    soon = f" (in about {about(view.sample_in)})" if view.sample_in is not None else ""
-    return f"first sample {f'at step {view.sample_at:,}' if view.sample_at else 'at the end'}{soon}"
+        return tr("no samples were written")
+    soon = tr(" (in about {about})", about=about(view.sample_in)) if view.sample_in is not None else ""
+    return tr(
+        "first sample {what}{soon}",
+        what=tr("at step {sample_at:,}", sample_at=view.sample_at) if view.sample_at else tr("at the end"),
+        soon=soon,
+    )
 
 
 def samples_text(view: RunView) -> Content:
@@ -155,7 +160,9 @@ def samples_text(view: RunView) -> Content:
         return Content.styled(_no_samples(view), DIM)
     parts = []
     for sample in view.samples:
-        head = f"step {sample.step:,}" + (f", temperature {sample.temperature:g}" if sample.temperature else "")
+        head = tr("step {step:,}", step=sample.step) + (
+            tr(", temperature {temperature:g}", temperature=sample.temperature) if sample.temperature else ""
+        )
         if sample.translations:
             parts.append(Content("\n").join([Content.styled(head, DIM), *map(_translation, sample.translations)]))
         else:
@@ -178,7 +185,7 @@ def _translation(row: WrittenRow) -> Content:
 
 def checks_text(view: RunView) -> Content:
     if not (view.findings or view.probes):
-        return Content.styled("no checks yet: the first come before training and at evaluations", DIM)
+        return Content.styled(tr("no checks yet: they run before training and at evaluations"), DIM)
     lines = []
     for finding in view.findings:
         style = STYLES[finding.style]
@@ -189,7 +196,7 @@ def checks_text(view: RunView) -> Content:
         width = max(map(len, names))
         counted = max(len(f"{probe.places:,}") for probe in view.probes)
         for name, probe in zip(names, view.probes, strict=True):
-            chance = f"chance {probe.chance:>4.0%}" if probe.chance is not None else " " * 11
+            chance = tr("chance {chance:>4.0%}", chance=probe.chance) if probe.chance is not None else " " * 11
             lines.append(
                 Content.assemble(
                     f"{name:<{width}}  ",
@@ -207,12 +214,12 @@ def log_text(view: RunView) -> Content:
     for event in view.events:
         time = clean_line(event.time).replace("T", " ").partition("+")[0]
         said = f"  {clean_line(event.text)}" if event.text else ""
-        head = (f"{time}  step {event.step:<6,} ", DIM)
+        head = (tr("{time}  step {step:<6,} ", time=time, step=event.step), DIM)
         lines.append(Content.assemble(head, (clean_line(event.event), "bold"), said))
     if view.log:
         lines += [Content.styled("log.txt", DIM)] if lines else []
         lines += [Content(clean_line(line)) for line in view.log]
-    return Content("\n").join(lines) if lines else Content.styled("nothing was logged yet", DIM)
+    return Content("\n").join(lines) if lines else Content.styled(tr("nothing has been logged yet"), DIM)
 
 
 WRITE: dict[str, Callable[[RunView], Content]] = {"samples": samples_text, "checks": checks_text, "log": log_text}

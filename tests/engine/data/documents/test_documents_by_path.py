@@ -72,7 +72,7 @@ def test_a_folder_has_documents_and_questions(folder) -> None:
     assert {split: len(asked) for split, asked in corpus.questions.items()} == {"train": 50, "validation": 30}
     assert corpus.questions["train"][3] == Question("Where was P3 born?", "T3")
     assert len(corpus.documents["validation"]) == 10 and corpus.name == "town" and corpus.source == str(folder)
-    assert any("10 of the 100 documents are held back" in note for note in corpus.notes)
+    assert any("10 of the 100 documents are held out" in note for note in corpus.notes)
 
 
 def test_validation_documents_of_their_own_leave_the_others_whole(folder) -> None:
@@ -120,26 +120,32 @@ def without(name: str):
 
 GOOD = "Where?\tHere\n"
 WRONG = {
-    "three columns": (at("train.tsv", GOOD * 4 + "a\tb\tc\n"), r"train\.tsv: line 5: 3 columns; a question, a tab"),
+    "three columns": (
+        at("train.tsv", GOOD * 4 + "a\tb\tc\n"),
+        r"train\.tsv: line 5: 3 columns; expected a question",
+    ),
     "one column": (at("train.tsv", GOOD + "Where was Ada born? London\n"), r"train\.tsv: line 2: one column"),
     "an empty line": (at("validation.tsv", GOOD + "\n" + GOOD), r"validation\.tsv: line 2: an empty line"),
     "no question": (at("train.tsv", GOOD + " \tLondon\n"), r"line 2: the question is empty"),
     "no answer": (at("train.tsv", GOOD + "Where?\t \n"), r"line 2: the answer is empty"),
     "a header alone": (at("train.tsv", "question\tanswer\n"), "line 1: a header and nothing below it"),
     "a blind validation": (at("validation.tsv", "Where?\n"), r"validation\.tsv: line 1: one column"),
-    "a test half blind": (at("test.tsv", "Where?\nWhen?\tNow\n"), r"test\.tsv: line 2: 2 columns; the first one is"),
+    "a test half blind": (
+        at("test.tsv", "Where?\nWhen?\tNow\n"),
+        r"test\.tsv: line 2: 2 columns; the first question has no",
+    ),
     "latin-1": (at("train.tsv", "Wo?\tKöln\n".encode("latin-1")), r"train\.tsv: line 1: byte 6 of it is 0xF6"),
     "latin-1 documents": (at("documents.txt", "ok\nK\xf6ln".encode("latin-1")), r"documents\.txt: line 2: .*not UTF-8"),
-    "a zero byte": (at("documents.txt", b"a\nb\x00c\n"), r"documents\.txt: line 2: a zero byte"),
-    "a zero byte in a question": (at("train.tsv", b"a\tb\n\x00\tc\n"), r"train\.tsv: line 2: a zero byte"),
+    "contains a NUL byte": (at("documents.txt", b"a\nb\x00c\n"), r"documents\.txt: line 2: contains a NUL byte"),
+    "a zero byte in a question": (at("train.tsv", b"a\tb\n\x00\tc\n"), r"train\.tsv: line 2: contains a NUL byte"),
     "empty documents": (at("documents.txt", "\n\n"), r"documents\.txt: is empty"),
     "empty questions": (at("train.tsv", ""), r"train\.tsv: is empty"),
     "a line without end": (at("documents.txt", "x" * 100_001), r"documents\.txt: line 1: 100,001 characters"),
-    "one document": (at("documents.txt", "only this\n" * 50), "1 different lines are too few"),
-    "carriage returns alone": (at("train.tsv", "a\tb\rc\td\r"), "carriage returns alone"),
+    "one document": (at("documents.txt", "only this\n" * 50), "1 distinct lines are too few"),
+    "carriage returns only": (at("train.tsv", "a\tb\rc\td\r"), "carriage returns only"),
     "a zip": (at("documents.txt", b"PK\x03\x04" + b"x" * 50), "is a zip archive"),
-    "nothing held out": (without("validation.tsv"), r"has train\.tsv and no validation\.tsv"),
-    "nothing to learn from": (without("train.tsv"), r"has validation\.tsv and no train\.tsv"),
+    "nothing held out": (without("validation.tsv"), r"has train\.tsv but no validation\.tsv"),
+    "nothing to learn from": (without("train.tsv"), r"has validation\.tsv but no train\.tsv"),
     "no documents": (without("documents.txt"), r"has no documents\.txt"),
 }
 
@@ -157,10 +163,10 @@ def test_what_is_wrong_is_one_line_that_names_the_file_and_the_line(folder, dama
     [
         ("nowhere.txt", "nowhere.txt: no such file"),
         ("no/where", "no such file"),
-        ("questions.tsv", "name a folder with documents.txt"),
-        ("~no-such-person/x", "not a path"),
-        ("a\x00b.txt", "not a path"),
-        ("x" * 300 + ".txt", "not a path"),
+        ("questions.tsv", "give a folder with documents.txt"),
+        ("~no-such-person/x", "not a valid path"),
+        ("a\x00b.txt", "not a valid path"),
+        ("x" * 300 + ".txt", "not a valid path"),
     ],
 )
 def test_a_path_that_is_none_is_one_line(tmp_path, monkeypatch, corpus: str, says: str) -> None:

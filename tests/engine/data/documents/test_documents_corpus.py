@@ -163,7 +163,7 @@ def test_always_the_same_town_is_right_in_twelve_of_a_hundred() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"corpus_size": 5_001}, "5001: .* 20 to 5,000 people; 500 is usual"),
+        ({"corpus_size": 5_001}, "5001: .* 20 to 5,000 people; the default is 500"),
         ({"test_fraction": 0.5}, "below 0.5"),
         ({"test_fraction": 0.8}, "below 0.5"),
     ],

@@ -84,24 +84,24 @@ CASES: dict[str, tuple[Files, str, str]] = {
     # two files
     "a line too few": (pair(EN, DE_SHORT), AB, r"40 lines and .*39: .*a\.de ends after line 39"),
     "a line too many": (pair(EN, DE + "Noch einer.\n"), AB, r"40 lines and .*41: .*a\.en ends after line 40"),
-    "an empty source": (pair(line_changed(EN, 7, ""), DE), AB, r"a\.en: line 7: is empty, where .*a\.de has"),
-    "a blank target": (pair(EN, line_changed(DE, 9, " \t ")), AB, r"a\.de: line 9: is empty, where .*a\.en has"),
+    "an empty source": (pair(line_changed(EN, 7, ""), DE), AB, r"a\.en: line 7: is empty, but .*a\.de has"),
+    "a blank target": (pair(EN, line_changed(DE, 9, " \t ")), AB, r"a\.de: line 9: is empty, but .*a\.en has"),
     "both empty": (pair(line_changed(EN, 5, ""), line_changed(DE, 5, "")), AB, r"line 5: is empty, and so is"),
-    "the last source empty": (pair(line_changed(EN, 40, ""), DE), AB, r"a\.en: line 40: is empty, where .*a\.de has"),
+    "the last source empty": (pair(line_changed(EN, 40, ""), DE), AB, r"a\.en: line 40: is empty, but .*a\.de has"),
     "many empty lines at the end": (pair(EN + "\n" * 11, DE), AB, r"41 lines and .*40"),
-    "empty file": (pair("", DE), AB, r"a\.en: is empty; one sentence a line"),
+    "empty file": (pair("", DE), AB, r"a\.en: is empty; it needs one sentence per line"),
     "a file of odd blanks": (pair(EN, "\x1c\u00a0\n\u2003\n"), AB, r"a\.de: is empty"),
     "blank file": (pair(EN, " \n\n"), AB, r"a\.de: is empty"),
     "only a byte-order mark": (pair(b"\xef\xbb\xbf", DE), AB, r"a\.en: is empty"),
     "latin-1": (pair(EN, (DE + "Grüße\n").encode("latin-1")), AB, r"a\.de: line 41: byte 3 of it is 0xFC.*iconv"),
-    "utf-16": (pair(EN, DE.encode("utf-16")), AB, r"a\.de: line 1: a zero byte"),
-    "binary": (pair(EN, b"text\nmore\n\x00\x01\x02"), AB, r"a\.de: line 3: a zero byte"),
+    "utf-16": (pair(EN, DE.encode("utf-16")), AB, r"a\.de: line 1: contains a NUL byte"),
+    "binary": (pair(EN, b"text\nmore\n\x00\x01\x02"), AB, r"a\.de: line 3: contains a NUL byte"),
     "half a surrogate": (pair(EN, b"ja\n\xed\xa0\x80\n"), AB, r"a\.de: line 2: byte 1 of it is 0xED"),
     "carriage returns alone": (pair(EN.replace("\n", "\r"), DE), AB, r"a\.en: its lines end in carriage returns"),
     "one endless line": (pair("x" * 100_001 + "\n", "y\n"), AB, r"a\.en: line 1: 100,001 characters"),
     "too large": (pair(EN * 400, DE), AB, r"a\.en: larger than 20,000 bytes"),
-    "the same file twice": (pair(EN, DE), "{}/a.en,{}/a.en", r"a\.en: is the file of both sides"),
-    "the same file by another name": (pair(EN, DE), "{}/a.en,{}/./sub/../a.en", r"is the file of both sides"),
+    "the same file twice": (pair(EN, DE), "{}/a.en,{}/a.en", r"a\.en: given for both sides"),
+    "the same file by another name": (pair(EN, DE), "{}/a.en,{}/./sub/../a.en", r"given for both sides"),
     "the same text twice": (pair(EN, EN), AB, r"a\.en and .*a\.de hold the same text"),
     "a missing file": ({"a.en": EN, "b.de": DE}, AB, r"a\.de: no such file; did you mean 'b\.de'"),
     "a missing folder": (pair(EN, DE), "{}/no/a.en,{}/a.de", r"a\.en: no such file; the folder .*no does not exist"),
@@ -109,11 +109,11 @@ CASES: dict[str, tuple[Files, str, str]] = {
     "three files": (pair(EN, DE), "{}/a.en,{}/a.de,{}/a.fr", r"name two files with one comma"),
     "a comma too many": (pair(EN, DE), "{}/a.en,", r"name two files with one comma"),
     "columns of two files": (pair(EN, DE), AB + "#1,2", r"these two files have no columns"),
-    "too few to cut": (pair("One.\n", "Eins.\n"), AB, r"its 1 pairs are 1 groups .*nothing for train"),
+    "too few to cut": (pair("One.\n", "Eins.\n"), AB, r"its 1 pairs form 1 groups .*nothing for train"),
     "all hang together": (
         pair(EN, "".join(f"Dasselbe{' ' * (i % 3)}.\n" if i else "DASSELBE .\n" for i in range(40))),
         AB,
-        r"40 pairs are 2 groups|40 pairs are 1 groups",
+        r"40 pairs form 2 groups|40 pairs form 1 groups",
     ),
     # compressed
     "gzip that is none": ({"a.en.gz": EN, "a.de": DE}, "{}/a.en.gz,{}/a.de", r"a\.en\.gz: damaged gzip file"),
@@ -140,28 +140,32 @@ CASES: dict[str, tuple[Files, str, str]] = {
     "a cell too many": (
         {"p.tsv": line_changed(TSV, 8, "a\tb\tc")},
         "{}/p.tsv",
-        r"line 8: 3 columns, where line 1 has 2",
+        r"line 8: 3 columns, but line 1 has 2",
     ),
-    "a cell too few": ({"p.tsv": line_changed(TSV, 8, "a")}, "{}/p.tsv", r"line 8: 1 columns, where line 1 has 2"),
-    "an empty line": ({"p.tsv": line_changed(TSV, 8, "")}, "{}/p.tsv", r"line 8: an empty line, where line 1 has 2"),
+    "a cell too few": ({"p.tsv": line_changed(TSV, 8, "a")}, "{}/p.tsv", r"line 8: 1 columns, but line 1 has 2"),
+    "an empty line": ({"p.tsv": line_changed(TSV, 8, "")}, "{}/p.tsv", r"line 8: an empty line, but line 1 has 2"),
     "an empty cell": ({"p.tsv": line_changed(TSV, 8, "a\t ")}, "{}/p.tsv", r"line 8: column 2 \(target\) is empty"),
     "an empty first cell": ({"p.tsv": line_changed(TSV, 8, "\tb")}, "{}/p.tsv", r"line 8: column 1 \(source\)"),
     "an unknown column": ({"p.tsv": NAMED_TSV}, "{}/p.tsv#Englich,Deutsch", r"'Englich'; did you mean 'Englisch'"),
-    "a column like none": ({"p.tsv": NAMED_TSV}, "{}/p.tsv#zz,Deutsch", r"'zz'; they are 'id', 'Englisch', 'Deutsch'"),
-    "a column with bytes of control": ({"p.tsv": NAMED_TSV}, "{}/p.tsv#\x1b[31m,Deutsch", r"called '\\x1b\[31m'"),
+    "a column like none": (
+        {"p.tsv": NAMED_TSV},
+        "{}/p.tsv#zz,Deutsch",
+        r"'zz'; the columns are 'id', 'Englisch', 'Deutsch'",
+    ),
+    "a column with bytes of control": ({"p.tsv": NAMED_TSV}, "{}/p.tsv#\x1b[31m,Deutsch", r"named '\\x1b\[31m'"),
     "a number too high": ({"p.tsv": NAMED_TSV}, "{}/p.tsv#2,7", r"3 columns, so there is no column 7"),
     "number nought": ({"p.tsv": NAMED_TSV}, "{}/p.tsv#0,1", r"3 columns, so there is no column 0"),
-    "one column twice": ({"p.tsv": NAMED_TSV}, "{}/p.tsv#2,2", r"column 2 is asked for twice"),
-    "one column only": ({"p.tsv": NAMED_TSV}, "{}/p.tsv#2", r"behind # stand two columns"),
-    "three columns": ({"p.tsv": NAMED_TSV}, "{}/p.tsv#1,2,3", r"behind # stand two columns"),
-    "two columns of one name": ({"p.tsv": "de\tde\nx\ty\n"}, "{}/p.tsv#de,x", r"2 columns are called 'de'"),
+    "one column twice": ({"p.tsv": NAMED_TSV}, "{}/p.tsv#2,2", r"column 2 is chosen twice"),
+    "one column only": ({"p.tsv": NAMED_TSV}, "{}/p.tsv#2", r"# must be followed by two columns"),
+    "three columns": ({"p.tsv": NAMED_TSV}, "{}/p.tsv#1,2,3", r"# must be followed by two columns"),
+    "two columns of one name": ({"p.tsv": "de\tde\nx\ty\n"}, "{}/p.tsv#de,x", r"2 columns are named 'de'"),
     "a header alone": ({"p.tsv": "en\tde\n"}, "{}/p.tsv", r"line 1: a header and nothing below it"),
     "columns of the same text": ({"p.tsv": "a\ta\nb\tb\n"}, "{}/p.tsv", r"columns 1 and 2 hold the same text"),
     "a table in latin-1": ({"p.tsv": b"Hi\tGr\xfc\xdf\n"}, "{}/p.tsv", r"line 1: byte 6 of it is 0xFC"),
     # a folder
     "an empty folder": ({"f/x": ""}, "{}/f", r"f: has no train\.XX and train\.YY.*nothing in it"),
     "a folder without training": ({"f/val.en": EN, "f/val.de": DE}, "{}/f", r"no train\.XX.*it has val\.de, val\.en"),
-    "a folder of one language": ({"f/train.en": EN}, "{}/f", r"has train\.en and no translation"),
+    "a folder of one language": ({"f/train.en": EN}, "{}/f", r"has train\.en but no translation"),
     "a folder of three": (
         {f"f/train.{one}": EN for one in ("en", "de", "fr")},
         "{}/f",
@@ -179,12 +183,12 @@ CASES: dict[str, tuple[Files, str, str]] = {
     ),
     "a folder misaligned": ({"f/train.en": EN, "f/train.de": DE_SHORT}, "{}/f", r"train\.de ends after line 39"),
     # names
-    "a name misspelt": ({}, "multi3k", r"no parallel corpus is called 'multi3k'; did you mean 'multi30k'"),
+    "a name misspelt": ({}, "multi3k", r"no parallel corpus named 'multi3k'; did you mean 'multi30k'"),
     "a name of nothing": ({}, "zzzz", r"known: .*multi30k, tatoeba-en-de.*a\.en,b\.de"),
     "a direction that is not there": ({}, "multi30k#en,fr", r"has the directions multi30k#en,de and multi30k#de,en"),
-    "a zero byte in the name": ({}, "a\x00b.tsv", r"cannot be read|not a path"),
-    "a name too long": ({}, "x" * 3000 + ".tsv", r"cannot be read|not a path"),
-    "somebody else's home": ({}, "~nobody-here/a.tsv", r"not a path"),
+    "a zero byte in the name": ({}, "a\x00b.tsv", r"cannot be read|not a valid path"),
+    "a name too long": ({}, "x" * 3000 + ".tsv", r"cannot be read|not a valid path"),
+    "somebody else's home": ({}, "~nobody-here/a.tsv", r"not a valid path"),
     # IWSLT
     "IWSLT tags that do not meet": (
         iwslt(train_en=line_changed(EN, 3, "<title>A</title>")),
@@ -195,7 +199,7 @@ CASES: dict[str, tuple[Files, str, str]] = {
     "IWSLT with tags alone": (
         iwslt(train_en="<url>a</url>\n", train_de="<url>b</url>\n"),
         "iwslt2017-en-de",
-        r"holds tags and no sentences",
+        r"has tags but no sentences",
     ),
     "IWSLT without development": (
         {name: text for name, text in iwslt().items() if "dev2010" not in name},
@@ -247,7 +251,7 @@ CASES: dict[str, tuple[Files, str, str]] = {
     "another sentence": (
         iwslt(dev_de=xml(TWO[0])),
         "iwslt2017-en-de",
-        r"de\.xml: has no sentence '2' of talk '1', which .*en\.xml has; 2 and 1 sentences",
+        r"de\.xml: has no sentence '2' of talk '1', which .*en\.xml has; the files have 2 and 1 sentences",
     ),
     "another talk": (iwslt(dev_de=xml(*TWO, docid="2")), "iwslt2017-en-de", r"has no sentence '1' of talk '1'"),
     "an archive of something else": (
@@ -299,7 +303,9 @@ def test_the_small_iwslt_folder_is_otherwise_right(tmp_path: Path, nowhere_else)
 
 @pytest.mark.parametrize("name", ["multi30k", "tatoeba-en-de", "iwslt2017-en-de"])
 def test_a_known_corpus_that_is_not_here_says_how_to_get_it(tmp_path: Path, nowhere_else, name: str) -> None:
-    with pytest.raises(InputError, match=rf"data fetch {name}` gets it, or put .* from https://.* into .*none/{name}"):
+    with pytest.raises(
+        InputError, match=rf"data fetch {name}` to get it, or put .* from https://.* into .*none/{name}"
+    ):
         load_corpus(ParallelCorpus, DataConfig(corpus=name), tmp_path)
 
 

@@ -57,7 +57,7 @@ def test_files_have_full_names_units_badges_and_verdicts(tmp_path) -> None:
 
 def test_mixed_units_are_not_given_one(sound) -> None:
     other = replace(sound, protocol=replace(sound.protocol, unit="token"))
-    assert "last validation loss (nats, per unit as given)" in table([sound, other], None).heads
+    assert "last validation loss (nats, per the unit in each row)" in table([sound, other], None).heads
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -45,7 +45,7 @@ def test_fewer_heads_that_generalise_better_are_overfit_runs_of_one_seed_and_equ
     assert "OVERFIT" in four.badges and "OVERFIT" in two.badges
     assert verdict(two, four) == "one seed: inconclusive"
     assert FIXED["Δparams"].value(two, four) == 0
-    assert "compare best with best" in two.badges["OVERFIT"]
+    assert "compare best losses" in two.badges["OVERFIT"]
 
 
 def test_a_translation_that_a_unigram_model_nearly_matches_has_not_learned(tmp_path) -> None:

@@ -317,7 +317,7 @@ def test_the_verdict_is_about_the_studys_primary_measure(tmp_path, study) -> Non
     recall, loss = found.difference(found.primary), found.difference(LAST)
     assert recall.level > loss.level and recall.compared == loss.compared
     assert verdict_sentence(found).startswith("near recall: worse by 53.") and "points" in verdict_sentence(found)
-    assert "verdicts are about near recall" in text_of([found])
+    assert "verdicts are based on near recall" in text_of([found])
     named = standings(tmp_path, files={"att": file.model_copy(update={"primary": "recall>=110"})})["win16"]
     assert named.primary.key == "recall>=110"
     unknown = standings(tmp_path, files={"att": file.model_copy(update={"primary": "bleu"})})["win16"]

@@ -61,11 +61,11 @@ def test_where_a_run_came_from_is_a_setting_that_differs_and_the_chain_stands_in
     assert [shown["from"].shown(entry, None) for entry in entries] == ["pretrain@best", "–"]
     assert Known(entries).column("from").key == "train.init_from"
     blocks = lines_of(detail(entries[0], entries[1]))
-    assert blocks["Where its first weights come from"] == [
+    assert blocks["Where its initial weights come from"] == [
         ("chain", "first ─▶ pretrain ─▶ finetune"),
         ("from", "pretrain@best (step 1,500), weights with SHA-256 abababababab…"),
     ]
-    assert "Where its first weights come from" not in lines_of(detail(entries[1], None))
+    assert "Where its initial weights come from" not in lines_of(detail(entries[1], None))
 
 
 def test_in_a_study_the_stage_is_named_so_that_seeds_have_their_settings_in_common(tmp_path) -> None:
@@ -91,10 +91,10 @@ def test_earlier_stages_are_in_no_table_of_variants_and_a_note_says_so(tmp_path,
 def test_the_detail_of_a_variant_draws_the_chain_of_each_seed_and_what_became_of_its_stages(tmp_path) -> None:
     standings = VariantResults().of(Grouping().of(staged(tmp_path)))
     blocks = lines_of(group_detail(next(s for s in standings if s.group.name == "both")))
-    found = blocks["Where their first weights come from"]
+    found = blocks["Where their initial weights come from"]
     assert found[0] == ("seed 1", "st.both.pretrain.s1 ─▶ st.both.s1")
     assert found[2][0] == "st.both.pretrain.s1" and found[2][1].startswith("finished")
-    assert "Where their first weights come from" not in lines_of(
+    assert "Where their initial weights come from" not in lines_of(
         group_detail(next(s for s in standings if s.group.name == "scratch"))
     )
 

@@ -76,16 +76,16 @@ def test_a_filter_lets_through_what_it_says(entries, text) -> None:
 
 MISTAKES = {
     "n_hed=2": "unknown key 'n_hed'; did you mean 'n_heads'?",
-    "kind=adamw": "'kind' is objective.kind or optimizer.kind: write it in full",
-    "loss<": "loss<: a value is missing after <",
-    "<3": "<: a key is missing before it, e.g. loss<1.3",
-    "n_heads>two": "model.n_heads>two: after > there must be a number, e.g. 1.3, 10k or 50%",
-    "state<3": "state is a text: write state=3, or state:3 for a part of it",
-    "badge:LEEK": "no badge is called 'LEEK'; did you mean 'LEAK'?",
+    "kind=adamw": "'kind' could be objective.kind or optimizer.kind: write it in full",
+    "loss<": "loss<: needs a value after <",
+    "<3": "<: needs a key before it, e.g. loss<1.3",
+    "n_heads>two": "model.n_heads>two: > needs a number, e.g. 1.3, 10k or 50%",
+    "state<3": "state is text: write state=3, or state:3 to match part of it",
+    "badge:LEEK": "no badge named 'LEEK'; did you mean 'LEAK'?",
     "tag>x": "tag>x: write tag:x",
-    'notes:"to beat': '"to: a quotation mark is open',
-    "recall<110": "recall<110 is a probe: say how much of it, e.g. recall<110>50%",
-    "x" * 2000: "a filter has at most 1,000 characters, this one 2,000",
+    'notes:"to beat': '"to: missing a closing quotation mark',
+    "recall<110": "recall<110 is a probe: compare it with a number, e.g. recall<110>50%",
+    "x" * 2000: "a filter can have at most 1,000 characters; this one has 2,000",
 }
 
 
@@ -98,13 +98,13 @@ def test_a_mistake_is_one_sentence_with_what_would_be_right(entries, text) -> No
 
 def test_while_it_is_typed_the_terms_before_a_mistake_hold(entries) -> None:
     query, mistake = begun("rope n_heads>", Known(entries))
-    assert "a value is missing" in mistake and [e.name for e in query(entries)] == ["rope-wide"]
+    assert "needs a value" in mistake and [e.name for e in query(entries)] == ["rope-wide"]
 
 
 def test_a_filter_that_nothing_matches_names_the_term(entries) -> None:
     assert parse("rope badge:INERT", entries).why_none(entries) == "no run matches badge:INERT"
     both = parse("rope badge:LEAK", entries).why_none(entries)
-    assert both == "no run matches all of this at once: rope, badge:LEAK"
+    assert both == "no run matches all of these at once: rope, badge:LEAK"
     assert parse("rope", entries).why_none(entries) == ""
 
 

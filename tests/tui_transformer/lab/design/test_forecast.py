@@ -33,7 +33,7 @@ def run(folder: Path, preset: str, *, seconds: float, created: str, host: str) -
 def test_without_runs_it_is_a_guess_and_a_large_model_takes_longer() -> None:
     small, large = of("demo", Machine("cpu")), of("baseline", Machine("cpu"))
     assert small.seconds and large.seconds and large.seconds > 10 * small.seconds
-    assert not small.long and large.long and "no run of this machine" in small.source
+    assert not small.long and large.long and "no earlier run on this machine" in small.source
 
 
 def test_the_speed_of_earlier_runs_counts_and_that_of_other_machines_does_not(tmp_path: Path) -> None:

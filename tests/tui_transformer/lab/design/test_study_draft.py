@@ -107,7 +107,7 @@ def test_what_would_be_the_same_run_twice_is_left_out() -> None:
         ("model.n_heads=2,x", "should be a valid integer"),
         ("model.n_heads=3,5", "not divisible by 3 heads"),
         ("seed=1,2", "--seeds"),
-        ("model.n_heads=2,4 model.n_heads=8", "named twice"),
+        ("model.n_heads=2,4 model.n_heads=8", "appears twice"),
         (f"optimizer.lr={','.join(f'{n}e-4' for n in range(1, 102))}", "at most 100"),
         ("", "write KEY=VALUE"),
     ],
@@ -149,7 +149,7 @@ def test_what_was_expected_of_another_base_is_left_out() -> None:
     draft = of("demo", model__n_layers=1).with_study(study)
     assert names(draft) == ["global", "win16", "sparse", "linear"] and draft.held_against == "global"
     assert draft.study is not None and not any(variant.expect or variant.why for variant in draft.study.variants)
-    assert any("said of demo" in warning for warning in draft.warnings)
+    assert any("states its expectations for demo" in warning for warning in draft.warnings)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
@@ -289,7 +289,7 @@ def test_a_study_in_stages_says_of_each_variant_where_its_weights_come_from_and_
     draft = of(study.base).with_study(study)
     begins = {line.variant.name: draft.begins(line.variant) for line in draft.kept}
     assert begins == {
-        "scratch": "starts from weights of its own",
+        "scratch": "starts from fresh weights",
         "pretrained": "starts from pretrain",
         "rope": "starts from pretrain",
     }

@@ -62,7 +62,7 @@ def test_event_files_are_never_written_beside_others(tmp_path) -> None:
     pytest.importorskip("tensorboard")
     run = recorded(tmp_path, step=300)
     tensorboard.write(run, tmp_path / "logs", "best")
-    with pytest.raises(InputError, match="event files already"):
+    with pytest.raises(InputError, match="already has event files"):
         tensorboard.write(run, tmp_path / "logs", "best")
 
 

@@ -11,6 +11,6 @@ def test_a_log_that_is_empty_or_gone_says_so(tmp_path) -> None:
     log = tmp_path / "log.txt"
     assert last_words_in(log) == "its log cannot be read"
     log.write_bytes(b"\n")
-    assert last_words_in(log) == "it said nothing"
+    assert last_words_in(log) == "its log is empty"
     log.write_bytes(b"begins\ntui-transformer: no such \xff\n\n")
     assert last_words_in(log) == "no such \ufffd"

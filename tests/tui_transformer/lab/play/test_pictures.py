@@ -139,7 +139,7 @@ def test_each_kind_of_layer_is_drawn_as_its_layers_are(tiny, architecture: list[
     owner = "decoder's self-attention" if len(stacked) > 1 else "self-attention"
     assert any(text.startswith(f"{owner} of layers 1-2, 5-6, window: each query sees") for text in drawn)
     assert any(text.startswith("position t5 in layers 1, 5 (learned") for text in drawn)
-    assert any(text.startswith("position none in layer 4: nothing is added") for text in drawn)
+    assert any(text.startswith("position none in layer 4: adds nothing") for text in drawn)
 
 
 @pytest.mark.parametrize("init", ["scaled-normal", "normal", "xavier", "torch"])
@@ -226,9 +226,9 @@ def test_rope_is_drawn_by_the_cosines_it_turns_with(tiny, pairing: str) -> None:
 
 
 WHERE = {
-    "nothing": ["nothing is added"],
+    "nothing": ["adds nothing"],
     "embeddings": ["added to the embeddings"],
-    "queries and keys": ["turns queries and keys", "cosines"],
+    "queries and keys": ["rotates queries and keys", "cosines"],
     "scores": ["added to the score"],
     "content": ["depends on the query's content", "distances q − k"],
 }
@@ -265,7 +265,7 @@ def test_every_network_fits_a_terminal_of_80_by_24(
         text = "\n".join(picture.plain for picture in found)
         assert "rows: queries, columns: keys; position 0 at the top left" in text
         assert all(word in text for word in WORDS[position])
-        assert ("the same mask applies through sums" in text) == (not ATTENTIONS[attention].scores)
+        assert ("the mask is applied through the sums" in text) == (not ATTENTIONS[attention].scores)
         assert ("sees all of the source" in text) == (config.model.architecture == "encoder-decoder")
 
 

@@ -34,7 +34,7 @@ def writer(runs: Path, name: str) -> TextWriter:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_run_that_does_not_translate_names_the_command_that_prompts_it(runs, name) -> None:
-    with pytest.raises(InputError, match=f"'{name}' does not translate: `tui-transformer sample {name}"):
+    with pytest.raises(InputError, match=f"'{name}' does not translate; use `tui-transformer sample {name}"):
         TranslationWriter(RunReader(runs / name), "best", "cpu")
 
 
@@ -161,7 +161,7 @@ def test_what_cannot_be_answered_says_why(runs, name, text, said) -> None:
 
 def test_notices_say_what_will_happen(runs) -> None:
     assert writer(runs, "decoder").notice("the", HOW) == ""
-    assert "newest 8 tokens" in writer(runs, "decoder").notice("the", HOW | {"length": 40})
+    assert "last 8 tokens" in writer(runs, "decoder").notice("the", HOW | {"length": 40})
     assert "sources of 8 characters" in writer(runs, "copy").notice("the", HOW)
 
 

@@ -96,10 +96,10 @@ def test_another_study_under_the_name_is_refused_with_what_differs(undisturbed, 
     root, _, _ = undisturbed
     other = written(tmp_path, replace(tiny_study(), base="win16@demo"))
     assert main(words(other, root)) == 2
-    assert "was started otherwise: base is 'win16@demo', was 'demo'" in capsys.readouterr().err
+    assert "was started with other settings: base is 'win16@demo', was 'demo'" in capsys.readouterr().err
     other = written(tmp_path, replace(tiny_study(), primary="accuracy"))  # chosen after the scores were seen
     assert main(words(other, root)) == 2
-    assert "was started otherwise: primary is" in capsys.readouterr().err
+    assert "was started with other settings: primary is" in capsys.readouterr().err
 
 
 def test_a_corpus_that_is_not_there_ends_it_before_anything_is_made(tmp_path, capsys) -> None:
@@ -113,11 +113,11 @@ def test_a_corpus_that_is_not_there_ends_it_before_anything_is_made(tmp_path, ca
 BAD = {
     "--study atention": "did you mean 'attention'?",
     "--study heads --preset demo": "leave out --preset and --vary",
-    "--study heads --on dem": "no preset is called 'dem'; did you mean 'demo'?",
-    "--study heads --seeds 1,1": "seed 1 stands there twice",
+    "--study heads --on dem": "no preset named 'dem'; did you mean 'demo'?",
+    "--study heads --seeds 1,1": "seed 1 is listed twice",
     "--study heads --seeds none": "--seeds 'none'",
     "--study heads --set model.n_head=2": "did you mean 'model.n_heads'?",
-    "--study heads --set seed=2": "what `seeds` says",
+    "--study heads --set seed=2": "is set by `seeds`",
     "--study heads --name ../heads": "run name '../heads'",
     "--study nowhere.toml": "cannot read",
     "--study heads --device tpu": "must be auto, cpu, cuda",
@@ -126,7 +126,7 @@ BAD = {
     "--preset demo --vary model.n_heads=1,3": "variant 'n_heads-3': model.n_heads and model.d_model: d_model 64",
     "--preset demo --vary model.n_heads=1,x": "variant 'n_heads-x': model.n_heads = 'x'",
     "--preset demo --vary model.n_heads=1,1": "two variants are called 'n_heads-1'",
-    "--preset demo --vary log.every=1,2": "ask for the same config",
+    "--preset demo --vary log.every=1,2": "have the same config",
     "--preset demo --on baseline --vary model.n_heads=1,2": "it cannot be put on 'baseline'",
 }
 

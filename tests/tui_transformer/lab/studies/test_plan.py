@@ -193,7 +193,7 @@ def test_a_renamed_run_is_still_its_cells(tmp_path) -> None:
 
 def test_somebody_elses_run_of_that_name_is_not_taken_for_a_cell(tmp_path) -> None:
     made(tmp_path, CELLS[0])
-    with pytest.raises(InputError, match="is not of study 'tiny'"):
+    with pytest.raises(InputError, match="does not belong to study 'tiny'"):
         directories("tiny", CELLS, tmp_path)
 
 

@@ -231,7 +231,7 @@ def test_a_process_that_cannot_be_started_is_the_machines_fault(stage, monkeypat
 
 def test_a_runs_folder_that_vanishes_is_not_made_anew(stage) -> None:
     stage.script[FIRST] = [lambda path: shutil.rmtree(stage.root)]
-    with pytest.raises(MachineFault, match="vanished"):
+    with pytest.raises(MachineFault, match="disappeared"):
         stage.run(jobs=1)
     assert not stage.root.exists()
 
@@ -245,7 +245,7 @@ def test_another_folder_in_the_place_of_the_runs_folder_is_left_alone(stage) -> 
 
     (stage.root / "tiny.study.toml").touch()
     stage.script[FIRST] = [taken_away]
-    with pytest.raises(MachineFault, match=r"tiny\.study\.toml vanished"):
+    with pytest.raises(MachineFault, match=r"tiny\.study\.toml disappeared"):
         stage.run(jobs=1)
     assert not list(stage.root.iterdir())
 

@@ -203,7 +203,7 @@ def test_one_command_runs_all_stages_and_compares_the_last_ones(tmp_path, capsys
     assert main(words(written(tmp_path, staged()), runs)) == 0
     said = capsys.readouterr().out
     assert "2 variants × 1 seeds (1), in stages pretrain ─▶ finetune = 3 runs" in said
-    assert "both, pretrain" in said and "starts from weights of its own" in said
+    assert "both, pretrain" in said and "starts from fresh weights" in said
     assert "1 runs of earlier stages (pretrain) are not in this table" in said
     assert "other split" not in said  # of the pretraining's text
     lineage = {finding.claim: finding for finding in verify(RunReader(runs / LAST), device="cpu")}["lineage"]

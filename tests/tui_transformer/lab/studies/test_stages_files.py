@@ -85,17 +85,17 @@ def test_the_run_it_started_from_may_have_been_renamed_and_not_be_another_checkp
 
 
 WRONG = {
-    "one alone": ({"stages": (PRETRAIN,), "variants": (Variant("a"), Variant("b"))}, "one stage is no chain"),
+    "one alone": ({"stages": (PRETRAIN,), "variants": (Variant("a"), Variant("b"))}, "a single stage is not a chain"),
     "twice a name": ({"stages": (PRETRAIN, replace(FINETUNE, name="pretrain"))}, "two stages are called 'pretrain'"),
     "a bad name": ({"stages": (replace(PRETRAIN, name="a b"), replace(FINETUNE, starts_from="a b"))}, "run name 'a b'"),
     "from nowhere": ({"stages": (PRETRAIN, replace(FINETUNE, starts_from="pretain"))}, "did you mean 'pretrain'?"),
-    "from itself": ({"stages": (PRETRAIN, replace(FINETUNE, starts_from="finetune"))}, "is no stage before it"),
+    "from itself": ({"stages": (PRETRAIN, replace(FINETUNE, starts_from="finetune"))}, "is not an earlier stage"),
     "no checkpoint": ({"stages": (PRETRAIN, replace(FINETUNE, starts_from="pretrain@bst"))}, "did you mean 'best'?"),
     "no such preset": ({"stages": (PRETRAIN, replace(FINETUNE, preset="heads3"))}, "did you mean 'heads8'?"),
     "a preset that is a base": ({"stages": (PRETRAIN, replace(FINETUNE, preset="demo"))}, "is a base, not an overlay"),
     "weights of its own choice": (
         {"base": "biographies-pretrain", "stages": (PRETRAIN, replace(FINETUNE, preset="biographies-finetune"))},
-        "is what its `from` says",
+        "is already set by its `from`",
     ),
     "leads nowhere": ({"stages": (PRETRAIN, replace(FINETUNE, starts_from=""))}, "no stage starts from it"),
     "an unknown one": ({"variants": (Variant("a"), Variant("b", stages=("finetun",)))}, "did you mean 'finetune'?"),
@@ -104,7 +104,7 @@ WRONG = {
     "its key": ({"stages": (replace(PRETRAIN, changes={"x": 1}), FINETUNE)}, "stage 'pretrain': changes: unknown key"),
     "said twice": (
         {"stages": (PRETRAIN, replace(FINETUNE, changes={"train.init_from": "x"}))},
-        "'train.init_from' is what its `from` says",
+        "'train.init_from' is already set by its `from`",
     ),
     "one name": (
         {"variants": (Variant("a"), Variant("a.pretrain"))},
@@ -124,7 +124,7 @@ def test_what_is_no_chain_is_refused_in_one_line(case: str) -> None:
 
 def test_two_variants_that_go_through_the_same_stages_with_the_same_settings_are_one() -> None:
     same = (Variant("a"), Variant("b", changes={"model.n_heads": 4}))
-    with pytest.raises(InputError, match="variants 'a' and 'b' ask for the same config"):
+    with pytest.raises(InputError, match="variants 'a' and 'b' have the same config"):
         study(variants=same).cells()
     assert study(variants=(Variant("a"), SCRATCH)).cells()  # the same but for where the weights come from
 

@@ -1,4 +1,5 @@
 import itertools
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -120,7 +121,7 @@ def test_another_seed_is_other_batches_and_other_weights() -> None:
 
 WRONG = {
     "no primary": ({"primary": "los"}, "did you mean 'loss'?"),
-    "no baseline": ({"baseline": "aa"}, "baseline 'aa' is none of the variants"),
+    "no baseline": ({"baseline": "aa"}, "baseline 'aa' is not one of the variants"),
     "one variant": ({"variants": TWO[:1]}, "at least 2"),
     "twice a name": ({"variants": (TWO[0], TWO[0])}, "two variants are called 'a'"),
     "a bad name": ({"variants": (TWO[0], Variant("b c"))}, "variant 'b c': run name"),
@@ -128,11 +129,11 @@ WRONG = {
     "too long": ({"name": "s" * 98}, "up to 100 letters"),
     "a run's name": ({"name": "s.a.s1"}, "looks like one of its runs"),
     "no seed": ({"seeds": ()}, "has no seeds"),
-    "a seed twice": ({"seeds": (1, 1)}, "seed 1 stands there twice"),
-    "a seed below 0": ({"seeds": (-1,)}, "from 0 on"),
+    "a seed twice": ({"seeds": (1, 1)}, "seed 1 is listed twice"),
+    "a seed below 0": ({"seeds": (-1,)}, "0 or greater"),
     "too many": ({"seeds": tuple(range(10_000))}, "20,000 runs"),
     "unknown key": ({"changes": {"model.n_head": 2}}, "unknown key 'model.n_head'; did you mean 'model.n_heads'?"),
-    "a seed changed": ({"changes": {"seed": 2}}, "what `seeds` says"),
+    "a seed changed": ({"changes": {"seed": 2}}, "is set by `seeds`"),
     "its key": ({"variants": (TWO[0], Variant("b", changes={"x": 1}))}, "variant 'b': changes: unknown key 'x'"),
     "a measure": ({"variants": (TWO[0], Variant("b", expect={"recal": "worse"}))}, "did you mean 'recall'?"),
     "an outcome": ({"variants": (TWO[0], Variant("b", expect={"loss": "bad"}))}, "worse, better, same or unknown"),
@@ -148,8 +149,8 @@ def test_what_cannot_be_a_study_is_refused_in_one_line(case: str) -> None:
 
 
 ILLEGAL = {
-    "a base": ({"base": "dem"}, "study 's': no preset is called 'dem'; did you mean 'demo'?"),
-    "an overlay": ({"variants": (TWO[0], Variant("b", "win61"))}, "variant 'b': no preset is called 'win61'"),
+    "a base": ({"base": "dem"}, "study 's': no preset named 'dem'; did you mean 'demo'?"),
+    "an overlay": ({"variants": (TWO[0], Variant("b", "win61"))}, "variant 'b': no preset named 'win61'"),
     "no overlay": ({"variants": (TWO[0], Variant("b", "shakespeare"))}, "is a base, not an overlay"),
     "a value": ({"variants": (TWO[0], Variant("b", changes={"model.n_heads": 0}))}, "variant 'b': model.n_heads = 0"),
     "no pair": (
@@ -158,7 +159,7 @@ ILLEGAL = {
     ),
     "the same": (
         {"variants": (TWO[0], Variant("b", changes={"model.n_heads": 4}))},
-        "variants 'a' and 'b' ask for the same config",
+        "variants 'a' and 'b' have the same config",
     ),
 }
 
@@ -194,7 +195,8 @@ def test_a_bad_file_is_named_with_what_would_be_right(tmp_path, text: str) -> No
 
 
 def test_an_unknown_study_is_answered_with_the_nearest() -> None:
-    with pytest.raises(InputError, match="no study is called 'atention'; did you mean 'attention'"):
+    said = "no study named 'atention' (or give a file, NAME.toml); did you mean 'attention'"
+    with pytest.raises(InputError, match=re.escape(said)):
         find_study("atention")
 
 

@@ -466,7 +466,7 @@ async def test_two_runs_are_selected_pinned_filtered_exported_and_looked_at(root
         rows = (tmp_path / "comparison.csv").read_text().splitlines()
         assert len(rows) == 3 and rows[2].startswith("no-pe,0.948") and "one seed: inconclusive" in rows[2]
         await studio.press("E", "enter", "enter")
-        await studio.until(lambda: "exists already" in studio.text)
+        await studio.until(lambda: "already exists" in studio.text)
         await studio.press("escape")
         await studio.go("no-pe")
         await studio.press("enter")
@@ -547,7 +547,7 @@ async def test_a_click_on_a_letter_hides_its_curve(root) -> None:
         await studio.until(lambda: "a baseline" in studio.text)
         at = studio.names.index("baseline")
         await studio.pilot.click(studio.table, offset=(1, at))
-        await studio.until(lambda: "a × baseline" in studio.text and "every curve is hidden" in studio.text)
+        await studio.until(lambda: "a × baseline" in studio.text and "all curves are hidden" in studio.text)
         await studio.pilot.click(studio.table, offset=(1, at))
         await studio.until(lambda: "a baseline" in studio.text)
 

@@ -35,7 +35,7 @@ async def test_a_study_is_reported_where_it_is_asked_for(root) -> None:
         await studio.press("enter")
         assert isinstance(studio.app.screen, AskText)
         await studio.press("enter")
-        await studio.until(lambda: studio.said("the report is"))
+        await studio.until(lambda: studio.said("report written to"))
     page = Path("reports", "att", "report.html").read_text()
     assert "leaky cannot be compared: it leaks" in page and "Worse than the baseline global" in page
 
@@ -44,7 +44,7 @@ async def test_a_pinned_variant_is_the_baseline_of_the_report(root) -> None:
     attention(root)
     async with Open(root) as studio:
         await studio.press("down", "p", "R", "enter", "enter")
-        await studio.until(lambda: studio.said("the report is"))
+        await studio.until(lambda: studio.said("report written to"))
     assert "The baseline win16 has a validation loss" in Path("reports", "att", "report.html").read_text()
 
 
@@ -56,7 +56,7 @@ async def test_selected_runs_are_reported_beside_the_pinned_one(root) -> None:
         await studio.press("p", "R")
         assert "A report on 2 runs" in studio.text
         await studio.press("enter", "enter")
-        await studio.until(lambda: studio.said("the report is"))
+        await studio.until(lambda: studio.said("report written to"))
     page = Path("reports", "baseline", "report.html").read_text()
     assert "The baseline baseline has" in page and "no-pe" in page and "heads2" not in page
 

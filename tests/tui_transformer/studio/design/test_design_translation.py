@@ -163,7 +163,11 @@ async def test_the_corpora_that_fit_come_first_and_the_others_say_why_not(app: A
         await pilot.press("enter")
         await pilot.pause()
         seen = " ".join(app.text.replace("│", " ").split())
-        assert seen.index("tatoeba-en-de") < seen.index("sentence pairs of yours …") < seen.index("'playlets' is one")
+        assert (
+            seen.index("tatoeba-en-de")
+            < seen.index("your own sentence pairs …")
+            < seen.index("'playlets' is plain text")
+        )
         await choose(pilot, "tatoeba-en-de")
         assert app.pane.draft.changes == {"data.corpus": "tatoeba-en-de"}
         await until(pilot, lambda: "is not on this machine" in app.text)
@@ -175,7 +179,7 @@ async def test_sentence_pairs_of_ones_own_are_read_before_they_are_taken(app: Ap
     async def name(path: str) -> None:
         await go_to(pilot, "data.corpus")
         await pilot.press("enter")
-        await choose(pilot, "sentence pairs of yours")
+        await choose(pilot, "your own sentence pairs")
         app.screen.query_one(Input).value = path
         await pilot.press("enter")
         await pilot.pause()

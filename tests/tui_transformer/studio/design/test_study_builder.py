@@ -314,7 +314,7 @@ async def test_a_name_that_was_started_already_is_not_used_again(app: App) -> No
         assert builder._draft.study == replace(study, name="attention-2")
         assert "ablate --study attention --seeds 3 --name attention-2" in app.text
         await fill_in(pilot, "n", "demo-study")
-        assert "was started already" in app.text
+        assert "has already been started" in app.text
 
 
 async def test_a_terminal_that_is_too_small_says_so_and_loses_nothing(app: App) -> None:

@@ -94,7 +94,7 @@ def test_studies_to_take(snap_compare) -> None:
 
 @pytest.mark.slow
 def test_seeds_are_asked_for(snap_compare) -> None:
-    assert snap_compare(studio(), terminal_size=SMALL, run_before=doing("number_sign", then="Seeds of every"))
+    assert snap_compare(studio(), terminal_size=SMALL, run_before=doing("number_sign", then="Seeds for every"))
 
 
 @pytest.mark.slow

@@ -85,7 +85,7 @@ async def test_the_whole_way_through_with_two_runs(app, monkeypatch) -> None:
         await pilot.press("escape", "a")
         await until(pilot, lambda: "layer 1 of 2, head 1 of 4" in shown(app) and "▸" in shown(app))
         await pilot.press("h")
-        await until(pilot, lambda: "head 2 of 4" in shown(app) and "added" in shown(app))
+        await until(pilot, lambda: "head 2 of 4" in shown(app) and "position bias" in shown(app))
         await pilot.press("S")
         await until(pilot, lambda: "perplexity" in shown(app))
         await pilot.press("C")
@@ -394,7 +394,7 @@ async def test_without_a_run_the_pane_explains_itself_and_wakes_up(tmp_path, fak
     app = Studio(runs_dir=tmp_path / "runs", device="cpu")
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("4")
-        await until(pilot, lambda: "Nothing has trained yet" in shown(app))
+        await until(pilot, lambda: "Nothing has been trained yet" in shown(app))
         record(tmp_path / "runs", "fresh", state="starting", step=0)
         pane(app)._feed._scan._swept = None
         await pane(app)._look()
@@ -410,7 +410,7 @@ async def test_the_line_of_a_run_that_comes_takes_the_keys_of_nobody_who_presses
     app = Studio(runs_dir=tmp_path / "runs", device="cpu")
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("4")
-        await until(pilot, lambda: "Nothing has trained yet" in shown(app))
+        await until(pilot, lambda: "Nothing has been trained yet" in shown(app))
         if pressed is not None:
             await pilot.press(pressed)
         record(tmp_path / "runs", "win16")

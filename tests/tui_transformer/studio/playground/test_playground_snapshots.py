@@ -37,7 +37,7 @@ def fakes(monkeypatch) -> Iterator[FakeWriters]:
             gate.set()
 
 
-def act(*steps: "str | Act", wait: tuple[str, ...] = ("type a",)):
+def act(*steps: "str | Act", wait: tuple[str, ...] = ("esc: leave",)):
     """Open the pane, then lines to type, `key:…` to press, and things to do."""
 
     async def play(pilot: Pilot[Any]) -> None:
@@ -80,7 +80,7 @@ def studio() -> Studio:
 
 @pytest.mark.parametrize("size", SMALLEST)
 def test_no_run(snap_compare, size) -> None:
-    assert snap_compare(studio(), terminal_size=size, run_before=act(wait=("Nothing has trained yet",)))
+    assert snap_compare(studio(), terminal_size=size, run_before=act(wait=("Nothing has been trained yet",)))
 
 
 async def written(pilot: Pilot[Any], pane: PlaygroundPane) -> None:

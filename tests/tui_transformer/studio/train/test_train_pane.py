@@ -84,7 +84,7 @@ class Open:
 @pytest.mark.parametrize("size", SIZES)
 async def test_no_runs_say_how_to_make_one(root, size) -> None:
     async with Open(root, size=size) as studio:
-        await studio.until(lambda: "Nothing has trained yet" in studio.text)
+        await studio.until(lambda: "Nothing has been trained yet" in studio.text)
         assert "f5" in studio.text
 
 
@@ -143,7 +143,7 @@ async def test_a_run_without_metrics_says_so(root) -> None:
     run = record(root, "old", step=0)
     (run / "metrics.jsonl").unlink()
     async with Open(root, "old") as studio:
-        await studio.until(lambda: "it wrote no metrics" in studio.text)
+        await studio.until(lambda: "no metrics were written" in studio.text)
 
 
 async def test_damaged_files_are_named(root) -> None:
@@ -162,7 +162,7 @@ async def test_two_charts_where_there_is_room_and_one_where_not(root) -> None:
                 lambda now=studio, n=visible: sum(c.display for c in now.app.query("RunCharts Chart")) == n
             )
             await studio.pilot.press("c")
-            await studio.until(lambda now=studio, n=visible: ("probes, share right", "perplexity")[n - 1] in now.text)
+            await studio.until(lambda now=studio, n=visible: ("probe accuracy", "perplexity")[n - 1] in now.text)
 
 
 async def test_arrows_choose_and_the_right_side_follows(root) -> None:
@@ -224,7 +224,7 @@ async def test_deleting_the_chosen_run_behind_its_back_chooses_another(root) -> 
         await studio.until(lambda: studio.pane.chosen == root / "run-0")
         shutil.rmtree(root)
         studio.pane.look_now()
-        await studio.until(lambda: "Nothing has trained yet" in studio.text)
+        await studio.until(lambda: "Nothing has been trained yet" in studio.text)
 
 
 POISON = "\x1b]0;owned\x07\x1b[31m[bold]x[/nonsense]\x9b2J\u202egnirts\x00"
@@ -286,8 +286,8 @@ async def test_keys_send_commands_and_show_them_until_they_are_obeyed(root, run,
     [
         ("baseline", "space", "baseline is finished: there is nothing to pause"),
         ("baseline", "r", "has finished all its 2,000 steps. To train longer, press 1 and raise train.steps"),
-        ("win16", "r", "there is nothing to resume"),
-        ("win16", "d", "already runs in the background"),
+        ("win16", "r", "nothing to resume"),
+        ("win16", "d", "is already running in the background"),
         ("win16", "delete", "Stop win16 first (s), then delete it"),
         ("win16", "n", "Stop win16 first (s), then rename it"),
         ("alibi", "s", "there is nothing to stop"),
@@ -387,7 +387,7 @@ async def test_a_study_is_a_node_whose_keys_act_on_all_of_its_runs(root, size, m
         for name in ("pos.rope.s2", "pos.no-pe.s1"):
             assert read_commands(root / name) == [(1, Command.PAUSE)]
         await studio.pilot.press("r")
-        await studio.until(lambda: studio.said("there is nothing to resume"))
+        await studio.until(lambda: studio.said("nothing to resume"))
         await studio.pilot.press("n")
         await studio.until(lambda: studio.said("choose one of its runs"))
         await studio.pilot.press("down", "down")
@@ -603,7 +603,7 @@ async def test_a_click_in_the_legend_hides_a_curve_and_shows_it_again(root) -> N
         for name in ("train", "validation"):
             await studio.pilot.click(chart, offset=(title(chart).index(name) + 1, 0))
             await studio.until(lambda name=name: f"× {name}" in title(chart))
-        await studio.until(lambda: "every curve is hidden" in studio.text)
+        await studio.until(lambda: "all curves are hidden" in studio.text)
         await studio.pilot.click(chart, offset=(title(chart).index("× train") + 1, 0))
         await studio.until(lambda: "━ train" in title(chart) and chart._canvas is not None)
         await studio.pilot.hover(chart, offset=(20, 0))
@@ -649,4 +649,4 @@ async def test_before_the_first_sample_it_says_when_that_comes(root) -> None:
     async with Open(root, "young") as studio:
         await studio.until(lambda: "first sample at step 500 (in about 30 s)" in studio.text)
         studio.pane.show(ended)
-        await studio.until(lambda: "it wrote no samples" in studio.text)
+        await studio.until(lambda: "no samples were written" in studio.text)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from engine.language import tr
 from tui_transformer.lab.analysis.curves import Group
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.analysis.verdict import VariantResult
@@ -83,7 +84,7 @@ def distance_picture(chart: Overlay) -> str:
     for one in chart.strokes:
         seeds = "" if one.seeds is None else f" (n = {one.seeds})"
         strokes.append(replace(one, name=f"{LETTERS[one.slot]} {one.name}{seeds}"))
-    words = [*(f"chance {level:.0%}" for level in chart.levels), *chart.notes]
+    words = [*(tr("chance {level:.0%}", level=level) for level in chart.levels), *chart.notes]
 
     def draw() -> "Figure":
         made = distance_figure([replace(chart, brief=chart.title, strokes=tuple(strokes))], language("en"))

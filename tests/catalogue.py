@@ -1,0 +1,109 @@
+"""The catalogue of messages: `python -m tests.catalogue` brings every language up to date with the code.
+
+Messages are the texts in `tr(…)` and `trn(…)`, the docstrings of commands, and the texts of a few TOML files. A message
+whose translation is missing has an empty `msgstr` in `messages.po`; write it there and run this again.
+"""
+
+import ast
+import io
+import sys
+import tomllib
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from inspect import cleandoc
+from pathlib import Path
+from typing import Any
+
+from babel.messages.catalog import Catalog
+from babel.messages.extract import extract
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po, write_po
+
+from tui_transformer.languages import FOLDER, LANGUAGES
+
+ROOT = Path(__file__).parent.parent
+KEYWORDS = {"tr": None, "trn": (1, 2)}
+TABLES = {  # TOML files, and which of their strings are read by people
+    "tui_transformer/studio/keys.toml": ("description", "tooltip", "groups", "mouse", "words"),
+    "tui_transformer/lab/play/commands.toml": ("what", "argument", "why_not"),
+}
+DATE = datetime(2026, 11, 25, tzinfo=UTC)  # in every header: a catalogue depends on its messages alone
+Message = tuple[str, str | tuple[str, str]]  # the file, and its text or texts
+
+
+def messages() -> Iterator[Message]:
+    """Yield all messages, file by file."""
+    for path in sorted(file for folder in ("engine", "tui_transformer") for file in (ROOT / folder).rglob("*.py")):
+        where, source = path.relative_to(ROOT).as_posix(), path.read_bytes()
+        if where != "engine/language.py":
+            yield from ((where, text) for _, text, *_ in extract("python", io.BytesIO(source), keywords=KEYWORDS))
+        if where.startswith("tui_transformer/cli/"):
+            yield from ((where, text) for text in _command_docstrings(ast.parse(source)))
+    for where, keys in TABLES.items():
+        tables = tomllib.loads((ROOT / where).read_text(encoding="utf-8"))
+        yield from ((where, text) for text in _texts(tables, keys))
+
+
+def _command_docstrings(tree: ast.Module) -> Iterator[str]:
+    for node in tree.body:
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        marks = {ast.unparse(mark).partition("(")[0] for mark in node.decorator_list}
+        if marks & {"command", "app.command"} and (text := ast.get_docstring(node, clean=False)):
+            yield cleandoc(text)
+
+
+def _texts(table: dict[str, Any], keys: tuple[str, ...]) -> Iterator[str]:
+    for key, value in table.items():
+        if key in ("groups", "mouse", "words"):  # by pane: titles, or signs, and what they stand for
+            for part in value.values():
+                for sign, text in part.items():
+                    yield sign
+                    yield from [text] if isinstance(text, str) else []
+        elif isinstance(value, dict):
+            yield from value.values() if key in keys else _texts(value, keys)
+        elif key in keys and isinstance(value, str):
+            yield value
+
+
+def updated(code: str) -> Catalog:
+    """Return a language's catalogue with the code's messages, and the translations that `messages.po` has for them."""
+    file = FOLDER / code / "LC_MESSAGES" / "messages.po"
+    with file.open("rb") as old:
+        known = read_po(old, locale=code)
+    found = Catalog(locale=code, project="tui-transformer", charset="utf-8", fuzzy=False)
+    found.header_comment = "# The messages of tui-transformer, and what they are in another language."
+    found.creation_date = found.revision_date = DATE
+    for where, text in messages():
+        if text:
+            before = known.get(text[0] if isinstance(text, tuple) else text)
+            found.add(text, before.string if before is not None else "", locations=[(where, None)])
+    return found
+
+
+def as_po(catalogue: Catalog) -> bytes:
+    made = io.BytesIO()
+    write_po(made, catalogue, width=0, include_lineno=False)
+    return made.getvalue()
+
+
+def as_mo(catalogue: Catalog) -> bytes:
+    made = io.BytesIO()
+    write_mo(made, catalogue)
+    return made.getvalue()
+
+
+def main() -> int:
+    missing = 0
+    for code in LANGUAGES[1:]:
+        catalogue, folder = updated(code), FOLDER / code / "LC_MESSAGES"
+        (folder / "messages.po").write_bytes(as_po(catalogue))
+        (folder / "messages.mo").write_bytes(as_mo(catalogue))
+        empty = [message.id for message in catalogue if message.id and not any(message.string)]
+        print(f"{code}: {len(catalogue):,} messages, {len(empty)} without a translation")
+        missing += len(empty)
+    return 1 if missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""Choose the language of the app and the command line: `--language`, else the settings, else the locale."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from gettext import GNUTranslations, NullTranslations
+from pathlib import Path
+
+from platformdirs import user_config_path
+
+from engine import language
+from engine.command_line import PROGRAM
+from engine.errors import InputError, nearest, one_of
+
+LANGUAGES = ("en", "zh")
+SETTINGS = "TUI_TRANSFORMER_SETTINGS"  # names a settings file other than the platform's
+OPTION = "--language"
+LOCALE = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")  # the first one that is set decides, as in gettext
+FOLDER = Path(__file__).parent / "locale"
+
+
+def choose(words: list[str]) -> list[str]:
+    """Set the language for a command line, and return its words without `--language`; `report` keeps it for itself.
+
+    Child processes inherit a language given here. `InputError`: an unknown language.
+    """
+    given, rest = _taken(words)
+    use(given if given in LANGUAGES else _of_settings() or of_locale(os.environ))
+    if given and given not in LANGUAGES:
+        known, hint = one_of(LANGUAGES), nearest(given, LANGUAGES)
+        said = "{option} {value!r}: must be {known}{nearest}"  # as `report` says it
+        raise InputError(language.tr(said, option=OPTION, value=given[:40], known=known, nearest=hint))
+    if given:
+        os.environ["LANGUAGE"] = given
+    return words if "report" in words else rest
+
+
+def use(code: str) -> None:
+    """Speak one of `LANGUAGES` from now on; modules imported before keep the texts they have."""
+    file = FOLDER / code / "LC_MESSAGES" / "messages.mo"
+    if code == "en":
+        language.use(NullTranslations())
+    else:
+        with file.open("rb") as catalogue:
+            language.use(GNUTranslations(catalogue))
+
+
+def of_locale(variables: Mapping[str, str]) -> str:
+    """Return the language of a locale such as `zh_CN.UTF-8`; English if there is no catalogue for it."""
+    locale = next((variables[name] for name in LOCALE if variables.get(name)), "")
+    known = [code for code in LANGUAGES for part in locale.split(":")[:1] if part.lower().startswith(code)]
+    return known[0] if known else "en"
+
+
+def settings_file() -> Path:
+    """Return the file of the user's settings."""
+    given = os.environ.get(SETTINGS)
+    return Path(given) if given else user_config_path(PROGRAM) / "settings.toml"
+
+
+def _taken(words: list[str]) -> tuple[str, list[str]]:
+    for i, word in enumerate(words):
+        if word == "--":
+            break
+        if word == OPTION and i + 1 < len(words):
+            return words[i + 1], [*words[:i], *words[i + 2 :]]
+        if word.startswith(f"{OPTION}="):
+            return word.partition("=")[2], [*words[:i], *words[i + 1 :]]
+    return "", words
+
+
+def _of_settings() -> str:
+    """Return the language in the settings; "" if they name none that is known. The studio reports the file's errors."""
+    try:
+        text = settings_file().read_text(encoding="utf-8")
+        found = tomllib.loads(text).get("language") if "language" in text else ""
+    except (OSError, ValueError, RecursionError):
+        return ""
+    return found if found in LANGUAGES else ""
