@@ -16,6 +16,11 @@ def use(catalogue: NullTranslations) -> None:
     _catalogue = catalogue
 
 
+def code() -> str:
+    """Return the language in use, e.g. `en`."""
+    return _catalogue.info().get("language", "en")
+
+
 def tr(text: str, /, **values: Any) -> str:
     """Return a text in the language in use; if values are given, they fill its gaps as `str.format` does."""
     said = _catalogue.gettext(text) if text else ""  # gettext keeps its own header under ""

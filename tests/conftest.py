@@ -6,11 +6,10 @@ import tempfile
 
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ.setdefault("NO_COLOR", "1")
-os.environ["LANGUAGE"] = "en"
 os.environ["TUI_TRANSFORMER_CACHE"] = tempfile.mkdtemp(prefix="tui-transformer-tests-")
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ import torch
 from engine.config.keys import parse_overrides
 from engine.config.presets import merge
 from engine.config.schema import RunConfig
+from tui_transformer import languages
 
 torch.set_num_threads(1)
 # No deadline: a test's first import takes as long as the machine is slow. The same inputs each time: a failure repeats.
@@ -30,6 +30,14 @@ hypothesis.settings.load_profile("tests")
 for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
+
+
+@pytest.fixture(autouse=True)
+def in_english(monkeypatch) -> Iterator[None]:
+    """What a test does with the language ends with it."""
+    monkeypatch.setenv("LANGUAGE", "en")
+    yield
+    languages.use("en")
 
 
 def pytest_xdist_auto_num_workers() -> int:

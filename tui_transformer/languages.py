@@ -11,6 +11,7 @@ from platformdirs import user_config_path
 from engine import language
 from engine.command_line import PROGRAM
 from engine.errors import InputError, nearest, one_of
+from engine.language import tr
 
 LANGUAGES = ("en", "zh")
 SETTINGS = "TUI_TRANSFORMER_SETTINGS"  # names a settings file other than the platform's
@@ -20,19 +21,25 @@ FOLDER = Path(__file__).parent / "locale"
 
 
 def choose(words: list[str]) -> list[str]:
-    """Set the language for a command line, and return its words without `--language`; `report` keeps it for itself.
+    """Set the language for a command line, and return its words without `--language`.
 
     Child processes inherit a language given here. `InputError`: an unknown language.
     """
     given, rest = _taken(words)
     use(given if given in LANGUAGES else _of_settings() or of_locale(os.environ))
     if given and given not in LANGUAGES:
-        known, hint = one_of(LANGUAGES), nearest(given, LANGUAGES)
-        said = "{option} {value!r}: must be {known}{nearest}"  # as `report` says it
-        raise InputError(language.tr(said, option=OPTION, value=given[:40], known=known, nearest=hint))
+        raise InputError(
+            tr(
+                "{option} {value!r}: must be {known}{nearest}",
+                option=OPTION,
+                value=given[:40],
+                known=one_of(LANGUAGES),
+                nearest=nearest(given, LANGUAGES),
+            )
+        )
     if given:
         os.environ["LANGUAGE"] = given
-    return words if "report" in words else rest
+    return rest
 
 
 def use(code: str) -> None:

@@ -124,7 +124,7 @@ class CorpusEntry:
 
     @property
     def most_bytes(self) -> int:
-        """The most that its files may have."""
+        """The most bytes that a download of its files may take."""
         return sum(remote.max_bytes for remote in self.remotes)
 
     @property

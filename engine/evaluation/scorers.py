@@ -38,7 +38,7 @@ from engine.evaluation.translation import TranslationScores, exact_match, score_
 from engine.generation.answering import Prompt, answer_questions, greedy_answers
 from engine.generation.beam import Hypothesis
 from engine.generation.translation import Translator, both_specials
-from engine.language import tr
+from engine.language import tr, trn
 from engine.model.transformer import Network
 from engine.model.visibility import self_attention
 from engine.runs.record_version import RECORDS
@@ -300,7 +300,7 @@ class DocumentScorer(Scorer):
 
     @property
     def work(self) -> str:
-        return tr("scoring {n:,} document{value}", n=len(self.documents), value="s" if len(self.documents) != 1 else "")
+        return trn("scoring {n:,} document", "scoring {n:,} documents", len(self.documents))
 
     @property
     def per(self) -> str:

@@ -11,6 +11,7 @@ import pytest
 from engine.config import presets
 from engine.data.known import kind_by_name
 from tests.tui_transformer.loaded import loaded
+from tui_transformer import languages
 from tui_transformer.cli.app import program
 from tui_transformer.cli.run import Request
 from tui_transformer.lab.studies.arguments import StudyArgs
@@ -57,7 +58,7 @@ def ours(page: Path) -> list[str]:
 
 def parsed(line: str) -> tuple[str, dict[str, Any]]:
     """The command's name and its parameters; raises what the command line would."""
-    level, context, words, names = loaded(), None, shlex.split(line), []
+    level, context, words, names = loaded(), None, languages.choose(shlex.split(line)), []
     while True:
         context = level.make_context(level.name or PROGRAM, words, parent=context)
         below = getattr(level, "commands", None)

@@ -18,7 +18,7 @@ from engine.command_line import RUNS, as_typed, command_line
 from engine.config.keys import diff
 from engine.config.toml import parse
 from engine.errors import InputError, no_process
-from engine.language import tr
+from engine.language import tr, trn
 from engine.lints import lint
 from engine.runs.lineage import ARROW, INIT_FROM
 from tui_transformer.cli.commands import command
@@ -229,11 +229,8 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
     print_columns(rows)
     if not todo:
         return
-    at_once = tr(
-        "{jobs} at a time, {threads} thread{value} each",
-        jobs=plan.jobs,
-        threads=plan.threads,
-        value="s" * (plan.threads > 1),
+    at_once = trn(
+        "{jobs} at a time, {n} thread each", "{jobs} at a time, {n} threads each", plan.threads, jobs=plan.jobs
     )
     cost = tr("≈ {about} and {memory} of disk", about=about(seconds), memory=memory(disk))
     answer(f"{len(todo)} to run on {', '.join(plan.devices)}, {at_once}: {cost}", flush=True)

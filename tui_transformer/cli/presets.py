@@ -9,7 +9,7 @@ import typer
 
 from engine.clean import clean
 from engine.config import presets
-from engine.language import tr
+from engine.language import tr, trn
 from tui_transformer.cli.commands import Group, command
 from tui_transformer.cli.options import Json, On, Set, preset_names
 from tui_transformer.cli.output import answer, emit, is_terminal, print_columns, setting_text, stdout
@@ -110,7 +110,7 @@ def show(
     kinds: dict[str, list[str]] = {"model.attention": config.model.attentions, "model.position": config.model.positions}
     lines += [in_words(key, name) for key in SCHEMES for name in kinds.get(key, [settings[key]])]
     for kind, places in config.model.kinds() if config.model.layers else ():
-        which = tr("layer{value} {numbered}", value="s" if len(places) > 1 else "", numbered=numbered(places))
+        which = trn("layer {numbered}", "layers {numbered}", len(places), numbered=numbered(places))
         lines.append(f"{which}: {kind.attention} attention, position {kind.position}")
     for name, row in parts_of(config.model).items():
         value = str(settings[f"model.{name}"])

@@ -9,13 +9,12 @@ import typer
 from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.errors import InputError, nearest, one_of
-from engine.language import tr
+from engine.language import code, tr
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.names import resolve_names
 from tui_transformer.cli.options import Json, RunsDir, run_and_study_names
 from tui_transformer.cli.output import say, tell
 from tui_transformer.lab.reports.formats import FORMATS
-from tui_transformer.lab.reports.languages import LANGUAGES
 
 ENGINES = {"en": "pdflatex", "zh": "xelatex"}
 
@@ -32,25 +31,27 @@ def report(
     format_: Annotated[
         str, typer.Option("--format", "-f", help=f"{one_of(FORMATS)}.", autocompletion=lambda: list(FORMATS))
     ] = "markdown",
-    language: Annotated[str, typer.Option("--language", help=f"{one_of(LANGUAGES)}.")] = "en",
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help=tr("Output folder; defaults to reports/NAME."))
     ] = None,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:
-    """Write a report to hand in: verdict, model, data, settings, curves, tables, limits, and how to repeat it."""
-    for option, value, known in (("--format", format_, FORMATS), ("--language", language, LANGUAGES)):
-        if value not in known:
-            raise InputError(
-                tr(
-                    "{option} {value!r}: must be {known}{nearest}",
-                    option=option,
-                    value=value[:40],
-                    known=one_of(known),
-                    nearest=nearest(value, known),
-                )
+    """Write a report to hand in: verdict, model, data, settings, curves, tables, limits, and how to repeat it.
+
+    It is written in your language; `--language zh` or `--language en` chooses another.
+    """
+    if format_ not in FORMATS:
+        raise InputError(
+            tr(
+                "{option} {value!r}: must be {known}{nearest}",
+                option="--format",
+                value=format_[:40],
+                known=one_of(FORMATS),
+                nearest=nearest(format_, FORMATS),
             )
+        )
+    language = code()
     named = resolve_names(runs, runs_dir)
     from tui_transformer.lab.reports.report import make
 

@@ -16,7 +16,7 @@ _TABLES = tomllib.loads(Path(__file__).with_name("keys.toml").read_text(encoding
 
 
 def _translated(tables: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
-    return {pane: {tr(sign): tr(text) for sign, text in texts.items()} for pane, texts in tables.items()}
+    return {pane: {sign: tr(text) for sign, text in texts.items()} for pane, texts in tables.items()}
 
 
 def _binding(id: str, key: dict[str, Any]) -> Binding:
@@ -25,7 +25,7 @@ def _binding(id: str, key: dict[str, Any]) -> Binding:
 
 _GROUPS: dict[str, dict[str, list[str]]] = _TABLES.pop("groups")  # of the help
 _MOUSE = _translated(_TABLES.pop("mouse"))  # by pane, for the help
-WORDS: dict[str, dict[str, str]] = _TABLES.pop("words")  # what a pane's words mean, in English
+WORDS = _translated(_TABLES.pop("words"))  # what a pane's words mean
 PANES = {pane: [_binding(id, key) for id, key in keys.items()] for pane, keys in _TABLES.items()}
 NOTES = {
     "train": tr(
@@ -66,9 +66,11 @@ def help_screen(pane: str, changed: dict[str, str], where: Path) -> Read:
     def keys_of(name: str) -> Groups:
         return [(tr(title), [(signs(key, changed), key.tooltip) for key in keys]) for title, keys in _grouped(name)]
 
-    mouse = [(tr("Mouse"), list(_MOUSE[pane].items()))] if pane in _MOUSE else []
-    words = [(tr("Terms"), list(_translated(WORDS)[pane].items()))] if pane in WORDS else []
-    groups = [*keys_of(pane), *words, *mouse, *keys_of("everywhere")]
+    tables = ((tr("Terms"), WORDS), (tr("Mouse"), _MOUSE))
+    more = [
+        (title, [(tr(sign), text) for sign, text in table[pane].items()]) for title, table in tables if pane in table
+    ]
+    groups = [*keys_of(pane), *more, *keys_of("everywhere")]
     groups[-1][1].append(("tab shift+tab", tr("move between parts; the mouse works everywhere")))
     notes = Text(f"\n{NOTES[pane]}\n" if pane in NOTES else "")
     names = "  ".join(f"{key.id} {signs(key, changed)}" for name in (pane, "everywhere") for key in PANES[name])

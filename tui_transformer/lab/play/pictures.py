@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from engine.config.model import ModelConfig, numbered
-from engine.language import tr
+from engine.language import tr, trn
 from engine.model.visibility import Visibility, self_attention
 from engine.schemes import ATTENTIONS, POSITIONS
 
@@ -59,7 +59,7 @@ class StackPlan:
     def layers(self) -> str:
         """Which layers it is about, in words; "" if all."""
         return (
-            tr("layer{value} {numbered}", value="s" if len(self.places) > 1 else "", numbered=numbered(self.places))
+            trn("layer {numbered}", "layers {numbered}", len(self.places), numbered=numbered(self.places))
             if self.places
             else ""
         )

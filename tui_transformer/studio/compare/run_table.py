@@ -263,7 +263,7 @@ def _cell_style(key: str, row: Row, text: str) -> str:
         names = worst_first(row.entry.badges)
         return badge(names[0]).severity if names else "good"
     if _is_verdict(key):
-        return DECIDED.get(text, "warn" if text.endswith(tr("not comparable")) else "dim")
+        return DECIDED.get(text, "warn" if text.endswith("not comparable") else "dim")
     if key == "state":
         return STATES.get(row.entry.state, UNKNOWN).style
     return "cell"

@@ -23,7 +23,7 @@ from engine.clean import clean_line
 from engine.config import presets
 from engine.config.keys import all_keys
 from engine.data.corpus import CorpusPreview
-from engine.language import tr
+from engine.language import tr, trn
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Benchmark, sentence, shown
 from tui_transformer.lab.design.forecast import Machine
@@ -204,11 +204,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             text.append(f"≈ {about(estimate.seconds)}", "bold")
             text.append(f" on {clean_line(', '.join(estimate.devices))}" if estimate.devices else "")
         if estimate.seconds is not None and estimate.measured:
-            threads = (
-                tr(", {threads} thread{value} each", threads=estimate.threads, value="s" * (estimate.threads > 1))
-                if estimate.threads
-                else ""
-            )
+            threads = trn(", {n} thread each", ", {n} threads each", estimate.threads) if estimate.threads else ""
             text.append(f", {estimate.jobs} at a time{threads}", palette.dim)
         elif estimate.seconds is not None:
             text.append(" one after the other, ", palette.dim)

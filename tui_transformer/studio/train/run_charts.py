@@ -58,7 +58,7 @@ from tui_transformer.studio.shared.run_states import nothing_yet
 
 TOGGLED = ("train", "validation", "floor", "past", "ghost")  # what a click in the legend hides
 FULL, USUAL, BRIEF, LEAST = range(4)  # how detailed a legend is
-MEANS = {word: tr(text) for word, text in WORDS["train"].items()}
+MEANS = WORDS["train"]
 GAP = tr(
     "train: {means}.\nvalidation: held-out text, without dropout. It can be lower than "
     "train: training windows start without context, scored windows do not.\ngap: {means2}.",

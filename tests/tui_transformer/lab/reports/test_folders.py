@@ -13,6 +13,7 @@ from engine.errors import InputError
 from tests.tui_transformer.lab.analysis.studies import attention
 from tests.tui_transformer.lab.analysis.variants import change, variant
 from tests.tui_transformer.lab.reports.reports import document, files
+from tui_transformer import languages
 from tui_transformer.__main__ import main
 from tui_transformer.cli.report import report
 from tui_transformer.lab.reports.figures.style import PNG, SVG, rendered
@@ -45,7 +46,9 @@ def undrawn(monkeypatch):
 
 
 def written(root: Path, out: Path, *names: str, kind: str = "markdown", language: str = "en") -> dict[str, bytes]:
-    report(list(names or ("att",)), kind, language, out=out, runs_dir=root)
+    languages.use(language)
+    report(list(names or ("att",)), kind, out=out, runs_dir=root)
+    languages.use("en")
     return files(out)
 
 
