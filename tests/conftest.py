@@ -33,10 +33,11 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
 
 
 @pytest.fixture(autouse=True)
-def in_english(monkeypatch) -> Iterator[None]:
+def in_english() -> Iterator[None]:
     """What a test does with the language ends with it."""
-    monkeypatch.setenv("LANGUAGE", "en")
-    yield
+    with pytest.MonkeyPatch.context() as patch:  # its own: `monkeypatch` would end after every other fixture
+        patch.setenv("LANGUAGE", "en")
+        yield
     languages.use("en")
 
 
