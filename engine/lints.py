@@ -100,28 +100,48 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
     if isinstance(optimizer.warmup, int) and steps and optimizer.warmup >= steps:
         yield Lint(
             "optimizer.warmup",
-            f"warm-up takes {optimizer.warmup:,} steps but the run ends after {steps:,}: the learning rate gets to "
-            f"{steps / optimizer.warmup:.0%} of {optimizer.lr:g} and never decays; a tenth of the run is usual "
-            f"({max(1, steps // 10)})",
+            tr(
+                "warm-up takes {warmup:,} steps but the run ends after {steps:,}: the learning rate gets to "
+                "{steps2:.0%} of {lr:g} and never decays; a tenth of the run is usual ({max})",
+                warmup=optimizer.warmup,
+                steps=steps,
+                steps2=steps / optimizer.warmup,
+                lr=optimizer.lr,
+                max=max(1, steps // 10),
+            ),
         )
     averaged = 1.0 / (1.0 - train.ema)  # steps
     if train.ema and steps and averaged > steps:
         yield Lint(
             "train.ema",
-            f"averages over about {averaged:,.0f} steps but the run has {steps:,}: it stays close to the weights of "
-            f"the first step; a tenth of the run is usual (--set train.ema={1.0 - 10.0 / max(20, steps):.6g})",
+            tr(
+                "averages over about {averaged:,.0f} steps but the run has {steps:,}: it stays close to the weights "
+                "of the first step; a tenth of the run is usual (--set train.ema={max:.6g})",
+                averaged=averaged,
+                steps=steps,
+                max=1.0 - 10.0 / max(20, steps),
+            ),
         )
     if not config.on_rows and train_tokens is not None and train_tokens < 20 * context:
         yield Lint(
             "model.context_length",
-            f"a context of {context:,} tokens is long for {train_tokens:,} training tokens: "
-            f"only {max(train_tokens // context, 1)} windows do not overlap, so the model will memorise them",
+            tr(
+                "a context of {context:,} tokens is long for {train_tokens:,} training tokens: only {train_tokens2} "
+                "windows do not overlap, so the model will memorise them",
+                context=context,
+                train_tokens=train_tokens,
+                train_tokens2=max(train_tokens // context, 1),
+            ),
         )
     if steps is not None and not 0 < every <= steps:
         yield Lint(
             "evaluation.every",
-            f"no evaluation falls within the {steps:,} steps (every = {every:,}): only the end will be scored, "
-            "so overfitting cannot be seen",
+            tr(
+                "no evaluation falls within the {steps:,} steps (every = {every:,}): only the end will be scored, "
+                "so overfitting cannot be seen",
+                steps=steps,
+                every=every,
+            ),
         )
     between = min(every or train.steps, train.steps)
     if not config.on_rows and validation_tokens is not None and steps is not None and between > 0:
@@ -132,8 +152,15 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
             share = config.data.validation_fraction * USUAL * trained / scored
             yield Lint(
                 "data.validation_fraction",
-                f"an evaluation scores {scored:,} tokens, which takes about {scored / trained:,.0f} × as long as the "
-                f"{between:,} steps before it; --set data.validation_fraction={share:.1g} scores enough of the text",
+                tr(
+                    "an evaluation scores {scored:,} tokens, which takes about {scored2:,.0f} × as long as the "
+                    "{between:,} steps before it; --set data.validation_fraction={share:.1g} scores enough of the "
+                    "text",
+                    scored=scored,
+                    scored2=scored / trained,
+                    between=between,
+                    share=share,
+                ),
             )
     own, usual = flatten(config.dump()), flatten(RunConfig().dump())
     idle = [(key, where) for key, acts, where in ACTS if not acts(config) and own.get(key) != usual.get(key)]
@@ -141,15 +168,25 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
         others = "".join(
             tr("; {other} has no effect either (needs {there})", other=other, there=there) for other, there in idle[1:]
         )
-        yield Lint(idle[0][0], f"is set but has no effect here: it needs {idle[0][1]}{others}")
+        yield Lint(
+            idle[0][0], tr("is set but has no effect here: it needs {idle}{others}", idle=idle[0][1], others=others)
+        )
     for attention in model.attentions:
         saves_from = ATTENTIONS[attention].saves_from(model)
         if saves_from is None:
-            yield Lint("model.attention", f"'{attention}' is computed with a dense mask: no cheaper than 'global'")
+            yield Lint(
+                "model.attention",
+                tr("'{attention}' is computed with a dense mask: no cheaper than 'global'", attention=attention),
+            )
         elif context < saves_from:
             text = tr("'{attention}' saves no time at a context of {context}", attention=attention, context=context)
             yield Lint(
-                "model.attention", f"{text}, only from about {saves_from:,} (`check` measures it on this machine)"
+                "model.attention",
+                tr(
+                    "{text}, only from about {saves_from:,} (`check` measures it on this machine)",
+                    text=text,
+                    saves_from=saves_from,
+                ),
             )
     if len(model.layers) > model.depth:
         unused = (
@@ -158,13 +195,23 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
             else tr("the last is")
         )
         yield Lint(
-            "model.layers", f"lists {len(model.layers)} layers, but the network has {model.depth}: {unused} unused"
+            "model.layers",
+            tr(
+                "lists {n} layers, but the network has {depth}: {unused} unused",
+                n=len(model.layers),
+                depth=model.depth,
+                unused=unused,
+            ),
         )
     layers = model.n_layers + (model.encoder_layers if model.architecture == "encoder-decoder" else 0)
     post_norm = model.norm != "none" and model.norm_placement == "post"
     if post_norm and not optimizer.warmup and layers >= DEEP_POST_NORM:
         yield Lint(
             "optimizer.warmup",
-            f"is 0 with post-norm over {layers} layers, whose gradients are largest at first: such a model often stays "
-            "at the unigram line (Xiong et al. 2020); --set optimizer.warmup=1000, or norm_placement = 'pre'",
+            tr(
+                "is 0 with post-norm over {layers} layers, whose gradients are largest at first: such a model often "
+                "stays at the unigram line (Xiong et al. 2020); --set optimizer.warmup=1000, or norm_placement = "
+                "'pre'",
+                layers=layers,
+            ),
         )

@@ -18,6 +18,7 @@ from engine.data.objectives import make_objective
 from engine.evaluation.metrics import score_tokens
 from engine.evaluation.scorers import evaluation_batch
 from engine.generation.sampling import Sampling, stream_batch
+from engine.language import tr
 from engine.model.attention import AttentionCall, softmax_attention
 from engine.model.decoding import Predictor
 from engine.model.linear_attention import linear_attention
@@ -105,7 +106,7 @@ def training(spec: BenchmarkSpec) -> Iterator[Measured]:
         for name in spec.peers:
             network = peer(name, config, vocabulary, device)
             contenders[name] = training_step(network, config, stepper.batches, config.train.precision, device)
-        spec.said("the limit of matrix products")
+        spec.said(tr("the limit of matrix products"))
         limit = products_per_second(config, vocabulary, config.train.precision, device)
         speeds = spec.time(contenders)
         set_fp32_matmul("exact")

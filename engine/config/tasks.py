@@ -120,8 +120,11 @@ class NextToken(TaskKind):
         if leak is not None and not config.train.allow_leak:
             yield Refusal(
                 ("objective.kind", "model.causal"),
-                f"{leak}; choose architecture = 'decoder', or objective.kind = 'masked', "
-                "or --set train.allow_leak=true to see it happen",
+                tr(
+                    "{leak}; choose architecture = 'decoder', or objective.kind = 'masked', or --set "
+                    "train.allow_leak=true to see it happen",
+                    leak=leak,
+                ),
             )
 
 
@@ -193,12 +196,15 @@ class Shifted(TaskKind):
         if not config.train.allow_leak:
             yield Refusal(
                 ("objective.kind",),
-                f"{self.leak(config)}; choose 'continuation', whose target is the text after the source, "
-                "or --set train.allow_leak=true to see it happen",
+                tr(
+                    "{leak}; choose 'continuation', whose target is the text after the source, or --set "
+                    "train.allow_leak=true to see it happen",
+                    leak=self.leak(config),
+                ),
             )
         if config.model.source_tokens < 3:
             keys = ("model.source_length", "objective.kind")
-            yield Refusal(keys, "a shifted target needs a source of at least 3 tokens")
+            yield Refusal(keys, tr("a shifted target needs a source of at least 3 tokens"))
 
     def surprise_lengths(self, config: "RunConfig") -> tuple[int, int]:
         return 3, config.model.source_tokens
@@ -241,7 +247,11 @@ class _OnDocuments(TaskKind):
         if min(config.model.context_length, config.model.source_tokens) < SMALLEST_CONTEXT:
             yield Refusal(
                 ("objective.kind", "model.context_length"),
-                f"'{self.name}' needs a context, and a source, of at least {SMALLEST_CONTEXT} tokens",
+                tr(
+                    "'{name}' needs a context, and a source, of at least {smallest_context} tokens",
+                    name=self.name,
+                    smallest_context=SMALLEST_CONTEXT,
+                ),
             )
 
 
@@ -291,8 +301,14 @@ class SpanCorruption(_OnDocuments):
             what = sides if config.objective.has_sentinels else tr("is one text that ends with its span")
             yield Refusal(
                 ("objective.span_form", "model.architecture"),
-                f"span_form = '{form}' {what}; for architecture = '{architecture}' there is "
-                f"--set objective.span_form={SPAN_FORMS[architecture][0]}",
+                tr(
+                    "span_form = '{form}' {what}; for architecture = '{architecture}' there is --set "
+                    "objective.span_form={span_forms}",
+                    form=form,
+                    what=what,
+                    architecture=architecture,
+                    span_forms=SPAN_FORMS[architecture][0],
+                ),
             )
         yield from super().objections(config)
 

@@ -95,7 +95,15 @@ def attention(position: str, context: Context) -> Result:
                 worst[dtype], tried = max(worst[dtype], error), tried + 1
                 if not error <= allowed:
                     name = DTYPE_NAMES[dtype]
-                    wrong.append(f"{backend} for {case.name} in {name} is off by {error:.2g} (relative)")
+                    wrong.append(
+                        tr(
+                            "{backend} for {name} in {name2} is off by {error:.2g} (relative)",
+                            backend=backend,
+                            name=case.name,
+                            name2=name,
+                            error=error,
+                        )
+                    )
     said = tr("every backend that applies matches the reference's values and gradients")
     figures = {f"attention_difference_{DTYPE_NAMES[dtype]}": value for dtype, value in worst.items()}
     return judged(not wrong, said, "; ".join(wrong[:6]), comparisons=tried, **figures)

@@ -53,7 +53,15 @@ def preset(name: str, context: Context, steps: int = STEPS) -> Result:
         for what, one, other, limit in zip(("loss", "gradient"), found, expected, allowed, strict=True):
             figures[f"first_{what}_difference_{precision}"] = apart = abs(one - other) / abs(other)
             if not apart <= limit:
-                wrong.append(f"the first {what} in {precision} is {one:.6g}, on the CPU {other:.6g}")
+                wrong.append(
+                    tr(
+                        "the first {what} in {precision} is {one:.6g}, on the CPU {other:.6g}",
+                        what=what,
+                        precision=precision,
+                        one=one,
+                        other=other,
+                    )
+                )
         stepper = _stepper(config, task, precision, device)
         for step in range(1, steps + 1):
             result = stepper.step(step)
@@ -66,11 +74,18 @@ def preset(name: str, context: Context, steps: int = STEPS) -> Result:
         inputs = [part.to(device) for part in SmallCopy(config.model, model, "").inputs()]
         figures["cache_difference"] = apart = cache_difference(model, *inputs, growth=READ_AT_ONCE)
         if not apart <= CACHED:
-            wrong.append(f"cached logits differ from a full pass by {apart:.2g} (relative)")
+            wrong.append(tr("cached logits differ from a full pass by {apart:.2g} (relative)", apart=apart))
     leak = probed(config, model, batches, when="after", step=steps)
     intended = OK if config.task.leak(config) is None else LEAK
     if leak.verdict != intended:
-        wrong.append(f"leak probe: {leak.verdict} instead of {intended}: {leak.why}")
+        wrong.append(
+            tr(
+                "leak probe: {verdict} instead of {intended}: {why}",
+                verdict=leak.verdict,
+                intended=intended,
+                why=leak.why,
+            )
+        )
     said = tr(
         "{steps} steps in {first_step}; first step matches the CPU, cached decoding matches a full pass, "
         "leaks only where intended",

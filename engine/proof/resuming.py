@@ -176,7 +176,9 @@ def crosses_devices(context: Context) -> Result:
     wrong = []
     for device in ("cpu", context.device):
         if not _equal(weights, checkpoint.weights_of(checkpoint.load_network(reader, "last", device)[0])):
-            wrong.append(f"weights saved on {context.device} differ when loaded on {device}")
+            wrong.append(
+                tr("weights saved on {device} differ when loaded on {device2}", device=context.device, device2=device)
+            )
     on_cpu = resume(ready.path, device="cpu", control=_StopAfter(1))
     wrong += _state_differs(ready, on_cpu)
     _end(on_cpu, "stopped")

@@ -92,7 +92,7 @@ class InitFrom:
         (said, lints), name = self.copy_weights(model, config), self.name
         own = task.own_tokenizer()
         if own is not None and (differs := difference(self.tokenizer, own)):
-            said.append(f"this text alone would be read otherwise: {differs}")
+            said.append(tr("this text alone would be read otherwise: {differs}", differs=differs))
         said += [
             tr("parent '{name}' is marked {badge}", name=name, badge=badge)
             for badge in self.reader.badges
@@ -110,7 +110,7 @@ class InitFrom:
                     name=name,
                     share=seen.share,
                 )
-                lints.append(Lint(INIT_FROM, text + "better than they are"))
+                lints.append(Lint(INIT_FROM, text + tr("better than they are")))
         return said, lints
 
     def copy_weights(self, model: Network, config: RunConfig) -> Report:
@@ -173,10 +173,25 @@ class InitFrom:
                 )
                 yield Lint(INIT_FROM, text)
         if state != "finished":
-            yield Lint(INIT_FROM, f"'{name}' is {state}, not finished: its step {self.origin.step:,} is taken")
+            yield Lint(
+                INIT_FROM,
+                tr(
+                    "'{name}' is {state}, not finished: its step {step:,} is taken",
+                    name=name,
+                    state=state,
+                    step=self.origin.step,
+                ),
+            )
         for badge in self.reader.badges:
             if badge in SERIOUS:
-                yield Lint(INIT_FROM, f"parent '{name}' is marked {badge}: what it has learned may be worth nothing")
+                yield Lint(
+                    INIT_FROM,
+                    tr(
+                        "parent '{name}' is marked {badge}: what it has learned may be worth nothing",
+                        name=name,
+                        badge=badge,
+                    ),
+                )
 
 
 def require_same_reading(config: RunConfig, before: RunConfig, name: str, tokenizer: AnyTokenizer) -> None:
@@ -216,13 +231,24 @@ def match_shapes(
     if POSITION in changed:
         was, now = changed[POSITION]
         begins = "" if fresh.isdisjoint(own) else tr("; its learned weights start fresh")
-        lints.append(Lint(INIT_FROM, f"{POSITION} is '{now}', and the weights were trained with '{was}'{begins}"))
+        lints.append(
+            Lint(
+                INIT_FROM,
+                tr(
+                    "{position} is '{now}', and the weights were trained with '{was}'{begins}",
+                    position=POSITION,
+                    now=now,
+                    was=was,
+                    begins=begins,
+                ),
+            )
+        )
     for name in (name for name in names if name not in fresh):
         here, there, table = own.get(name), saved.get(name), learned and name.endswith(TABLE)
         if here is None:
-            misfits.append(f"{name}: is {there}, must not be there")
+            misfits.append(tr("{name}: is {there}, must not be there", name=name, there=there))
         elif there is None:
-            misfits.append(f"{name}: is not there, must be {here}")
+            misfits.append(tr("{name}: is not there, must be {here}", name=name, here=here))
         elif name in tokens and here[1:] == there[1:]:
             rows[name] = tokens[name]
         elif here == there:
@@ -233,7 +259,7 @@ def match_shapes(
             lints.append(Lint(INIT_FROM, f"{name}: {left}"))
         else:
             cut = tr(" (a position table is never truncated)") if table and here[1:] == there[1:] else ""
-            misfits.append(f"{name}: is {there}, must be {here}{cut}")
+            misfits.append(tr("{name}: is {there}, must be {here}{cut}", name=name, there=there, here=here, cut=cut))
     if misfits:
         more = tr("; and {n:,} more", n=len(misfits) - SHOWN) if len(misfits) > SHOWN else ""
         differs = ", ".join(

@@ -53,7 +53,9 @@ class TextTask(Task):
         tokenizer = found.target
         if given is not None:
             for name, split in corpus.splits.items():
-                require_known(tokenizer, split.text, f"corpus {corpus.name}: its {name} split")
+                require_known(
+                    tokenizer, split.text, tr("corpus {name}: its {name2} split", name=corpus.name, name2=name)
+                )
         tokens = {
             name: torch.from_numpy(
                 tokens_of(len(split.text), corpus.sha256[name], tokenizer.sha256, partial(tokenizer.parts, split.text))

@@ -139,7 +139,18 @@ class TranslationTask(Task):
             lengths = self.encoded[split].lengths
             n, pairs = int((lengths > most).any(1).sum()), len(lengths)
             if n:
-                yield Lint(key, f"{n:,} of {pairs:,} {what} pairs ({n / pairs:.1%}) {limit}: {becomes}")
+                yield Lint(
+                    key,
+                    tr(
+                        "{n:,} of {pairs:,} {what} pairs ({n2:.1%}) {limit}: {becomes}",
+                        n=n,
+                        pairs=pairs,
+                        what=what,
+                        n2=n / pairs,
+                        limit=limit,
+                        becomes=becomes,
+                    ),
+                )
 
     def _require_positions(self, config: RunConfig, split: str) -> None:
         """Refuse pairs that do not fit: all position schemes are scored on the same pairs, so none is left out."""
@@ -209,7 +220,17 @@ def _taken_over(given: AnyTokenizer, corpus: ParallelCorpus) -> AnyTokenizer:
     for side, tokenizer in (("source", given.source), ("target", given.target)):
         for name, pairs in corpus.splits.items():
             for number, sentence in enumerate(getattr(pairs, f"{side}s"), start=1):
-                require_known(tokenizer, sentence, f"corpus {corpus.name}: {side} {number:,} of its {name} split")
+                require_known(
+                    tokenizer,
+                    sentence,
+                    tr(
+                        "corpus {name}: {side} {number:,} of its {name2} split",
+                        name=corpus.name,
+                        side=side,
+                        number=number,
+                        name2=name,
+                    ),
+                )
     return given
 
 

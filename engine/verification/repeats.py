@@ -227,7 +227,9 @@ def verdicts(evidence: Evidence) -> Outcome:
             found = [v for v in found if v.when == verdict.when]
         said = found[-1].verdict if found else None if verdict.check == "leak" else OK
         if said != verdict.verdict:
-            wrong.append(Difference(f"check '{verdict.check}', {verdict.when}", said, verdict.verdict))
+            wrong.append(
+                Difference(tr("check '{check}', {when}", check=verdict.check, when=verdict.when), said, verdict.verdict)
+            )
     names = ", ".join(dict.fromkeys(f"{verdict.check} {verdict.verdict}" for verdict in asked))
     return tr("checked again: {names}", names=names), wrong
 

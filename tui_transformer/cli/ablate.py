@@ -156,7 +156,12 @@ def _make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[Ce
     study = asked if before is None else gone_on_with(asked, before)
     if before is not None and len(study.seeds) > len(before.seeds):
         added = len(study.seeds) - len(before.seeds)
-        warn(f"{added} more seeds than it was started with: added until something differs, they will make it differ")
+        warn(
+            tr(
+                "{added} more seeds than it was started with: added until something differs, they will make it differ",
+                added=added,
+            )
+        )
     cells = study.cells()
     paths = directories(study.name, cells, options.runs_dir)
     took, todo = dict[str, float](), 0
@@ -215,8 +220,18 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
         seeds=seeds,
         stages=stages,
     )
-    answer(f"study {study.name} on {study.base}: {variants} = {len(standings)} runs{done}", flush=True)
-    answer(f"primary measure: {primary}; all measures share one error rate of 5 %", flush=True)
+    answer(
+        tr(
+            "study {name} on {base}: {variants} = {n} runs{done}",
+            name=study.name,
+            base=study.base,
+            variants=variants,
+            n=len(standings),
+            done=done,
+        ),
+        flush=True,
+    )
+    answer(tr("primary measure: {primary}; all measures share one error rate of 5 %", primary=primary), flush=True)
     rows = [("VARIANT", "PARAMETERS", "A RUN", "EXPECTED", tr("DIFFERS FROM THE BASELINE BY"))]
     for cell in first.values():
         price, expect = plan.prices[cell.kind], {} if cell.stage else study.variant(cell.variant).expect
@@ -233,12 +248,21 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
         "{jobs} at a time, {n} thread each", "{jobs} at a time, {n} threads each", plan.threads, jobs=plan.jobs
     )
     cost = tr("≈ {about} and {memory} of disk", about=about(seconds), memory=memory(disk))
-    answer(f"{len(todo)} to run on {', '.join(plan.devices)}, {at_once}: {cost}", flush=True)
+    answer(
+        tr(
+            "{n} to run on {devices}, {at_once}: {cost}",
+            n=len(todo),
+            devices=", ".join(plan.devices),
+            at_once=at_once,
+            cost=cost,
+        ),
+        flush=True,
+    )
     runs_dir = options.runs_dir.resolve()
     place = next(path for path in (runs_dir, *runs_dir.parents) if path.exists())
     free = shutil.disk_usage(place).free
     if disk > free:
-        warn(f"the disk of {place} has {memory(free)} free; runs wait when it is full")
+        warn(tr("the disk of {place} has {memory} free; runs wait when it is full", place=place, memory=memory(free)))
 
 
 def _differs(cell: Cell, baseline: Cell, first: Mapping[tuple[str, str], Cell]) -> str:
@@ -249,7 +273,11 @@ def _differs(cell: Cell, baseline: Cell, first: Mapping[tuple[str, str], Cell]) 
         return tr("a stage that {variant} does not have", variant=baseline.variant)
     found = []
     if cell.begins_with != other.begins_with:
-        found.append(f"starts from {cell.begins_with}" if cell.after else "starts from fresh weights")
+        found.append(
+            tr("starts from {begins_with}", begins_with=cell.begins_with)
+            if cell.after
+            else tr("starts from fresh weights")
+        )
     for key, (_, value) in _changed(other, cell).items():
         found.append(f"{key} = {setting_text(value)}")
     return ", ".join(found)
@@ -337,8 +365,13 @@ def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOpt
         words += ["--jobs", str(options.jobs)] if options.jobs is not None else []
         again = command_line(*words, runs_dir=options.runs_dir, data_dir=options.data_dir, device=options.device)
         say(
-            f"{signal.Signals(heard[0]).name}: {done} of {len(standings)} runs are done; "
-            f"the same command continues it, or {again}"
+            tr(
+                "{name}: {done} of {n} runs are done; the same command continues it, or {again}",
+                name=signal.Signals(heard[0]).name,
+                done=done,
+                n=len(standings),
+                again=again,
+            )
         )
         return 128 + heard[0]
     for standing in undone:
@@ -346,7 +379,14 @@ def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOpt
         if not standing.reason and standing.state != "stopped":
             gone = standing.state == ABSENT
             more = f"; {tr('its folder is gone') if gone else last_words_in(standing.path / 'log.txt')}"
-        complain(f"run '{standing.cell.name}': {how_it_stands(standing)}{more}")
+        complain(
+            tr(
+                "run '{name}': {how_it_stands}{more}",
+                name=standing.cell.name,
+                how_it_stands=how_it_stands(standing),
+                more=more,
+            )
+        )
     if failed and options.failed != "skip":
         say("--retry-failed takes the failed ones up again, --skip-failed leaves them out for good")
     if not options.as_json:
@@ -356,6 +396,6 @@ def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOpt
         width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
         sys.stdout.write(study_text(entries, file, width=width) + "\n")
         table = command_line("compare", study.name, runs_dir=options.runs_dir)
-        answer(f"{done} of {len(standings)} runs done; {table}")
+        answer(tr("{done} of {n} runs done; {table}", done=done, n=len(standings), table=table))
     skipped = options.failed == "skip" and len(failed) == len(undone)
     return ExitCode.DONE if not undone or skipped else ExitCode.FAILED

@@ -44,7 +44,7 @@ def studio(
     if version:
         from engine.release import version as number
 
-        print(f"tui-transformer {number()}")
+        print(tr("tui-transformer {number}", number=number()))
         raise typer.Exit(0)
     if context.invoked_subcommand is None:
         if json:

@@ -115,10 +115,24 @@ def check(
     windows = runnable.train.batch_size * asked.train.accumulation * asked.window_targets
     rate = (cost.targets if asked.on_rows else windows) / cost.seconds
     about = "peak" if cost.peak_bytes is not None else "about"
-    text.append(f"  {parameters:,} parameters, {about} {memory(peak)} of memory\n")
     text.append(
-        f"  one step takes {cost.seconds * 1000:.0f} ms on {device_name(where)} ({short(rate)} tok/s): "
-        f"{count(runnable.train.steps, 'step')} ≈ {duration(total)}, evaluations aside"
+        tr(
+            "  {parameters:,} parameters, {about} {memory} of memory\n",
+            parameters=parameters,
+            about=about,
+            memory=memory(peak),
+        )
+    )
+    text.append(
+        tr(
+            "  one step takes {seconds:.0f} ms on {device_name} ({short} tok/s): {count} ≈ {duration}, evaluations "
+            "aside",
+            seconds=cost.seconds * 1000,
+            device_name=device_name(where),
+            short=short(rate),
+            count=count(runnable.train.steps, "step"),
+            duration=duration(total),
+        )
     )
     kind = saving(asked.model)
     if crossed and kind is not None:

@@ -90,7 +90,7 @@ class Group(TyperGroup):
             if option in flags:
                 before.append(flags[option] if value is True else f"{flags[option]}={value}")
             elif not (option in FOLDERS or isinstance(command, TyperGroup) or ctx.resilient_parsing):
-                ctx.fail(f"'{name}' takes no --{option}")
+                ctx.fail(tr("'{name}' takes no --{option}", name=name, option=option))
         return name, command, [*before, *own]
 
 

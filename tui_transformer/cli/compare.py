@@ -141,7 +141,7 @@ def compare(
         sys.stdout.write(FORMATS[kind].write(made))
     elif made is not None and out is not None:
         save(FORMATS[kind].write(made), out)
-        say(f"{count:,} {VARIANT if by_variant else RUN}s written to {out}")
+        say(tr("{count:,} {variant}s written to {out}", count=count, variant=VARIANT if by_variant else RUN, out=out))
     elif count and by_variant:
         width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
         if width is not None and width >= LEAST_DRAWN:
@@ -174,7 +174,10 @@ def _column(shown: Sequence[VariantResult], key: str) -> Column:
 
 def _print(shown: Sequence[Column], entries: Sequence[Entry], baseline: Entry | None) -> None:
     """Print a table: on a terminal the columns that fit, in a pipe all of them."""
-    say(f"loss in {unit_of(entries)}" + (f"; differences are to {baseline.name}" if baseline is not None else ""))
+    say(
+        tr("loss in {unit_of}", unit_of=unit_of(entries))
+        + (tr("; differences are to {name}", name=baseline.name) if baseline is not None else "")
+    )
     rows = [[clean_line(column.title) for column in shown]]
     rows += [[clean_line(column.shown(entry, baseline)) for column in shown] for entry in entries]
     if not is_terminal(sys.stdout):
@@ -193,4 +196,6 @@ def _print(shown: Sequence[Column], entries: Sequence[Entry], baseline: Entry | 
         grid.add_row(*(Text(cell) for cell in row[:room]))
     stdout().print(grid)
     if room < len(shown):
-        say(f"{len(shown) - room} more columns: in a wider terminal, a pipe, or with --csv --out comparison.csv")
+        say(
+            tr("{n} more columns: in a wider terminal, a pipe, or with --csv --out comparison.csv", n=len(shown) - room)
+        )

@@ -56,15 +56,27 @@ def _sent(command: Command, run: str, json: bool, runs_dir: Path) -> int:
         time.sleep(LOOK)  # its next process hears only later commands
     number = send(reader.path, command)
     if reader.liveness() == "unknown":
-        say(f"{reader.name}: of another machine; waiting until it answers, or for {STILL:.0f} s to see that it is gone")
+        say(
+            tr(
+                "{name}: of another machine; waiting until it answers, or for {still:.0f} s to see that it is gone",
+                name=reader.name,
+                still=STILL,
+            )
+        )
     while reader.state in LIVE_STATES and reader.status.control_id < number:
         if time.monotonic() > deadline:
-            complain(f"run '{reader.name}' has not answered for {PATIENCE:.0f} s; the command stays in control.json")
+            complain(
+                tr(
+                    "run '{name}' has not answered for {patience:.0f} s; the command stays in control.json",
+                    name=reader.name,
+                    patience=PATIENCE,
+                )
+            )
             return ExitCode.FAILED
         time.sleep(LOOK)
     while command is Command.STOP and reader.state in LIVE_STATES and time.monotonic() < deadline:
         time.sleep(LOOK)
     state, step = reader.state, reader.status.step
     record = {"run": reader.name, "command": command.value, "id": number, "state": state, "step": step}
-    tell(record, f"{reader.name}: {state} at step {step:,}", as_json=json)
+    tell(record, tr("{name}: {state} at step {step:,}", name=reader.name, state=state, step=step), as_json=json)
     return ExitCode.DONE

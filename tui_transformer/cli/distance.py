@@ -55,13 +55,13 @@ def draw_by_distance(runs: Sequence[str], *, probe: str, out: Path | None, runs_
         from tui_transformer.lab.reports.figures.distances import distance_picture  # takes a second
 
         save(distance_picture(made), out)
-        say(f"{probe} by distance of {len(entries):,} runs written to {out}")
+        say(tr("{probe} by distance of {n:,} runs written to {out}", probe=probe, n=len(entries), out=out))
     else:
         _print(made)
 
 
 def _print(made: Overlay) -> None:
-    say(f"{made.title}; ┄ chance; ┊ how far a model can look")
+    say(tr("{title}; ┄ chance; ┊ how far a model can look", title=made.title))
     canvas = paint(made, min(WIDEST, stdout().width), ROWS)
     for row in canvas.cells if canvas is not None else ():
         answer("".join(character for character, _ in row).rstrip())

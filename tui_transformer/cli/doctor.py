@@ -98,14 +98,25 @@ def machine(runs_dir: Path, data_dir: Path | None) -> Iterator[Finding]:
     free = shutil.disk_usage(place).free
     ram = psutil.virtual_memory()
     yield Finding("python", True, f"{platform.python_version()} on {platform.system()} {platform.machine()}")
-    yield Finding("torch", True, f"{torch.__version__}, {default_threads()} threads on {os.cpu_count()} cores")
+    yield Finding(
+        "torch",
+        True,
+        tr(
+            "{version}, {default_threads} threads on {cpu_count} cores",
+            version=torch.__version__,
+            default_threads=default_threads(),
+            cpu_count=os.cpu_count(),
+        ),
+    )
     found = f"{device_name(device)}{', bf16' if has_bf16(device) else ''}"
     advice = tr("the demo and the *-cpu presets are sized for it; a GPU needs torch with CUDA")
     yield Finding("device", device.type != "cpu", found, advice)
-    yield Finding("memory", True, f"{memory(ram.available)} free of {memory(ram.total)}")
+    yield Finding(
+        "memory", True, tr("{memory} free of {memory2}", memory=memory(ram.available), memory2=memory(ram.total))
+    )
     found = tr("{memory} free for runs in {runs_dir}", memory=memory(free), runs_dir=runs_dir.absolute())
     enough = free > LITTLE_DISK and os.access(place, os.W_OK)
-    yield Finding("disk", enough, found, "make room or name another folder with --runs-dir")
+    yield Finding("disk", enough, found, tr("make room or name another folder with --runs-dir"))
     folders = data_folders(data_dir)
     for entry in CORPORA.values():
         if entry.remotes:
@@ -123,7 +134,7 @@ def machine(runs_dir: Path, data_dir: Path | None) -> Iterator[Finding]:
     enough = is_terminal(sys.stdout) and unicode and size.columns >= 80 and size.lines >= 24
     found = f"{size.columns}×{size.lines}, {sys.stdout.encoding}"
     found += "" if is_terminal(sys.stdout) else ", not a terminal"
-    yield Finding("terminal", enough, found, "80×24 and UTF-8 are the least that shows everything")
+    yield Finding("terminal", enough, found, tr("80×24 and UTF-8 are the least that shows everything"))
 
 
 def of_run(reader: RunReader) -> Iterator[Finding]:
@@ -142,7 +153,7 @@ def of_run(reader: RunReader) -> Iterator[Finding]:
         if unsaved and not path.exists():
             continue  # it did not get that far
         well = isinstance(read_json(path), dict)
-        yield Finding(name, well, "intact" if well else "missing or damaged")
+        yield Finding(name, well, "intact" if well else tr("missing or damaged"))
     try:
         _ = reader.config
         yield Finding("config.toml", True, "intact")
@@ -156,12 +167,12 @@ def of_run(reader: RunReader) -> Iterator[Finding]:
         found += tr(", and the remaining {memory} not read", memory=memory(left)) if left > 0 else ""
         yield Finding("metrics.jsonl", torn == 0, found)
     except OSError as error:
-        yield Finding("metrics.jsonl", False, f"cannot be read: {error.strerror}")
+        yield Finding("metrics.jsonl", False, tr("cannot be read: {strerror}", strerror=error.strerror))
     saved = steps_saved(reader.path)
     for path in saved:
         wrong = damage(path)
-        yield Finding(path.name, wrong is None, wrong or "intact, every SHA-256 as recorded")
+        yield Finding(path.name, wrong is None, wrong or tr("intact, every SHA-256 as recorded"))
     if not saved:
         begins = tr("`{command}` starts it over", command=reader.command("resume"))
         found = tr("none: the run ended before its first checkpoint") if unsaved else "none"
-        yield Finding("checkpoints", False, found, begins if unsaved else "nothing to sample from")
+        yield Finding("checkpoints", False, found, begins if unsaved else tr("nothing to sample from"))

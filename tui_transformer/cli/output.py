@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from engine.clean import clean, clean_line
 from engine.command_line import PROGRAM
+from engine.language import tr
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -115,10 +116,10 @@ def complain(text: str) -> None:
 
 
 def warn(text: str) -> None:
-    complain(f"warning: {text}")
+    complain(tr("warning: {text}", text=text))
 
 
 def stamp(reader: "RunReader") -> None:
     """Print one line per problem with a run's scores; every command that reads a run calls this."""
     for badge, why in reader.badges.items():
-        complain(f"{badge}: run '{reader.name}': {why}")
+        complain(tr("{badge}: run '{name}': {why}", badge=badge, name=reader.name, why=why))

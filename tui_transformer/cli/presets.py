@@ -39,7 +39,7 @@ def list_presets(json: Json = False) -> None:
         return
     found.sort(key=lambda p: (p.extends is not None, p.extends or "", p.name))
     rows = [(preset.name, preset.extends or "", preset.description) for preset in found]
-    print_columns([("PRESET", "CHANGES", "WHAT IT IS"), *rows])
+    print_columns([("PRESET", "CHANGES", tr("WHAT IT IS")), *rows])
 
 
 @app.command()
@@ -111,12 +111,19 @@ def show(
     lines += [in_words(key, name) for key in SCHEMES for name in kinds.get(key, [settings[key]])]
     for kind, places in config.model.kinds() if config.model.layers else ():
         which = trn("layer {numbered}", "layers {numbered}", len(places), numbered=numbered(places))
-        lines.append(f"{which}: {kind.attention} attention, position {kind.position}")
+        lines.append(
+            tr(
+                "{which}: {attention} attention, position {position}",
+                which=which,
+                attention=kind.attention,
+                position=kind.position,
+            )
+        )
     for name, row in parts_of(config.model).items():
         value = str(settings[f"model.{name}"])
         lines.append(f"{name} {value}: {sentence_of(f'model.{name}', value) or row.sentence} ({row.citation})")
     if found is None:
-        lines.append("parameters: known once the corpus's vocabulary is (the run's model.json)")
+        lines.append(tr("parameters: known once the corpus's vocabulary is (the run's model.json)"))
     else:
         parts = ", ".join(f"{name} {count:,}" for name, count in found.parts.items() if count)
         most = tr("at most ") if found.vocabulary.at_most else ""
@@ -170,7 +177,7 @@ def diff_presets(
             emit({"key": key, a: left, b: right})
         return
     if not changes:
-        answer(f"{a} and {b} train the same model in the same way")
+        answer(tr("{a} and {b} train the same model in the same way", a=a, b=b))
         return
     rows = [(key, setting_text(left), setting_text(right)) for key, (left, right) in changes.items()]
     print_columns([("", a, b), *rows])

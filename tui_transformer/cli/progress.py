@@ -36,16 +36,27 @@ def watch(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUN
     if reader.state in LIVE_STATES:
         follow(reader, lambda: reader.state in LIVE_STATES, as_json=json)
     if not reader.path.is_dir():
-        complain(f"run '{reader.name}' is gone: its folder {reader.path} vanished")
+        complain(tr("run '{name}' is gone: its folder {path} vanished", name=reader.name, path=reader.path))
         return ExitCode.FAILED
     state = reader.state
     if state in ("failed", "lost"):
         why = reader.status.reason or tr("its process is gone")
         again = "" if reader.status.checkpoint else tr("; {command} starts it over", command=reader.command("resume"))
-        complain(f"run '{reader.name}' is {state} at step {reader.status.step:,}: {why}{again}")
+        complain(
+            tr(
+                "run '{name}' is {state} at step {step:,}: {why}{again}",
+                name=reader.name,
+                state=state,
+                step=reader.status.step,
+                why=why,
+                again=again,
+            )
+        )
         return ExitCode.FAILED
     if state == "unknown":
-        complain(f"run '{reader.name}': status.json is missing or damaged; what follows is of its other files")
+        complain(
+            tr("run '{name}': status.json is missing or damaged; what follows is of its other files", name=reader.name)
+        )
     print_summary(reader, as_json=json)
     return ExitCode.DONE
 
@@ -94,9 +105,11 @@ class Snapshot:
             if record is not None:
                 parts.append(f"{name} {'not a number' if record.loss is None else f'{record.loss:.3f}'}")
         if self.floor is not None:
-            parts.append(f"{'reachable ' if self.floor.context else ''}floor {self.floor.nats:.3f}")
+            parts.append(
+                tr("{value}floor {nats:.3f}", value="reachable " if self.floor.context else "", nats=self.floor.nats)
+            )
         if self.validation is not None and self.validation.exact_match is not None:
-            parts.append(f"exact match {self.validation.exact_match:.1%}")
+            parts.append(tr("exact match {exact_match:.1%}", exact_match=self.validation.exact_match))
         return "loss " + " · ".join(parts) if parts else tr("no loss yet")
 
     def speed(self) -> str:
@@ -118,7 +131,7 @@ def follow(
     snapshot = Snapshot(reader.name, reader.config.train.steps, next(iter(reader.data.floors), None))
     origin = reader.run.origin
     if origin is not None and not as_json:
-        say(clean_line(f"{reader.name} starts from {origin.shown}"))
+        say(clean_line(tr("{name} starts from {shown}", name=reader.name, shown=origin.shown)))
 
     def looks() -> Iterator[tuple[Metrics, bool]]:
         """Yield what is new at each poll, and whether the run was paused or continued since the last one."""
@@ -155,13 +168,20 @@ def follow(
     said = time.monotonic()
     for new, turned in looks():
         if turned:
-            say(clean_line(f"{snapshot.name}: {snapshot.paused or 'training continues'}"))
+            say(clean_line(f"{snapshot.name}: {snapshot.paused or tr('training continues')}"))
         due = time.monotonic() - said >= PLAIN_INTERVAL
         if new.validation or (due and new.train):
             said = time.monotonic()
             say(
-                f"{snapshot.name}: step {snapshot.step:,} of {snapshot.steps:,}, {snapshot.losses()}, "
-                f"{snapshot.speed()}, {snapshot.left}"
+                tr(
+                    "{name}: step {step:,} of {steps:,}, {losses}, {speed}, {left}",
+                    name=snapshot.name,
+                    step=snapshot.step,
+                    steps=snapshot.steps,
+                    losses=snapshot.losses(),
+                    speed=snapshot.speed(),
+                    left=snapshot.left,
+                )
             )
 
 
@@ -174,7 +194,15 @@ def _panel(snapshot: Snapshot) -> Group:
     grid.add_row(
         Text(snapshot.name, style="bold"),
         ProgressBar(total=max(1, snapshot.steps), completed=snapshot.step),
-        Text(f"{share:4.0%} · step {snapshot.step:,} / {snapshot.steps:,} · {snapshot.left}"),
+        Text(
+            tr(
+                "{share:4.0%} · step {step:,} / {steps:,} · {left}",
+                share=share,
+                step=snapshot.step,
+                steps=snapshot.steps,
+                left=snapshot.left,
+            )
+        ),
     )
     speed = f" · {snapshot.speed()}" if snapshot.train is not None else ""
     below = Text(f"  {snapshot.losses()}{speed} · {snapshot.phase}", style="dim", no_wrap=True)

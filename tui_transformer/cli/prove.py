@@ -58,7 +58,15 @@ def prove_all(*, device: str, out: Path, as_json: bool) -> int:
     proofs, record = every_proof(), Record(out, settings())
 
     def begins(number: int, proof: Proof, left: float) -> None:
-        say(f"doctor: {number} of {len(proofs)}, about {duration(left)} left: {proof.name}")
+        say(
+            tr(
+                "doctor: {number} of {n}, about {duration} left: {name}",
+                number=number,
+                n=len(proofs),
+                duration=duration(left),
+                name=proof.name,
+            )
+        )
 
     found: list[tuple[Proof, Result]] = []
     for done in prove(proofs, str(where), record, begins=begins):
@@ -70,21 +78,27 @@ def prove_all(*, device: str, out: Path, as_json: bool) -> int:
     if not as_json:
         answer(machine_line(record.content["machine"]))
         answer()
-        print_columns([("proof", "result", "seconds", "what was found"), *rows(found)])
+        print_columns([("proof", "result", "seconds", tr("what was found")), *rows(found)])
     counts, seconds = record.content["counts"], record.content["seconds"]
     if as_json:
         emit({"kind": "summary", **counts, "seconds": seconds, "file": str(out)})
     told = ", ".join(f"{counts[status]} {status}" for status in MARKS)
-    say(f"doctor: {told} in {duration(seconds)}; every figure is in {out}")
+    say(tr("doctor: {told} in {duration}; every figure is in {out}", told=told, duration=duration(seconds), out=out))
     return ExitCode.FAILED if counts["failed"] else ExitCode.DONE
 
 
 def machine_line(facts: Facts) -> str:
     parts = [str(facts.get("device_name") or facts.get("device"))]
     if facts.get("capability"):
-        parts.append(f"capability {facts['capability']}, {bytes_in_words(facts['device_memory_bytes'])}")
+        parts.append(
+            tr(
+                "capability {facts}, {bytes_in_words}",
+                facts=facts["capability"],
+                bytes_in_words=bytes_in_words(facts["device_memory_bytes"]),
+            )
+        )
     if facts.get("driver"):
-        parts.append(f"driver {facts['driver']}")
+        parts.append(tr("driver {facts}", facts=facts["driver"]))
     parts += [
         tr("torch {facts}", facts=facts.get("torch")),
         tr("Python {facts}", facts=facts.get("python")),
@@ -108,7 +122,7 @@ def rows(found: Sequence[tuple[Proof, Result]]) -> Iterator[tuple[str, ...]]:
         shown = ", ".join(f"{name.replace('_', ' ')} {value:.1e}" for name, value in largest.items())
         words = tr("{why}; largest: {shown}", why=why, shown=shown) if shown else why
         seconds = sum(result.seconds for _, result in same)
-        yield f"{group} ({len(same)} proofs)", MARKS[status], f"{seconds:,.1f}", words
+        yield tr("{group} ({n} proofs)", group=group, n=len(same)), MARKS[status], f"{seconds:,.1f}", words
 
 
 def every_proof() -> list[Proof]:

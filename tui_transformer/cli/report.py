@@ -65,4 +65,13 @@ def report(
             tr("is installed") if shutil.which(engine) else tr("was not found on this machine (it comes with TeX Live)")
         )
         folder, name = main.parent, main.name
-        say(f"{engine}{needs} makes a PDF of it, and {found}: cd {folder} && {engine} {name}, twice")
+        say(
+            tr(
+                "{engine}{needs} makes a PDF of it, and {found}: cd {folder} && {engine} {name}, twice",
+                engine=engine,
+                needs=needs,
+                found=found,
+                folder=folder,
+                name=name,
+            )
+        )

@@ -113,7 +113,11 @@ def run(
         waiting_line.ensure_runner(queued, device)
         record = {"kind": "run", "name": queued.name, "path": str(queued), "state": "queued", "before": before}
         shown = command_line("runs", runs_dir=runs_dir)
-        tell(record, f"{queued.name} is queued, {before} before it; {shown}", as_json=json)
+        tell(
+            record,
+            tr("{name} is queued, {before} before it; {shown}", name=queued.name, before=before, shown=shown),
+            as_json=json,
+        )
         return ExitCode.DONE
     if detach:
         reader = RunReader(enqueue(asked, runs_dir=runs_dir, name=name, command=command))
@@ -186,7 +190,7 @@ def queue(device: Device = "auto", json: Json = False, runs_dir: RunsDir = RUNS)
     device = _known(device)
     done = waiting_line.work(runs_dir, device, lambda text: tell({"kind": "queue", "text": text}, text, as_json=json))
     if not json:
-        answer(f"nothing waits for {device} any more; {done} trained")
+        answer(tr("nothing waits for {device} any more; {done} trained", device=device, done=done))
 
 
 def _known(device: str) -> str:
@@ -236,7 +240,7 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
                 wait((preparing,), timeout=LOOK)
         stuck = not preparing.done()  # in a library that ignores signals
         if stuck or isinstance(preparing.exception(), StopRequested):
-            say(f"{control.reason}: stopped before training began")
+            say(tr("{reason}: stopped before training began", reason=control.reason))
             if stuck:
                 os._exit(128 + (control.signal or signal.SIGINT))  # `resume` starts over what it leaves behind
             return 128 + (control.signal or signal.SIGINT)
@@ -257,7 +261,7 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
             wait((training,))
         outcome = training.result()
     if outcome.state == "failed":
-        complain(f"run '{reader.name}' failed: {outcome.reason}")
+        complain(tr("run '{name}' failed: {reason}", name=reader.name, reason=outcome.reason))
         return ExitCode.FAILED
 
     from tui_transformer.cli.summary import print_summary
@@ -266,8 +270,8 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
     if outcome.state == "interrupted":
         saved = reader.status.checkpoint is not None
         where = tr("with a checkpoint in {path}", path=ready.path) if saved else tr("before the first checkpoint")
-        say(f"{outcome.reason}: stopped at step {outcome.step:,} {where}")
-        say(f"{reader.command('resume', data_dir=data_dir)} {'resumes it' if saved else 'starts it over'}")
+        say(tr("{reason}: stopped at step {step:,} {where}", reason=outcome.reason, step=outcome.step, where=where))
+        say(f"{reader.command('resume', data_dir=data_dir)} {tr('resumes it') if saved else tr('starts it over')}")
         return 128 + (control.signal or signal.SIGINT)
     return ExitCode.DONE
 

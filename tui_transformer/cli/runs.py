@@ -40,7 +40,7 @@ def runs(json: Json = False, runs_dir: RunsDir = RUNS) -> None:
     print_columns(rows)
     for reader in readers:
         if reader.state == "paused" and (why := reader.status.reason):
-            say(f"{reader.name} is paused: {why}")
+            say(tr("{name} is paused: {why}", name=reader.name, why=why))
 
 
 def _described(reader: RunReader) -> tuple[dict[str, object], tuple[str, ...]]:
@@ -79,7 +79,13 @@ def _settle(readers: Iterable[RunReader]) -> None:
     doubted = [reader for reader in readers if reader.liveness() == "unknown"]
     if doubted:
         names = ", ".join(clean_line(reader.name) for reader in doubted)
-        say(f"{names}: of another machine; watching for up to {STILL:.0f} s whether it still trains")
+        say(
+            tr(
+                "{names}: of another machine; watching for up to {still:.0f} s whether it still trains",
+                names=names,
+                still=STILL,
+            )
+        )
     while any(reader.liveness() == "unknown" for reader in doubted):
         time.sleep(LOOK)
 
@@ -96,7 +102,7 @@ def rename(
     _settle([reader])
     path = manage.rename(reader, name)
     record = {"run": path.name, "was": reader.name, "path": str(path)}
-    tell(record, clean_line(f"{reader.name} is now {path.name}"), as_json=json)
+    tell(record, clean_line(tr("{name} is now {name2}", name=reader.name, name2=path.name)), as_json=json)
 
 
 @command(200)
@@ -117,7 +123,7 @@ def delete(
     _settle(readers)
     for reader in readers:
         manage.delete(reader)
-        tell({"deleted": reader.name}, clean_line(f"deleted {reader.name}"), as_json=json)
+        tell({"deleted": reader.name}, clean_line(tr("deleted {name}", name=reader.name)), as_json=json)
 
 
 @command(210)

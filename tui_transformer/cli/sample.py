@@ -93,7 +93,7 @@ class Writing(Session[Writer]):
 
     def _title(self, writer: Writer) -> None:
         if len(self.writers) > 1 and not self.as_json:
-            answer(f"── {clean_line(writer.name)}, step {writer.step:,}", flush=True)
+            answer(tr("── {name}, step {step:,}", name=clean_line(writer.name), step=writer.step), flush=True)
 
     def alternatives(self, argument: str) -> None:
         wanted = argument.strip() or str(LISTED)
@@ -159,7 +159,7 @@ class Writing(Session[Writer]):
 
     def take_run(self, run: str) -> None:
         self.writers[0], self.answers = self.load(run), []
-        say(f"{self.writers[0].name} at step {self.writers[0].step:,}")
+        say(tr("{name} at step {step:,}", name=self.writers[0].name, step=self.writers[0].step))
 
     def take_second(self, run: str) -> None:
         self.writers = [self.writers[0], *([self.load(run)] if run.strip() else [])]
@@ -209,7 +209,14 @@ def sample(
         return
     if is_terminal(sys.stdin):
         some = tr(", examples for some to try") if first.ranks else ""
-        say(f"{writing.title}: {first.invitation}{some}, /help for commands, /quit to leave")
+        say(
+            tr(
+                "{title}: {invitation}{some}, /help for commands, /quit to leave",
+                title=writing.title,
+                invitation=first.invitation,
+                some=some,
+            )
+        )
     actions = {
         "alternatives": writing.alternatives,
         "surprise": writing.surprise,

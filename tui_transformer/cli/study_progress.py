@@ -122,7 +122,15 @@ class Lines(Audience):
                 emit({**cell_record(cell), "event": "progress", "study_seconds_left": left})
             return
         at_work = ", ".join(f"{cell.cell.name} {cell.share:.0%}" for cell in going)
-        say(f"{self._board.finished} of {self._board.total} done; {at_work}; {duration(left)} left")
+        say(
+            tr(
+                "{finished} of {total} done; {at_work}; {duration} left",
+                finished=self._board.finished,
+                total=self._board.total,
+                at_work=at_work,
+                duration=duration(left),
+            )
+        )
 
     def _tell(self, record: Mapping[str, object], text: str) -> None:
         if self._as_json:

@@ -138,25 +138,39 @@ def _scores(reader: RunReader) -> Text | None:
         lines.append(said)
     if last.excess is not None:
         floor, *others = reader.data.floors
-        lines.append(f"  {last.excess:+.4f} from the {floor.words}, {floor.amount}")
+        lines.append(
+            tr("  {excess:+.4f} from the {words}, {amount}", excess=last.excess, words=floor.words, amount=floor.amount)
+        )
         lines += [f"  {other.words} {other.amount}" for other in others]
     if last.honest_loss is not None:
-        lines.append(f"  {last.honest_loss:.4f} over the answers that cannot be copied from its input")
+        lines.append(
+            tr(
+                "  {honest_loss:.4f} over the answers that cannot be copied from its input",
+                honest_loss=last.honest_loss,
+            )
+        )
     profile = [value for value in last.profile if value is not None]
     if len(profile) > 1:
-        lines.append(f"  by place in the window {sparkline(profile)} {profile[0]:.2f} → {profile[-1]:.2f}")
+        lines.append(
+            tr(
+                "  by place in the window {sparkline} {profile:.2f} → {profile2:.2f}",
+                sparkline=sparkline(profile),
+                profile=profile[0],
+                profile2=profile[-1],
+            )
+        )
     counted = (("unigram", data.unigram), ("bigram", data.bigram))
     counts = ", ".join(f"{name} {value:.3f}" for name, value in counted if value is not None)
-    lines.append(f"  knowing only counts would score: {counts}")
+    lines.append(tr("  knowing only counts would score: {counts}", counts=counts))
     if last.nanogpt_loss is not None:
-        lines.append(f"  by nanoGPT's random batches: {last.nanogpt_loss:.4f}")
+        lines.append(tr("  by nanoGPT's random batches: {nanogpt_loss:.4f}", nanogpt_loss=last.nanogpt_loss))
     if summary.step is None or summary.tokens is None or summary.seconds is None:
         raise TypeError
     steps, tokens, took = count(summary.step, "step"), short(summary.tokens), duration(summary.seconds)
-    lines.append(f"  {steps}, {tokens} tokens, {took} of training")
+    lines.append(tr("  {steps}, {tokens} tokens, {took} of training", steps=steps, tokens=tokens, took=took))
     origin = reader.run.origin
     if origin is not None:
-        lines.append(f"  {drawn(origin, clean_line(reader.name))}: from {origin.shown}")
+        lines.append(tr("  {drawn}: from {shown}", drawn=drawn(origin, clean_line(reader.name)), shown=origin.shown))
     return Text("\n".join(lines))
 
 
@@ -178,14 +192,21 @@ def _probes(reader: RunReader) -> RichTable | None:
     grid.add_column("probe", no_wrap=True)
     for column in ("right", "places", "chance", "shortcut"):
         grid.add_column(column, justify="right", no_wrap=True)
-    grid.add_column("what must be remembered")
+    grid.add_column(tr("what must be remembered"))
     for name, score in last.probes.items():
         probe = described.get(name, ProbeFacts(name=name))
         levels = [f"{value:.0%}" if value is not None else "" for value in (probe.chance, probe.shortcut)]
         places = f"{last.probe_places[name]:,}" if name in last.probe_places else ""
         grid.add_row(Text(clean_line(name)), f"{score:.0%}", places, *levels, Text(probe.description))
     if last.probes_recorded > len(last.probes):
-        grid.add_row(f"and {last.probes_recorded - len(last.probes):,} more", "", "", "", "", "not shown")
+        grid.add_row(
+            tr("and {probes_recorded:,} more", probes_recorded=last.probes_recorded - len(last.probes)),
+            "",
+            "",
+            "",
+            "",
+            tr("not shown"),
+        )
     return grid
 
 
@@ -228,8 +249,8 @@ def _next(reader: RunReader, data_dir: Path | None) -> Text:
     if task.ablated_on:
         words = ("run", "--preset", "no-pe", "--on", task.ablated_on)
         another = command_line(*words, runs_dir=reader.path.parent, data_dir=data_dir)
-        rows.append((another, "the same without positions"))
-    rows.append((command_line("presets", "list"), "other presets"))
+        rows.append((another, tr("the same without positions")))
+    rows.append((command_line("presets", "list"), tr("other presets")))
     width = max(len(command) for command, _ in rows)
     text = Text(clean_line(tr("next (this run is in {path})", path=reader.path)), style="bold")
     for command, what in rows:

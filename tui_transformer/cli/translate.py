@@ -155,7 +155,12 @@ def translate(
         for some in _ready(sys.stdin):
             work.write(some)
     else:
-        say(f"{work.title}: type a sentence, examples for some to try, /help for commands, quit to leave")
+        say(
+            tr(
+                "{title}: type a sentence, examples for some to try, /help for commands, quit to leave",
+                title=work.title,
+            )
+        )
         actions = {
             "align": work.align,
             "examples": work.examples,
@@ -217,4 +222,4 @@ def _ready(stream: TextIO) -> Iterator[list[str]]:
         if len(rest) > LONGEST_BYTES:
             break
     if rest:
-        yield list(_decoded(iter([rest]), "standard input", number))
+        yield list(_decoded(iter([rest]), tr("standard input"), number))

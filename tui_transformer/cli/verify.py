@@ -62,9 +62,27 @@ def verify(
             total=counts.total(),
             value="differs" if counts["differs"] == 1 else "differ",
         )
-        answer(clean_line(f"{reader.name}: {differ} from what is found{not_here}: do not rely on it"))
+        answer(
+            clean_line(
+                tr(
+                    "{name}: {differ} from what is found{not_here}: do not rely on it",
+                    name=reader.name,
+                    differ=differ,
+                    not_here=not_here,
+                )
+            )
+        )
         return ExitCode.FAILED
-    answer(clean_line(f"{reader.name}: nothing differs, {counts['confirmed']} claims confirmed{not_here}"))
+    answer(
+        clean_line(
+            tr(
+                "{name}: nothing differs, {counts} claims confirmed{not_here}",
+                name=reader.name,
+                counts=counts["confirmed"],
+                not_here=not_here,
+            )
+        )
+    )
     return ExitCode.DONE
 
 
@@ -84,7 +102,7 @@ def _show(finding: Finding) -> None:
     )
     text = Text.assemble((f"{sign} ", style), clean_line(f"{finding.claim:{WIDTH}}  {words or finding.text}"))
     if len(wrong) > LISTED:
-        text.append(f"; and {len(wrong) - LISTED} more")
+        text.append(tr("; and {n} more", n=len(wrong) - LISTED))
     stdout().print(text)
 
 

@@ -116,16 +116,16 @@ class Welcome(ModalScreen[bool]):
 
     def compose(self) -> ComposeResult:
         words = Text()
-        words.append("A studio for Transformers\n\n", "bold")
-        words.append("Build one from its parts, train it, watch it learn, and trust what the comparison says.\n\n")
+        words.append(tr("A studio for Transformers\n\n"), "bold")
+        words.append(tr("Build one from its parts, train it, watch it learn, and trust what the comparison says.\n\n"))
         for key in PANES["everywhere"]:
             if key.action.startswith("show_pane"):
                 sign = key.key.split(",")[0]
                 words.append(f"  {sign}  {key.description.capitalize():<12}", "bold").append(f"{key.tooltip}\n")
         words.append("\n")
-        words.append("enter", "bold reverse").append("  chooses a demo that a laptop trains in a minute or two;  ")
-        words.append("f5", "bold reverse").append("  then trains it.\n\n")
-        words.append("esc  look around first     ?  the keys, wherever you are", "dim")
+        words.append("enter", "bold reverse").append(tr("  chooses a demo that a laptop trains in a minute or two;  "))
+        words.append("f5", "bold reverse").append(tr("  then trains it.\n\n"))
+        words.append(tr("esc  look around first     ?  the keys, wherever you are"), "dim")
         with Vertical(classes="dialog"):
             yield Static(words)
 
@@ -303,9 +303,13 @@ class Studio(TypingOrder):
 
     def action_picture(self) -> None:
         try:
-            say(self, f"saved {self.save_screenshot(path=str(Path.cwd()))}")
+            say(self, tr("saved {save_screenshot}", save_screenshot=self.save_screenshot(path=str(Path.cwd()))))
         except OSError as error:
-            say(self, f"no picture could be saved in {Path.cwd()}: {error.strerror or error}", "error")
+            say(
+                self,
+                tr("no picture could be saved in {cwd}: {strerror}", cwd=Path.cwd(), strerror=error.strerror or error),
+                "error",
+            )
 
     # Training
 
@@ -392,7 +396,9 @@ class Studio(TypingOrder):
             await self._leave(answer.rstrip("!"))
 
         text = tr("“Always” choices can be changed in the settings ( , ).")
-        self.push_screen(Ask(f"{here.name} is still training. What should happen to it?", answers, text), answered)
+        self.push_screen(
+            Ask(tr("{name} is still training. What should happen to it?", name=here.name), answers, text), answered
+        )
 
     @work
     async def action_ask_to_quit(self) -> None:
@@ -405,7 +411,7 @@ class Studio(TypingOrder):
             await self.action_leave()
 
     def action_help_quit(self) -> None:
-        say(self, f"{self.settings.keys.get('quit', 'ctrl+q')} quits")
+        say(self, tr("{keys} quits", keys=self.settings.keys.get("quit", "ctrl+q")))
 
     async def action_quit(self) -> None:
         await self.action_leave()

@@ -143,7 +143,16 @@ class DocumentCorpus(Corpus):
                 for split, (_, n, of) in majority.items()
                 if of
             )
-            lines.append(("baseline", f"always answering {majority['train'][0]!r} is right in {', '.join(shares)}"))
+            lines.append(
+                (
+                    "baseline",
+                    tr(
+                        "always answering {majority!r} is right in {shares}",
+                        majority=majority["train"][0],
+                        shares=", ".join(shares),
+                    ),
+                )
+            )
         lines += [
             (
                 "vocabulary",

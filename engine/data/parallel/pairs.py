@@ -102,11 +102,13 @@ FEW = 100  # pairs; a score on fewer means little
 def warnings(split: str, numbers: PairStatistics) -> list[str]:
     lines = []
     if split != "train" and numbers.pairs < FEW:
-        lines.append(f"{split}: only {numbers.pairs} pairs, and a score on so few says little")
+        lines.append(
+            tr("{split}: only {pairs} pairs, and a score on so few says little", split=split, pairs=numbers.pairs)
+        )
     for field, share, text in WARNINGS:
         value = getattr(numbers, field)
         if value > share:
-            lines.append(f"{split}: {value:.1%} of the pairs {text}")
+            lines.append(tr("{split}: {value:.1%} of the pairs {text}", split=split, value=value, text=text))
     return lines
 
 

@@ -116,7 +116,7 @@ def _badges(badges: Mapping[str, str], prefix: str = "") -> Iterator[Line]:
         yield _line(name, known.means, known.severity)
         if why:
             yield _line("", f"{prefix}{why}")
-        yield _line("", f"What to do: {known.advice}", "advice")
+        yield _line("", tr("What to do: {advice}", advice=known.advice), "advice")
 
 
 def _beside(entry: Entry, baseline: Entry | None) -> Iterator[Line]:
@@ -124,7 +124,7 @@ def _beside(entry: Entry, baseline: Entry | None) -> Iterator[Line]:
         yield Line("", NO_BASELINE)
         return
     if baseline.path == entry.path:
-        yield Line("", "This run is the baseline.")
+        yield Line("", tr("This run is the baseline."))
         return
     yield _line("verdict", verdict(entry, baseline))
     if reason := why_not(entry, baseline):
@@ -139,9 +139,9 @@ def _changes(entry: Entry, baseline: Entry, besides: str = "") -> Iterator[Line]
     changed = [change for change in changes(entry, baseline) if change[0] != besides]
     for key, *values in changed:
         own, others = (UNSET if value is None else setting_text(value) for value in values)
-        yield _line(key, f"{own}   (baseline: {others})")
+        yield _line(key, tr("{own}   (baseline: {others})", own=own, others=others))
     if entry.config and baseline.config and not changed:
-        yield Line("", "No setting differs but bookkeeping.")
+        yield Line("", tr("No setting differs but bookkeeping."))
 
 
 def _head(column: Column, entry: Entry) -> str:
@@ -286,11 +286,11 @@ def _verdicts(standings: Sequence[VariantResult], measures: Sequence[Measure]) -
         for expectation in found:
             yield f"  {clean_line(expectation_sentence(expectation))}"
         if found and standing.foretold.why:
-            yield f"  why: {clean_line(standing.foretold.why)}"
+            yield tr("  why: {why}", why=clean_line(standing.foretold.why))
         told = {m.key for e in found for m, _ in e.found}
         for measure in measures:
             said = probe_sentence(standing, measure)
             if said and measure.key not in told:
                 yield f"  {clean_line(measure.name)}: {said}"
     if everything:
-        yield f"expectations: {outcome_counts(everything)}"
+        yield tr("expectations: {outcome_counts}", outcome_counts=outcome_counts(everything))

@@ -198,20 +198,32 @@ def _plain(key: str, name: str, value: Callable[[VariantResult], Value]) -> Colu
 def _numbers(measure: Measure) -> Iterable[Column]:
     """Mean and interval; for judged measures, also every figure on the difference."""
     key, name = measure.key, measure.key if measure.probe else measure.name
-    yield _plain(key, f"{name}, mean", lambda s: getattr(s.mean(measure), "mean", None))
+    yield _plain(key, tr("{name}, mean", name=name), lambda s: getattr(s.mean(measure), "mean", None))
     if measure.share:
         for i, end in enumerate(("low", "high")):
             at = lambda s, i=i: ends[i] if (ends := getattr(s.mean(measure), "interval", None)) is not None else None
-            yield _plain(f"{key} {end}", f"{name}, {end} end of the 95 % interval", at)
-        yield _plain(f"{key} places", f"{name}, questions", lambda s: scores_of(s.group, measure).places)
+            yield _plain(f"{key} {end}", tr("{name}, {end} end of the 95 % interval", name=name, end=end), at)
+        yield _plain(
+            tr("{key} places", key=key),
+            tr("{name}, questions", name=name),
+            lambda s: scores_of(s.group, measure).places,
+        )
     else:
         yield _plain(
-            f"{key} ±", f"{name}, half-width of the 95 % interval", lambda s: getattr(s.mean(measure), "half", None)
+            f"{key} ±",
+            tr("{name}, half-width of the 95 % interval", name=name),
+            lambda s: getattr(s.mean(measure), "half", None),
         )
     if measure.judged:
         for suffix, what, of in _DIFFERENCES:
-            yield _plain(f"Δ{key}{suffix}", f"{name} − baseline's{what}", partial(_of, measure=measure, what=of))
-        yield _plain(f"{key} verdict", f"{name}, verdict", lambda s: getattr(s.judgement(measure), "kind", ""))
+            yield _plain(
+                f"Δ{key}{suffix}",
+                tr("{name} − baseline's{what}", name=name, what=what),
+                partial(_of, measure=measure, what=of),
+            )
+        yield _plain(
+            f"{key} verdict", tr("{name}, verdict", name=name), lambda s: getattr(s.judgement(measure), "kind", "")
+        )
 
 
 _DIFFERENCES = (

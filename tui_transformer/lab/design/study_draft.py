@@ -224,7 +224,7 @@ class StudyDraft:
                 continue
             line = self._line(variant, preset.description)
             same = line.configs and settings_of(line.configs) == as_it_is
-            found.append(replace(line, why_not="the design has this already") if same else line)
+            found.append(replace(line, why_not=tr("the design has this already")) if same else line)
         return sorted(found, key=lambda line: bool(line.why_not))
 
     def has(self, variant: Variant) -> bool:
@@ -318,14 +318,26 @@ class StudyDraft:
         count = len(self.seeds)
         said = []
         if count == 1:
-            said.append("one seed proves nothing: differences may be luck")
+            said.append(tr("one seed proves nothing: differences may be luck"))
         elif count < DECIDES:
-            said.append(f"{count} seeds can miss small differences; use {DECIDES} or more for a firm verdict")
+            said.append(
+                tr(
+                    "{count} seeds can miss small differences; use {decides} or more for a firm verdict",
+                    count=count,
+                    decides=DECIDES,
+                )
+            )
         for line in self.kept:
             others = [key for key in self.differences(line) if key in LOSS_DEPENDS_ON]
             if others:
                 name = line.variant.name
-                said.append(f"{name}: another {others[0]}, so its loss cannot be compared to the baseline's")
+                said.append(
+                    tr(
+                        "{name}: another {others}, so its loss cannot be compared to the baseline's",
+                        name=name,
+                        others=others[0],
+                    )
+                )
         lints = [found for line in self.kept if line.config is not None for found in lint(line.config)]
         return (*said, *([self.note] if self.note else []), *dict.fromkeys(f"{f.key}: {f.text}" for f in lints))
 

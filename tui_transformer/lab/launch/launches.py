@@ -45,7 +45,7 @@ class Launches:
     def create(self, config: RunConfig, how: LaunchMode, command: str, name: str | None = None) -> Path:
         """Make a run directory, at once; `start` begins it. Without a name it is the preset's, numbered if taken."""
         if how == "thread":
-            self._require_free("Run this one in the background (f6) or queue it (Q)")
+            self._require_free(tr("Run this one in the background (f6) or queue it (Q)"))
         if how == "queue":
             device = self._device()
             return queue.add(
@@ -79,7 +79,7 @@ class Launches:
             raise InputError(tr("{name} is {state}: nothing to resume", name=run.name, state=state))
         verb = "begin" if state == "queued" else "resume"
         if how == "thread":
-            self._require_free("Resume this one in the background (f6)")
+            self._require_free(tr("Resume this one in the background (f6)"))
             self._train_here(verb, run)
             return tr("{name} resumes here", name=run.name)
         return self._spawned(verb, run)

@@ -137,7 +137,11 @@ class Prompt:
         if isinstance(command, Setting):
             if value := rest.strip():
                 self.settings[name] = checked(name, value)
-            self.say(f"{name} {self.settings[name]:g}" if name != "seed" else f"seed {self.settings[name]}")
+            self.say(
+                f"{name} {self.settings[name]:g}"
+                if name != "seed"
+                else tr("seed {settings}", settings=self.settings[name])
+            )
         elif name in self.actions:
             self.actions[name](rest)
         elif name == "quit":
@@ -145,12 +149,12 @@ class Prompt:
         elif name == "help":
             self.say(self.help)
         elif name == "history":
-            self.say("\n".join(self.history) or "nothing has been asked yet")
+            self.say("\n".join(self.history) or tr("nothing has been asked yet"))
         elif name == "again":
             if not self.history:
                 raise InputError(tr("/again: nothing has been asked yet"))
             self.settings["seed"] = int(self.settings["seed"]) + 1
-            self.remark(f"the same prompt with seed {self.settings['seed']}")
+            self.remark(tr("the same prompt with seed {settings}", settings=self.settings["seed"]))
             self.answer(self.history[-1])
         else:
             raise InputError(tr("not available here"))
@@ -172,7 +176,7 @@ class Prompt:
         rows, missing = [], []
         for name, command in self.table.commands.items():
             if self.place in command.why_not:
-                missing.append((f"/{name}", f"not here: {command.why_not[self.place]}"))
+                missing.append((f"/{name}", tr("not here: {why_not}", why_not=command.why_not[self.place])))
                 continue
             value = self.settings[name] if isinstance(command, Setting) else command.argument
             also = tr("; also /exit and ctrl-d") if name == "quit" else ""

@@ -229,9 +229,9 @@ class Study:
                     tr("{where}: seed {seed} is listed twice; the same seed gives the same run", where=where, seed=seed)
                 )
 
-        _check_changes(self.changes, f"{where}: changes")
+        _check_changes(self.changes, tr("{where}: changes", where=where))
         for variant in self.variants:
-            _check_changes(variant.changes, f"{where}, variant '{variant.name}': changes")
+            _check_changes(variant.changes, tr("{where}, variant '{name}': changes", where=where, name=variant.name))
             for measure, outcome in variant.expect.items():
                 said = tr("{where}, variant '{name}': expect", where=where, name=variant.name)
                 if measure not in EXPECTABLE:
@@ -304,7 +304,7 @@ class Study:
             said = tr("{where}, stage '{name}'", where=where, name=stage.name)
             with _within(said):
                 check_name(stage.name)
-            _check_changes(stage.changes, f"{said}: changes")
+            _check_changes(stage.changes, tr("{said}: changes", said=said))
             with _within(said):
                 keys = stage.keys
             if stage.starts_from and INIT_FROM in keys:

@@ -60,10 +60,10 @@ class NotePage(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
-            yield Static(Text(clean_line(f"A note about {self._of}"), style="bold"), classes="dialog-title")
+            yield Static(Text(clean_line(tr("A note about {of}", of=self._of)), style="bold"), classes="dialog-title")
             yield TextArea(clean(self._text), soft_wrap=True)
             yield Static("", classes="dialog-wrong")
-            yield Static(Text("ctrl+s: save · esc: discard"), classes="dialog-text")
+            yield Static(Text(tr("ctrl+s: save · esc: discard")), classes="dialog-text")
 
     def on_mount(self) -> None:
         area = self.query_one(TextArea)

@@ -115,7 +115,7 @@ class ComparePane(Vertical, can_focus=True):
 
     def on_mount(self) -> None:
         self.add_class("-empty")
-        self._nothing.show(Text("reading the runs…", style="dim"))
+        self._nothing.show(Text(tr("reading the runs…"), style="dim"))
         self.run_worker(self._watch(), name="compare the runs", group="look", exclusive=True)
 
     def focus_first(self) -> None:
@@ -328,12 +328,15 @@ class ComparePane(Vertical, can_focus=True):
         if self.answer is not None:
             lines = [] if self.selection.runs else [tr("Nothing is plotted. space: plot this variant")]
         elif self.shown.total == 1 and self.shown.by == RUNS:
-            lines.append("You need two runs to compare. Press 1 to design another.")
+            lines.append(tr("You need two runs to compare. Press 1 to design another."))
         elif self.shown.rows and self._why:
             lines.append(self._why)
         elif self.shown.rows and not self.selection.runs:
             lines.append(
-                f"space: plot · p: set as baseline · v: {'every run' if self.shown.by == VARIANTS else 'variants'}"
+                tr(
+                    "space: plot · p: set as baseline · v: {what}",
+                    what=tr("every run") if self.shown.by == VARIANTS else "variants",
+                )
             )
         self.set_class(bool(lines), "-hinted")
         self._hint.show(Text("\n".join(map(clean_line, lines)), no_wrap=True, overflow="ellipsis"))
@@ -413,7 +416,9 @@ class ComparePane(Vertical, can_focus=True):
         if entry is not None:
             self.touched = True
             if not self.selection.turn(entry.path):
-                say(self, f"{MOST} curves are as many as can be told apart: unselect one first", "warning")
+                say(
+                    self, tr("{most} curves are as many as can be told apart: unselect one first", most=MOST), "warning"
+                )
             self._selected()
 
     def action_pin(self) -> None:
@@ -473,7 +478,7 @@ class ComparePane(Vertical, can_focus=True):
 
     def action_only(self) -> None:
         if not self.chosen_runs and not self.options.only:
-            say(self, "no run is selected: space selects one", "warning")
+            say(self, tr("no run is selected: space selects one"), "warning")
             return
         self._arrange(replace(self.options, only=not self.options.only))
 
@@ -614,7 +619,7 @@ class ComparePane(Vertical, can_focus=True):
     @work(exit_on_error=False)
     async def action_export(self) -> None:
         if not self.shown.rows:
-            say(self, "no run is shown that could be exported", "warning")
+            say(self, tr("no run is shown that could be exported"), "warning")
             return
         answers = [Choice(key, f"{kind.name}: {kind.what}") for key, kind in FORMATS.items()]
         rows, what = len(self.shown.rows), self.shown.by
@@ -646,7 +651,7 @@ class ComparePane(Vertical, can_focus=True):
         with errors_said(self):
             await asyncio.to_thread(export)
             what = shown.by if len(shown.rows) > 1 else shown.by.removesuffix("s")
-            say(self, f"{len(shown.rows):,} {what} written to {path.absolute()}")
+            say(self, tr("{n:,} {what} written to {path}", n=len(shown.rows), what=what, path=path.absolute()))
 
     def what_is_reported(self) -> ReportSelection:
         look, selection = self.look, self.selection
@@ -660,7 +665,7 @@ class ComparePane(Vertical, can_focus=True):
     async def action_report(self) -> None:
         chosen = self.what_is_reported()
         if not chosen.entries:
-            say(self, "no run is selected that could be reported", "warning")
+            say(self, tr("no run is selected that could be reported"), "warning")
             return
         keys = [(kind, language) for kind in ("html", "latex", "markdown") for language in LANGUAGES]
         answers = [Choice(key, f"{REPORTS[key[0]].name} {SPOKEN[key[1]]}: {REPORTS[key[0]].what}") for key in keys]
@@ -674,7 +679,7 @@ class ComparePane(Vertical, can_focus=True):
         wrong = lambda text: wrong_place(text, "folder")
         text = await self.app.push_screen_wait(AskText(tr("Folder for the report"), folder, wrong=wrong))
         if text is not None:
-            say(self, f"writing a report on {chosen.name} …")
+            say(self, tr("writing a report on {name} …", name=chosen.name))
             self._report(chosen, kind, language, Path(text).expanduser())
 
     @work(group="report", exclusive=True, exit_on_error=False)
@@ -712,10 +717,10 @@ def _title(shown: Shown, options: Options) -> list[tuple[str, int]]:
     count = f"{shown.count:,} of {shown.total:,}" if shown.count != shown.total else f"{shown.total:,}"
     parts = [(f"{shown.by.capitalize()}  {count}", 0)]
     if options.selected:
-        parts.append((f"{len(options.selected)} selected", 1))
+        parts.append((tr("{n} selected", n=len(options.selected)), 1))
     baselines = dict.fromkeys(v.name for v in shown.variants if v.is_baseline)
     if shown.by == VARIANTS and len(baselines) > 1:
-        parts.append((f"◆ {len(baselines)} baselines", 2))
+        parts.append((tr("◆ {n} baselines", n=len(baselines)), 2))
     elif shown.by == VARIANTS:
         parts += [(f"◆ {name}", 2) for name in baselines]
     elif shown.baseline is not None:
@@ -723,7 +728,7 @@ def _title(shown: Shown, options: Options) -> list[tuple[str, int]]:
     if shown.sorted_by is not None:
         parts.append((f"by {shown.sorted_by.title} {'↓' if options.reverse else '↑'}", 3))
     if shown.rows:
-        parts.append((f"loss: {unit_of([row.entry for row in shown.rows])}", 4))
+        parts.append((tr("loss: {unit_of}", unit_of=unit_of([row.entry for row in shown.rows])), 4))
     return parts
 
 
@@ -732,7 +737,7 @@ def _nothing(shown: Shown, problem: str) -> Text:
         hint = tr("With two runs, you see where their settings differ and their curves overlaid.")
         return nothing_here(tr("There is nothing to compare yet"), hint, problem)
     words = Text(justify="center").append(f"{clean_line(shown.nothing)}\n\n", "bold")
-    words.append("escape", "bold").append("  shows all runs again      ")
+    words.append("escape", "bold").append(tr("  shows all runs again      "))
     return words.append("/", "bold").append(tr("  changes the filter"))
 
 

@@ -46,8 +46,8 @@ class Ticks(ModalScreen[StudyDraft | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="ticks"):
-            yield Static(Text(clean_line(f"Pick changes to {self._draft.design.name}"), style="bold"))
-            yield Static(Text("space: toggle · enter: apply · esc: cancel"), id="how")
+            yield Static(Text(clean_line(tr("Pick changes to {name}", name=self._draft.design.name)), style="bold"))
+            yield Static(Text(tr("space: toggle · enter: apply · esc: cancel")), id="how")
             yield OptionList(*(Option(self._line(at)) for at in range(len(self._offered))))  # all must stay readable
 
     def on_mount(self) -> None:
@@ -99,11 +99,11 @@ class TomlPage(Read):
             text.append(name + equals, palette.dim if equals else "")
             text.append(value, f"bold {palette.accent}".strip() if marked else "")
             text.append("  ●\n" if marked else "\n", palette.accent if marked else "")
-        super().__init__(f"{title}   C: copy · esc: close", text)
+        super().__init__(tr("{title}   C: copy · esc: close", title=title), text)
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._toml)  # OSC 52
-        say(self, "copied the TOML to the clipboard (if your terminal allows it)")
+        say(self, tr("copied the TOML to the clipboard (if your terminal allows it)"))
 
 
 def which_number(draft: Draft, switch: Switch) -> AskText:

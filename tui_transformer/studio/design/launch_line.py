@@ -51,7 +51,7 @@ class LaunchLine(Horizontal):
     def show(self, name: str, forecast: Forecast | None, palette: Palette, *, problem: bool) -> None:
         width, line = self.size.width, Text(no_wrap=True)
         if problem:
-            line.append(" f5  ", palette.dim).append("this design cannot be trained", palette.bad)
+            line.append(" f5  ", palette.dim).append(tr("this design cannot be trained"), palette.bad)
         else:
             line.append(" f5 ", "reverse").append(" train " if width >= ROOMY else " ").append(clean_line(name), "bold")
         if forecast is not None and not problem:

@@ -98,7 +98,7 @@ class PresetList(Vertical):
                 options.append(Option(Text(f"  {group}"), id=f"# {group}", disabled=True))
             options += [Option("", id=entry.id, disabled=entry.preset is None) for entry in inside]
         if not found:
-            options.append(Option(Text("  no preset matches", "italic"), id="# none", disabled=True))
+            options.append(Option(Text(tr("  no preset matches"), "italic"), id="# none", disabled=True))
         names = self.names
         names.set_options(options)
         ids = [option.id for option in options]
@@ -130,7 +130,7 @@ class PresetList(Vertical):
         if entry is None:
             return
         about = Text().append(clean_line(entry.name) + "\n", "bold")
-        about.append(clean_line(entry.description) or "no description", palette.dim)
+        about.append(clean_line(entry.description) or tr("no description"), palette.dim)
         self.query_one("#about", Words).show(about)
         self.call_after_refresh(names.scroll_to_highlight)  # the words may have taken its line
 

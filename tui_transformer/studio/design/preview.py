@@ -68,9 +68,12 @@ class Download:
 
     def words(self, palette: Palette) -> Text:
         text = Text()
-        text.append("✗ ", palette.bad).append(f"{clean_line(self.corpus)} is not on this machine\n")
+        text.append("✗ ", palette.bad).append(tr("{corpus} is not on this machine\n", corpus=clean_line(self.corpus)))
         if self.seconds is not None:
-            text.append(f"downloading … {duration(self.seconds)}, {self.done / 1e6:.1f} MB  ", palette.accent)
+            text.append(
+                tr("downloading … {duration}, {done:.1f} MB  ", duration=duration(self.seconds), done=self.done / 1e6),
+                palette.accent,
+            )
             return text.append(" ctrl+d ", "reverse").append(" cancels\n", palette.dim)
         if self.failed:
             text.append("✗ ", palette.bad).append(clean_line(self.failed) + "\n")
@@ -264,7 +267,7 @@ def network(model: ModelConfig, before: RunConfig | None, name: str, width: int,
     legend = Text.assemble(
         ("● ", palette.accent), (tr("differs from {name}", name=clean_line(name)) if differs else "", palette.dim)
     )
-    made.add_row(legend if differs else Text("the network", palette.dim))
+    made.add_row(legend if differs else Text(tr("the network"), palette.dim))
     if beside:
         made.add_row(*pictures)
     else:
@@ -345,12 +348,12 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
     cost = draft.cost(facts.characters)
     text = Text()
     if cost is None:
-        text.append("parameters: known once the corpus is read\n", palette.dim)
+        text.append(tr("parameters: known once the corpus is read\n"), palette.dim)
     else:
         most = (tr("at most ") if width >= TABLE_FROM else "≤ ") if cost.vocabulary.at_most else ""
         text.append(most, palette.dim).append(f"{cost.parameters:,}", "bold").append(" parameters\n")
         text.append(f"{short(cost.flops, 'FLOP')}", "bold").append(
-            " per token, forward and backward\n" if width >= TABLE_FROM else " per token\n"
+            tr(" per token, forward and backward\n") if width >= TABLE_FROM else tr(" per token\n")
         )
     benchmark = facts.benchmark
     device = benchmark.device if benchmark is not None else facts.forecast.device if facts.forecast is not None else ""
@@ -366,7 +369,7 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
             text.append(sign, colour).append(clean_line(verdict.check), "" if good else "bold")
             text.append(clean_line(f": {verdict.why}") + "\n", palette.dim if good else "")
     elif cost is not None and width >= TABLE_FROM:  # else the line at the foot has to do
-        text.append(f"{'at most' if cost.at_most else 'about'} {memory(cost.memory)}", "bold").append(of_tensors)
+        text.append(f"{tr('at most') if cost.at_most else 'about'} {memory(cost.memory)}", "bold").append(of_tensors)
     if benchmark is None and facts.forecast is not None and width >= TABLE_FROM:
         text.append(facts.forecast.time, f"bold {time_colour(facts.forecast, palette)}".strip())
         text.append(f" on {facts.forecast.device}, {clean_line(facts.forecast.source)}\n", palette.dim)
@@ -377,7 +380,7 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
         text.append("✗ ", palette.bad).append(clean_line(facts.failed) + "\n")
     elif benchmark is None:
         what = tr("time and memory") if width >= TABLE_FROM else tr("the time")
-        text.append(" m ", "reverse").append(f" measures {what}\n", palette.dim)
+        text.append(" m ", "reverse").append(tr(" measures {what}\n", what=what), palette.dim)
     if facts.download is not None:
         text.append_text(facts.download.words(palette))
     elif facts.corpus is not None and facts.corpus.problem:
@@ -421,11 +424,16 @@ def differences(draft: Draft, palette: Palette) -> Text:
     text = Text()
     own = draft.against_preset()
     if own:
-        text.append(f"changed in {clean_line(draft.name)}\n", "bold")
+        text.append(tr("changed in {name}\n", name=clean_line(draft.name)), "bold")
         _lines(text, own, palette, "● ")
     parent = {key: pair for key, pair in draft.against_parent().items() if key not in own}
     if parent and draft.parent:
-        text.append(f"what {clean_line(draft.preset.name)} changes in {clean_line(draft.parent)}\n", "bold")
+        text.append(
+            tr(
+                "what {name} changes in {parent}\n", name=clean_line(draft.preset.name), parent=clean_line(draft.parent)
+            ),
+            "bold",
+        )
         _lines(text, parent, palette, "  ")
     return text
 
@@ -444,7 +452,7 @@ def corpus_words(facts: DesignFacts, palette: Palette, width: int, lines: int) -
         return Text()
     names = ("…/" * ("/" in part) + part.rsplit("/", 1)[-1] for part in clean_line(seen.corpus).split(","))
     text = Text().append(",".join(names), "bold")
-    text.append(f", {seen.train} to train on\n" if seen.train else "\n", palette.dim)
+    text.append(tr(", {train} to train on\n", train=seen.train) if seen.train else "\n", palette.dim)
     for at, line in enumerate(seen.lines[:lines]):  # in pairs: a source, then its target; a question, then its answer
         if seen.paired and at % 2 == 0:
             text.append(line[:width] + "\n")

@@ -162,7 +162,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         command = Text()
         if draft.study is not None:
             said, unsaved = self._command()
-            command.append("once saved (ctrl+s): " if unsaved else "", palette.dim)
+            command.append(tr("once saved (ctrl+s): ") if unsaved else "", palette.dim)
             command.append("$ ", palette.dim).append(clean_line(said), palette.calm)
         self.query_one("#command", Static).update(command)
 
@@ -186,11 +186,11 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         listed = ", ".join(map(str, draft.seeds)) if seeds <= MOST_SEEDS else f"{draft.seeds[0]} … {draft.seeds[-1]}"
         text.append(f"{count(kept, 'variant')} × {count(seeds, 'seed')} ({listed})")
         if draft.stages:
-            text.append(clean_line(f", in stages {' → '.join(stage.name for stage in draft.stages)}"))
+            text.append(clean_line(tr(", in stages {value}", value=" → ".join(stage.name for stage in draft.stages))))
         text.append(" = ")
-        text.append(f"{draft.runs:,} runs", "bold")
+        text.append(tr("{runs:,} runs", runs=draft.runs), "bold")
         left_out = len(draft.lines) - kept
-        text.append(f"   {left_out} left out\n" if left_out else "\n", palette.dim)
+        text.append(tr("   {left_out} left out\n", left_out=left_out) if left_out else "\n", palette.dim)
 
         measuring = self._measuring.seconds(toml)
         timing = (
@@ -199,7 +199,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             else tr("timing a step of every variant … {duration}, m cancels", duration=duration(measuring))
         )
         if estimate.seconds is None:
-            text.append(timing or "time unknown; m measures it", palette.accent if timing else palette.dim)
+            text.append(timing or tr("time unknown; m measures it"), palette.accent if timing else palette.dim)
         else:
             text.append(f"≈ {about(estimate.seconds)}", "bold")
             text.append(f" on {clean_line(', '.join(estimate.devices))}" if estimate.devices else "")
@@ -207,14 +207,14 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             threads = trn(", {n} thread each", ", {n} threads each", estimate.threads) if estimate.threads else ""
             text.append(f", {estimate.jobs} at a time{threads}", palette.dim)
         elif estimate.seconds is not None:
-            text.append(" one after the other, ", palette.dim)
+            text.append(tr(" one after the other, "), palette.dim)
             text.append(
-                "estimated" if self._benchmark is None else "from the design's measured step",
+                "estimated" if self._benchmark is None else tr("from the design's measured step"),
                 palette.dim,
             )
-            text.append(f"; {timing or 'm times every variant'}", palette.accent if timing else palette.dim)
+            text.append(f"; {timing or tr('m times every variant')}", palette.accent if timing else palette.dim)
         if estimate.disk_bytes is not None:
-            text.append(" · ", palette.dim).append(memory(estimate.disk_bytes), "bold").append(" of disk")
+            text.append(" · ", palette.dim).append(memory(estimate.disk_bytes), "bold").append(tr(" of disk"))
         text.append("\n")
 
         problems = filter(None, (self._measuring.failure(toml), draft.problem))
@@ -281,7 +281,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         if line is None:
             return
         if line.config is None:
-            say(self, f"{line.variant.name} cannot be trained: {line.why_not}", "error")
+            say(self, tr("{name} cannot be trained: {why_not}", name=line.variant.name, why_not=line.why_not), "error")
             return
         self._show(replace(self._draft, baseline=line.variant.name, said_as=()))
 
@@ -347,7 +347,10 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         command, unsaved = self._command()
         self.app.copy_to_clipboard(command)
         first = tr("; press ctrl+s to save the file it names") if unsaved else ""
-        say(self, f"copied to the clipboard (if your terminal allows it): {command}{first}")
+        say(
+            self,
+            tr("copied to the clipboard (if your terminal allows it): {command}{first}", command=command, first=first),
+        )
 
     def action_toml(self) -> None:
         if self._study() is None:
@@ -369,7 +372,10 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         ):
             return
         with errors_said(self):
-            say(self, f"saved {own_files.save_study(study)}; C copies the command that runs it")
+            say(
+                self,
+                tr("saved {save_study}; C copies the command that runs it", save_study=own_files.save_study(study)),
+            )
             self._redraw()
 
 
@@ -443,7 +449,7 @@ def at_hand(line: VariantLine | None, draft: StudyDraft, width: int, palette: Pa
     if line.why_not:
         return Text().append(tr("{name} is left out: ", name=name), "bold").append(clean_line(line.why_not))
     words = Text().append(name, "bold")
-    words.append(" is the baseline: the other variants are compared to it\n" if held else "\n", palette.dim)
+    words.append(tr(" is the baseline: the other variants are compared to it\n") if held else "\n", palette.dim)
     if begins := draft.begins(line.variant):
         words.append(f"{clean_line(begins)}\n")
     for key, (before, after) in draft.differences(line).items():
@@ -458,7 +464,7 @@ def at_hand(line: VariantLine | None, draft: StudyDraft, width: int, palette: Pa
     others = [other for other in others if says_what_to_expect(other)]
     drawn = line.config is not None and width >= DRAWN_FROM
     names, room = name_width(draft, width), width - (NETWORK + GAP if drawn else 0)
-    words.append("\nexpected of the others\n" if others else "", f"bold {palette.dim}".strip())
+    words.append(tr("\nexpected of the others\n") if others else "", f"bold {palette.dim}".strip())
     for other in others:  # a line each
         words.append(fitted(clean_line(other.variant.name), names) + " " * GAP)
         words.append(fitted(expected(other), room - names - GAP) + "\n", palette.dim)

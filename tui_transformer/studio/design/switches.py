@@ -312,7 +312,9 @@ class Switches(OptionList):
         value = switch.step(draft, way)
         if value is None:
             few = tr("enter says why") if switch.ladder is None else tr("type a number, or press enter")
-            self.post_message(self.Said(f"{switch.label.strip()} is already at its limit; {few}"))
+            self.post_message(
+                self.Said(tr("{label} is already at its limit; {few}", label=switch.label.strip(), few=few))
+            )
             return
         self.post_message(self.Changed(switch.changed(draft, value)))
 
@@ -378,7 +380,7 @@ class Switches(OptionList):
             problem = switch.typed(draft, self._typed).problem if self._typed else ""
         except InputError as error:
             problem = str(error)
-        self.post_message(self.Said(problem or "enter: accept · esc: cancel", wrong=bool(problem)))
+        self.post_message(self.Said(problem or tr("enter: accept · esc: cancel"), wrong=bool(problem)))
 
     # Other causes of redrawing
 

@@ -86,9 +86,12 @@ class Likeliest(Widget, can_focus=True):
             words.append(bar(one.probability, room).ljust(room), palette.primary)
             words.append(f" {number(one.probability):<5}", "bold" if one.text == piece.text else "")
             if drawn:
-                words.append(f"  sampled at {number(one.chance)}" if one.chance > 0 else "  cut off", palette.dim)
+                words.append(
+                    tr("  sampled at {number}", number=number(one.chance)) if one.chance > 0 else tr("  cut off"),
+                    palette.dim,
+                )
         if self.has_focus and self._takes:
-            words.append("\nenter: continue from this token", palette.dim)
+            words.append(tr("\nenter: continue from this token"), palette.dim)
         return words
 
 

@@ -157,7 +157,7 @@ def _legend(mode: str, palette: Palette, *, brief: bool) -> Text:
         for probability in LEVELS:
             words.append(f"≥{probability:g}".replace("0.", "."), level_style(palette, probability)).append(" ")
         return words.append("less", level_style(palette, 0.0))
-    words.append("" if brief else "surprise in nats ", palette.dim)
+    words.append("" if brief else tr("surprise in nats "), palette.dim)
     for nats, probability in zip(NATS, LEVELS, strict=True):
         words.append(f"≤{nats}", level_style(palette, probability)).append(" ")
     return words.append("more", level_style(palette, 0.0))

@@ -195,7 +195,7 @@ class PlaygroundPane(Vertical):
         words = nothing_here(tr("Nothing has been trained yet"), hint)
         if self._rows:
             words = Text(justify="center").append(tr("No run has a checkpoint yet\n\n"), "bold")
-            words.append("A run saves its first one as it starts.\n\n")
+            words.append(tr("A run saves its first one as it starts.\n\n"))
             words.append(hint, "dim")
         self._nothing.show(words)
 
@@ -230,7 +230,7 @@ class PlaygroundPane(Vertical):
             label = tr(
                 "{name} · {state} · step {step:,}{loss}", name=row.name, state=row.state, step=row.step, loss=loss
             )
-            answers.append(Answer(row.path, label, "" if row.saved is not None else "no checkpoint yet"))
+            answers.append(Answer(row.path, label, "" if row.saved is not None else tr("no checkpoint yet")))
         return answers
 
     def _take_named(self, column: RunColumn, name: str) -> None:
@@ -328,24 +328,24 @@ class PlaygroundPane(Vertical):
 
     def action_copy_answer(self) -> None:
         if not self._active.whole:
-            say(self, "there is nothing to copy yet", "warning")
+            say(self, tr("there is nothing to copy yet"), "warning")
             return
         self.app.copy_to_clipboard(self._active.whole)
-        say(self, "copied to the clipboard (if your terminal allows it)")
+        say(self, tr("copied to the clipboard (if your terminal allows it)"))
 
     def _help(self) -> None:
-        self.app.push_screen(Read("At the prompt", Text(self.session.help)))
+        self.app.push_screen(Read(tr("At the prompt"), Text(self.session.help)))
 
     def _show_history(self) -> None:
         asked = list(dict.fromkeys(reversed(self.session.history)))
         if not asked:
             raise InputError(tr("/history: nothing has been asked yet"))
-        self._choose_prompt("Prompts so far", asked)
+        self._choose_prompt(tr("Prompts so far"), asked)
 
     def _show_examples(self) -> None:
         if not self._first.prompts:
             raise InputError(tr("/examples: this run has none yet"))
-        self._choose_prompt("Prompts to try", self._first.prompts)
+        self._choose_prompt(tr("Prompts to try"), self._first.prompts)
 
     def _choose_prompt(self, title: str, prompts: Sequence[str]) -> None:
         take = lambda text: None if text is None else self._ask(text)
@@ -421,7 +421,7 @@ class PlaygroundPane(Vertical):
         column = self._active
         places = ranked(column.asked)
         if not places or column.mode == "attention":
-            say(self, "nothing to inspect yet; type a prompt first", "warning")
+            say(self, tr("nothing to inspect yet; type a prompt first"), "warning")
             return
         place = argument.strip()
         wanted = int(place) - 1 if place.isdecimal() and len(place) < 10 else None
@@ -495,7 +495,7 @@ class PlaygroundPane(Vertical):
         column = self._active
         if self._mode == "attention":
             row = column.at if column.at is not None else 10**9
-            self._map.show(column.looks, row, "type a prompt to see its attention")
+            self._map.show(column.looks, row, tr("type a prompt to see its attention"))
             return
         at = column.at
         piece: AnswerToken | None = column.asked[at] if at is not None and at < len(column.asked) else None

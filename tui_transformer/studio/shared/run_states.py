@@ -82,7 +82,7 @@ def notice(row: RunRow, view: RunView | None) -> Notice:
             parts = [tr("best validation loss {loss:.4g} at step {step:,}", loss=best.loss, step=best.step)]
             parts += [_above(view, best.loss)] if view.floors else []
             if view.seconds is not None:
-                parts.append(f"{duration(view.seconds)} of training")
+                parts.append(tr("{duration} of training", duration=duration(view.seconds)))
             return Notice(" · ".join([*parts, row.reason] if row.reason else parts))
         case "stopped":
             return Notice(then(row.reason, resumes))

@@ -155,7 +155,7 @@ class TrainPane(Horizontal):
         self.set_class(not rows, "-empty")
         if not rows:
             hint = tr("Runs started elsewhere in {runs_dir} appear here automatically.", runs_dir=self.runs_dir)
-            self._nothing.show(nothing_here("Nothing has been trained yet", hint, snapshot.problem))
+            self._nothing.show(nothing_here(tr("Nothing has been trained yet"), hint, snapshot.problem))
             self._refresh_allowed(None)
             return
         (row, view), study = self.current(), self.snapshot.study(self.chosen)
@@ -302,7 +302,10 @@ class TrainPane(Horizontal):
 
     def action_ghost(self) -> None:
         self._haunted = not self._haunted
-        say(self, "the best other run is drawn behind, dashed" if self._haunted else "no other run is drawn behind")
+        say(
+            self,
+            tr("the best other run is drawn behind, dashed") if self._haunted else tr("no other run is drawn behind"),
+        )
         self.look_now()
 
     def action_x_axis(self) -> None:
@@ -312,7 +315,7 @@ class TrainPane(Horizontal):
         self._charts.turn_log()
 
     def action_smooth(self) -> None:
-        say(self, f"training loss smoothed: {self._charts.turn_smoothing()}")
+        say(self, tr("training loss smoothed: {turn_smoothing}", turn_smoothing=self._charts.turn_smoothing()))
 
     def action_next_chart(self) -> None:
         self._charts.turn_measure()
@@ -383,9 +386,9 @@ class TrainPane(Horizontal):
         launches = self.launches
         with errors_said(self):
             target = LaunchTarget(self.runs_dir, launches.data_dir, launches.device)
-            say(self, f"{study.name}: resuming…")
+            say(self, tr("{name}: resuming…", name=study.name))
             await start(read_study(study.path), target)
-            say(self, f"{study.name} trains in the background")
+            say(self, tr("{name} trains in the background", name=study.name))
 
     def action_pause(self) -> None:
         if (study := self.snapshot.study(self.chosen)) is not None:
@@ -393,9 +396,11 @@ class TrainPane(Horizontal):
             command = Command.CONTINUE if paused else Command.PAUSE
             self._tell_study(study, command, "resuming" if paused else "pausing")
         elif self._row.state == "paused":
-            self._tell(Command.CONTINUE, "resuming…", lambda now: f"resumes from step {now.step:,}")
+            self._tell(Command.CONTINUE, "resuming…", lambda now: tr("resumes from step {step:,}", step=now.step))
         else:
-            self._tell(Command.PAUSE, "pausing…", lambda now: f"is {now.state} at step {now.step:,}")
+            self._tell(
+                Command.PAUSE, "pausing…", lambda now: tr("is {state} at step {step:,}", state=now.state, step=now.step)
+            )
 
     def action_stop(self) -> None:
         if (study := self.snapshot.study(self.chosen)) is not None:
@@ -410,7 +415,9 @@ class TrainPane(Horizontal):
         self._tell(Command.STOP, "stopping…", done)
 
     def action_checkpoint(self) -> None:
-        self._tell(Command.CHECKPOINT, "saving…", lambda now: f"has a checkpoint of step {now.saved or 0:,}")
+        self._tell(
+            Command.CHECKPOINT, "saving…", lambda now: tr("has a checkpoint of step {saved:,}", saved=now.saved or 0)
+        )
 
     @work(group="actions", exit_on_error=False)
     async def _tell(self, command: Command, words: str, done: Callable[[RunRow], str] | None) -> None:
@@ -429,7 +436,7 @@ class TrainPane(Horizontal):
     async def action_detach(self) -> None:
         row = self._row
         said: list[str] = []
-        self._wait_for(row, "moving to the background…", None)
+        self._wait_for(row, tr("moving to the background…"), None)
         if await self._done(lambda: said.append(self.launches.hand_over()), row.path):
             self._pending.pop(row.path, None)
             say(self, said[0])
@@ -452,7 +459,7 @@ class TrainPane(Horizontal):
         if name and name != row.name and await self._done(lambda: rename(RunReader(row.path), name), row.path):
             if self.chosen == row.path:
                 self.chosen = row.path.with_name(name)
-            say(self, f"{row.name} is now called {name}")
+            say(self, tr("{name} is now called {name2}", name=row.name, name2=name))
 
     @work(group="actions", exit_on_error=False)
     async def action_delete(self) -> None:
@@ -461,4 +468,4 @@ class TrainPane(Horizontal):
         question = Ask(tr("Delete {name}?", name=row.name), answers, tr("This cannot be undone."))
         sure = await self.app.push_screen_wait(question)
         if sure and await self._done(lambda: delete(RunReader(row.path)), row.path):
-            say(self, f"{row.name} is deleted")
+            say(self, tr("{name} is deleted", name=row.name))

@@ -174,7 +174,7 @@ class RunDrawing:
             legend.append((sign + value_text(made.measure, level), style))
         if made.ghost.x:
             whose = tr("best other run: ") if form == FULL else tr("other run: ")
-            legend.append(("╌ other run" if form == LEAST else f"╌ {whose}{self.ghost}", "ghost"))
+            legend.append((tr("╌ other run") if form == LEAST else f"╌ {whose}{self.ghost}", "ghost"))
         legend = [
             (f"{HIDDEN} {text.partition(' ')[2]}", f"dim{OFF}{of}") if of in self.hidden else (text, of)
             for text, of in legend
@@ -182,7 +182,7 @@ class RunDrawing:
         if made.log:
             legend.append(("log", "dim"))
         if self._has_gap:  # the first to go where there is no room
-            legend.append((" gap train–validation " if form == FULL else " gap ", f"dim{ON}bandgap"))
+            legend.append((tr(" gap train–validation ") if form == FULL else " gap ", f"dim{ON}bandgap"))
         return legend
 
     def values(self, width: int, x: float | None) -> list[Cell]:

@@ -65,7 +65,9 @@ class RunHeader(Static):
         if following := next_steps(row, width):
             lines.append(Content.styled(following, "$accent"))
         if view is not None and view.problems:
-            lines.append(Content.styled(f"damaged: {', '.join(view.problems)}", COLOURS["warning"]))
+            lines.append(
+                Content.styled(tr("damaged: {problems}", problems=", ".join(view.problems)), COLOURS["warning"])
+            )
         self._put(lines)
 
     def show_study(self, study: StudyRow) -> None:
@@ -89,11 +91,15 @@ class RunHeader(Static):
         failed = [run.study.variant + f".s{run.study.seed}" for run in study.runs if run.state in ("failed", "lost")]
         if failed:
             more = tr(" and {n} more", n=len(failed) - 3) if len(failed) > 3 else ""
-            lines.append(Content.styled(clean_line(f"failed: {', '.join(failed[:3])}{more}"), COLOURS["error"]))
+            lines.append(
+                Content.styled(
+                    clean_line(tr("failed: {failed}{more}", failed=", ".join(failed[:3]), more=more)), COLOURS["error"]
+                )
+            )
         keys = tr("space pauses, s stops all of its runs") if study.live else tr("r resumes its unfinished runs")
         if study.state == "finished":
             keys = tr("next: 3 compare its variants")
-        lines.append(Content.styled(f"{keys} · enter lists its runs", COLOURS["dim"]))
+        lines.append(Content.styled(tr("{keys} · enter lists its runs", keys=keys), COLOURS["dim"]))
         self._put(lines)
 
     def _put(self, lines: list[Content]) -> None:
@@ -126,7 +132,7 @@ def _first_line(row: RunRow, view: RunView | None, pending: str, width: int) -> 
     badges = [(clean_line(badge(name).word) + "  ", ALARMS[badge(name).severity]) for name in row.badges]
     facts = [clean_line(view.corpus)] if view is not None and view.corpus else []
     if view is not None and view.parameters:
-        facts.append(f"{short(view.parameters)} parameters")
+        facts.append(tr("{short} parameters", short=short(view.parameters)))
     if row.device:
         facts.append(clean_line(row.device))
     fixed = len(state) + sum(len(text) for text, _ in badges) + 2
@@ -150,11 +156,11 @@ def _progress(row: RunRow, view: RunView | None, width: int) -> Content:
     parts = [f"{row.share:.0%}", tr("step {step:,} / {steps:,}", step=row.step, steps=row.steps)]
     if row.live and view is not None:
         if view.newest is not None and view.newest.tokens_per_second:
-            parts.append(f"{short(view.newest.tokens_per_second)} tok/s")
+            parts.append(tr("{short} tok/s", short=short(view.newest.tokens_per_second)))
         if row.state == "running" and row.step >= row.steps:
             parts.append("finishing")
         elif row.state == "running":
-            parts.append(_left(view.eta) if view.eta is not None else "estimating the time left…")
+            parts.append(_left(view.eta) if view.eta is not None else tr("estimating the time left…"))
     text = " · ".join(parts)
     if len(text) + LEAST_BAR + 2 > width and len(parts) > 2:
         parts[1] = f"{row.step:,} / {row.steps:,}"
