@@ -51,7 +51,7 @@ def _of_layers(model: ModelConfig) -> Iterator[Refusal]:
     for layer, (first, *_) in model.kinds():
         for refusal in _of_a_layer(layer):
             yield Refusal(
-                ("model.layers", *refusal.keys), tr("layer {first}: {reason}", first=first + 1, reason=refusal.reason)
+                ("model.layers", *refusal.keys), tr("layer {layer}: {reason}", layer=first + 1, reason=refusal.reason)
             )
 
 
@@ -63,9 +63,9 @@ def _of_a_layer(m: ModelConfig) -> Iterator[Refusal]:
         yield Refusal(
             ("model.position", "model.attention"),
             tr(
-                "{attention} attention has no score matrix to add {adds} to; positions that work with it: {fitting}",
+                "{attention} attention has no score matrix to add {term} to; positions that work with it: {fitting}",
                 attention=m.attention,
-                adds=position.adds,
+                term=position.adds,
                 fitting=", ".join(fitting),
             ),
         )
@@ -89,12 +89,12 @@ def _of_a_layer(m: ModelConfig) -> Iterator[Refusal]:
     if m.backend == "banded" and self_attention(m).reach(1) is None:
         yield Refusal(
             ("model.backend", "model.attention"),
-            tr("backend 'banded' supports only attention = 'window', and this is '{attention}'", attention=m.attention),
+            tr("backend 'banded' supports only attention = 'window', not '{attention}'", attention=m.attention),
         )
     if m.backend == "sdpa" and position.acts_on == "content":
         yield Refusal(
             ("model.backend", "model.position"),
-            tr("the fused kernel does not support {adds}; leave backend at 'auto'", adds=position.adds),
+            tr("the fused kernel does not support {term}; leave backend at 'auto'", term=position.adds),
         )
     for scheme in (attention, position):
         yield from _broken(scheme, m)
@@ -120,9 +120,9 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         yield Refusal(
             ("model.position", "model.n_heads"),
             tr(
-                "{turning} rotates features in pairs, but a head has {head_width} features; d_model / n_heads must "
+                "{position} rotates features in pairs, but a head has {head_width} features; d_model / n_heads must "
                 "be even (is {d_model} / {n_heads})",
-                turning=turning[0],
+                position=turning[0],
                 head_width=c.model.head_width,
                 d_model=c.model.d_model,
                 n_heads=c.model.n_heads,
@@ -240,13 +240,13 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         yield Refusal(
             ("data.corpus", "objective.kind"),
             tr(
-                "'{corpus}' is {is_a}, and {needed} {is_a2}, such as {names_of} or your own files{instead}",
+                "'{corpus}' is {kind}, and {needed} {needed_kind}, such as {example} or your own files{hint}",
                 corpus=corpus[:80],
-                is_a=KINDS[found].is_a,
+                kind=KINDS[found].is_a,
                 needed=needed,
-                is_a2=KINDS[wanted].is_a,
-                names_of=names_of(wanted)[0],
-                instead=instead,
+                needed_kind=KINDS[wanted].is_a,
+                example=names_of(wanted)[0],
+                hint=instead,
             ),
         )
 

@@ -102,12 +102,12 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
             "optimizer.warmup",
             tr(
                 "warm-up takes {warmup:,} steps but the run ends after {steps:,}: the learning rate gets to "
-                "{steps2:.0%} of {lr:g} and never decays; a tenth of the run is usual ({max})",
+                "{share:.0%} of {lr:g} and never decays; a tenth of the run is usual ({usual})",
                 warmup=optimizer.warmup,
                 steps=steps,
-                steps2=steps / optimizer.warmup,
+                share=steps / optimizer.warmup,
                 lr=optimizer.lr,
-                max=max(1, steps // 10),
+                usual=max(1, steps // 10),
             ),
         )
     averaged = 1.0 / (1.0 - train.ema)  # steps
@@ -116,29 +116,29 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
             "train.ema",
             tr(
                 "averages over about {averaged:,.0f} steps but the run has {steps:,}: it stays close to the weights "
-                "of the first step; a tenth of the run is usual (--set train.ema={max:.6g})",
+                "of the first step; a tenth of the run is usual (--set train.ema={suggested:.6g})",
                 averaged=averaged,
                 steps=steps,
-                max=1.0 - 10.0 / max(20, steps),
+                suggested=1.0 - 10.0 / max(20, steps),
             ),
         )
     if not config.on_rows and train_tokens is not None and train_tokens < 20 * context:
         yield Lint(
             "model.context_length",
             tr(
-                "a context of {context:,} tokens is long for {train_tokens:,} training tokens: only {train_tokens2} "
-                "windows do not overlap, so the model will memorise them",
+                "a context of {context:,} tokens is long for {train_tokens:,} training tokens: they make only "
+                "{windows} non-overlapping windows, so the model will memorize them",
                 context=context,
                 train_tokens=train_tokens,
-                train_tokens2=max(train_tokens // context, 1),
+                windows=max(train_tokens // context, 1),
             ),
         )
     if steps is not None and not 0 < every <= steps:
         yield Lint(
             "evaluation.every",
             tr(
-                "no evaluation falls within the {steps:,} steps (every = {every:,}): only the end will be scored, "
-                "so overfitting cannot be seen",
+                "no evaluation falls within the {steps:,} steps (every = {every:,}): only the final model will be "
+                "scored, so overfitting will not show",
                 steps=steps,
                 every=every,
             ),
@@ -153,11 +153,11 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
             yield Lint(
                 "data.validation_fraction",
                 tr(
-                    "an evaluation scores {scored:,} tokens, which takes about {scored2:,.0f} × as long as the "
+                    "an evaluation scores {scored:,} tokens, which takes about {ratio:,.0f} × as long as the "
                     "{between:,} steps before it; --set data.validation_fraction={share:.1g} scores enough of the "
                     "text",
                     scored=scored,
-                    scored2=scored / trained,
+                    ratio=scored / trained,
                     between=between,
                     share=share,
                 ),
@@ -169,7 +169,7 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
             tr("; {other} has no effect either (needs {there})", other=other, there=there) for other, there in idle[1:]
         )
         yield Lint(
-            idle[0][0], tr("is set but has no effect here: it needs {idle}{others}", idle=idle[0][1], others=others)
+            idle[0][0], tr("is set but has no effect here: it needs {needed}{others}", needed=idle[0][1], others=others)
         )
     for attention in model.attentions:
         saves_from = ATTENTIONS[attention].saves_from(model)
@@ -183,8 +183,8 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
             yield Lint(
                 "model.attention",
                 tr(
-                    "{text}, only from about {saves_from:,} (`check` measures it on this machine)",
-                    text=text,
+                    "{claim}, only from about {saves_from:,} (`check` measures it on this machine)",
+                    claim=text,
                     saves_from=saves_from,
                 ),
             )
@@ -197,10 +197,10 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
         yield Lint(
             "model.layers",
             tr(
-                "lists {n} layers, but the network has {depth}: {unused} unused",
-                n=len(model.layers),
+                "lists {listed} layers, but the network has {depth}: {which} unused",
+                listed=len(model.layers),
                 depth=model.depth,
-                unused=unused,
+                which=unused,
             ),
         )
     layers = model.n_layers + (model.encoder_layers if model.architecture == "encoder-decoder" else 0)
@@ -210,8 +210,8 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
             "optimizer.warmup",
             tr(
                 "is 0 with post-norm over {layers} layers, whose gradients are largest at first: such a model often "
-                "stays at the unigram line (Xiong et al. 2020); --set optimizer.warmup=1000, or norm_placement = "
-                "'pre'",
+                "gets no further than the unigram loss (Xiong et al. 2020); --set optimizer.warmup=1000, or "
+                "norm_placement = 'pre'",
                 layers=layers,
             ),
         )

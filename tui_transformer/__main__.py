@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         os.getcwd()  # noqa: PTH109
     except OSError as error:  # torch would exit with a message of its own
-        complain(tr("the current folder: {strerror}; go to another one", strerror=error.strerror or error))
+        complain(tr("cannot use the current folder: {error}; cd to another one", error=error.strerror or error))
         return ExitCode.FAILED
     try:
         # Not through typer's own main, which hides a broken pipe behind exit code 1.

@@ -43,13 +43,13 @@ def interleaved(
     found: dict[str, list[float]] = {name: [] for name in contenders}
     memory: dict[str, int | None] = {}
     for name, work in contenders.items():
-        said(tr("warming up {name}", name=name))
+        said(tr("warming up {contender}", contender=name))
         work()
         memory[name] = peak_bytes(work, device)
     order = list(contenders)
     for i in range(rounds):
         for name in [*order[i % len(order) :], *order[: i % len(order)]]:
-            said(tr("round {i} of {rounds}: {name}", i=i + 1, rounds=rounds, name=name))
+            said(tr("round {round} of {rounds}: {contender}", round=i + 1, rounds=rounds, contender=name))
             settle(device)
             units, started = 0, time.perf_counter()
             while units == 0 or time.perf_counter() - started < seconds:

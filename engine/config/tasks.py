@@ -248,9 +248,9 @@ class _OnDocuments(TaskKind):
             yield Refusal(
                 ("objective.kind", "model.context_length"),
                 tr(
-                    "'{name}' needs a context, and a source, of at least {smallest_context} tokens",
-                    name=self.name,
-                    smallest_context=SMALLEST_CONTEXT,
+                    "'{objective}' needs a context and a source of at least {least} tokens each",
+                    objective=self.name,
+                    least=SMALLEST_CONTEXT,
                 ),
             )
 
@@ -302,12 +302,12 @@ class SpanCorruption(_OnDocuments):
             yield Refusal(
                 ("objective.span_form", "model.architecture"),
                 tr(
-                    "span_form = '{form}' {what}; for architecture = '{architecture}' there is --set "
-                    "objective.span_form={span_forms}",
+                    "span_form = '{form}' {what}; for architecture = '{architecture}', --set "
+                    "objective.span_form={suggested}",
                     form=form,
                     what=what,
                     architecture=architecture,
-                    span_forms=SPAN_FORMS[architecture][0],
+                    suggested=SPAN_FORMS[architecture][0],
                 ),
             )
         yield from super().objections(config)

@@ -97,10 +97,10 @@ def attention(position: str, context: Context) -> Result:
                     name = DTYPE_NAMES[dtype]
                     wrong.append(
                         tr(
-                            "{backend} for {name} in {name2} is off by {error:.2g} (relative)",
+                            "{backend} for {case} in {precision} is off by {error:.2g} (relative)",
                             backend=backend,
-                            name=case.name,
-                            name2=name,
+                            case=case.name,
+                            precision=name,
                             error=error,
                         )
                     )

@@ -55,11 +55,11 @@ def preset(name: str, context: Context, steps: int = STEPS) -> Result:
             if not apart <= limit:
                 wrong.append(
                     tr(
-                        "the first {what} in {precision} is {one:.6g}, on the CPU {other:.6g}",
+                        "the first {what} in {precision} is {found:.6g}, but {expected:.6g} on the CPU",
                         what=what,
                         precision=precision,
-                        one=one,
-                        other=other,
+                        found=one,
+                        expected=other,
                     )
                 )
         stepper = _stepper(config, task, precision, device)
@@ -74,7 +74,7 @@ def preset(name: str, context: Context, steps: int = STEPS) -> Result:
         inputs = [part.to(device) for part in SmallCopy(config.model, model, "").inputs()]
         figures["cache_difference"] = apart = cache_difference(model, *inputs, growth=READ_AT_ONCE)
         if not apart <= CACHED:
-            wrong.append(tr("cached logits differ from a full pass by {apart:.2g} (relative)", apart=apart))
+            wrong.append(tr("cached logits differ from a full pass by {error:.2g} (relative)", error=apart))
     leak = probed(config, model, batches, when="after", step=steps)
     intended = OK if config.task.leak(config) is None else LEAK
     if leak.verdict != intended:

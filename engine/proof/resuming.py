@@ -177,7 +177,11 @@ def crosses_devices(context: Context) -> Result:
     for device in ("cpu", context.device):
         if not _equal(weights, checkpoint.weights_of(checkpoint.load_network(reader, "last", device)[0])):
             wrong.append(
-                tr("weights saved on {device} differ when loaded on {device2}", device=context.device, device2=device)
+                tr(
+                    "weights saved on {saved_on} differ when loaded on {loaded_on}",
+                    saved_on=context.device,
+                    loaded_on=device,
+                )
             )
     on_cpu = resume(ready.path, device="cpu", control=_StopAfter(1))
     wrong += _state_differs(ready, on_cpu)

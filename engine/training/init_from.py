@@ -92,7 +92,7 @@ class InitFrom:
         (said, lints), name = self.copy_weights(model, config), self.name
         own = task.own_tokenizer()
         if own is not None and (differs := difference(self.tokenizer, own)):
-            said.append(tr("this text alone would be read otherwise: {differs}", differs=differs))
+            said.append(tr("a tokenizer made from this text alone would differ: {difference}", difference=differs))
         said += [
             tr("parent '{name}' is marked {badge}", name=name, badge=badge)
             for badge in self.reader.badges
@@ -176,7 +176,7 @@ class InitFrom:
             yield Lint(
                 INIT_FROM,
                 tr(
-                    "'{name}' is {state}, not finished: its step {step:,} is taken",
+                    "'{name}' is {state}, not finished: using its step {step:,}",
                     name=name,
                     state=state,
                     step=self.origin.step,
@@ -235,8 +235,8 @@ def match_shapes(
             Lint(
                 INIT_FROM,
                 tr(
-                    "{position} is '{now}', and the weights were trained with '{was}'{begins}",
-                    position=POSITION,
+                    "{key} is '{now}', and the weights were trained with '{was}'{begins}",
+                    key=POSITION,
                     now=now,
                     was=was,
                     begins=begins,
@@ -246,9 +246,9 @@ def match_shapes(
     for name in (name for name in names if name not in fresh):
         here, there, table = own.get(name), saved.get(name), learned and name.endswith(TABLE)
         if here is None:
-            misfits.append(tr("{name}: is {there}, must not be there", name=name, there=there))
+            misfits.append(tr("{name}: is {there}, should not exist", name=name, there=there))
         elif there is None:
-            misfits.append(tr("{name}: is not there, must be {here}", name=name, here=here))
+            misfits.append(tr("{name}: is missing, must be {here}", name=name, here=here))
         elif name in tokens and here[1:] == there[1:]:
             rows[name] = tokens[name]
         elif here == there:

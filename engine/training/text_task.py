@@ -54,7 +54,7 @@ class TextTask(Task):
         if given is not None:
             for name, split in corpus.splits.items():
                 require_known(
-                    tokenizer, split.text, tr("corpus {name}: its {name2} split", name=corpus.name, name2=name)
+                    tokenizer, split.text, tr("corpus {corpus}: its {split} split", corpus=corpus.name, split=name)
                 )
         tokens = {
             name: torch.from_numpy(

@@ -142,13 +142,13 @@ class TranslationTask(Task):
                 yield Lint(
                     key,
                     tr(
-                        "{n:,} of {pairs:,} {what} pairs ({n2:.1%}) {limit}: {becomes}",
+                        "{n:,} of {pairs:,} {split} pairs ({share:.1%}) {problem}: {consequence}",
                         n=n,
                         pairs=pairs,
-                        what=what,
-                        n2=n / pairs,
-                        limit=limit,
-                        becomes=becomes,
+                        split=what,
+                        share=n / pairs,
+                        problem=limit,
+                        consequence=becomes,
                     ),
                 )
 
@@ -224,11 +224,11 @@ def _taken_over(given: AnyTokenizer, corpus: ParallelCorpus) -> AnyTokenizer:
                     tokenizer,
                     sentence,
                     tr(
-                        "corpus {name}: {side} {number:,} of its {name2} split",
-                        name=corpus.name,
+                        "corpus {corpus}: {side} {number:,} of its {split} split",
+                        corpus=corpus.name,
                         side=side,
                         number=number,
-                        name2=name,
+                        split=name,
                     ),
                 )
     return given

@@ -53,7 +53,9 @@ def config(evidence: Evidence) -> Outcome:
             checkpoint.check_shapes(folder / checkpoint.WEIGHTS, checkpoint.parameter_shapes(asked.model, 1))
         except (InputError, ValueError, RuntimeError) as error:
             wrong.append(
-                Difference(tr("weights of {name}", name=folder.name), str(error), tr("those of the config's model"))
+                Difference(
+                    tr("weights of {checkpoint}", checkpoint=folder.name), str(error), tr("those of the config's model")
+                )
             )
     for attempt in evidence.attempts:
         if attempt.threads != (asked.train.threads or 1):
@@ -77,7 +79,7 @@ def tokenizer(evidence: Evidence) -> Outcome:
             found = str(error)
         if found != noted:
             where = path.relative_to(evidence.reader.path)
-            wrong.append(Difference(tr("SHA-256 of {where}", where=where), noted, found))
+            wrong.append(Difference(tr("SHA-256 of {path}", path=where), noted, found))
     return tr("SHA-256 {noted}…, in the run and in {n} checkpoints", noted=str(noted)[:12], n=len(paths) - 1), wrong
 
 
@@ -127,7 +129,7 @@ def states(evidence: Evidence) -> Outcome:
     for folder in evidence.saved:
         state = TrainerState.from_json(read_json(folder / checkpoint.STATE))
         if checkpoint.folder_name(state.step) != folder.name:
-            wrong.append(Difference(tr("step of {name}", name=folder.name), state.step, folder.name))
+            wrong.append(Difference(tr("step of {checkpoint}", checkpoint=folder.name), state.step, folder.name))
         if state.step in tokens and tokens[state.step] != state.tokens:
             wrong.append(Difference(tr("tokens at step {step}", step=state.step), tokens[state.step], state.tokens))
         for name in ("best", "last"):
@@ -166,17 +168,17 @@ def lineage(evidence: Evidence) -> Outcome:
                     tr("run '{name}' is not the one it started from, only another with the same name", name=parent.name)
                 )
             wrong.append(
-                Difference(tr("SHA-256 of the weights of {shown}", shown=origin.shown), origin.sha256, now.sha256)
+                Difference(tr("SHA-256 of the weights of {origin}", origin=origin.shown), origin.sha256, now.sha256)
             )
         else:
             own = read_tokenizer(evidence.reader.path / checkpoint.TOKENIZER)
             if differs := difference(own, parent.tokenizer):
                 wrong.append(
-                    Difference(tr("tokenizer, taken over from '{name}'", name=parent.name), differs, tr("the same"))
+                    Difference(tr("tokenizer, taken over from '{parent}'", parent=parent.name), differs, tr("the same"))
                 )
             if now.id == origin.id and now.before != origin.before:
                 before = (one.shown if one is not None else None for one in (origin.before, now.before))
-                wrong.append(Difference(tr("what '{name}' started from", name=parent.name), *before))
+                wrong.append(Difference(tr("what '{parent}' started from", parent=parent.name), *before))
         said = tr(
             "weights of {shown}, SHA-256 {sha256}…, and its tokenizer", shown=origin.shown, sha256=origin.sha256[:12]
         )

@@ -62,16 +62,14 @@ def values(evidence: Evidence) -> Outcome:
     for record in evidence.train:
         rate = learning_rate(config.optimizer, record["step"], config.train.steps)
         if not same_value("lr", record.get("lr"), rate, exact=False):
-            wrong.append(
-                Difference(tr("learning rate at step {record}", record=record["step"]), record.get("lr"), rate)
-            )
+            wrong.append(Difference(tr("learning rate at step {step}", step=record["step"]), record.get("lr"), rate))
     for record in evidence.validation:
         loss, perplexity = record.get("loss"), record.get("perplexity")
         if loss is None or perplexity is None:
             continue  # it was no number
         expected = math.exp(loss) if loss < 700 else math.inf
         if not math.isclose(perplexity, expected, rel_tol=1e-12):
-            wrong.append(Difference(tr("perplexity at step {record}", record=record["step"]), perplexity, expected))
+            wrong.append(Difference(tr("perplexity at step {step}", step=record["step"]), perplexity, expected))
     return tr("learning rates follow the schedule, perplexities are e^loss"), wrong[:LISTED]
 
 
@@ -118,7 +116,7 @@ def summary(evidence: Evidence) -> Outcome:
     except (OSError, ValueError):
         pointed = ""
     if best is not None and pointed != checkpoint.folder_name(best["step"]):
-        wrong.append(Difference(tr("checkpoint called best"), pointed or None, checkpoint.folder_name(best["step"])))
+        wrong.append(Difference(tr("checkpoint marked as best"), pointed or None, checkpoint.folder_name(best["step"])))
     scores = (
         "" if best is None else tr(": best loss {best:.4f} at step {best2:,}", best=best["loss"], best2=best["step"])
     )
@@ -133,9 +131,7 @@ def events(evidence: Evidence) -> Outcome:
     wrong = []
     if numbers != sorted(numbers) or (numbers and (numbers[0] != 1 or numbers[-1] > attempt)):
         wrong.append(
-            Difference(
-                tr("attempts in events.jsonl"), sorted(set(numbers)), tr("1 to {attempt} in order", attempt=attempt)
-            )
+            Difference(tr("attempts in events.jsonl"), sorted(set(numbers)), tr("1 to {last} in order", last=attempt))
         )
     started = [event for event in told if event.get("event") == "started"]
     first = started[0]["attempt"] if started else 1  # an earlier attempt ended before its first checkpoint
@@ -199,7 +195,9 @@ def _expected(
     missing += sum(step not in there and not _due(step, every) for step in required)
     if missing > 0:
         have = len(there) - len(strange)
-        wrong.append(Difference(tr("number of {what} up to step {end:,}", what=what, end=end), have, have + missing))
+        wrong.append(
+            Difference(tr("number of {records} up to step {end:,}", records=what, end=end), have, have + missing)
+        )
     return wrong
 
 
@@ -212,7 +210,7 @@ def _rising(records: Sequence[Record]) -> Iterator[Difference]:
         for field in ("tokens", "seconds"):
             if not before.get(field, 0) <= after.get(field, 0):
                 yield Difference(
-                    tr("{field} at step {after}", field=field, after=after["step"]),
+                    tr("{field} at step {step}", field=field, step=after["step"]),
                     after.get(field),
                     f"≥ {before.get(field)}",
                 )
@@ -233,4 +231,4 @@ def _torn(evidence: Evidence) -> Iterator[Difference]:
         if cut and damaged and evidence.state not in AT_REST:
             damaged -= 1
         if damaged:
-            yield Difference(tr("damaged lines of {name}", name=path.name), damaged, 0)
+            yield Difference(tr("damaged lines of {file}", file=path.name), damaged, 0)

@@ -158,7 +158,8 @@ def _make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[Ce
         added = len(study.seeds) - len(before.seeds)
         warn(
             tr(
-                "{added} more seeds than it was started with: added until something differs, they will make it differ",
+                "{added} more seeds than it was started with: keep adding seeds until something differs, and "
+                "something will",
                 added=added,
             )
         )
@@ -222,11 +223,11 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
     )
     answer(
         tr(
-            "study {name} on {base}: {variants} = {n} runs{done}",
+            "study {name} on {base}: {variants} = {runs} runs{done}",
             name=study.name,
             base=study.base,
             variants=variants,
-            n=len(standings),
+            runs=len(standings),
             done=done,
         ),
         flush=True,
@@ -250,8 +251,8 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
     cost = tr("≈ {about} and {memory} of disk", about=about(seconds), memory=memory(disk))
     answer(
         tr(
-            "{n} to run on {devices}, {at_once}: {cost}",
-            n=len(todo),
+            "{runs} to run on {devices}, {at_once}: {cost}",
+            runs=len(todo),
             devices=", ".join(plan.devices),
             at_once=at_once,
             cost=cost,
@@ -262,7 +263,7 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
     place = next(path for path in (runs_dir, *runs_dir.parents) if path.exists())
     free = shutil.disk_usage(place).free
     if disk > free:
-        warn(tr("the disk of {place} has {memory} free; runs wait when it is full", place=place, memory=memory(free)))
+        warn(tr("the disk of {place} has only {free} free; runs wait when it is full", place=place, free=memory(free)))
 
 
 def _differs(cell: Cell, baseline: Cell, first: Mapping[tuple[str, str], Cell]) -> str:
@@ -274,9 +275,7 @@ def _differs(cell: Cell, baseline: Cell, first: Mapping[tuple[str, str], Cell]) 
     found = []
     if cell.begins_with != other.begins_with:
         found.append(
-            tr("starts from {begins_with}", begins_with=cell.begins_with)
-            if cell.after
-            else tr("starts from fresh weights")
+            tr("starts from {origin}", origin=cell.begins_with) if cell.after else tr("starts from fresh weights")
         )
     for key, (_, value) in _changed(other, cell).items():
         found.append(f"{key} = {setting_text(value)}")
@@ -366,10 +365,10 @@ def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOpt
         again = command_line(*words, runs_dir=options.runs_dir, data_dir=options.data_dir, device=options.device)
         say(
             tr(
-                "{name}: {done} of {n} runs are done; the same command continues it, or {again}",
-                name=signal.Signals(heard[0]).name,
+                "{signal}: {done} of {total} runs are done; the same command continues it, or {again}",
+                signal=signal.Signals(heard[0]).name,
                 done=done,
-                n=len(standings),
+                total=len(standings),
                 again=again,
             )
         )
@@ -381,9 +380,9 @@ def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOpt
             more = f"; {tr('its folder is gone') if gone else last_words_in(standing.path / 'log.txt')}"
         complain(
             tr(
-                "run '{name}': {how_it_stands}{more}",
+                "run '{name}': {standing}{more}",
                 name=standing.cell.name,
-                how_it_stands=how_it_stands(standing),
+                standing=how_it_stands(standing),
                 more=more,
             )
         )
@@ -396,6 +395,13 @@ def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOpt
         width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
         sys.stdout.write(study_text(entries, file, width=width) + "\n")
         table = command_line("compare", study.name, runs_dir=options.runs_dir)
-        answer(tr("{done} of {n} runs done; {table}", done=done, n=len(standings), table=table))
+        answer(
+            tr(
+                "{done} of {total} runs done; to compare them: {command}",
+                done=done,
+                total=len(standings),
+                command=table,
+            )
+        )
     skipped = options.failed == "skip" and len(failed) == len(undone)
     return ExitCode.DONE if not undone or skipped else ExitCode.FAILED

@@ -44,7 +44,7 @@ def studio(
     if version:
         from engine.release import version as number
 
-        print(tr("tui-transformer {number}", number=number()))
+        print(tr("tui-transformer {version}", version=number()))
         raise typer.Exit(0)
     if context.invoked_subcommand is None:
         if json:

@@ -109,7 +109,7 @@ def bench(
         require_peer(name)
     configs = configs or {name: presets.resolve(presets.find(name)) for name in chosen["size"]}
     if where.type == "cpu":
-        _said(tr("on the CPU; --device cuda measures more sizes, on a GPU"))
+        _said(tr("measuring on the CPU; --device cuda measures more sizes, on a GPU"))
 
     for i, (name, config) in enumerate(configs.items()):
         wanted = BenchmarkSpec(config, chosen["precision"], peers, where, threads, rounds, seconds, _said)
@@ -139,9 +139,9 @@ def bench(
                         title = _title(result, name, device_name(where))
                         _put(write, title, [f"{when}: `{as_typed()}`", "", *_table(_rows(result))])
             except torch.OutOfMemoryError:
-                _said(tr("{one}, {name}: does not fit into the memory of {where}", one=one, name=name, where=where))
+                _said(tr("{case}, {size}: does not fit into the memory of {device}", case=one, size=name, device=where))
     if write is not None:
-        _said(tr("wrote {write}", write=write))
+        _said(tr("wrote {path}", path=write))
 
 
 def _said(text: str) -> None:

@@ -117,20 +117,20 @@ def check(
     about = "peak" if cost.peak_bytes is not None else "about"
     text.append(
         tr(
-            "  {parameters:,} parameters, {about} {memory} of memory\n",
+            "  {parameters:,} parameters, {qualifier} {memory} of memory\n",
             parameters=parameters,
-            about=about,
+            qualifier=about,
             memory=memory(peak),
         )
     )
     text.append(
         tr(
-            "  one step takes {seconds:.0f} ms on {device_name} ({short} tok/s): {count} ≈ {duration}, evaluations "
-            "aside",
+            "  one step takes {seconds:.0f} ms on {device_name} ({rate} tok/s): {steps} ≈ {duration}, excluding "
+            "evaluations",
             seconds=cost.seconds * 1000,
             device_name=device_name(where),
-            short=short(rate),
-            count=count(runnable.train.steps, "step"),
+            rate=short(rate),
+            steps=count(runnable.train.steps, "step"),
             duration=duration(total),
         )
     )

@@ -141,7 +141,7 @@ def compare(
         sys.stdout.write(FORMATS[kind].write(made))
     elif made is not None and out is not None:
         save(FORMATS[kind].write(made), out)
-        say(tr("{count:,} {variant}s written to {out}", count=count, variant=VARIANT if by_variant else RUN, out=out))
+        say(tr("{count:,} {noun}s written to {out}", count=count, noun=VARIANT if by_variant else RUN, out=out))
     elif count and by_variant:
         width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
         if width is not None and width >= LEAST_DRAWN:
@@ -175,8 +175,8 @@ def _column(shown: Sequence[VariantResult], key: str) -> Column:
 def _print(shown: Sequence[Column], entries: Sequence[Entry], baseline: Entry | None) -> None:
     """Print a table: on a terminal the columns that fit, in a pipe all of them."""
     say(
-        tr("loss in {unit_of}", unit_of=unit_of(entries))
-        + (tr("; differences are to {name}", name=baseline.name) if baseline is not None else "")
+        tr("loss in {unit}", unit=unit_of(entries))
+        + (tr("; differences are relative to {baseline}", baseline=baseline.name) if baseline is not None else "")
     )
     rows = [[clean_line(column.title) for column in shown]]
     rows += [[clean_line(column.shown(entry, baseline)) for column in shown] for entry in entries]
@@ -197,5 +197,8 @@ def _print(shown: Sequence[Column], entries: Sequence[Entry], baseline: Entry | 
     stdout().print(grid)
     if room < len(shown):
         say(
-            tr("{n} more columns: in a wider terminal, a pipe, or with --csv --out comparison.csv", n=len(shown) - room)
+            tr(
+                "{n} more columns do not fit: use a wider terminal, a pipe, or --csv --out comparison.csv",
+                n=len(shown) - room,
+            )
         )

@@ -58,18 +58,18 @@ def _sent(command: Command, run: str, json: bool, runs_dir: Path) -> int:
     if reader.liveness() == "unknown":
         say(
             tr(
-                "{name}: of another machine; waiting until it answers, or for {still:.0f} s to see that it is gone",
+                "{name} is on another machine; waiting for it to answer, or {seconds:.0f} s to be sure it is gone",
                 name=reader.name,
-                still=STILL,
+                seconds=STILL,
             )
         )
     while reader.state in LIVE_STATES and reader.status.control_id < number:
         if time.monotonic() > deadline:
             complain(
                 tr(
-                    "run '{name}' has not answered for {patience:.0f} s; the command stays in control.json",
+                    "run '{name}' has not answered for {seconds:.0f} s; the command stays in control.json",
                     name=reader.name,
-                    patience=PATIENCE,
+                    seconds=PATIENCE,
                 )
             )
             return ExitCode.FAILED

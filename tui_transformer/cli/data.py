@@ -52,7 +52,7 @@ def list_corpora(json: Json = False, data_dir: DataDir = None) -> None:
             emit(record | {"where": where, "description": entry.description})
     if not json:
         print_columns(rows)
-        answer(tr("\nand yours, by --corpus: ") + "; ".join(kind.yours for kind in KINDS.values()))
+        answer(tr("\nor your own, with --corpus: ") + "; ".join(kind.yours for kind in KINDS.values()))
 
 
 @app.command()
@@ -104,7 +104,7 @@ def fetch(
         hint = nearest(name, CORPORA) or tr("; `{command_line}` lists them", command_line=command_line("data", "list"))
         raise InputError(tr("no corpus named '{name}'{hint}", name=name[:80], hint=hint))
     if not entry.remotes:
-        say(tr("{name} is built in: it is generated when it is needed", name=name))
+        say(tr("{name} is built in; it is generated when needed", name=name))
         return
     folder = fetch_folder(data_dir)
     files = []

@@ -55,7 +55,7 @@ def draw_by_distance(runs: Sequence[str], *, probe: str, out: Path | None, runs_
         from tui_transformer.lab.reports.figures.distances import distance_picture  # takes a second
 
         save(distance_picture(made), out)
-        say(tr("{probe} by distance of {n:,} runs written to {out}", probe=probe, n=len(entries), out=out))
+        say(tr("{probe} by distance for {runs:,} runs written to {out}", probe=probe, runs=len(entries), out=out))
     else:
         _print(made)
 

@@ -102,21 +102,19 @@ def machine(runs_dir: Path, data_dir: Path | None) -> Iterator[Finding]:
         "torch",
         True,
         tr(
-            "{version}, {default_threads} threads on {cpu_count} cores",
+            "{version}, {threads} threads on {cores} cores",
             version=torch.__version__,
-            default_threads=default_threads(),
-            cpu_count=os.cpu_count(),
+            threads=default_threads(),
+            cores=os.cpu_count(),
         ),
     )
     found = f"{device_name(device)}{', bf16' if has_bf16(device) else ''}"
     advice = tr("the demo and the *-cpu presets are sized for it; a GPU needs torch with CUDA")
     yield Finding("device", device.type != "cpu", found, advice)
-    yield Finding(
-        "memory", True, tr("{memory} free of {memory2}", memory=memory(ram.available), memory2=memory(ram.total))
-    )
+    yield Finding("memory", True, tr("{free} free of {total}", free=memory(ram.available), total=memory(ram.total)))
     found = tr("{memory} free for runs in {runs_dir}", memory=memory(free), runs_dir=runs_dir.absolute())
     enough = free > LITTLE_DISK and os.access(place, os.W_OK)
-    yield Finding("disk", enough, found, tr("make room or name another folder with --runs-dir"))
+    yield Finding("disk", enough, found, tr("free up space, or choose another folder with --runs-dir"))
     folders = data_folders(data_dir)
     for entry in CORPORA.values():
         if entry.remotes:
@@ -134,7 +132,7 @@ def machine(runs_dir: Path, data_dir: Path | None) -> Iterator[Finding]:
     enough = is_terminal(sys.stdout) and unicode and size.columns >= 80 and size.lines >= 24
     found = f"{size.columns}×{size.lines}, {sys.stdout.encoding}"
     found += "" if is_terminal(sys.stdout) else ", not a terminal"
-    yield Finding("terminal", enough, found, tr("80×24 and UTF-8 are the least that shows everything"))
+    yield Finding("terminal", enough, found, tr("needs at least 80×24 and UTF-8 to show everything"))
 
 
 def of_run(reader: RunReader) -> Iterator[Finding]:
@@ -167,7 +165,7 @@ def of_run(reader: RunReader) -> Iterator[Finding]:
         found += tr(", and the remaining {memory} not read", memory=memory(left)) if left > 0 else ""
         yield Finding("metrics.jsonl", torn == 0, found)
     except OSError as error:
-        yield Finding("metrics.jsonl", False, tr("cannot be read: {strerror}", strerror=error.strerror))
+        yield Finding("metrics.jsonl", False, tr("cannot be read: {error}", error=error.strerror))
     saved = steps_saved(reader.path)
     for path in saved:
         wrong = damage(path)

@@ -97,7 +97,7 @@ def evaluate(
         data["model"] |= changed
         data["evaluation"].pop("stride", None)  # it was derived from the context
         config = validate(data, tr("with these settings"))
-        capabilities.require(config, tr("as it is to be read"))
+        capabilities.require(config, tr("with these settings"))
     if stride is not None and not 1 <= stride <= config.window_targets:
         raise InputError(f"--stride {stride}: must be from 1 to the context, {config.window_targets}")
     translates = config.task.rows == "sentences"
@@ -225,26 +225,26 @@ def _scored(scorer: "Scorer", model: "Network") -> Scored:
         tr("  perplexity          {record:.4f}", record=record["perplexity"]),
     ]
     if "bits_per_character" in record:
-        words.append(tr("  bits per character  {record:.4f}", record=record["bits_per_character"]))
-    words.append(tr("  accuracy            {record:.2%}", record=record["accuracy"]))
+        words.append(tr("  bits per character  {bits:.4f}", bits=record["bits_per_character"]))
+    words.append(tr("  accuracy            {accuracy:.2%}", accuracy=record["accuracy"]))
     more = [measure for measure in MEASURES if measure.key in record and measure.charted and not measure.of_loss]
     more = [measure for measure in more if not any(measure.name in line for line in words)]
     words += [f"  {measure.name:18}  {measure.exact.format(record[measure.key])}" for measure in more]
     if record.get("honest_loss") is not None:
         words.append(
             tr(
-                "  of what it cannot copy  {record:.4f} nats: all other answers stand in its input",
-                record=record["honest_loss"],
+                "  cannot be copied    {loss:.4f} nats: all other answers are in its input",
+                loss=record["honest_loss"],
             )
         )
     if "excess" in record:
         record["floor"] = scorer.floor()
-        words.append(tr("  above the floor     {record:+.4f} nats per character", record=record["excess"]))
+        words.append(tr("  above the floor     {excess:+.4f} nats per character", excess=record["excess"]))
         words += [f"    {floor.amount}  {floor.words}" for floor in DataFacts.read(record).floors]
         if "windows" in (reachable := record["floor"].get("reachable", {})):
             words.append(tr("    of {:,} of {:,} windows, evenly spaced").format(*reachable["windows"]))
     if "nanogpt_loss" in record:
-        words.append(tr("  nanoGPT's batches   {record:.4f}", record=record["nanogpt_loss"]))
+        words.append(tr("  nanoGPT's batches   {loss:.4f}", loss=record["nanogpt_loss"]))
     places = record.get("probe_places", {})
     words += [f"  {name:18}  {scorer.probe_words(share, places[name])}" for name, share in record["probes"].items()]
     return record, words
@@ -335,6 +335,6 @@ def _answered(
             words.append(f"  = {question.answer}")
     if predictions is not None:
         words.append(
-            tr("  {count} in {predictions}, a line each", count=count(len(answers), "answer"), predictions=predictions)
+            tr("  {answers} written to {path}, one per line", answers=count(len(answers), "answer"), path=predictions)
         )
     return record, words

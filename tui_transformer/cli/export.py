@@ -59,7 +59,7 @@ def export(
         if json:
             emit({"kind": "export", "runs": [run.name for run in chosen], "to": to, "where": str(path)})
         else:
-            say(tr("{count} written to {path}", count=count(len(chosen), "run"), path=path))
+            say(tr("{runs} written to {path}", runs=count(len(chosen), "run"), path=path))
         return
     folder = out if out is not None else FOLDER / to
     for run in chosen:

@@ -39,7 +39,7 @@ def list_presets(json: Json = False) -> None:
         return
     found.sort(key=lambda p: (p.extends is not None, p.extends or "", p.name))
     rows = [(preset.name, preset.extends or "", preset.description) for preset in found]
-    print_columns([("PRESET", "CHANGES", tr("WHAT IT IS")), *rows])
+    print_columns([("PRESET", "CHANGES", tr("DESCRIPTION")), *rows])
 
 
 @app.command()
@@ -113,8 +113,8 @@ def show(
         which = trn("layer {numbered}", "layers {numbered}", len(places), numbered=numbered(places))
         lines.append(
             tr(
-                "{which}: {attention} attention, position {position}",
-                which=which,
+                "{layers}: {attention} attention, position {position}",
+                layers=which,
                 attention=kind.attention,
                 position=kind.position,
             )
@@ -123,7 +123,7 @@ def show(
         value = str(settings[f"model.{name}"])
         lines.append(f"{name} {value}: {sentence_of(f'model.{name}', value) or row.sentence} ({row.citation})")
     if found is None:
-        lines.append(tr("parameters: known once the corpus's vocabulary is (the run's model.json)"))
+        lines.append(tr("parameters: unknown until the corpus's vocabulary is known (then in the run's model.json)"))
     else:
         parts = ", ".join(f"{name} {count:,}" for name, count in found.parts.items() if count)
         most = tr("at most ") if found.vocabulary.at_most else ""

@@ -36,7 +36,7 @@ def watch(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUN
     if reader.state in LIVE_STATES:
         follow(reader, lambda: reader.state in LIVE_STATES, as_json=json)
     if not reader.path.is_dir():
-        complain(tr("run '{name}' is gone: its folder {path} vanished", name=reader.name, path=reader.path))
+        complain(tr("run '{name}' is gone: its folder {path} no longer exists", name=reader.name, path=reader.path))
         return ExitCode.FAILED
     state = reader.state
     if state in ("failed", "lost"):
@@ -55,7 +55,10 @@ def watch(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUN
         return ExitCode.FAILED
     if state == "unknown":
         complain(
-            tr("run '{name}': status.json is missing or damaged; what follows is of its other files", name=reader.name)
+            tr(
+                "run '{name}': status.json is missing or damaged; what follows comes from its other files",
+                name=reader.name,
+            )
         )
     print_summary(reader, as_json=json)
     return ExitCode.DONE
@@ -106,7 +109,11 @@ class Snapshot:
                 parts.append(f"{name} {'not a number' if record.loss is None else f'{record.loss:.3f}'}")
         if self.floor is not None:
             parts.append(
-                tr("{value}floor {nats:.3f}", value="reachable " if self.floor.context else "", nats=self.floor.nats)
+                tr(
+                    "{qualifier}floor {nats:.3f}",
+                    qualifier="reachable " if self.floor.context else "",
+                    nats=self.floor.nats,
+                )
             )
         if self.validation is not None and self.validation.exact_match is not None:
             parts.append(tr("exact match {exact_match:.1%}", exact_match=self.validation.exact_match))
@@ -131,7 +138,7 @@ def follow(
     snapshot = Snapshot(reader.name, reader.config.train.steps, next(iter(reader.data.floors), None))
     origin = reader.run.origin
     if origin is not None and not as_json:
-        say(clean_line(tr("{name} starts from {shown}", name=reader.name, shown=origin.shown)))
+        say(clean_line(tr("{name} starts from {origin}", name=reader.name, origin=origin.shown)))
 
     def looks() -> Iterator[tuple[Metrics, bool]]:
         """Yield what is new at each poll, and whether the run was paused or continued since the last one."""

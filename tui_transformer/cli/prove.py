@@ -60,9 +60,9 @@ def prove_all(*, device: str, out: Path, as_json: bool) -> int:
     def begins(number: int, proof: Proof, left: float) -> None:
         say(
             tr(
-                "doctor: {number} of {n}, about {duration} left: {name}",
+                "doctor: {number} of {total}, about {duration} left: {name}",
                 number=number,
-                n=len(proofs),
+                total=len(proofs),
                 duration=duration(left),
                 name=proof.name,
             )
@@ -78,12 +78,14 @@ def prove_all(*, device: str, out: Path, as_json: bool) -> int:
     if not as_json:
         answer(machine_line(record.content["machine"]))
         answer()
-        print_columns([("proof", "result", "seconds", tr("what was found")), *rows(found)])
+        print_columns([("proof", "result", "seconds", tr("finding")), *rows(found)])
     counts, seconds = record.content["counts"], record.content["seconds"]
     if as_json:
         emit({"kind": "summary", **counts, "seconds": seconds, "file": str(out)})
     told = ", ".join(f"{counts[status]} {status}" for status in MARKS)
-    say(tr("doctor: {told} in {duration}; every figure is in {out}", told=told, duration=duration(seconds), out=out))
+    say(
+        tr("doctor: {counts} in {duration}; every figure is in {out}", counts=told, duration=duration(seconds), out=out)
+    )
     return ExitCode.FAILED if counts["failed"] else ExitCode.DONE
 
 
@@ -92,13 +94,13 @@ def machine_line(facts: Facts) -> str:
     if facts.get("capability"):
         parts.append(
             tr(
-                "capability {facts}, {bytes_in_words}",
-                facts=facts["capability"],
-                bytes_in_words=bytes_in_words(facts["device_memory_bytes"]),
+                "compute capability {capability}, {memory}",
+                capability=facts["capability"],
+                memory=bytes_in_words(facts["device_memory_bytes"]),
             )
         )
     if facts.get("driver"):
-        parts.append(tr("driver {facts}", facts=facts["driver"]))
+        parts.append(tr("driver {version}", version=facts["driver"]))
     parts += [
         tr("torch {facts}", facts=facts.get("torch")),
         tr("Python {facts}", facts=facts.get("python")),
@@ -122,7 +124,7 @@ def rows(found: Sequence[tuple[Proof, Result]]) -> Iterator[tuple[str, ...]]:
         shown = ", ".join(f"{name.replace('_', ' ')} {value:.1e}" for name, value in largest.items())
         words = tr("{why}; largest: {shown}", why=why, shown=shown) if shown else why
         seconds = sum(result.seconds for _, result in same)
-        yield tr("{group} ({n} proofs)", group=group, n=len(same)), MARKS[status], f"{seconds:,.1f}", words
+        yield tr("{group} ({proofs} proofs)", group=group, proofs=len(same)), MARKS[status], f"{seconds:,.1f}", words
 
 
 def every_proof() -> list[Proof]:

@@ -67,9 +67,10 @@ def report(
         folder, name = main.parent, main.name
         say(
             tr(
-                "{engine}{needs} makes a PDF of it, and {found}: cd {folder} && {engine} {name}, twice",
+                "to make a PDF of it with {engine}{package}, which {found}, run this twice: cd {folder} && {engine} "
+                "{name}",
                 engine=engine,
-                needs=needs,
+                package=needs,
                 found=found,
                 folder=folder,
                 name=name,

@@ -106,7 +106,7 @@ def studio_cases(w: BenchmarkSpec) -> Iterator[Measured]:
         raise InputError("--case studio needs a pseudo-terminal, which this system has not")
     times = []
     for i in range(PAINTS + 1):
-        w.said(tr("start {i} of {paints}", i=i, paints=PAINTS))
+        w.said(tr("start {start} of {starts}", start=i, starts=PAINTS))
         with tempfile.TemporaryDirectory() as folder:
             started = time.perf_counter()
             with closing(Terminal(Path(folder))) as terminal:
@@ -117,7 +117,7 @@ def studio_cases(w: BenchmarkSpec) -> Iterator[Measured]:
     for i in range(w.rounds):
         kinds = list(turns)
         for kind in [*kinds[i % 3 :], *kinds[: i % 3]]:
-            w.said(tr("round {i} of {rounds}: {kind}", i=i + 1, rounds=w.rounds, kind=kind))
+            w.said(tr("round {round} of {rounds}: {case}", round=i + 1, rounds=w.rounds, case=kind))
             turns[kind].append(_turn(w, kind))
     yield Measured("studio", "training, fp32", "steps/s", [_speed(k, [s for s, _ in t]) for k, t in turns.items()])
     for name in (AXIS, HELP):

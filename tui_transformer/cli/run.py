@@ -115,7 +115,12 @@ def run(
         shown = command_line("runs", runs_dir=runs_dir)
         tell(
             record,
-            tr("{name} is queued, {before} before it; {shown}", name=queued.name, before=before, shown=shown),
+            tr(
+                "{name} is queued, {ahead} ahead of it; {command} lists the runs",
+                name=queued.name,
+                ahead=before,
+                command=shown,
+            ),
             as_json=json,
         )
         return ExitCode.DONE
@@ -190,7 +195,7 @@ def queue(device: Device = "auto", json: Json = False, runs_dir: RunsDir = RUNS)
     device = _known(device)
     done = waiting_line.work(runs_dir, device, lambda text: tell({"kind": "queue", "text": text}, text, as_json=json))
     if not json:
-        answer(tr("nothing waits for {device} any more; {done} trained", device=device, done=done))
+        answer(tr("no more runs are waiting for {device}; {trained} trained", device=device, trained=done))
 
 
 def _known(device: str) -> str:

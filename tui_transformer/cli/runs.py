@@ -81,9 +81,9 @@ def _settle(readers: Iterable[RunReader]) -> None:
         names = ", ".join(clean_line(reader.name) for reader in doubted)
         say(
             tr(
-                "{names}: of another machine; watching for up to {still:.0f} s whether it still trains",
+                "{names}: on another machine; waiting up to {seconds:.0f} s to see whether it is still training",
                 names=names,
-                still=STILL,
+                seconds=STILL,
             )
         )
     while any(reader.liveness() == "unknown" for reader in doubted):
@@ -102,7 +102,7 @@ def rename(
     _settle([reader])
     path = manage.rename(reader, name)
     record = {"run": path.name, "was": reader.name, "path": str(path)}
-    tell(record, clean_line(tr("{name} is now {name2}", name=reader.name, name2=path.name)), as_json=json)
+    tell(record, clean_line(tr("renamed {name} to {new_name}", name=reader.name, new_name=path.name)), as_json=json)
 
 
 @command(200)

@@ -211,10 +211,10 @@ def sample(
         some = tr(", examples for some to try") if first.ranks else ""
         say(
             tr(
-                "{title}: {invitation}{some}, /help for commands, /quit to leave",
+                "{title}: {invitation}{examples}, /help for commands, /quit to leave",
                 title=writing.title,
                 invitation=first.invitation,
-                some=some,
+                examples=some,
             )
         )
     actions = {

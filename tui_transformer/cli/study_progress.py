@@ -124,10 +124,10 @@ class Lines(Audience):
         at_work = ", ".join(f"{cell.cell.name} {cell.share:.0%}" for cell in going)
         say(
             tr(
-                "{finished} of {total} done; {at_work}; {duration} left",
+                "{finished} of {total} done; {running}; {duration} left",
                 finished=self._board.finished,
                 total=self._board.total,
-                at_work=at_work,
+                running=at_work,
                 duration=duration(left),
             )
         )

@@ -139,38 +139,45 @@ def _scores(reader: RunReader) -> Text | None:
     if last.excess is not None:
         floor, *others = reader.data.floors
         lines.append(
-            tr("  {excess:+.4f} from the {words}, {amount}", excess=last.excess, words=floor.words, amount=floor.amount)
+            tr(
+                "  {excess:+.4f} from the {floor} ({amount})",
+                excess=last.excess,
+                floor=floor.words,
+                amount=floor.amount,
+            )
         )
         lines += [f"  {other.words} {other.amount}" for other in others]
     if last.honest_loss is not None:
         lines.append(
             tr(
-                "  {honest_loss:.4f} over the answers that cannot be copied from its input",
-                honest_loss=last.honest_loss,
+                "  {loss:.4f} on answers that cannot be copied from the input",
+                loss=last.honest_loss,
             )
         )
     profile = [value for value in last.profile if value is not None]
     if len(profile) > 1:
         lines.append(
             tr(
-                "  by place in the window {sparkline} {profile:.2f} → {profile2:.2f}",
+                "  by position in the window {sparkline} {first:.2f} → {last:.2f}",
                 sparkline=sparkline(profile),
-                profile=profile[0],
-                profile2=profile[-1],
+                first=profile[0],
+                last=profile[-1],
             )
         )
     counted = (("unigram", data.unigram), ("bigram", data.bigram))
     counts = ", ".join(f"{name} {value:.3f}" for name, value in counted if value is not None)
-    lines.append(tr("  knowing only counts would score: {counts}", counts=counts))
+    lines.append(tr("  token counts alone would score: {counts}", counts=counts))
     if last.nanogpt_loss is not None:
-        lines.append(tr("  by nanoGPT's random batches: {nanogpt_loss:.4f}", nanogpt_loss=last.nanogpt_loss))
+        lines.append(tr("  on nanoGPT's random batches: {loss:.4f}", loss=last.nanogpt_loss))
     if summary.step is None or summary.tokens is None or summary.seconds is None:
         raise TypeError
     steps, tokens, took = count(summary.step, "step"), short(summary.tokens), duration(summary.seconds)
-    lines.append(tr("  {steps}, {tokens} tokens, {took} of training", steps=steps, tokens=tokens, took=took))
+    lines.append(tr("  {steps}, {tokens} tokens, {duration} of training", steps=steps, tokens=tokens, duration=took))
     origin = reader.run.origin
     if origin is not None:
-        lines.append(tr("  {drawn}: from {shown}", drawn=drawn(origin, clean_line(reader.name)), shown=origin.shown))
+        lines.append(
+            tr("  {lineage}: from {origin}", lineage=drawn(origin, clean_line(reader.name)), origin=origin.shown)
+        )
     return Text("\n".join(lines))
 
 
@@ -200,7 +207,7 @@ def _probes(reader: RunReader) -> RichTable | None:
         grid.add_row(Text(clean_line(name)), f"{score:.0%}", places, *levels, Text(probe.description))
     if last.probes_recorded > len(last.probes):
         grid.add_row(
-            tr("and {probes_recorded:,} more", probes_recorded=last.probes_recorded - len(last.probes)),
+            tr("and {n:,} more", n=last.probes_recorded - len(last.probes)),
             "",
             "",
             "",
@@ -249,7 +256,7 @@ def _next(reader: RunReader, data_dir: Path | None) -> Text:
     if task.ablated_on:
         words = ("run", "--preset", "no-pe", "--on", task.ablated_on)
         another = command_line(*words, runs_dir=reader.path.parent, data_dir=data_dir)
-        rows.append((another, tr("the same without positions")))
+        rows.append((another, tr("the same without position encoding")))
     rows.append((command_line("presets", "list"), tr("other presets")))
     width = max(len(command) for command, _ in rows)
     text = Text(clean_line(tr("next (this run is in {path})", path=reader.path)), style="bold")

@@ -157,7 +157,7 @@ def translate(
     else:
         say(
             tr(
-                "{title}: type a sentence, examples for some to try, /help for commands, quit to leave",
+                "{title}: type a sentence, /examples for some to try, /help for commands, /quit to leave",
                 title=work.title,
             )
         )

@@ -65,10 +65,10 @@ def verify(
         answer(
             clean_line(
                 tr(
-                    "{name}: {differ} from what is found{not_here}: do not rely on it",
+                    "{name}: {differences} from what was found{unchecked}; do not rely on this run",
                     name=reader.name,
-                    differ=differ,
-                    not_here=not_here,
+                    differences=differ,
+                    unchecked=not_here,
                 )
             )
         )
@@ -76,10 +76,10 @@ def verify(
     answer(
         clean_line(
             tr(
-                "{name}: nothing differs, {counts} claims confirmed{not_here}",
+                "{name}: nothing differs, {n} claims confirmed{unchecked}",
                 name=reader.name,
-                counts=counts["confirmed"],
-                not_here=not_here,
+                n=counts["confirmed"],
+                unchecked=not_here,
             )
         )
     )

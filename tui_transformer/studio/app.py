@@ -123,9 +123,11 @@ class Welcome(ModalScreen[bool]):
                 sign = key.key.split(",")[0]
                 words.append(f"  {sign}  {key.description.capitalize():<12}", "bold").append(f"{key.tooltip}\n")
         words.append("\n")
-        words.append("enter", "bold reverse").append(tr("  chooses a demo that a laptop trains in a minute or two;  "))
+        words.append("enter", "bold reverse").append(
+            tr("  chooses a demo that trains on a laptop in a minute or two;  ")
+        )
         words.append("f5", "bold reverse").append(tr("  then trains it.\n\n"))
-        words.append(tr("esc  look around first     ?  the keys, wherever you are"), "dim")
+        words.append(tr("esc  look around first     ?  show the keys at any time"), "dim")
         with Vertical(classes="dialog"):
             yield Static(words)
 
@@ -303,11 +305,11 @@ class Studio(TypingOrder):
 
     def action_picture(self) -> None:
         try:
-            say(self, tr("saved {save_screenshot}", save_screenshot=self.save_screenshot(path=str(Path.cwd()))))
+            say(self, tr("saved {path}", path=self.save_screenshot(path=str(Path.cwd()))))
         except OSError as error:
             say(
                 self,
-                tr("no picture could be saved in {cwd}: {strerror}", cwd=Path.cwd(), strerror=error.strerror or error),
+                tr("cannot save a screenshot in {folder}: {reason}", folder=Path.cwd(), reason=error.strerror or error),
                 "error",
             )
 

@@ -103,12 +103,12 @@ def warnings(split: str, numbers: PairStatistics) -> list[str]:
     lines = []
     if split != "train" and numbers.pairs < FEW:
         lines.append(
-            tr("{split}: only {pairs} pairs, and a score on so few says little", split=split, pairs=numbers.pairs)
+            tr("{split}: only {pairs} pairs; a score on so few means little", split=split, pairs=numbers.pairs)
         )
     for field, share, text in WARNINGS:
         value = getattr(numbers, field)
         if value > share:
-            lines.append(tr("{split}: {value:.1%} of the pairs {text}", split=split, value=value, text=text))
+            lines.append(tr("{split}: {share:.1%} of the pairs {problem}", split=split, share=value, problem=text))
     return lines
 
 

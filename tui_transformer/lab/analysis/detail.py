@@ -139,9 +139,9 @@ def _changes(entry: Entry, baseline: Entry, besides: str = "") -> Iterator[Line]
     changed = [change for change in changes(entry, baseline) if change[0] != besides]
     for key, *values in changed:
         own, others = (UNSET if value is None else setting_text(value) for value in values)
-        yield _line(key, tr("{own}   (baseline: {others})", own=own, others=others))
+        yield _line(key, tr("{value}   (baseline: {baseline})", value=own, baseline=others))
     if entry.config and baseline.config and not changed:
-        yield Line("", tr("No setting differs but bookkeeping."))
+        yield Line("", tr("No settings differ, apart from bookkeeping."))
 
 
 def _head(column: Column, entry: Entry) -> str:
@@ -293,4 +293,4 @@ def _verdicts(standings: Sequence[VariantResult], measures: Sequence[Measure]) -
             if said and measure.key not in told:
                 yield f"  {clean_line(measure.name)}: {said}"
     if everything:
-        yield tr("expectations: {outcome_counts}", outcome_counts=outcome_counts(everything))
+        yield tr("expectations: {counts}", counts=outcome_counts(everything))

@@ -218,7 +218,7 @@ def _numbers(measure: Measure) -> Iterable[Column]:
         for suffix, what, of in _DIFFERENCES:
             yield _plain(
                 f"Δ{key}{suffix}",
-                tr("{name} − baseline's{what}", name=name, what=what),
+                tr("{name} − baseline's{detail}", name=name, detail=what),
                 partial(_of, measure=measure, what=of),
             )
         yield _plain(

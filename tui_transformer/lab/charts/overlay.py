@@ -185,7 +185,7 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
         elif (made := difference_band(ours, level)).n:
             strokes.append(Stroke(slot, group.label, made, seeds=made.n))
         else:
-            reasons.append(tr("{label}: no seed in common with {label2}", label=group.label, label2=baseline.label))
+            reasons.append(tr("{name}: no seed in common with {baseline}", name=group.label, baseline=baseline.label))
     waiting = drawn.waiting(
         tr("no evaluation yet") if means else tr("the curves do not overlap on the {axis} axis", axis=axis)
     )

@@ -224,7 +224,7 @@ class StudyDraft:
                 continue
             line = self._line(variant, preset.description)
             same = line.configs and settings_of(line.configs) == as_it_is
-            found.append(replace(line, why_not=tr("the design has this already")) if same else line)
+            found.append(replace(line, why_not=tr("the design already has this")) if same else line)
         return sorted(found, key=lambda line: bool(line.why_not))
 
     def has(self, variant: Variant) -> bool:
@@ -322,9 +322,9 @@ class StudyDraft:
         elif count < DECIDES:
             said.append(
                 tr(
-                    "{count} seeds can miss small differences; use {decides} or more for a firm verdict",
-                    count=count,
-                    decides=DECIDES,
+                    "{n} seeds can miss small differences; use {enough} or more for a firm verdict",
+                    n=count,
+                    enough=DECIDES,
                 )
             )
         for line in self.kept:
@@ -333,9 +333,9 @@ class StudyDraft:
                 name = line.variant.name
                 said.append(
                     tr(
-                        "{name}: another {others}, so its loss cannot be compared to the baseline's",
+                        "{name}: {key} differs, so its loss cannot be compared with the baseline's",
                         name=name,
-                        others=others[0],
+                        key=others[0],
                     )
                 )
         lints = [found for line in self.kept if line.config is not None for found in lint(line.config)]

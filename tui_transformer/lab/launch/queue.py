@@ -84,7 +84,7 @@ def work(runs_dir: Path, device: str, said: Callable[[str], None]) -> int:
                 while others := at_work(runs_dir, device):
                     if told != others[0].name:
                         told = others[0].name
-                        said(tr("waiting for {told}, which is on {device}", told=told, device=device))
+                        said(tr("waiting for {name}, which is using {device}", name=told, device=device))
                     time.sleep(LOOK)
                 if (found := next_one()) is not None:  # some may have been removed meanwhile
                     _train(found, said)
@@ -98,7 +98,7 @@ def work(runs_dir: Path, device: str, said: Callable[[str], None]) -> int:
 
 def _train(reader: RunReader, said: Callable[[str], None]) -> None:
     place = reader.run.queue or QueuePlace()
-    said(tr("{name} begins", name=reader.name))
+    said(tr("starting {name}", name=reader.name))
     folder = Path(place.data_dir) if place.data_dir else None
     try:
         process = spawn("begin", reader.path, device=place.device, data_dir=folder)

@@ -106,7 +106,7 @@ def pictures(model: ModelConfig, seed: int, canvas: Canvas) -> Iterator[Text]:
     for plan in plans:
         yield mask_picture(plan, canvas)
     if plans[0].name != plans[-1].name:
-        yield Text(tr("cross-attention: each query of the decoder sees all of the source; no mask but padding"))
+        yield Text(tr("cross-attention: every decoder query sees the whole source; only padding is masked"))
     for plan in stacks(model, KIND[1:]):
         position = POSITIONS[plan.position]
         own = position.acts_on == "scores" or (position.learned and position.acts_on == "embeddings")

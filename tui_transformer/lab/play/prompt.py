@@ -138,9 +138,7 @@ class Prompt:
             if value := rest.strip():
                 self.settings[name] = checked(name, value)
             self.say(
-                f"{name} {self.settings[name]:g}"
-                if name != "seed"
-                else tr("seed {settings}", settings=self.settings[name])
+                f"{name} {self.settings[name]:g}" if name != "seed" else tr("seed {seed}", seed=self.settings[name])
             )
         elif name in self.actions:
             self.actions[name](rest)
@@ -154,7 +152,7 @@ class Prompt:
             if not self.history:
                 raise InputError(tr("/again: nothing has been asked yet"))
             self.settings["seed"] = int(self.settings["seed"]) + 1
-            self.remark(tr("the same prompt with seed {settings}", settings=self.settings["seed"]))
+            self.remark(tr("the same prompt with seed {seed}", seed=self.settings["seed"]))
             self.answer(self.history[-1])
         else:
             raise InputError(tr("not available here"))
@@ -176,7 +174,7 @@ class Prompt:
         rows, missing = [], []
         for name, command in self.table.commands.items():
             if self.place in command.why_not:
-                missing.append((f"/{name}", tr("not here: {why_not}", why_not=command.why_not[self.place])))
+                missing.append((f"/{name}", tr("not available here: {why_not}", why_not=command.why_not[self.place])))
                 continue
             value = self.settings[name] if isinstance(command, Setting) else command.argument
             also = tr("; also /exit and ctrl-d") if name == "quit" else ""

@@ -116,7 +116,7 @@ def _differences(asked: Study, before: Study) -> Iterator[str]:
     yield from _changed("primary", asked.primary, before.primary)
     missing = [seed for seed in before.seeds if seed not in asked.seeds]
     if missing:
-        yield tr("seed {missing} is left out", missing=missing[0])
+        yield tr("seed {seed} is left out", seed=missing[0])
     yield from _changes("", asked.changes, before.changes)
     stages = [stage.name for stage in asked.stages]
     yield from _changed(tr("the list of stages"), stages, [stage.name for stage in before.stages])
@@ -127,13 +127,13 @@ def _differences(asked: Study, before: Study) -> Iterator[str]:
     ours, theirs = ({variant.name: variant for variant in study.variants} for study in (asked, before))
     for name in [*ours, *(name for name in theirs if name not in ours)]:
         if name not in theirs or name not in ours:
-            yield tr("variant '{name}' is {what}", name=name, what="new" if name in ours else tr("left out"))
+            yield tr("variant '{name}' is {change}", name=name, change="new" if name in ours else tr("left out"))
             continue
         one, other = ours[name], theirs[name]
         yield from _changed(tr("variant '{name}': preset", name=name), one.preset, other.preset)
         yield from _changes(f"variant '{name}': ", one.changes, other.changes)
         yield from _changed(tr("variant '{name}': stages", name=name), list(one.stages), list(other.stages))
-        yield from _changed(tr("variant '{name}': what is expected", name=name), dict(one.expect), dict(other.expect))
+        yield from _changed(tr("variant '{name}': expect", name=name), dict(one.expect), dict(other.expect))
 
 
 def _changes(where: str, asked: Any, before: Any) -> Iterator[str]:
@@ -144,7 +144,7 @@ def _changes(where: str, asked: Any, before: Any) -> Iterator[str]:
 
 def _changed(what: str, asked: Any, before: Any) -> Iterator[str]:
     if asked != before:
-        yield tr("{what} is {asked}, was {before}", what=what, asked=_said(asked), before=_said(before))
+        yield tr("{what} is {now}, was {before}", what=what, now=_said(asked), before=_said(before))
 
 
 def _said(value: Any) -> str:

@@ -304,7 +304,7 @@ class Study:
             said = tr("{where}, stage '{name}'", where=where, name=stage.name)
             with _within(said):
                 check_name(stage.name)
-            _check_changes(stage.changes, tr("{said}: changes", said=said))
+            _check_changes(stage.changes, tr("{where}: changes", where=said))
             with _within(said):
                 keys = stage.keys
             if stage.starts_from and INIT_FROM in keys:

@@ -416,9 +416,7 @@ class ComparePane(Vertical, can_focus=True):
         if entry is not None:
             self.touched = True
             if not self.selection.turn(entry.path):
-                say(
-                    self, tr("{most} curves are as many as can be told apart: unselect one first", most=MOST), "warning"
-                )
+                say(self, tr("at most {n} curves can be told apart: unselect one first", n=MOST), "warning")
             self._selected()
 
     def action_pin(self) -> None:
@@ -478,7 +476,7 @@ class ComparePane(Vertical, can_focus=True):
 
     def action_only(self) -> None:
         if not self.chosen_runs and not self.options.only:
-            say(self, tr("no run is selected: space selects one"), "warning")
+            say(self, tr("no run is selected: press space to select one"), "warning")
             return
         self._arrange(replace(self.options, only=not self.options.only))
 
@@ -619,7 +617,7 @@ class ComparePane(Vertical, can_focus=True):
     @work(exit_on_error=False)
     async def action_export(self) -> None:
         if not self.shown.rows:
-            say(self, tr("no run is shown that could be exported"), "warning")
+            say(self, tr("no runs to export"), "warning")
             return
         answers = [Choice(key, f"{kind.name}: {kind.what}") for key, kind in FORMATS.items()]
         rows, what = len(self.shown.rows), self.shown.by
@@ -665,7 +663,7 @@ class ComparePane(Vertical, can_focus=True):
     async def action_report(self) -> None:
         chosen = self.what_is_reported()
         if not chosen.entries:
-            say(self, tr("no run is selected that could be reported"), "warning")
+            say(self, tr("no runs to report on: select some first"), "warning")
             return
         keys = [(kind, language) for kind in ("html", "latex", "markdown") for language in LANGUAGES]
         answers = [Choice(key, f"{REPORTS[key[0]].name} {SPOKEN[key[1]]}: {REPORTS[key[0]].what}") for key in keys]
@@ -728,7 +726,7 @@ def _title(shown: Shown, options: Options) -> list[tuple[str, int]]:
     if shown.sorted_by is not None:
         parts.append((f"by {shown.sorted_by.title} {'↓' if options.reverse else '↑'}", 3))
     if shown.rows:
-        parts.append((tr("loss: {unit_of}", unit_of=unit_of([row.entry for row in shown.rows])), 4))
+        parts.append((tr("loss: {unit}", unit=unit_of([row.entry for row in shown.rows])), 4))
     return parts
 
 

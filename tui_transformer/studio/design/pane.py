@@ -226,7 +226,7 @@ class DesignPane(Vertical):
         say(
             self,
             tr("{corpus} is downloaded", corpus=corpus)
-            + (tr("; it may be used under {licence}", licence=licence) if licence else ""),
+            + (tr("; licence: {licence}", licence=licence) if licence else ""),
         )
         self._show(self.draft)
 
@@ -288,7 +288,7 @@ class DesignPane(Vertical):
             changes = draft.way(switch.key, value) if reason else None
             if changes is not None:
                 others = ", ".join(f"{key} = {shown(one)}" for key, one in changes.items() if key != switch.key)
-                answers.append(Answer(changes, tr("  ↳ {shown}, with {others}", shown=shown(value), others=others)))
+                answers.append(Answer(changes, tr("  ↳ {value}, with {changes}", value=shown(value), changes=others)))
         if switch.key == CORPUS:
             possible = sum(not reason for _, reason in choices)
             answers.insert(possible, Answer({FILE: FILE}, FILES.get(_corpus_kind(draft), tr("a text file …"))))
@@ -420,7 +420,7 @@ class DesignPane(Vertical):
             answers.append(
                 Answer(
                     (small, "usual"),
-                    tr("Apply the same change to {small} instead ({time})", small=SMALL, time=less.time),
+                    tr("Apply the same change to {base} instead ({time})", base=SMALL, time=less.time),
                 )
             )
         answers.append(Answer((draft, "process"), tr("Train it in the background, even after the studio closes")))
@@ -500,7 +500,7 @@ class DesignPane(Vertical):
             say(
                 self,
                 tr(
-                    "{name}: its {runs} runs start once a step of every variant has been timed",
+                    "{name}: its {runs} runs start after timing one step of each variant",
                     name=launched.name,
                     runs=runs,
                 ),

@@ -452,7 +452,7 @@ def corpus_words(facts: DesignFacts, palette: Palette, width: int, lines: int) -
         return Text()
     names = ("…/" * ("/" in part) + part.rsplit("/", 1)[-1] for part in clean_line(seen.corpus).split(","))
     text = Text().append(",".join(names), "bold")
-    text.append(tr(", {train} to train on\n", train=seen.train) if seen.train else "\n", palette.dim)
+    text.append(tr(", {size} to train on\n", size=seen.train) if seen.train else "\n", palette.dim)
     for at, line in enumerate(seen.lines[:lines]):  # in pairs: a source, then its target; a question, then its answer
         if seen.paired and at % 2 == 0:
             text.append(line[:width] + "\n")

@@ -190,7 +190,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         text.append(" = ")
         text.append(tr("{runs:,} runs", runs=draft.runs), "bold")
         left_out = len(draft.lines) - kept
-        text.append(tr("   {left_out} left out\n", left_out=left_out) if left_out else "\n", palette.dim)
+        text.append(tr("   {n} left out\n", n=left_out) if left_out else "\n", palette.dim)
 
         measuring = self._measuring.seconds(toml)
         timing = (
@@ -207,7 +207,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             threads = trn(", {n} thread each", ", {n} threads each", estimate.threads) if estimate.threads else ""
             text.append(f", {estimate.jobs} at a time{threads}", palette.dim)
         elif estimate.seconds is not None:
-            text.append(tr(" one after the other, "), palette.dim)
+            text.append(tr(" one at a time, "), palette.dim)
             text.append(
                 "estimated" if self._benchmark is None else tr("from the design's measured step"),
                 palette.dim,
@@ -349,7 +349,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         first = tr("; press ctrl+s to save the file it names") if unsaved else ""
         say(
             self,
-            tr("copied to the clipboard (if your terminal allows it): {command}{first}", command=command, first=first),
+            tr("copied to the clipboard (if your terminal allows it): {command}{hint}", command=command, hint=first),
         )
 
     def action_toml(self) -> None:
@@ -374,7 +374,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         with errors_said(self):
             say(
                 self,
-                tr("saved {save_study}; C copies the command that runs it", save_study=own_files.save_study(study)),
+                tr("saved {path}; C copies the command that runs it", path=own_files.save_study(study)),
             )
             self._redraw()
 

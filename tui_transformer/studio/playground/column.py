@@ -116,7 +116,7 @@ class RunColumn(Vertical):
             self.which = "last" if live else "best"
         what = "model" if "torch" in sys.modules else tr("engine, then the model")
         self._title()
-        self._say(tr("loading the {what} of {name} @{which} …", what=what, name=run.name, which=self.which))
+        self._say(tr("loading the {what} of {name} @{checkpoint} …", what=what, name=run.name, checkpoint=self.which))
         self._files = await asyncio.to_thread(checkpoints, run)
         await self._get()
         self._say("")
@@ -264,7 +264,7 @@ class RunColumn(Vertical):
             self.text.show(self._tokens())
             self.text.stand(at)
             left = len(text + written) - len(looks.queries) if which == "self" and writer.continues else 0
-            self._say(tr("the newest {n} tokens: its whole context", n=len(looks.queries)) if left > 0 else "")
+            self._say(tr("the last {n} tokens: the model's whole context", n=len(looks.queries)) if left > 0 else "")
             self.post_message(self.Changed(self))
 
         self._do(work)

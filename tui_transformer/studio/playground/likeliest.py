@@ -87,7 +87,9 @@ class Likeliest(Widget, can_focus=True):
             words.append(f" {number(one.probability):<5}", "bold" if one.text == piece.text else "")
             if drawn:
                 words.append(
-                    tr("  sampled at {number}", number=number(one.chance)) if one.chance > 0 else tr("  cut off"),
+                    tr("  sampled at {probability}", probability=number(one.chance))
+                    if one.chance > 0
+                    else tr("  cut off"),
                     palette.dim,
                 )
         if self.has_focus and self._takes:

@@ -334,7 +334,7 @@ class PlaygroundPane(Vertical):
         say(self, tr("copied to the clipboard (if your terminal allows it)"))
 
     def _help(self) -> None:
-        self.app.push_screen(Read(tr("At the prompt"), Text(self.session.help)))
+        self.app.push_screen(Read(tr("Commands at the prompt"), Text(self.session.help)))
 
     def _show_history(self) -> None:
         asked = list(dict.fromkeys(reversed(self.session.history)))

@@ -304,7 +304,9 @@ class TrainPane(Horizontal):
         self._haunted = not self._haunted
         say(
             self,
-            tr("the best other run is drawn behind, dashed") if self._haunted else tr("no other run is drawn behind"),
+            tr("the best other run is drawn dashed behind the curves")
+            if self._haunted
+            else tr("no other run is drawn behind the curves"),
         )
         self.look_now()
 
@@ -315,7 +317,7 @@ class TrainPane(Horizontal):
         self._charts.turn_log()
 
     def action_smooth(self) -> None:
-        say(self, tr("training loss smoothed: {turn_smoothing}", turn_smoothing=self._charts.turn_smoothing()))
+        say(self, tr("training loss smoothing: {level}", level=self._charts.turn_smoothing()))
 
     def action_next_chart(self) -> None:
         self._charts.turn_measure()
@@ -388,7 +390,7 @@ class TrainPane(Horizontal):
             target = LaunchTarget(self.runs_dir, launches.data_dir, launches.device)
             say(self, tr("{name}: resuming…", name=study.name))
             await start(read_study(study.path), target)
-            say(self, tr("{name} trains in the background", name=study.name))
+            say(self, tr("{name} is training in the background", name=study.name))
 
     def action_pause(self) -> None:
         if (study := self.snapshot.study(self.chosen)) is not None:
@@ -416,7 +418,7 @@ class TrainPane(Horizontal):
 
     def action_checkpoint(self) -> None:
         self._tell(
-            Command.CHECKPOINT, "saving…", lambda now: tr("has a checkpoint of step {saved:,}", saved=now.saved or 0)
+            Command.CHECKPOINT, "saving…", lambda now: tr("saved a checkpoint at step {step:,}", step=now.saved or 0)
         )
 
     @work(group="actions", exit_on_error=False)
@@ -459,7 +461,7 @@ class TrainPane(Horizontal):
         if name and name != row.name and await self._done(lambda: rename(RunReader(row.path), name), row.path):
             if self.chosen == row.path:
                 self.chosen = row.path.with_name(name)
-            say(self, tr("{name} is now called {name2}", name=row.name, name2=name))
+            say(self, tr("renamed {name} to {new_name}", name=row.name, new_name=name))
 
     @work(group="actions", exit_on_error=False)
     async def action_delete(self) -> None:
@@ -468,4 +470,4 @@ class TrainPane(Horizontal):
         question = Ask(tr("Delete {name}?", name=row.name), answers, tr("This cannot be undone."))
         sure = await self.app.push_screen_wait(question)
         if sure and await self._done(lambda: delete(RunReader(row.path)), row.path):
-            say(self, tr("{name} is deleted", name=row.name))
+            say(self, tr("deleted {name}", name=row.name))

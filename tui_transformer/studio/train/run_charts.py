@@ -182,7 +182,7 @@ class RunDrawing:
         if made.log:
             legend.append(("log", "dim"))
         if self._has_gap:  # the first to go where there is no room
-            legend.append((tr(" gap train–validation ") if form == FULL else " gap ", f"dim{ON}bandgap"))
+            legend.append((tr(" train–validation gap ") if form == FULL else " gap ", f"dim{ON}bandgap"))
         return legend
 
     def values(self, width: int, x: float | None) -> list[Cell]:

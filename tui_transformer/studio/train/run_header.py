@@ -65,9 +65,7 @@ class RunHeader(Static):
         if following := next_steps(row, width):
             lines.append(Content.styled(following, "$accent"))
         if view is not None and view.problems:
-            lines.append(
-                Content.styled(tr("damaged: {problems}", problems=", ".join(view.problems)), COLOURS["warning"])
-            )
+            lines.append(Content.styled(tr("damaged: {files}", files=", ".join(view.problems)), COLOURS["warning"]))
         self._put(lines)
 
     def show_study(self, study: StudyRow) -> None:
@@ -93,7 +91,7 @@ class RunHeader(Static):
             more = tr(" and {n} more", n=len(failed) - 3) if len(failed) > 3 else ""
             lines.append(
                 Content.styled(
-                    clean_line(tr("failed: {failed}{more}", failed=", ".join(failed[:3]), more=more)), COLOURS["error"]
+                    clean_line(tr("failed: {runs}{more}", runs=", ".join(failed[:3]), more=more)), COLOURS["error"]
                 )
             )
         keys = tr("space pauses, s stops all of its runs") if study.live else tr("r resumes its unfinished runs")
@@ -132,7 +130,7 @@ def _first_line(row: RunRow, view: RunView | None, pending: str, width: int) -> 
     badges = [(clean_line(badge(name).word) + "  ", ALARMS[badge(name).severity]) for name in row.badges]
     facts = [clean_line(view.corpus)] if view is not None and view.corpus else []
     if view is not None and view.parameters:
-        facts.append(tr("{short} parameters", short=short(view.parameters)))
+        facts.append(tr("{n} parameters", n=short(view.parameters)))
     if row.device:
         facts.append(clean_line(row.device))
     fixed = len(state) + sum(len(text) for text, _ in badges) + 2
