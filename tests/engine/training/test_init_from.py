@@ -175,8 +175,8 @@ MISFITS: dict[str, tuple[tuple[str, ...], str]] = {
         r"model.d_model differs \(16 there, 32 here\)",
     ),
     "fewer layers": (("model.n_layers=1",), "layers.1.attention.*must not be there.*model.n_layers differs"),
-    "more layers": (("model.n_layers=3",), "layers.2.attention_norm.weight: is not there, must be .16,."),
-    "tied": (("model.tie_embeddings=true",), "head.weight: is .64, 16., must not be there: model.tie_embeddings"),
+    "more layers": (("model.n_layers=3",), "layers.2.attention_norm.weight: is missing, must be .16,."),
+    "tied": (("model.tie_embeddings=true",), "head.weight: is .64, 16., should not exist: model.tie_embeddings"),
     "another network": (
         ("model.architecture=encoder-decoder", "objective.kind=copy", "model.source_length=8"),
         "encoder.layers.*model.architecture differs .decoder there, encoder-decoder here.",

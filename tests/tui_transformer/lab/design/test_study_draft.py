@@ -120,7 +120,7 @@ def test_a_setting_that_makes_no_variants_says_why(text: str, said: str) -> None
 def test_overlays_are_offered_with_the_reason_against_those_that_cannot_be() -> None:
     offered = {o.variant.name: o for o in of("demo", model__position="alibi").overlays()}
     assert "no score matrix" in offered["linear"].why_not and offered["win16"].why_not == ""
-    assert offered["alibi"].why_not == "the design has this already"
+    assert offered["alibi"].why_not == "the design already has this"
     assert "report-decoder-2heads" not in offered and "baseline" not in offered
     own = {o.variant.name for o in of("report-decoder").overlays()}
     assert "report-decoder-2heads" in own and "report-encoder-win16" not in own
