@@ -175,7 +175,9 @@ class ModelConfig(Section):
             },
         ),
     ] = "decoder"
-    causal: StrictBool = Field(default_factory=lambda earlier: earlier.get("architecture") != "encoder")
+    causal: Annotated[StrictBool, Says("whether a token sees only itself and those before it")] = Field(
+        default_factory=lambda earlier: earlier.get("architecture") != "encoder"
+    )
     n_layers: Annotated[Depth, Says("number of layers, each with attention and a feed-forward")] = 4
     n_encoder_layers: Annotated[Depth | None, Says("layers of the encoder")] = None  # None: n_layers
     d_model: Annotated[Width, Says("width of the residual stream; most costs grow with its square")] = 256
@@ -187,14 +189,34 @@ class ModelConfig(Section):
         default_factory=lambda earlier: 4 * earlier.get("d_model", 256)
     )
     context_length: Annotated[Positive, Says("maximum tokens seen at once; full attention costs its square")] = 128
-    source_length: Positive | None = None  # None: context_length
-    vocab_size: Width | None = None
-    source_vocab_size: Width | None = None  # if source and target do not share a vocabulary
+    source_length: Annotated[Positive | None, Says("maximum source tokens of an encoder-decoder")] = (
+        None  # None: context_length
+    )
+    vocab_size: Annotated[Width | None, Says("rows of the embedding; unset: as many as the tokenizer has tokens")] = (
+        None
+    )
+    source_vocab_size: Annotated[
+        Width | None, Says("the same for the source, if source and target do not share a vocabulary")
+    ] = None
 
     position: Annotated[PositionName, Says("how the network knows the order of tokens")] = "sinusoidal"
-    position_init: Literal["normal", "zero"] = "normal"
-    rope_base: Annotated[float, Field(gt=1.0, le=1e12)] = 10_000.0
-    rope_pairing: Literal["half", "adjacent"] = "half"
+    position_init: Annotated[
+        Literal["normal", "zero"],
+        Says(
+            "how a learned table of positions starts",
+            {"normal": "at random, as `init` says", "zero": "at zero: all positions are alike at first"},
+        ),
+    ] = "normal"
+    rope_base: Annotated[
+        float, Field(gt=1.0, le=1e12), Says("base of rope's frequencies; larger for longer contexts")
+    ] = 10_000.0
+    rope_pairing: Annotated[
+        Literal["half", "adjacent"],
+        Says(
+            "which two features of a head rope rotates together",
+            {"half": "feature i and the one half a head later, as in LLaMA", "adjacent": "features 2i and 2i + 1"},
+        ),
+    ] = "half"
     rope_part: float = part(
         1.0,
         Part(
@@ -320,19 +342,36 @@ class ModelConfig(Section):
             ),
         ),
     )
-    rope_factor: float = later(4.0, gt=1.0, le=1e6)  # context extension
-    rope_original: Positive | None = later(None)  # trained context; None: context_length / rope_factor
-    # YaRN: turns within the trained context above which a frequency is kept, below which it is divided; gain of q, of k
-    yarn_fast: float = later(32.0, gt=0.0, le=1e6)
-    yarn_slow: float = later(1.0, gt=0.0, le=1e6)
-    yarn_gain: Annotated[float, Field(gt=0.0, le=100.0)] | None = later(None)  # None: 0.1 ln(rope_factor) + 1
-    # Llama 3: the same limits, lower first, as wavelengths within the trained context
-    llama3_low: float = later(1.0, gt=0.0, le=1e6)
-    llama3_high: float = later(4.0, gt=0.0, le=1e6)
-    relative_max_distance: Positive = 64
-    t5_buckets: Annotated[int, Field(strict=True, ge=4, le=10_000)] = 32
-    t5_max_distance: Positive = 128
-    embedding_scale: StrictBool = False
+    rope_factor: Annotated[float, Says("how many times the trained context rope is stretched to")] = later(
+        4.0, gt=1.0, le=1e6
+    )
+    rope_original: Annotated[
+        Positive | None, Says("the context trained at, in tokens; unset: context_length / rope_factor")
+    ] = later(None)
+    yarn_fast: Annotated[
+        float, Says("turns within the trained context above which YaRN keeps a frequency unchanged")
+    ] = later(32.0, gt=0.0, le=1e6)
+    yarn_slow: Annotated[
+        float, Says("turns within the trained context below which YaRN divides a frequency by the factor")
+    ] = later(1.0, gt=0.0, le=1e6)
+    yarn_gain: Annotated[
+        Annotated[float, Field(gt=0.0, le=100.0)] | None,
+        Says("what YaRN multiplies queries and keys by; unset: 0.1 ln(rope_factor) + 1"),
+    ] = later(None)
+    llama3_low: Annotated[
+        float, Says("wavelengths within the trained context below which Llama 3's scaling divides a frequency")
+    ] = later(1.0, gt=0.0, le=1e6)
+    llama3_high: Annotated[
+        float, Says("wavelengths within the trained context above which Llama 3's scaling keeps a frequency")
+    ] = later(4.0, gt=0.0, le=1e6)
+    relative_max_distance: Annotated[Positive, Says("distance in tokens at which relative positions are clipped")] = 64
+    t5_buckets: Annotated[
+        int, Field(strict=True, ge=4, le=10_000), Says("how many buckets T5 sorts distances into; each has a bias")
+    ] = 32
+    t5_max_distance: Annotated[Positive, Says("distance in tokens from which all share T5's last bucket")] = 128
+    embedding_scale: Annotated[
+        StrictBool, Says("whether embeddings are multiplied by the square root of d_model, as in Vaswani et al. 2017")
+    ] = False
 
     attention: Annotated[AttentionName, Says("which tokens each token may look at")] = "global"
     window: Annotated[Positive, Says("how many of the nearest keys a query sees")] = 16
@@ -340,8 +379,25 @@ class ModelConfig(Section):
         int, Field(strict=True, ge=2, le=10**9), Says("spacing of the positions that all later queries see")
     ] = 16
     # Layer i is layers[i % len(layers)]: an attention, a position or both; (): every layer has `attention`, `position`
-    layers: Annotated[tuple[str, ...], BeforeValidator(_checked_layers)] = later(())
-    backend: Literal["auto", "reference", "sdpa", "dense", "banded", "chunked"] = bookkeeping("auto")
+    layers: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_checked_layers),
+        Says("kinds of layers, repeated over the depth; each an attention, a position or both"),
+    ] = later(())
+    backend: Annotated[
+        Literal["auto", "reference", "sdpa", "dense", "banded", "chunked"],
+        Says(
+            "the implementation that computes attention",
+            {
+                "auto": "the fastest that applies",
+                "reference": "everything written out, in fp32",
+                "sdpa": "torch's fused kernel",
+                "dense": "three products over all heads at once",
+                "banded": "windows in blocks of queries, each with the keys it can see",
+                "chunked": "linear attention in chunks with prefix sums between them",
+            },
+        ),
+    ] = bookkeeping("auto")
 
     norm: Annotated[NormName, Says("what keeps activations at one scale")] = "layer"
     norm_placement: Annotated[
@@ -355,10 +411,12 @@ class ModelConfig(Section):
             },
         ),
     ] = "pre"
-    final_norm: StrictBool = Field(
+    final_norm: Annotated[StrictBool, Says("whether a norm follows the last layer")] = Field(
         default_factory=lambda earlier: earlier.get("norm_placement") != "post" and earlier.get("norm") != "none"
     )
-    norm_eps: Annotated[float, Field(gt=0.0, le=1.0)] = 1e-5
+    norm_eps: Annotated[float, Field(gt=0.0, le=1.0), Says("added to the variance, so that no norm divides by 0")] = (
+        1e-5
+    )
     residual: Annotated[
         StrictBool, Says("whether each sublayer adds to its input or replaces it; deep networks hardly learn without")
     ] = True
@@ -474,9 +532,9 @@ class ModelConfig(Section):
         le=1_000,
     )
     activation: Annotated[ActivationName, Says("the nonlinearity of the feed-forward")] = "gelu"
-    bias: StrictBool = True
-    head_bias: StrictBool = False
-    tie_embeddings: StrictBool = False
+    bias: Annotated[StrictBool, Says("whether linear maps and layer norms have a bias")] = True
+    head_bias: Annotated[StrictBool, Says("whether the output has a bias per token")] = False
+    tie_embeddings: Annotated[StrictBool, Says("whether the output uses the embedding's matrix")] = False
     logit_softcap: float = part(
         0.0,
         Part(
@@ -618,14 +676,14 @@ class ModelConfig(Section):
     dropout: Annotated[
         Fraction, Says("fraction of features zeroed at random in training; helps when a small text is seen often")
     ] = 0.1
-    attention_dropout: Fraction = Field(
+    attention_dropout: Annotated[Fraction, Says("dropout of the attention weights")] = Field(
         default_factory=lambda earlier: (
             earlier.get("dropout", 0.1) if all(ATTENTIONS[name].scores for name in _attentions_of(earlier)) else 0.0
         )
     )
-    attention_output_dropout: Fraction = as_dropout()
-    embedding_dropout: Fraction = as_dropout()
-    ff_dropout: Fraction = as_dropout()
+    attention_output_dropout: Annotated[Fraction, Says("dropout of what attention adds")] = as_dropout()
+    embedding_dropout: Annotated[Fraction, Says("dropout of the embeddings")] = as_dropout()
+    ff_dropout: Annotated[Fraction, Says("dropout inside the feed-forward, after its activation")] = as_dropout()
     layer_drop: float = part(
         0.0,
         Part(
@@ -649,9 +707,23 @@ class ModelConfig(Section):
         lt=1.0,
     )
 
-    init: Literal["scaled-normal", "normal", "xavier", "torch"] = "scaled-normal"
-    init_std: Annotated[float, Field(gt=0.0, le=10.0)] = 0.02
-    embedding_std: Annotated[float, Field(gt=0.0, le=10.0)] | None = None  # None: set by `init`
+    init: Annotated[
+        Literal["scaled-normal", "normal", "xavier", "torch"],
+        Says(
+            "how matrices start",
+            {
+                "scaled-normal": "normal with init_std, residual outputs divided by √(number of branches), as in GPT-2",
+                "normal": "normal with init_std",
+                "xavier": "uniform, scaled to both widths of the matrix (Glorot and Bengio 2010)",
+                "torch": "torch's defaults: embeddings from N(0, 1), linear maps uniform by their inputs",
+            },
+        ),
+    ] = "scaled-normal"
+    init_std: Annotated[float, Field(gt=0.0, le=10.0), Says("standard deviation of normal initial weights")] = 0.02
+    embedding_std: Annotated[
+        Annotated[float, Field(gt=0.0, le=10.0)] | None,
+        Says("standard deviation of the initial embedding; unset: as `init` says"),
+    ] = None
     zero_init: Literal["none", "outputs", "outputs-and-head"] = part(
         "none",
         Part(

@@ -34,9 +34,11 @@ class Rows:
 class RunConfig(Section):
     """Everything that defines a run; running it again repeats the run."""
 
-    schema_version: Literal[1] = Field(1, alias="schema", json_schema_extra={"bookkeeping": True})
-    preset: Annotated[str, Field(max_length=200)] = bookkeeping("")
-    description: Annotated[str, Field(max_length=2000)] = bookkeeping("")
+    schema_version: Annotated[Literal[1], Says("version of this format")] = Field(
+        1, alias="schema", json_schema_extra={"bookkeeping": True}
+    )
+    preset: Annotated[str, Field(max_length=200), Says("the preset it came from")] = bookkeeping("")
+    description: Annotated[str, Field(max_length=2000), Says("one line on what it is for")] = bookkeeping("")
     seed: Annotated[
         Seed, Says("for the initial weights and the order of examples; other seeds show what is chance")
     ] = 1

@@ -25,13 +25,13 @@ NARROWEST = 20  # narrowest last column worth wrapping, characters
 
 
 class ExitCode(IntEnum):
-    """0 done, 1 the run failed, 2 bad input, 128 + n ended by signal n, a run with a checkpoint."""
+    """128 + n: ended by signal n. The comments are the documentation's."""
 
-    DONE = 0
-    FAILED = 1
-    BAD_INPUT = 2
-    INTERRUPTED = 130
-    READER_LEFT = 141
+    DONE = 0  # done
+    FAILED = 1  # the run failed; its last line says why
+    BAD_INPUT = 2  # bad input; one line says what would be right
+    INTERRUPTED = 130  # ended by ctrl-c (143: by TERM, 129: by a hang-up); a run keeps a checkpoint
+    READER_LEFT = 141  # the reader of its output closed the pipe, as in `… | head`
 
 
 def is_terminal(stream: TextIO) -> bool:
