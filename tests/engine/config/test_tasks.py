@@ -14,6 +14,7 @@ from engine.config.tasks import TASKS, TaskKind, task_named
 from engine.data.objectives import make_objective
 from engine.training.task import Task
 from tests.legal_cells import legal_cells
+from tui_transformer.lab.reports.languages import LANGUAGES, language
 
 PRODUCT = [file for room in (engine, tui_transformer) for file in Path(room.__path__[0]).rglob("*.py")]
 
@@ -38,6 +39,13 @@ def test_every_task_has_a_legal_network_whose_examples_are_as_long_as_it_says() 
     assert {cell.task.name for cell in found} == set(TASKS)
     for cell in found:
         assert make_objective(cell, 50).window == cell.window_tokens
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_a_report_calls_each_task_by_words_of_its_own(code: str) -> None:
+    words = [language(code).word(name) for name in TASKS]
+    assert len(set(words)) == len(TASKS)
+    assert code == "en" or not set(words) & set(TASKS)
 
 
 def test_an_unknown_objective_is_taken_for_what_most_have_in_common() -> None:
