@@ -18,7 +18,7 @@ from engine.data.objectives import IGNORED, Batch, QuestionAnswer, SpanCorruptio
 from engine.data.overlap import Overlap, document_overlap, question_overlap
 from engine.data.padding import Tokens
 from engine.data.rows import DocumentBatches, EncodedPairs, QuestionBatches, scored_documents, scored_questions
-from engine.data.tokenizers import AnyTokenizer, BpeTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer, bpe_of
+from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer, bpe_of
 from engine.errors import InputError
 from engine.evaluation.baselines import Predicted, pairs_losses
 from engine.evaluation.scorers import AnswerScorer, DocumentScorer, Fact, evaluation_batch
@@ -163,7 +163,7 @@ class SpanTask(_DocumentTask):
     def recalls(self, config: RunConfig) -> dict[str, list[Fact]]:
         """Return the facts of each probe, without those that do not fit the context."""
         objective, model = span_corruption(config, self.vocab_size), config.model
-        joins = self.tokenizer.kind == BpeTokenizer.kind  # the space before an answer is a part of its first token
+        joins = self.tokenizer.joins_spaces
         found: dict[str, list[Fact]] = {}
         for name, recalls in self.corpus.recalls.items():
             prefixes = self.tokenizer.encode_all([r.prefix.rstrip(" ") if joins else r.prefix for r in recalls])
@@ -273,7 +273,7 @@ class QuestionTask(_DocumentTask):
 
 def encoded_answers(tokenizer: Tokenizer, answers: Sequence[str]) -> list[Tokens]:
     """Encode answers as they stand in a document: byte pairs hold the space before a word, other tokens do not."""
-    space = " " if tokenizer.kind == BpeTokenizer.kind else ""
+    space = " " if tokenizer.joins_spaces else ""
     return tokenizer.encode_all([space + answer for answer in answers])
 
 

@@ -424,7 +424,7 @@ class DocumentWriter(Writer):
         self.model, tokenizer, self.step = load_network(reader, checkpoint, self.device)
         self.tokenizer = tokenizer.target
         self._size = self.tokenizer.vocab_size
-        self._joins = self.tokenizer.kind == "bpe"  # the space before a word belongs to its first token
+        self._joins = self.tokenizer.joins_spaces
         self.defaults = dict(GREEDY)
 
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
