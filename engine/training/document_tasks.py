@@ -14,7 +14,7 @@ from engine.config.sections import SHORTEST_DOCUMENT
 from engine.config.toml import resolved
 from engine.data.documents.corpus import DocumentCorpus
 from engine.data.loader import mask_generator
-from engine.data.objectives import IGNORED, Batch, QuestionAnswer, SpanCorruption, span_corruption
+from engine.data.objectives import IGNORED, Batch, QuestionAnswer, span_corruption
 from engine.data.overlap import Overlap, document_overlap, question_overlap
 from engine.data.padding import Tokens
 from engine.data.rows import DocumentBatches, EncodedPairs, QuestionBatches, scored_documents, scored_questions
@@ -22,7 +22,6 @@ from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, 
 from engine.errors import InputError
 from engine.evaluation.baselines import Predicted, pairs_losses
 from engine.evaluation.scorers import AnswerScorer, DocumentScorer, Fact, evaluation_batch
-from engine.generation.answering import Prompt, gaps_prompt
 from engine.generation.samples import RowSampler, document_sampler, question_sampler
 from engine.language import tr
 from engine.runs.records import DataFacts, MajorityFacts, ProbeFacts
@@ -170,12 +169,11 @@ class SpanTask(_DocumentTask):
             suffixes = self.tokenizer.encode_all([r.suffix or "" for r in recalls])
             answers = encoded_answers(self.tokenizer, [r.answer for r in recalls])
             for recall, prefix, suffix, answer in zip(recalls, prefixes, suffixes, answers, strict=True):
-                if recall.suffix is not None:
-                    fact = Fact(gaps_prompt(objective, (prefix, suffix)), recall.answer, len(answer))
-                elif isinstance(objective, SpanCorruption):  # a model that predicts its own input
-                    fact = Fact(Prompt(prefix, objective.mask), recall.answer, len(answer), continued=True)
-                else:
+                gap = recall.suffix is not None
+                prompt = objective.asked((prefix, suffix)) if gap else objective.begun(prefix)
+                if prompt is None:
                     continue
+                fact = Fact(prompt, recall.answer, len(answer), continued=not gap)
                 source = () if fact.prompt.source is None else fact.prompt.source
                 if len(source) <= model.source_tokens and len(fact.prompt.tokens) + fact.length <= model.context_length:
                     found.setdefault(name, []).append(fact)
