@@ -146,13 +146,12 @@ class Masked(Objective):
 
 
 class Transcribe(Objective):
-    """The source again, in the same or reverse order, after a start token: toy tasks that need attention.
+    """The source again, in the same or another order, after a start token: toy tasks that need attention.
 
     The leak probe uses it for `translation`, with targets as long as their sources.
     """
 
     conditional = True
-    backwards = False
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         super().__init__(config, vocab_size)
@@ -161,14 +160,19 @@ class Transcribe(Objective):
 
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
         # (B, S) → (B, S) source, tokens and targets
-        targets = windows.flip(1) if self.backwards else windows
+        targets = self.written(windows)
         start = torch.full_like(targets[:, :1], self.start)
         source = windows if self.source_tokens is None else windows.remainder(self.source_tokens)
         return Batch(torch.cat((start, targets[:, :-1]), dim=1), targets, targets.numel(), source)
 
+    def written(self, source: Tensor) -> Tensor:
+        """(B, S) → (B, S), what is written of it."""
+        return source
+
 
 class Reverse(Transcribe):
-    backwards = True
+    def written(self, source: Tensor) -> Tensor:
+        return source.flip(1)
 
 
 class NextToken(Objective):
