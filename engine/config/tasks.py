@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from engine.config.sections import END, MASK, MASKS_IN_A_ROW, PAD, START
 from engine.language import tr
 from engine.model.visibility import sees_ahead
+from engine.schemes import Words
 
 if TYPE_CHECKING:
     from engine.config.schema import RunConfig
@@ -48,6 +49,9 @@ class TaskKind:
     continues = False  # it predicts each token of a text from all before it; generated text continues its prompt
     from_its_past = False  # it predicts a text from its past alone, so the text's entropy bounds the loss
     fills_gaps = False  # hidden tokens are predicted in place, from both sides
+
+    # In a report, by language: what a run of it was trained for; its name where a language is missing.
+    aim: ClassVar[Words] = {}
 
     # In messages.
     needs = ""  # subject and verb of what corpus it needs; "" for its name
@@ -92,6 +96,7 @@ class TaskKind:
 
 class NextToken(TaskKind):
     name = "next-token"
+    aim: ClassVar[Words] = {"en": "prediction of the next token", "zh": "预测下一词元"}
     examples = "engine.data.objectives.NextToken"
     architectures = ("decoder", "encoder")
     why_not: ClassVar[Mapping[str, str]] = {
@@ -130,6 +135,7 @@ class NextToken(TaskKind):
 
 class Masked(TaskKind):
     name = "masked"
+    aim: ClassVar[Words] = {"en": "prediction of hidden tokens", "zh": "预测被遮蔽词元"}
     examples = "engine.data.objectives.Masked"
     architectures = ("encoder",)
     why_not: ClassVar[Mapping[str, str]] = {
@@ -149,6 +155,7 @@ class Masked(TaskKind):
 
 class Copy(TaskKind):
     name = "copy"
+    aim: ClassVar[Words] = {"en": "copying the source", "zh": "复制源文本"}
     special = (START,)
 
     def window_targets(self, config: "RunConfig") -> int:
@@ -157,6 +164,7 @@ class Copy(TaskKind):
 
 class Reverse(Copy):
     name = "reverse"
+    aim: ClassVar[Words] = {"en": "writing the source backwards", "zh": "逆序写出源文本"}
     examples = "engine.data.objectives.Reverse"
 
 
@@ -164,6 +172,7 @@ class Continuation(TaskKind):
     """The text that follows the source."""
 
     name = "continuation"
+    aim: ClassVar[Words] = {"en": "continuing the source", "zh": "续写源文本"}
     examples = "engine.data.objectives.Continuation"
     from_its_past = True
 
@@ -178,6 +187,7 @@ class Shifted(TaskKind):
     """A course report's mistake: the target is the source shifted by one token."""
 
     name = "shifted"
+    aim: ClassVar[Words] = {"en": "the source, moved on by one", "zh": "源文本移后一位"}
     examples = "engine.data.objectives.Shifted"
     from_its_past = True
 
@@ -212,6 +222,7 @@ class Shifted(TaskKind):
 
 class Translation(TaskKind):
     name = "translation"
+    aim: ClassVar[Words] = {"zh": "翻译"}
     task = "engine.training.translation_task.TranslationTask"
     corpus, rows = "pairs", "sentences"
     scores = ("loss", "bleu", "exact_match")
@@ -257,6 +268,7 @@ class _OnDocuments(TaskKind):
 
 class SpanCorruption(_OnDocuments):
     name = "span-corruption"
+    aim: ClassVar[Words] = {"zh": "片段遮蔽"}
     task = "engine.training.document_tasks.SpanTask"
     examples = "engine.data.objectives.span_corruption"
     rows = "documents"
@@ -315,6 +327,7 @@ class SpanCorruption(_OnDocuments):
 
 class QuestionAnswer(_OnDocuments):
     name = "question-answer"
+    aim: ClassVar[Words] = {"zh": "问答"}
     task = "engine.training.document_tasks.QuestionTask"
     examples = "engine.data.objectives.QuestionAnswer"
     rows = "questions"

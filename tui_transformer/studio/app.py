@@ -167,7 +167,7 @@ class Studio(TypingOrder):
 
     def compose(self) -> ComposeResult:
         yield TopBar()
-        first = self.settings.pane if self._known_runs else "design"
+        first = self.settings.pane if self._known_runs and self.settings.pane in PANE_NAMES else "design"
         with PaneSwitcher(initial=first, id="panes"):
             yield self._made(first)
         yield KeyLine()

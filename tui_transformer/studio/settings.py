@@ -40,7 +40,7 @@ class Settings(BaseModel):
     )
     keys: dict[str, str] = Field(default_factory=dict)  # remapped keys, by the ids shown in the help
     welcomed: bool = False
-    pane: Literal["design", "train", "compare", "playground"] = "design"  # the one shown last
+    pane: str = "design"  # the one shown last
 
 
 def load() -> tuple[Settings, str]:

@@ -269,8 +269,6 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Ca
     kind = f"{name} in {stack.layers}" if stack.layers else name
     if position.acts_on == "nothing":
         return Text(tr("position {kind}: adds nothing to embeddings or scores", kind=kind))
-    from engine.model.positions import TransformerXL
-
     scheme = starting_scheme(model, stack, seed)
     if scheme is None:
         return Text(tr("position {kind}: its learned table is too large to be drawn", kind=kind))
@@ -278,9 +276,10 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Ca
     if position.rotates:
         title = tr("position {kind} rotates queries and keys, each column slower; cosines", kind=kind)
         return picture(turned_values(scheme, model, n), title=title, rows="positions", columns=tr("angles of a head"))
-    if isinstance(scheme, TransformerXL):
-        waves = embedded_values(scheme.sinusoid, n)
-        assert waves is not None
+    if position.acts_on == "content":
+        waves = None if scheme.waves is None else embedded_values(scheme.waves, n)
+        if waves is None:
+            return Text(tr("position {kind}: its term depends on the query's content", kind=kind))
         note = Text(
             tr("position {kind}: its term depends on the query's content; a factor of it is drawn\n", kind=kind)
         )

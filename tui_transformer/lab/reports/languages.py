@@ -1,9 +1,10 @@
-"""Report languages: the phrases of `phrases/CODE.toml`, read on first use."""
+"""Report languages: the phrases of `phrases/CODE.toml` and the aims of the tasks, read on first use."""
 
 import tomllib
 from functools import cache
 from importlib import resources
 
+from engine.config.tasks import TASKS
 from tui_transformer.lab.analysis import language as comparison
 from tui_transformer.lab.analysis.language import Language
 
@@ -25,4 +26,5 @@ def language(code: str) -> Language:
         if number == "other]":
             phrases.setdefault(f"{name}.one", text)
     badges = {name: (texts["means"], texts["advice"]) for name, texts in found.get("badges", {}).items()}
-    return Language(code, phrases, found["words"], badges)
+    aims = {name: task.aim[code] for name, task in TASKS.items() if code in task.aim}
+    return Language(code, phrases, aims | found["words"], badges)
