@@ -445,7 +445,8 @@ class ModelConfig(Section):
                     ("model.parallel", "model.norm_placement"),
                     lambda m: m.norm_placement == "post",
                     lambda m: tr(
-                        "post-norm would sit between attention and feed-forward; --set model.norm_placement=pre"
+                        "parallel layers have no place for post-norm, which would sit between attention and "
+                        "feed-forward; --set model.norm_placement=pre"
                     ),
                 ),
             ),
