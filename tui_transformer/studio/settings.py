@@ -80,7 +80,7 @@ def save(settings: Settings) -> str:
         write_atomic(path.resolve(), tomli_w.dumps(settings.model_dump()))
     except OSError as error:
         return tr(
-            "{path} cannot be written: {strerror}; the setting lasts until you quit",
+            "{path} cannot be written: {strerror}; the setting will only last until you quit",
             path=path,
             strerror=error.strerror or error,
         )

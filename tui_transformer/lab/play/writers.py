@@ -90,7 +90,7 @@ class Writer(ABC):
     def examples(self) -> Sequence[WrittenRow]:
         """Answer a few held-out questions or documents with gaps, always the same ones, greedily; loads the corpus."""
         raise InputError(
-            tr("examples: {name} continues any text; only runs on documents have examples", name=self.name)
+            tr("examples: {name} continues any text; only runs trained on documents have examples", name=self.name)
         )
 
     def prompts(self) -> tuple[str, ...]:
@@ -250,7 +250,7 @@ class TextWriter(Writer):
             else tr("it stops there")
         )
         words = tr(
-            "the model was trained on {context} tokens at a time, and this asks for {wanted}: {then}",
+            "the model was trained on {context} tokens at a time, but you asked for {wanted}: {then}",
             context=context,
             wanted=wanted,
             then=then,
@@ -384,7 +384,7 @@ class TranslationWriter(Writer):
         from engine.generation.answering import sample_answer
 
         if not text.strip():
-            raise InputError(tr("prompt '': it needs a sentence to translate"))
+            raise InputError(tr("prompt '': enter a sentence to translate"))
         how, seed = sampling_of(settings, answer)
         prompt, size = self.translator.prompt(text), self.tokenizer.vocab_size
         assert prompt.source is not None
