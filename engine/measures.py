@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from engine.language import tr
+from engine.language import plain, tr
 
 _BAND = re.compile(r"[<>=\s@]")
 _STRETCH = re.compile(r"([\w-]+)(<|>=)(\d+)")  # a probe's questions whose answer stands so many characters back
@@ -129,7 +129,9 @@ MEASURES = (
         of_loss=lambda loss: math.exp(loss) if loss < 50.0 else math.nan,  # else too large to show
         tolerance=(1e-3, 0.0),
     ),
-    Measure("bits_per_character", "bits per character", lower=True, charted=True, tabled=True, tolerance=(1e-4, 0.0)),
+    Measure(
+        "bits_per_character", plain("bits per character"), lower=True, charted=True, tabled=True, tolerance=(1e-4, 0.0)
+    ),
     _share(
         "accuracy",
         "accuracy",
@@ -141,7 +143,7 @@ MEASURES = (
     ),
     Measure(
         "excess",
-        "loss above the floor",
+        plain("loss above the floor"),
         tr("above the {floor}, nats per character"),
         lower=True,
         exact="{:+.4f}",
@@ -151,14 +153,14 @@ MEASURES = (
     ),
     Measure(
         "honest_loss",
-        "honest loss",
+        plain("honest loss"),
         tr("loss on answers that cannot be copied, nats"),
         lower=True,
         tolerance=(1e-4, 1e-3),
     ),
     Measure(
         "nanogpt_loss",
-        "nanogpt loss",
+        plain("nanogpt loss"),
         tr("loss on nanoGPT's random batches, nats"),
         lower=True,
         tolerance=(1e-4, 0.0),
@@ -179,7 +181,7 @@ MEASURES = (
     ),
     _share(
         "exact_match",
-        "exact match",
+        plain("exact match"),
         about=tr("exactly right"),
         margin=0.02,
         charted=True,

@@ -22,7 +22,7 @@ from babel.messages.pofile import read_po, write_po
 from tui_transformer.languages import FOLDER, LANGUAGES
 
 ROOT = Path(__file__).parent.parent
-KEYWORDS = {"tr": None, "trn": (1, 2)}
+KEYWORDS = {"tr": None, "trn": (1, 2), "plain": None}
 TABLES = {  # TOML files, and which of their strings are read by people
     "tui_transformer/studio/keys.toml": ("description", "tooltip", "groups", "mouse", "words"),
     "tui_transformer/lab/play/commands.toml": ("what", "argument", "why_not"),

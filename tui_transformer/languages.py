@@ -1,9 +1,12 @@
 """Choose the language of the app and the command line: `--language`, else the settings, else the locale."""
 
 import os
+import struct
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from gettext import GNUTranslations, NullTranslations
+from io import BytesIO
 from pathlib import Path
 
 from platformdirs import user_config_path
@@ -23,10 +26,12 @@ FOLDER = Path(__file__).parent / "locale"
 def choose(words: list[str]) -> list[str]:
     """Set the language for a command line, and return its words without `--language`.
 
-    Child processes inherit a language given here. `InputError`: an unknown language.
+    With `--json` all texts are English, for they are read by programs. Child processes inherit a language given here.
+    `InputError`: an unknown language.
     """
     given, rest = _taken(words)
-    use(given if given in LANGUAGES else _of_settings() or of_locale(os.environ))
+    own = given if given in LANGUAGES else _of_settings() or of_locale(os.environ)
+    use("en" if "--json" in rest else own)
     if given and given not in LANGUAGES:
         raise InputError(
             tr(
@@ -48,8 +53,23 @@ def use(code: str) -> None:
     if code == "en":
         language.use(NullTranslations())
     else:
-        with file.open("rb") as catalogue:
-            language.use(GNUTranslations(catalogue))
+        compiled = file.read_bytes()
+        language.use(GNUTranslations(BytesIO(compiled)), partial(_pairs, compiled))
+
+
+def _pairs(compiled: bytes) -> Iterator[tuple[str, str]]:
+    """Yield the messages of a compiled catalogue with their translations: a plural with the last of its own."""
+    count, texts, translations = struct.unpack_from("<3I", compiled, 8)
+
+    def forms(table: int, i: int) -> list[str]:
+        size, at = struct.unpack_from("<2I", compiled, table + 8 * i)
+        return compiled[at : at + size].decode().split("\0")
+
+    for i in range(count):
+        said = forms(translations, i)
+        for text, translation in zip(forms(texts, i), [said[0], said[-1]], strict=False):
+            if text:
+                yield text, translation
 
 
 def of_locale(variables: Mapping[str, str]) -> str:

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from engine.errors import InputError, damaged
-from engine.language import tr
+from engine.language import plain, tr
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.verification import inputs, records, repeats
 from engine.verification.evidence import Evidence
@@ -14,24 +14,24 @@ from engine.verification.finding import Difference, Finding, Outcome, Result, Un
 STEPS = 20  # that are repeated
 
 CLAIMS: dict[str, Callable[[Evidence], Outcome]] = {
-    "config": inputs.config,
-    "tokenizer": inputs.tokenizer,
-    "data": inputs.data,
-    "lineage": inputs.lineage,
-    "checkpoints": inputs.checkpoints,
-    "states": inputs.states,
-    "metrics": records.metrics,
-    "values": records.values,
-    "metrics hash": records.metrics_hash,
-    "summary": records.summary,
-    "events": records.events,
-    "sample records": records.samples_kept,
-    "best score": partial(repeats.score, which="best"),
-    "last score": partial(repeats.score, which="last"),
-    "averaged score": repeats.averages,
-    "samples": repeats.samples,
-    "steps": repeats.steps,
-    "verdicts": repeats.verdicts,
+    plain("config"): inputs.config,
+    plain("tokenizer"): inputs.tokenizer,
+    plain("data"): inputs.data,
+    plain("lineage"): inputs.lineage,
+    plain("checkpoints"): inputs.checkpoints,
+    plain("states"): inputs.states,
+    plain("metrics"): records.metrics,
+    plain("values"): records.values,
+    plain("metrics hash"): records.metrics_hash,
+    plain("summary"): records.summary,
+    plain("events"): records.events,
+    plain("sample records"): records.samples_kept,
+    plain("best score"): partial(repeats.score, which="best"),
+    plain("last score"): partial(repeats.score, which="last"),
+    plain("averaged score"): repeats.averages,
+    plain("samples"): repeats.samples,
+    plain("steps"): repeats.steps,
+    plain("verdicts"): repeats.verdicts,
 }
 
 

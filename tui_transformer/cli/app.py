@@ -48,7 +48,7 @@ def studio(
         raise typer.Exit(0)
     if context.invoked_subcommand is None:
         if json:
-            raise InputError("--json is for a command, such as `runs`; the studio prints nothing")
+            raise InputError(tr("--json is for a command, such as `runs`; the studio prints nothing"))
         return _open(device=device, runs_dir=runs_dir, data_dir=data_dir)
     return 0
 
@@ -63,7 +63,7 @@ def _open(*, device: str, runs_dir: Path, data_dir: Path | None) -> int:
         log = runs_dir / ".studio.log"
         log.open("ab").close()
     except OSError as error:
-        raise refused(f"--runs-dir {str(runs_dir)[:200]}: cannot be written", error) from None
+        raise refused(tr("--runs-dir {folder}: cannot be written", folder=str(runs_dir)[:200]), error) from None
     from tui_transformer.lab.launch.logs import stderr_into
     from tui_transformer.studio.app import Studio
 

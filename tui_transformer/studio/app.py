@@ -25,6 +25,7 @@ from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Input, Static
 
 from engine.clean import clean
+from engine.errors import reason
 from engine.language import tr
 from engine.runs.reader import LIVE_STATES, list_runs
 from tui_transformer.lab.charts.colours import ON_DARK, ON_LIGHT
@@ -309,7 +310,7 @@ class Studio(TypingOrder):
         except OSError as error:
             say(
                 self,
-                tr("cannot save a screenshot in {folder}: {reason}", folder=Path.cwd(), reason=error.strerror or error),
+                tr("cannot save a screenshot in {folder}: {reason}", folder=Path.cwd(), reason=reason(error)),
                 "error",
             )
 

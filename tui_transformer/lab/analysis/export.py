@@ -166,9 +166,9 @@ DATA = ("csv", "json")  # for programs: one number per cell
 FORMATS = {
     "csv": Format("CSV", "csv", tr("for a spreadsheet or pandas"), to_csv),
     "markdown": Format("Markdown", "md", tr("for a README or an issue"), to_markdown),
-    "latex": Format(tr("LaTeX table"), "tex", r"for \input in a paper; no package is needed", tabular),
+    "latex": Format(tr("LaTeX table"), "tex", tr(r"for \input in a paper; no package is needed"), tabular),
     "latex-document": Format(tr("LaTeX document"), "tex", tr("a page that pdflatex compiles"), document),
-    "json": Format("JSON", "json", "for a program", to_json),
+    "json": Format("JSON", "json", tr("for a program"), to_json),
 }
 
 

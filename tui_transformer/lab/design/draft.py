@@ -51,15 +51,14 @@ class Vocabulary:
     @property
     def words(self) -> str:
         """`a vocabulary of at most 8,003`."""
-        most = tr("at most ") if self.at_most else ""
+        known = {"tokens": self.tokens, "sources": self.sources}
         if self.sources is None:
-            return tr("a vocabulary of {most}{tokens:,}", most=most, tokens=self.tokens)
-        return tr(
-            "vocabularies of {most}{sources:,} for sources and {tokens:,} for targets",
-            most=most,
-            sources=self.sources,
-            tokens=self.tokens,
-        )
+            said = tr("a vocabulary of at most {tokens:,}") if self.at_most else tr("a vocabulary of {tokens:,}")
+        elif self.at_most:
+            said = tr("vocabularies of at most {sources:,} for sources and {tokens:,} for targets")
+        else:
+            said = tr("vocabularies of {sources:,} for sources and {tokens:,} for targets")
+        return said.format(**known)
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ class Benchmark(Record):
         """`≈ 4 min on cpu (68 ms a step)`."""
         step = self.seconds_per_step
         each = f"{step:.1f} s" if step >= 1 else f"{step * 1000:.3g} ms"
-        return f"≈ {about(self.seconds)} on {self.device} ({each} a step)"
+        return tr("≈ {time} on {device} ({each} a step)", time=about(self.seconds), device=self.device, each=each)
 
 
 def vocabulary(config: RunConfig, characters: Characters | None = None) -> Vocabulary | None:

@@ -339,7 +339,7 @@ class StudyDraft:
                     )
                 )
         lints = [found for line in self.kept if line.config is not None for found in lint(line.config)]
-        return (*said, *([self.note] if self.note else []), *dict.fromkeys(f"{f.key}: {f.text}" for f in lints))
+        return (*said, *([self.note] if self.note else []), *dict.fromkeys(found.words for found in lints))
 
     def toml(self) -> str:
         return "" if self.study is None else self.study.to_toml()

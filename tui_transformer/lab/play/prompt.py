@@ -77,11 +77,10 @@ SETTINGS, SEARCH = WRITING.settings, TRANSLATING.settings
 
 def checked(name: str, value: float | int | str) -> float | int:
     setting = (SETTINGS | SEARCH)[name]
-    right = tr(
-        "must be {what} from {low:g} to {high:g}",
-        what=tr("a whole number") if setting.kind is int else "a number",
-        low=setting.low,
-        high=setting.high,
+    right = (
+        tr("must be a whole number from {low:g} to {high:g}", low=setting.low, high=setting.high)
+        if setting.kind is int
+        else tr("must be a number from {low:g} to {high:g}", low=setting.low, high=setting.high)
     )
     try:
         number = setting.kind(value)

@@ -8,10 +8,12 @@ from typing import Literal
 
 from engine.clean import clean_line
 from engine.language import tr
+from engine.retelling import told
 from engine.runs.records import VerdictRecord
 
 SIGNS = {"good": "✓", "bad": "✗", "warn": "!"}
 PASSED, NONE_YET = "✓", "–"  # all checks passed; no checks yet
+TIMES = {"before": tr("before training"), "evaluation": tr("while training"), "after": tr("after training")}
 
 
 @dataclass(frozen=True)
@@ -86,18 +88,24 @@ def findings(verdicts: Iterable[VerdictRecord]) -> tuple[Finding, ...]:
     passed = [check for check, said, when in alike if said == "ok" and when == "before" and check != "leak"]
     found, alarmed = [], set()
     for (check, said, when), same in alike.items():
-        time, why = tr("{when} training", when=when) if when != "evaluation" else tr("while training"), same[-1].why
+        time, why = TIMES.get(when, when), told(same[-1].why)
         if said != "ok":
             alarmed.add(check)
             words = said
         elif len(passed) > 1 and when == "before" and check in passed:
             if check != passed[0]:
                 continue
-            words, why = tr("{n} more checks passed", n=len(passed)), ", ".join(passed)
+            words = tr("{n} more checks passed", n=len(passed))
+            why = ", ".join(map(told, passed))
         elif check == "leak":
             words = tr("no leak")
         else:
-            words = tr("{check}: ok again", check=check) if check in alarmed else f"{check}: ok"
+            ok = tr("{check}: ok again") if check in alarmed else tr("{check}: ok")
+            words = ok.format(check=told(check))
         again = tr(", {n} times", n=len(same)) if len(same) > 1 else ""
-        found.append(Finding(None if said == "ok" else said, f"{words}, {time}{again}", why))
+        found.append(
+            Finding(
+                None if said == "ok" else said, tr("{words}, {time}{again}", words=words, time=time, again=again), why
+            )
+        )
     return tuple(found)

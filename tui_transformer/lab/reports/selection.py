@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from engine.errors import all_of
 from engine.language import tr
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.folder import RunScan, StudyFile
@@ -21,7 +22,7 @@ class ReportSelection:
     @property
     def name(self) -> str:
         if self.studies:
-            return tr("the study {studies}", studies=" and ".join(self.studies))
+            return tr("the study {studies}", studies=all_of(self.studies))
         return self.entries[0].name if len(self.entries) == 1 else tr("{n} runs", n=len(self.entries))
 
     @property

@@ -26,6 +26,7 @@ from engine.config.toml import read, shown, validate
 from engine.errors import InputError, nearest, one_of
 from engine.language import tr
 from engine.measures import MEASURES, family
+from engine.retelling import told
 from engine.runs.lineage import INIT_FROM, split_init_from
 from engine.runs.names import check_name
 
@@ -439,10 +440,10 @@ class StudyFile(_File):
 
 FILE_KINDS = {
     "int": tr("a whole number"),
-    "string": "text",
-    "list": "a list",
-    "dict": "a table",
-    "model": "a table, [[{}]]",
+    "string": tr("text"),
+    "list": tr("a list"),
+    "dict": tr("a table"),
+    "model": tr("a table, [[{name}]]"),
 }
 
 
@@ -456,7 +457,7 @@ def _problem(error: ValidationError) -> str:
     kinds: dict[str, type[BaseModel]] = {"stages": StageFile, "variants": VariantFile}
     kind = kinds.get(list_name, StudyFile) if row else StudyFile
     number = key if isinstance(key, int) else row[1] if row else None
-    where = f"{list_name[:-1]} {int(number) + 1}" if isinstance(number, int) else ""
+    where = tr("{kind} {number}", kind=told(list_name[:-1]), number=int(number) + 1) if isinstance(number, int) else ""
     said = f"{where}: " if where else ""
     if problem["type"] == "extra_forbidden":
         known = [one.alias or name for name, one in kind.model_fields.items()]
@@ -478,7 +479,7 @@ def _problem(error: ValidationError) -> str:
             n=len(problem["input"]),
             most_words=MOST_WORDS,
         )
-    must = FILE_KINDS[problem["type"].partition("_")[0]].format(list_name)
+    must = FILE_KINDS[problem["type"].partition("_")[0]].format(name=list_name)
     return tr(
         "{where} = {problem}: must be {must}",
         where=where if isinstance(key, int) else f"{said}{key}",
