@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer.core import TyperGroup
 
-from engine.command_line import RUNS, command_line
+from engine.command_line import PROGRAM, RUNS, command_line
 from engine.errors import InputError, refused
 from engine.language import tr
 from tui_transformer.cli.commands import Group, listed
@@ -44,7 +44,7 @@ def studio(
     if version:
         from engine.release import version as number
 
-        print(tr("tui-transformer {version}", version=number()))
+        print(f"{PROGRAM} {number()}")
         raise typer.Exit(0)
     if context.invoked_subcommand is None:
         if json:
