@@ -1,7 +1,8 @@
 """The language that people are spoken to in. Texts in the code are English; a gettext catalogue translates them.
 
 `tr("{name} is not here", name=name)` looks a text up and fills its gaps; `trn` chooses between singular and plural.
-Module-level texts are translated when their module is imported, so the language is chosen before.
+Module-level texts are translated when their module is imported, so the language is chosen before. What is recorded,
+exported or compared stays English: `english(…)` puts it into the catalogue, and `tr` translates it where it is shown.
 """
 
 from gettext import NullTranslations
@@ -30,3 +31,8 @@ def tr(text: str, /, **values: Any) -> str:
 def trn(one: str, other: str, n: int, /, **values: Any) -> str:
     """Return `one` if n is 1, else `other`, or as the language in use counts; `{n}` in it is the number."""
     return _catalogue.ngettext(one, other, n).format(n=n, **values)
+
+
+def english(text: str, /) -> str:
+    """Return the text itself, which is translated where it is shown."""
+    return text

@@ -3,6 +3,7 @@
 import os
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from gettext import GNUTranslations, NullTranslations
 from pathlib import Path
 
@@ -44,12 +45,16 @@ def choose(words: list[str]) -> list[str]:
 
 def use(code: str) -> None:
     """Speak one of `LANGUAGES` from now on; modules imported before keep the texts they have."""
-    file = FOLDER / code / "LC_MESSAGES" / "messages.mo"
+    language.use(catalogue(code))
+
+
+@cache
+def catalogue(code: str) -> NullTranslations:
+    """Return the messages of one of `LANGUAGES`."""
     if code == "en":
-        language.use(NullTranslations())
-    else:
-        with file.open("rb") as catalogue:
-            language.use(GNUTranslations(catalogue))
+        return NullTranslations()
+    with (FOLDER / code / "LC_MESSAGES" / "messages.mo").open("rb") as file:
+        return GNUTranslations(file)
 
 
 def of_locale(variables: Mapping[str, str]) -> str:

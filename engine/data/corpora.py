@@ -17,7 +17,7 @@ from engine.data.overlap import Overlap, text_overlap
 from engine.data.synthetic import playlets
 from engine.data.synthetic.grammar import GeneratedText, Probe
 from engine.errors import InputError, not_a_path
-from engine.language import tr
+from engine.language import english, tr
 
 MAX_FILE_BYTES = 2 * 1024**3
 PIECE = 1 << 22  # characters hashed at once
@@ -122,18 +122,18 @@ def split_text(text: str, data: DataConfig) -> dict[str, Split]:
 def _bands(probe: Probe) -> list[Probe]:
     if probe.name != "recall":
         return [probe]
-    near = probe.distance < RECALL_NEAR
+    near = probe.distance < RECALL_NEAR  # 110 characters
     return [
         replace(
             probe,
             name=f"recall{sign}{RECALL_NEAR}",
-            description=f"{probe.description}, {reach}",
+            description=what,
             at=probe.at[keep],
             distance=probe.distance[keep],
         )
-        for sign, reach, keep in (
-            ("<", f"near (under {RECALL_NEAR} characters)", near),
-            (">=", f"far ({RECALL_NEAR} characters or more)", ~near),
+        for sign, what, keep in (
+            ("<", english("who is speaking: the name in the exit line, near (under 110 characters)"), near),
+            (">=", english("who is speaking: the name in the exit line, far (110 characters or more)"), ~near),
         )
     ]
 

@@ -14,7 +14,7 @@ from engine.config.toml import read as read_toml
 from engine.config.toml import validate
 from engine.errors import InputError, nearest
 from engine.evaluation.verdict import IMPLAUSIBLE, LEAK, OK, SUSPICIOUS
-from engine.language import tr
+from engine.language import english, tr
 from engine.runs.files import read_json, read_lines
 from engine.runs.names import LAST
 from engine.runs.process import is_alive
@@ -40,7 +40,7 @@ from engine.runs.tail import MetricsTail
 STILL = 60.0  # seconds without a heartbeat until another host's run counts as lost
 # For other hosts' runs, shared by all readers here: the last beat, since when by our clock, whether it has moved.
 _BEATS: dict[Path, tuple[int, float, bool]] = {}
-LIVE_STATES = ("starting", "running", "paused", "handing-over")
+LIVE_STATES = (english("starting"), english("running"), english("paused"), english("handing-over"))
 WAITING_FOR_SPACE = "waiting-for-space"  # the phase of a run paused because the disk is full
 Liveness = Literal["alive", "dead", "unknown"]
 F = TypeVar("F", bound=RunFile)

@@ -204,7 +204,7 @@ def _probes(reader: RunReader) -> RichTable | None:
         probe = described.get(name, ProbeFacts(name=name))
         levels = [f"{value:.0%}" if value is not None else "" for value in (probe.chance, probe.shortcut)]
         places = f"{last.probe_places[name]:,}" if name in last.probe_places else ""
-        grid.add_row(Text(clean_line(name)), f"{score:.0%}", places, *levels, Text(probe.description))
+        grid.add_row(Text(clean_line(name)), f"{score:.0%}", places, *levels, Text(tr(probe.description)))
     if last.probes_recorded > len(last.probes):
         grid.add_row(
             tr("and {n:,} more", n=last.probes_recorded - len(last.probes)),
