@@ -158,6 +158,7 @@ class Studio(TypingOrder):
         self._known_runs = list_runs(runs_dir)
         self._leaving = False
         self._adding_panes = asyncio.Lock()
+        self._has_all_panes = False
         for theme in THEMES:
             self.register_theme(theme)
         known = self.settings.theme in self.available_themes
@@ -194,6 +195,8 @@ class Studio(TypingOrder):
 
     async def _add_other_panes(self) -> None:
         """Add the missing panes; a key or click that comes meanwhile waits for the lock, until every pane exists."""
+        if self._has_all_panes:  # asked at every key: a query walks all widgets
+            return
         async with self._adding_panes:
             for switcher in self.query(PaneSwitcher):  # none while the app closes
                 missing = [pane for pane in PANE_NAMES if pane not in {child.id for child in switcher.children}]
@@ -201,6 +204,7 @@ class Studio(TypingOrder):
                     await switcher.add_content(self._made(pane))
                 if missing:
                     self.run_worker(self._show_live(), group="live")
+                self._has_all_panes = True
 
     def on_mount(self) -> None:
         self.set_keymap(self.settings.keys)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from engine.training.control import Outcome
 
 LOOK = 0.05  # seconds between polls of a starting run
-GIVES_WAY = 5  # niceness; costs nothing on an idle machine
+GIVES_WAY = 10  # niceness; costs nothing on an idle machine
 PATIENCE = 120.0  # seconds to start: large model, cold disk
 
 
