@@ -4,28 +4,28 @@ import difflib
 import errno
 from collections.abc import Iterable
 
-from engine.language import plain, tr
+from engine.language import english, tr
 
 # Why the system refuses a file, translated when it is shown.
 SYSTEMS = (
-    plain("No such file or directory"),
-    plain("Permission denied"),
-    plain("Operation not permitted"),
-    plain("Not a directory"),
-    plain("Is a directory"),
-    plain("File exists"),
-    plain("File name too long"),
-    plain("No space left on device"),
-    plain("Disk quota exceeded"),
-    plain("Input/output error"),
-    plain("Read-only file system"),
-    plain("Too many open files"),
-    plain("Too many levels of symbolic links"),
-    plain("Cannot allocate memory"),
-    plain("Resource temporarily unavailable"),
-    plain("Directory not empty"),
-    plain("embedded null byte"),
-    plain("Could not determine home directory."),
+    english("No such file or directory"),
+    english("Permission denied"),
+    english("Operation not permitted"),
+    english("Not a directory"),
+    english("Is a directory"),
+    english("File exists"),
+    english("File name too long"),
+    english("No space left on device"),
+    english("Disk quota exceeded"),
+    english("Input/output error"),
+    english("Read-only file system"),
+    english("Too many open files"),
+    english("Too many levels of symbolic links"),
+    english("Cannot allocate memory"),
+    english("Resource temporarily unavailable"),
+    english("Directory not empty"),
+    english("embedded null byte"),
+    english("Could not determine home directory."),
 )
 
 

@@ -1,33 +1,32 @@
 """The language that people are spoken to in. Texts in the code are English; a gettext catalogue translates them.
 
 `tr("{name} is not here", name=name)` looks a text up and fills its gaps; `trn` chooses between singular and plural.
-Module-level texts are translated when their module is imported, so the language is chosen before. `plain` marks a text
-that is recorded or compared: it is English in every language, and `engine.retelling.told` translates it to show it.
+Module-level texts are translated when their module is imported, so the language is chosen before. What is recorded,
+exported or compared stays English: `english(…)` puts it into the catalogue; where it is shown, `tr` translates it, or
+`told` of `engine/retelling.py` if it has filled gaps.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from gettext import NullTranslations
 from typing import Any
 
-Pairs = Iterable[tuple[str, str]]  # messages with their translations, plurals apart
 _catalogue = NullTranslations()
-_pairs: Callable[[], Pairs] = tuple
 
 
-def use(catalogue: NullTranslations, pairs: Callable[[], Pairs] = tuple) -> None:
-    """Translate with a catalogue from now on; `pairs` gives its messages."""
-    global _catalogue, _pairs
-    _catalogue, _pairs = catalogue, pairs
-
-
-def pairs() -> Pairs:
-    """Return the messages of the language in use with their translations; none for English."""
-    return _pairs()
+def use(catalogue: NullTranslations) -> None:
+    """Translate with a catalogue from now on."""
+    global _catalogue
+    _catalogue = catalogue
 
 
 def code() -> str:
     """Return the language in use, e.g. `en`."""
     return _catalogue.info().get("language", "en")
+
+
+def pairs() -> Iterable[tuple[str, str]]:
+    """Return the messages of the language in use with their translations; none in English."""
+    return getattr(_catalogue, "pairs", tuple)()
 
 
 def tr(text: str, /, **values: Any) -> str:
@@ -41,6 +40,6 @@ def trn(one: str, other: str, n: int, /, **values: Any) -> str:
     return _catalogue.ngettext(one, other, n).format(n=n, **values)
 
 
-def plain(text: str, /, **values: Any) -> str:
-    """Return a text in English, whatever the language in use; the catalogue has it, so that it can be shown in any."""
+def english(text: str, /, **values: Any) -> str:
+    """Return the text itself, its gaps filled, which is translated where it is shown."""
     return text.format(**values) if values else text

@@ -1,7 +1,8 @@
 """The catalogue of messages: `python -m tests.catalogue` brings every language up to date with the code.
 
-Messages are the texts in `tr(…)` and `trn(…)`, the docstrings of commands, and the texts of a few TOML files. A message
-whose translation is missing has an empty `msgstr` in `messages.po`; write it there and run this again.
+Messages are the texts in `tr(…)`, `trn(…)` and `english(…)`, the sentences on settings in `Says(…)`, the docstrings of
+commands, and the texts of a few TOML files. A message whose translation is missing has an empty `msgstr` in
+`messages.po`; write it there and run this again.
 """
 
 import ast
@@ -22,8 +23,12 @@ from babel.messages.pofile import read_po, write_po
 from tui_transformer.languages import FOLDER, LANGUAGES
 
 ROOT = Path(__file__).parent.parent
-KEYWORDS = {"tr": None, "trn": (1, 2), "plain": None}
+KEYWORDS = {"tr": None, "trn": (1, 2), "english": None}
 TABLES = {  # TOML files, and which of their strings are read by people
+    "engine/data/corpora.toml": ("description",),
+    "presets/*.toml": ("description",),
+    "presets/studies/*.toml": ("description", "why"),
+    "tui_transformer/lab/records/badges.toml": ("means", "advice"),
     "tui_transformer/studio/keys.toml": ("description", "tooltip", "groups", "mouse", "words"),
     "tui_transformer/lab/play/commands.toml": ("what", "argument", "why_not"),
 }
@@ -39,9 +44,20 @@ def messages() -> Iterator[Message]:
             yield from ((where, text) for _, text, *_ in extract("python", io.BytesIO(source), keywords=KEYWORDS))
         if where.startswith("tui_transformer/cli/"):
             yield from ((where, text) for text in _command_docstrings(ast.parse(source)))
-    for where, keys in TABLES.items():
-        tables = tomllib.loads((ROOT / where).read_text(encoding="utf-8"))
-        yield from ((where, text) for text in _texts(tables, keys))
+        if where.startswith("engine/config/"):
+            yield from ((where, text) for text in _says(ast.parse(source)))
+    for pattern, keys in TABLES.items():
+        for path in sorted(ROOT.glob(pattern)):
+            tables = tomllib.loads(path.read_text(encoding="utf-8"))
+            yield from ((path.relative_to(ROOT).as_posix(), text) for text in _texts(tables, keys))
+
+
+def _says(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Says":
+            for part in node.args:
+                said = ast.literal_eval(part) if isinstance(part, ast.Constant | ast.Dict) else ""
+                yield from [said] if isinstance(said, str) else said.values()
 
 
 def _command_docstrings(tree: ast.Module) -> Iterator[str]:
@@ -62,6 +78,9 @@ def _texts(table: dict[str, Any], keys: tuple[str, ...]) -> Iterator[str]:
                     yield from [text] if isinstance(text, str) else []
         elif isinstance(value, dict):
             yield from value.values() if key in keys else _texts(value, keys)
+        elif isinstance(value, list):
+            for part in value:
+                yield from _texts(part, keys) if isinstance(part, dict) else ()
         elif key in keys and isinstance(value, str):
             yield value
 

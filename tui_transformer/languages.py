@@ -4,7 +4,7 @@ import os
 import struct
 import tomllib
 from collections.abc import Iterator, Mapping
-from functools import partial
+from functools import cache
 from gettext import GNUTranslations, NullTranslations
 from io import BytesIO
 from pathlib import Path
@@ -49,27 +49,36 @@ def choose(words: list[str]) -> list[str]:
 
 def use(code: str) -> None:
     """Speak one of `LANGUAGES` from now on; modules imported before keep the texts they have."""
-    file = FOLDER / code / "LC_MESSAGES" / "messages.mo"
+    language.use(catalogue(code))
+
+
+class Messages(GNUTranslations):
+    """A compiled catalogue, which can also be read through."""
+
+    def __init__(self, compiled: bytes) -> None:
+        super().__init__(BytesIO(compiled))
+        self._compiled = compiled
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Yield the messages with their translations, singular and plural apart."""
+        count, texts, translations = struct.unpack_from("<3I", self._compiled, 8)
+        for i in range(count):
+            said = self._forms(translations, i)
+            for text, translation in zip(self._forms(texts, i), (said[0], said[-1]), strict=False):
+                if text:
+                    yield text, translation
+
+    def _forms(self, table: int, i: int) -> list[str]:
+        size, at = struct.unpack_from("<2I", self._compiled, table + 8 * i)
+        return self._compiled[at : at + size].decode().split("\0")
+
+
+@cache
+def catalogue(code: str) -> NullTranslations:
+    """Return the messages of one of `LANGUAGES`."""
     if code == "en":
-        language.use(NullTranslations())
-    else:
-        compiled = file.read_bytes()
-        language.use(GNUTranslations(BytesIO(compiled)), partial(_pairs, compiled))
-
-
-def _pairs(compiled: bytes) -> Iterator[tuple[str, str]]:
-    """Yield the messages of a compiled catalogue with their translations: a plural with the last of its own."""
-    count, texts, translations = struct.unpack_from("<3I", compiled, 8)
-
-    def forms(table: int, i: int) -> list[str]:
-        size, at = struct.unpack_from("<2I", compiled, table + 8 * i)
-        return compiled[at : at + size].decode().split("\0")
-
-    for i in range(count):
-        said = forms(translations, i)
-        for text, translation in zip(forms(texts, i), [said[0], said[-1]], strict=False):
-            if text:
-                yield text, translation
+        return NullTranslations()
+    return Messages((FOLDER / code / "LC_MESSAGES" / "messages.mo").read_bytes())
 
 
 def of_locale(variables: Mapping[str, str]) -> str:

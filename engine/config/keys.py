@@ -61,11 +61,11 @@ def _says() -> dict[str, Says]:
 
 
 def sentence_of(key: str, value: str | None = None) -> str:
-    """Return the sentence on a setting, or on its value; "" if the value has none."""
+    """Return the sentence on a setting, or on its value, in the language in use; "" if the value has none."""
     said = _says().get(key, Says(""))
     if value is None:
-        return said.sentence
-    return SCHEMES[key][value].sentence if value in SCHEMES.get(key, {}) else said.options.get(value, "")
+        return tr(said.sentence)
+    return tr(SCHEMES[key][value].sentence if value in SCHEMES.get(key, {}) else said.options.get(value, ""))
 
 
 def is_bookkeeping(key: str) -> bool:

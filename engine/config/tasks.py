@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from engine.config.sections import END, MASK, MASKS_IN_A_ROW, PAD, START
-from engine.language import plain, tr
+from engine.language import english, tr
 from engine.model.visibility import sees_ahead
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class TaskKind:
     settings: Sequence[str] = ()  # those that only such objectives use, and those that Design shows only for them
 
     # What a prediction is.
-    unit = plain("character")  # that the loss is averaged over
+    unit = english("character")  # that the loss is averaged over
     special: Sequence[str] = ()
     continues = False  # it predicts each token of a text from all before it; generated text continues its prompt
     from_its_past = False  # it predicts a text from its past alone, so the text's entropy bounds the loss
@@ -139,7 +139,7 @@ class Masked(TaskKind):
         "encoder-decoder": tr("to fill gaps, use architecture = 'encoder'"),
     }
     settings = ("objective.mask_fraction",)
-    unit = plain("hidden character")
+    unit = english("hidden character")
     special = (MASK,)
     fills_gaps = True
 
@@ -216,7 +216,7 @@ class Translation(TaskKind):
     corpus, rows = "pairs", "sentences"
     scores = ("loss", "bleu", "exact_match")
     settings = ("data.max_length", "data.shared_vocabulary", "objective.label_smoothing", "evaluation.beam")
-    unit = plain("token")
+    unit = english("token")
     special = (PAD, START, END)
     needs = tr("a translation needs")
     does = tr("translates sentences")
@@ -266,7 +266,7 @@ class SpanCorruption(_OnDocuments):
             "an encoder fills gaps in place: objective.kind = 'masked'"
         )
     }
-    unit = plain("token")
+    unit = english("token")
     does = tr("fills in documents")
 
     def window_tokens(self, config: "RunConfig") -> int:
@@ -322,7 +322,7 @@ class QuestionAnswer(_OnDocuments):
         "encoder": tr("an answer is written token by token, which takes architecture = 'decoder' or 'encoder-decoder'")
     }
     scores = ("loss", "exact_match")
-    unit = plain("answer token")
+    unit = english("answer token")
     does = tr("answers questions")
 
     def window_tokens(self, config: "RunConfig") -> int:

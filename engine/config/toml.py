@@ -16,32 +16,32 @@ from engine.config import Tables
 from engine.config.keys import flatten, later_keys, unknown_key
 from engine.config.schema import Rows, RunConfig
 from engine.errors import InputError, nearest, one_of, reason
-from engine.language import plain, tr
+from engine.language import english, tr
 from engine.plain_files import open_plain
 from engine.retelling import told
 
 MAX_BYTES = 64 * 1024
 # What pydantic says of a value, translated when it is shown.
 PYDANTICS = (
-    plain("should be a valid integer"),
-    plain("should be a valid integer, unable to parse string as an integer"),
-    plain("should be a valid integer, got a number with a fractional part"),
-    plain("should be a valid number"),
-    plain("should be a valid number, unable to parse string as a number"),
-    plain("should be a finite number"),
-    plain("should be a valid boolean"),
-    plain("should be a valid boolean, unable to interpret input"),
-    plain("should be a valid string"),
-    plain("should be a valid list"),
-    plain("should be a valid dictionary"),
-    plain("should be a valid dictionary or instance of {class_name}"),
-    plain("should be greater than {gt}"),
-    plain("should be greater than or equal to {ge}"),
-    plain("should be less than {lt}"),
-    plain("should be less than or equal to {le}"),
-    plain("String should have at least {min_length} character"),
-    plain("String should have at most {max_length} characters"),
-    plain("Field required"),
+    english("should be a valid integer"),
+    english("should be a valid integer, unable to parse string as an integer"),
+    english("should be a valid integer, got a number with a fractional part"),
+    english("should be a valid number"),
+    english("should be a valid number, unable to parse string as a number"),
+    english("should be a finite number"),
+    english("should be a valid boolean"),
+    english("should be a valid boolean, unable to interpret input"),
+    english("should be a valid string"),
+    english("should be a valid list"),
+    english("should be a valid dictionary"),
+    english("should be a valid dictionary or instance of {class_name}"),
+    english("should be greater than {gt}"),
+    english("should be greater than or equal to {ge}"),
+    english("should be less than {lt}"),
+    english("should be less than or equal to {le}"),
+    english("String should have at least {min_length} character"),
+    english("String should have at most {max_length} characters"),
+    english("Field required"),
 )
 MAX_DEPTH = 32
 _COMMA = re.compile(r"[+-]?[0-9]{1,20}(,[0-9]{1,20})+")

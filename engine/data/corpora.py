@@ -17,7 +17,7 @@ from engine.data.overlap import Overlap, text_overlap
 from engine.data.synthetic import playlets
 from engine.data.synthetic.grammar import GeneratedText, Probe
 from engine.errors import InputError, not_a_path, reason
-from engine.language import plain, tr
+from engine.language import english, tr
 from engine.retelling import told
 
 MAX_FILE_BYTES = 2 * 1024**3
@@ -131,7 +131,7 @@ def split_text(text: str, data: DataConfig) -> dict[str, Split]:
 def _bands(probe: Probe) -> list[Probe]:
     if probe.name != "recall":
         return [probe]
-    near = probe.distance < RECALL_NEAR
+    near = probe.distance < RECALL_NEAR  # 110 characters
     return [
         replace(
             probe,
@@ -141,8 +141,8 @@ def _bands(probe: Probe) -> list[Probe]:
             distance=probe.distance[keep],
         )
         for sign, reach, keep in (
-            ("<", plain("{what}, near (under {n} characters)"), near),
-            (">=", plain("{what}, far ({n} characters or more)"), ~near),
+            ("<", english("{what}, near (under {n} characters)"), near),
+            (">=", english("{what}, far ({n} characters or more)"), ~near),
         )
     ]
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.data.framing import folded
-from engine.language import plain
+from engine.language import english
 
 if TYPE_CHECKING:
     from engine.data.parallel.pairs import Pairs
@@ -38,26 +38,26 @@ Hashes = NDArray[np.uint64]
 # By the unit: what is said of an overlap, and what if there is none.
 SAID = {
     "text": (
-        plain("{share} of the {split} text also appears word for word in the training text"),
-        plain("no passage of the {split} text appears in the training text"),
+        english("{share} of the {split} text also appears word for word in the training text"),
+        english("no passage of the {split} text appears in the training text"),
     ),
     "documents": (
-        plain("{share} of the {split} documents' text also appears word for word in the training documents"),
-        plain("no passage of the {split} documents' text appears in the training documents"),
+        english("{share} of the {split} documents' text also appears word for word in the training documents"),
+        english("no passage of the {split} documents' text appears in the training documents"),
     ),
     "pairs": (
-        plain(
+        english(
             "{share} of the {split} pairs ({seen:,} of {total:,}) share a sentence with training, ignoring case and "
             "punctuation{both}"
         ),
-        plain("none of the {total:,} {split} pairs share a sentence with training, ignoring case and punctuation"),
+        english("none of the {total:,} {split} pairs share a sentence with training, ignoring case and punctuation"),
     ),
     "questions": (
-        plain(
+        english(
             "{share} of the {split} questions ({seen:,} of {total:,}) are also asked in training, ignoring case and "
             "punctuation"
         ),
-        plain("none of the {total:,} {split} questions are asked in training, ignoring case and punctuation"),
+        english("none of the {total:,} {split} questions are asked in training, ignoring case and punctuation"),
     ),
 }
 
@@ -87,11 +87,11 @@ class Overlap:
     def said(self) -> str:
         """Return a sentence without its full stop, with the share and an example."""
         said, none = SAID[self.of]
-        share = f"{self.share:.1%}" if self.share >= LITTLE else plain("under {little:.1%}", little=LITTLE)
-        both = plain(", {both:,} of them on both sides", both=self.both) if self.both else ""
+        share = f"{self.share:.1%}" if self.share >= LITTLE else english("under {little:.1%}", little=LITTLE)
+        both = english(", {both:,} of them on both sides", both=self.both) if self.both else ""
         values = {"split": self.split, "share": share, "seen": self.seen, "total": self.total, "both": both}
         said, none = said.format(**values), none.format(**values)
-        return plain("{said}; for example “{example}”", said=said, example=self.example) if self.seen else none
+        return english("{said}; for example “{example}”", said=said, example=self.example) if self.seen else none
 
     def to_json(self) -> dict[str, str | int | float]:
         return {"share": round(self.share, 6), **asdict(self)}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.language import plain
+from engine.language import english
 
 OK = "ok"
 LEAK, BROKEN, NO_ORDER, INERT, OVERLAP = "LEAK", "BROKEN", "NO-ORDER", "INERT", "OVERLAP"
@@ -12,14 +12,14 @@ NOT_LEARNING, SAME_TEXT = "NOT-LEARNING", "SAME-TEXT"
 DIVERGED, OVERFIT, STILL_FALLING = "DIVERGED", "OVERFIT", "STILL-FALLING"
 # The checks but those of `self_check`, which names its own.
 CHECKS = (
-    plain("leak"),
-    plain("overlap"),
-    plain("plausible"),
-    plain("learning"),
-    plain("answers"),
-    plain("samples"),
-    plain("curve"),
-    plain("switch effect"),
+    english("leak"),
+    english("overlap"),
+    english("plausible"),
+    english("learning"),
+    english("answers"),
+    english("samples"),
+    english("curve"),
+    english("switch effect"),
 )
 When = Literal["before", "evaluation", "after"]
 

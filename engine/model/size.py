@@ -18,7 +18,7 @@ from typing import Any
 
 from engine.config.model import ModelConfig, parts_of
 from engine.config.schema import RunConfig
-from engine.language import plain
+from engine.language import english
 from engine.model.visibility import CHUNK, SMALLEST_BLOCK, self_attention
 from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS
 
@@ -104,16 +104,16 @@ def parameters(model: ModelConfig, vocab_size: int) -> dict[str, int]:
     layers = sum(stack.layers for stack in built)
     cross_layers = sum(stack.layers for stack in built if stack.over_source)
     found = {
-        plain("source embedding"): (model.source_vocab_size or 0) * d,
-        plain("token embedding"): vocab * d,
-        plain("positions"): sum(_position_parameters(model, stack) for stack in built),
-        plain("attention"): layers * attention,
-        plain("cross-attention"): cross_layers * attention,
-        plain("feed-forward"): layers * (d * wide + ff * d + bias * (wide + d)),
-        plain("norms"): (2 * layers + cross_layers) * norm * (2 if model.norm_placement == "sandwich" else 1)
+        english("source embedding"): (model.source_vocab_size or 0) * d,
+        english("token embedding"): vocab * d,
+        english("positions"): sum(_position_parameters(model, stack) for stack in built),
+        english("attention"): layers * attention,
+        english("cross-attention"): cross_layers * attention,
+        english("feed-forward"): layers * (d * wide + ff * d + bias * (wide + d)),
+        english("norms"): (2 * layers + cross_layers) * norm * (2 if model.norm_placement == "sandwich" else 1)
         + (len(built) * norm if model.final_norm else 0),
-        plain("parts"): sum(row.parameters(model, stack) for row in parts_of(model).values() for stack in built),
-        plain("head"): (0 if model.tie_embeddings else vocab * d) + (vocab if model.head_bias else 0),
+        english("parts"): sum(row.parameters(model, stack) for row in parts_of(model).values() for stack in built),
+        english("head"): (0 if model.tie_embeddings else vocab * d) + (vocab if model.head_bias else 0),
     }
     return {
         name: count

@@ -18,7 +18,7 @@ import psutil
 
 from engine.command_line import as_typed
 from engine.errors import refused
-from engine.language import plain, tr
+from engine.language import english, tr
 from engine.proof.result import THREADS, Context, Proof, Result
 from engine.proof.worker import Ended, Raised, TimedOut, Worker
 from engine.release import release
@@ -109,19 +109,19 @@ def prove(
 
 def _proved(worker: Worker, proof: Proof, context: Context, left: float, budget: float) -> Result:
     if left < LEAST:
-        return Result("skipped", plain("not started: the {budget:.0f}-minute limit was reached", budget=budget / 60))
+        return Result("skipped", english("not started: the {budget:.0f}-minute limit was reached", budget=budget / 60))
     started = time.monotonic()
     context.folder.mkdir()
     try:
         result = worker.call(_run, proof.run, context, limit=min(proof.limit, left))
         if not isinstance(result, Result):
             result = Result(
-                "failed", plain("the proof returned {name} instead of a result", name=type(result).__name__)
+                "failed", english("the proof returned {name} instead of a result", name=type(result).__name__)
             )
     except TimedOut as error:
-        result = Result("failed", plain("it hung: {error}", error=error))
+        result = Result("failed", english("it hung: {error}", error=error))
         if left < proof.limit:
-            result = Result("skipped", plain("not finished within the {budget:.0f}-minute limit", budget=budget / 60))
+            result = Result("skipped", english("not finished within the {budget:.0f}-minute limit", budget=budget / 60))
     except (Raised, Ended) as error:
         result = Result("failed", str(error))
     finally:

@@ -8,7 +8,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from engine.errors import InputError, reason, refused
-from engine.language import plain, tr
+from engine.language import english, tr
 from engine.plain_files import refuse_links
 from engine.retelling import told
 from engine.runs.files import SCHEMA, write_json
@@ -19,17 +19,17 @@ from engine.runs.records import Notes, read_file
 LONGEST_NOTE = 10_000  # characters
 LONGEST_TAG = 50
 MOST_TAGS = 50
-IN_USE = plain("in use")
+IN_USE = english("in use")
 
 
 # What is said of a link, and of a live run, by what was to be done with it.
 RENAMING = (
-    plain("run '{name}' is a link to {path}; rename it there"),
-    plain("run '{name}' is {state}; stop it before you rename it"),
+    english("run '{name}' is a link to {path}; rename it there"),
+    english("run '{name}' is {state}; stop it before you rename it"),
 )
 DELETING = (
-    plain("run '{name}' is a link to {path}; delete it there"),
-    plain("run '{name}' is {state}; stop it before you delete it"),
+    english("run '{name}' is a link to {path}; delete it there"),
+    english("run '{name}' is {state}; stop it before you delete it"),
 )
 
 

@@ -14,7 +14,7 @@ from engine.config.toml import read as read_toml
 from engine.config.toml import validate
 from engine.errors import InputError, nearest
 from engine.evaluation.verdict import IMPLAUSIBLE, LEAK, OK, SUSPICIOUS
-from engine.language import plain, tr
+from engine.language import english, tr
 from engine.retelling import told
 from engine.runs.files import read_json, read_lines
 from engine.runs.names import LAST
@@ -41,12 +41,25 @@ from engine.runs.tail import MetricsTail
 STILL = 60.0  # seconds without a heartbeat until another host's run counts as lost
 # For other hosts' runs, shared by all readers here: the last beat, since when by our clock, whether it has moved.
 _BEATS: dict[Path, tuple[int, float, bool]] = {}
-LIVE_STATES = (plain("starting"), plain("running"), plain("paused"), plain("handing-over"))
+LIVE_STATES = (english("starting"), english("running"), english("paused"), english("handing-over"))
 # Recorded words that are translated when they are shown: the other states, and phases.
-STATES = (plain("queued"), plain("finished"), plain("stopped"), plain("interrupted"), plain("failed"), plain("lost"))
-PHASES = (plain("loading"), plain("training"), plain("compiling"), plain("evaluating"), plain("checkpointing"))
-UNKNOWN = plain("unknown")
-WAITING_FOR_SPACE = plain("waiting-for-space")  # the phase of a run paused because the disk is full
+STATES = (
+    english("queued"),
+    english("finished"),
+    english("stopped"),
+    english("interrupted"),
+    english("failed"),
+    english("lost"),
+)
+PHASES = (
+    english("loading"),
+    english("training"),
+    english("compiling"),
+    english("evaluating"),
+    english("checkpointing"),
+)
+UNKNOWN = english("unknown")
+WAITING_FOR_SPACE = english("waiting-for-space")  # the phase of a run paused because the disk is full
 Liveness = Literal["alive", "dead", "unknown"]
 F = TypeVar("F", bound=RunFile)
 

@@ -20,7 +20,7 @@ from engine.evaluation.baselines import sentence_losses
 from engine.evaluation.scorers import ScoredSplit, TranslationScorer
 from engine.generation.samples import RowSampler, translation_sampler
 from engine.generation.translation import both_specials
-from engine.language import plain, tr
+from engine.language import english, tr
 from engine.lints import Lint
 from engine.retelling import told
 from engine.runs.records import DataFacts, Example, ProbeFacts
@@ -101,15 +101,20 @@ class TranslationTask(Task):
             source_vocabulary=self.tokenizer.source.vocab_size,
             tokenizer_sha256=self.tokenizer.sha256,
             examples=(
-                *(Example.made(source=source, origin=plain("a training sentence")) for source in self.corpus.examples),
-                *(Example.made(source=source, origin=plain("held out")) for source in held_out_sources),
+                *(
+                    Example.made(source=source, origin=english("a training sentence"))
+                    for source in self.corpus.examples
+                ),
+                *(Example.made(source=source, origin=english("held out")) for source in held_out_sources),
             ),
             overlap=self.overlap_facts,
             floor=None,
             plausible=None,
             **sentence_losses(train, held_out, self.vocab_size),
             probes=tuple(
-                ProbeFacts.made(name=name, description=plain("sentences translated exactly"), n=len(pairs), chance=None)
+                ProbeFacts.made(
+                    name=name, description=english("sentences translated exactly"), n=len(pairs), chance=None
+                )
                 for name, pairs in self._probes().items()
             ),
         )
@@ -135,14 +140,14 @@ class TranslationTask(Task):
         for split, said in (
             (
                 "train",
-                plain(
+                english(
                     "{n:,} of {pairs:,} training pairs ({share:.1%}) have more than {most:,} source or {most2:,} "
                     "target tokens: left out"
                 ),
             ),
             (
                 "validation",
-                plain(
+                english(
                     "{n:,} of {pairs:,} validation pairs ({share:.1%}) have more than {most:,} source or {most2:,} "
                     "target tokens: still scored, at lengths that no training pair has"
                 ),

@@ -13,7 +13,7 @@ import typer
 from engine.command_line import as_typed
 from engine.config import presets
 from engine.errors import InputError, one_of
-from engine.language import plain, tr
+from engine.language import english, tr
 from engine.retelling import told
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Device, Json
@@ -116,7 +116,7 @@ def bench(
 
     for i, (name, config) in enumerate(configs.items()):
         wanted = BenchmarkSpec(config, chosen["precision"], peers, where, threads, rounds, seconds, _said)
-        machine = plain(
+        machine = english(
             "size {name}, {device_name}, {threads} threads", name=name, device_name=device_name(where), threads=threads
         )
         for one in chosen["case"]:
@@ -133,7 +133,7 @@ def bench(
                         print_columns([tuple(map(told, row)) for row in _rows(result)])
                         answer()
                     if write is not None:
-                        when = plain(
+                        when = english(
                             "{now:%Y-%m-%d}, {machine}, torch {version}",
                             now=datetime.now(UTC),
                             machine=machine,
@@ -185,9 +185,9 @@ def _memory(names: tuple[str, ...], *, as_json: bool, write: Path | None) -> Non
 def _cells(peak: "Peak") -> tuple[str, ...]:
     shape = peak.shape
     batch = f"{shape.rows} × {shape.target}"
-    batch = plain("{batch} from {source}", batch=batch, source=shape.source) if shape.source else batch
-    batch = plain("{batch} (of {rows} rows)", batch=batch, rows=peak.rows) if peak.rows > shape.rows else batch
-    batch = batch if peak.given else plain("{batch}, random", batch=batch)
+    batch = english("{batch} from {source}", batch=batch, source=shape.source) if shape.source else batch
+    batch = english("{batch} (of {rows} rows)", batch=batch, rows=peak.rows) if peak.rows > shape.rows else batch
+    batch = batch if peak.given else english("{batch}, random", batch=batch)
     measured = "" if peak.measured is None else f"{peak.measured / 2**20:,.0f}"
     ratio = "" if peak.ratio is None else f"{peak.ratio:.2f}"
     return peak.preset, batch, f"{peak.estimate / 2**20:,.0f}", measured, ratio
@@ -198,7 +198,7 @@ def _write_memory(path: Path, found: dict[str, tuple[str, ...]]) -> None:
 
     from engine.training.devices import processor_name
 
-    machine = plain("{processor_name}, {cpu_count} cores", processor_name=processor_name(), cpu_count=os.cpu_count())
+    machine = english("{processor_name}, {cpu_count} cores", processor_name=processor_name(), cpu_count=os.cpu_count())
     when = f"{datetime.now(UTC):%Y-%m-%d}, {machine}, one thread, torch {torch.__version__}"
     command = "tui-transformer bench --case memory --size all --write docs/benchmarks.md"
     before = re.search(rf"^{MEMORY_TITLE}\n.*?(?=^## )", _page(path), flags=re.MULTILINE | re.DOTALL)
@@ -235,15 +235,23 @@ def _put(path: Path, title: str, lines: Sequence[str]) -> None:
 def _rows(result: "Measured") -> list[tuple[str, ...]]:
     """Return the table of a measurement, in English, as a page has it."""
     first = result.speeds[0]
-    head = (plain("contender"), plain("median"), plain("lowest"), plain("highest"), plain("{name} is", name=first.name))
-    rows: list[tuple[str, ...]] = [(*head, plain("memory it adds"))]
+    head = (
+        english("contender"),
+        english("median"),
+        english("lowest"),
+        english("highest"),
+        english("{name} is", name=first.name),
+    )
+    rows: list[tuple[str, ...]] = [(*head, english("memory it adds"))]
     digits = 2 if first.median < 100 else 0
     for speed in result.speeds:
         ratio = f"{first.median / speed.median:.2f} × it" if speed is not first else ""
-        memory = "" if speed.peak_bytes is None else plain("{peak_bytes:,.0f} MiB", peak_bytes=speed.peak_bytes / 2**20)
+        memory = (
+            "" if speed.peak_bytes is None else english("{peak_bytes:,.0f} MiB", peak_bytes=speed.peak_bytes / 2**20)
+        )
         values = (f"{v:,.{digits}f}" for v in (speed.median, speed.low, speed.high))
         rows.append((speed.name, *values, ratio, memory))
     if result.limit is not None:
-        share = plain("{median:.0%} of it", median=first.median / result.limit)
-        rows.append((plain("matrix products alone"), f"{result.limit:,.0f}", "", "", share, ""))
+        share = english("{median:.0%} of it", median=first.median / result.limit)
+        rows.append((english("matrix products alone"), f"{result.limit:,.0f}", "", "", share, ""))
     return rows

@@ -11,23 +11,23 @@ from typer._click.core import Context
 from typer._click.formatting import HelpFormatter
 
 from engine.command_line import PROGRAM
-from engine.language import plain, tr
+from engine.language import english, tr
 from tui_transformer.cli.output import padded, width_of, wrapped
 
 # What typer says by itself, translated when it is shown.
 TYPERS = (
-    plain("Usage: "),
-    plain("Arguments"),
-    plain("Options"),
-    plain("Commands"),
-    plain("default: {default}"),
-    plain("env var: {var}"),
-    plain("required"),
-    plain("Show this message and exit."),
-    plain("Install completion for the current shell."),
-    plain("Show completion for the current shell, to copy it or customize the installation."),
-    plain("Install completion for the specified shell."),
-    plain("Show completion for the specified shell, to copy it or customize the installation."),
+    english("Usage: "),
+    english("Arguments"),
+    english("Options"),
+    english("Commands"),
+    english("default: {default}"),
+    english("env var: {var}"),
+    english("required"),
+    english("Show this message and exit."),
+    english("Install completion for the current shell."),
+    english("Show completion for the current shell, to copy it or customize the installation."),
+    english("Install completion for the specified shell."),
+    english("Show completion for the specified shell, to copy it or customize the installation."),
 )
 setattr(core, "_", tr)  # noqa: B010 - typer's own gettext
 WIDEST = 30  # columns of an option that has its help beside it

@@ -8,7 +8,7 @@ from typer.exceptions import TyperException
 
 from engine.command_line import PROGRAM
 from engine.errors import nearest
-from engine.language import plain, tr
+from engine.language import english, tr
 from engine.retelling import told
 
 # What other programs call these commands.
@@ -31,14 +31,14 @@ SET = ("--set", "-s")
 NO_COMMAND = "No such command"  # how typer says it
 # What typer says of a command line, translated when it is shown.
 TYPERS = (
-    plain("No such option: {option}"),
-    plain("Missing argument {name}"),
-    plain("Missing option {name}"),
-    plain("Missing command"),
-    plain("Option {name} requires an argument"),
-    plain("Option {name} requires {n} arguments"),
-    plain("Option {name} does not take a value"),
-    plain("Argument {name} takes {n} values"),
+    english("No such option: {option}"),
+    english("Missing argument {name}"),
+    english("Missing option {name}"),
+    english("Missing command"),
+    english("Option {name} requires an argument"),
+    english("Option {name} requires {n} arguments"),
+    english("Option {name} does not take a value"),
+    english("Argument {name} takes {n} values"),
 )
 
 

@@ -122,7 +122,7 @@ def show(
         )
     for name, row in parts_of(config.model).items():
         value = str(settings[f"model.{name}"])
-        lines.append(f"{name} {value}: {sentence_of(f'model.{name}', value) or row.sentence} ({row.citation})")
+        lines.append(f"{name} {value}: {sentence_of(f'model.{name}', value) or tr(row.sentence)} ({row.citation})")
     if found is None:
         lines.append(tr("parameters: unknown until the corpus's vocabulary is known (then in the run's model.json)"))
     else:

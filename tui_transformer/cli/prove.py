@@ -17,7 +17,7 @@ from engine.command_line import as_typed
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.errors import InputError
-from engine.language import plain, tr
+from engine.language import english, tr
 from engine.proof import attention, memory, networks, resuming, speed
 from engine.proof.prove import BUDGET, Facts, Record, prove
 from engine.proof.result import THREADS, Context, Figure, Proof, Result, failed, judged
@@ -139,9 +139,11 @@ def every_proof() -> list[Proof]:
         *networks.preset_proofs(),
         *memory.memory_proofs(),
         Proof(
-            plain("studio: a run trains in a thread beside a live chart"), "studio", studio, seconds=35.0, limit=180.0
+            english("studio: a run trains in a thread beside a live chart"), "studio", studio, seconds=35.0, limit=180.0
         ),
-        Proof(plain("two runs on one device, in one process and in two"), "queue", two_runs, seconds=20.0, limit=240.0),
+        Proof(
+            english("two runs on one device, in one process and in two"), "queue", two_runs, seconds=20.0, limit=240.0
+        ),
         *speed.speed_proofs(),
     ]
 
@@ -184,19 +186,19 @@ def studio(context: Context) -> Result:
         "headless_steps_per_second": round(headless, 2),
         "share_of_headless": round(beside / headless, 3),
     }
-    said = plain(
+    said = english(
         "{beside:.1f} steps/s, {beside2:.2f}x the headless speed; p95 event loop delay {slow:.0f} ms",
         beside=beside,
         beside2=beside / headless,
         slow=1000 * slow,
     )
     if "tok/s" not in text:
-        return failed(plain("the Train pane does not show the run: {said}", said=said), **figures)
+        return failed(english("the Train pane does not show the run: {said}", said=said), **figures)
     well = context.device == "cpu" or (slow <= SLOWEST and beside >= SHARE * headless)
     return judged(
         well,
         said,
-        plain(
+        english(
             "{said}; required: at most {slowest:.0f} ms and at least {share}x the headless speed",
             said=said,
             slowest=1000 * SLOWEST,
@@ -244,9 +246,9 @@ def two_runs(context: Context) -> Result:
     refusal = _second_thread(context, root)
     if refusal != BUSY:
         return failed(
-            plain(
+            english(
                 "a second training thread in one process was not refused: {refusal}",
-                refusal=refusal or plain("it started"),
+                refusal=refusal or english("it started"),
             )
         )
     before = enqueue(_endless(context), runs_dir=root, name="first", command="")
@@ -261,7 +263,7 @@ def two_runs(context: Context) -> Result:
         began = time.monotonic()
         while not any("first" in line for line in said):
             if time.monotonic() - began > PATIENCE:
-                raise InputError(plain("the queue does not wait for the first run"))
+                raise InputError(english("the queue does not wait for the first run"))
             time.sleep(0.05)
         time.sleep(2.0)
         states = (RunReader(before).state, RunReader(queued).state)
@@ -269,12 +271,12 @@ def two_runs(context: Context) -> Result:
         process.wait(PATIENCE)
         runner.join(2 * PATIENCE)
     ends = (RunReader(before).state, RunReader(queued).state)
-    wrong = plain(
+    wrong = english(
         "while the first run trained, the two were {states}; in the end, {ends}",
         states=", ".join(states),
         ends=", ".join(ends),
     )
-    right = plain("a second thread is refused; a queued run waits for the device, then finishes")
+    right = english("a second thread is refused; a queued run waits for the device, then finishes")
     return judged(states == ("running", "queued") and ends == ("stopped", "finished"), right, wrong)
 
 
@@ -287,6 +289,6 @@ def _second_thread(context: Context, root: Path) -> str:
     except InputError as error:
         return str(error)
     finally:
-        one.stop(plain("proved"))
+        one.stop(english("proved"))
         one.join(PATIENCE)
     return ""

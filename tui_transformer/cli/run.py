@@ -25,7 +25,7 @@ from engine.config import presets
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from engine.errors import InputError
-from engine.language import plain, tr
+from engine.language import english, tr
 from engine.retelling import told
 from engine.runs.commands import Command
 from engine.runs.reader import LIVE_STATES, RunReader
@@ -181,7 +181,7 @@ def resume(
         from engine.training.assemble import resume
 
         if paused:
-            control.request(Command.PAUSE, plain("paused when it was handed over"))
+            control.request(Command.PAUSE, english("paused when it was handed over"))
         return resume(
             reader.path, data_dir=data_dir, device=device, control=control, launch=launch, handed_over=handed_over
         )

@@ -152,8 +152,8 @@ class Writing(Session[Writer]):
                 line = Text()
                 if one.reference:
                     line.append(*((tr("right"), "green") if one.right else (tr("wrong"), "red"))).append("  ")
-                said = clean_line(one.text) or tr("(nothing)")
-                line.append(f"{clean_line(one.source)} → {said}")
+                written = clean_line(one.text) or tr("(nothing)")
+                line.append(f"{clean_line(one.source)} → {written}")
                 if one.reference and not one.right:
                     line.append(f"   = {clean_line(one.reference)}", "dim")
                 stdout().print(line, soft_wrap=True)

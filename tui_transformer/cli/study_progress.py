@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from engine.clean import clean_line
-from engine.language import plain, tr
+from engine.language import english, tr
 from engine.retelling import told
 from tui_transformer.cli.output import emit, is_terminal, say, stderr
 from tui_transformer.lab.formatting import duration
@@ -21,7 +21,7 @@ from tui_transformer.lab.studies.record import ABSENT, SKIPPED, CellStatus, Verb
 from tui_transformer.lab.studies.runner import Audience
 
 PLAIN_INTERVAL = 30.0  # seconds between plain lines about running cells
-LOADING = dict.fromkeys(("queued", "starting"), plain("loading"))
+LOADING = dict.fromkeys(("queued", "starting"), english("loading"))
 WARM_UP = 10.0  # seconds observed before the measured pace counts
 
 

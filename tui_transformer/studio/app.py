@@ -29,6 +29,7 @@ from engine.errors import reason
 from engine.language import tr
 from engine.runs.reader import LIVE_STATES, list_runs
 from tui_transformer.lab.charts.colours import ON_DARK, ON_LIGHT
+from tui_transformer.lab.formatting import fitted
 from tui_transformer.lab.launch.launches import Launches, LaunchMode
 from tui_transformer.lab.launch.logs import hung_up
 from tui_transformer.languages import settings_file
@@ -59,7 +60,7 @@ class TopBar(Horizontal):
 
         def tell_key(self, *, typing: bool) -> None:
             key = f" {'alt+' if typing else ''}{self._number} "
-            self.update(Text.assemble((key, "bold"), f"{self.pane.capitalize()} "))
+            self.update(Text.assemble((key, "bold"), f"{tr(self.pane).capitalize()} "))
 
         async def on_click(self, event: Click) -> None:
             event.stop()
@@ -111,7 +112,7 @@ class Welcome(ModalScreen[bool]):
     """The welcome screen: what this is, and two keys to a growing curve. True if the demo is wanted."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,f5", "dismiss(True)", "start"),
+        Binding("enter,f5", "dismiss(True)", tr("start")),
         Binding("escape", "dismiss(False)", tr("look around")),
     ]
 
@@ -122,7 +123,7 @@ class Welcome(ModalScreen[bool]):
         for key in PANES["everywhere"]:
             if key.action.startswith("show_pane"):
                 sign = key.key.split(",")[0]
-                words.append(f"  {sign}  {key.description.capitalize():<12}", "bold").append(f"{key.tooltip}\n")
+                words.append(f"  {sign}  {fitted(key.description.capitalize(), 12)}", "bold").append(f"{key.tooltip}\n")
         words.append("\n")
         words.append("enter", "bold reverse").append(
             tr("  chooses a demo that trains on a laptop in a minute or two;  ")
@@ -145,7 +146,7 @@ class Studio(TypingOrder):
     CSS_PATH = "studio.tcss"
     TITLE = "tui-transformer"
     COMMANDS: ClassVar = {_finder}
-    COMMAND_PALETTE_DISPLAY = "palette"
+    COMMAND_PALETTE_DISPLAY = tr("palette")
     BINDINGS: ClassVar[list[BindingType]] = [*PANES["everywhere"]]
 
     def __init__(self, *, runs_dir: Path, data_dir: Path | None = None, device: str = "auto") -> None:
@@ -158,6 +159,7 @@ class Studio(TypingOrder):
         self._known_runs = list_runs(runs_dir)
         self._leaving = False
         self._adding_panes = asyncio.Lock()
+        self._has_all_panes = False
         for theme in THEMES:
             self.register_theme(theme)
         known = self.settings.theme in self.available_themes
@@ -194,6 +196,8 @@ class Studio(TypingOrder):
 
     async def _add_other_panes(self) -> None:
         """Add the missing panes; a key or click that comes meanwhile waits for the lock, until every pane exists."""
+        if self._has_all_panes:  # asked at every key: a query walks all widgets
+            return
         async with self._adding_panes:
             for switcher in self.query(PaneSwitcher):  # none while the app closes
                 missing = [pane for pane in PANE_NAMES if pane not in {child.id for child in switcher.children}]
@@ -201,6 +205,7 @@ class Studio(TypingOrder):
                     await switcher.add_content(self._made(pane))
                 if missing:
                     self.run_worker(self._show_live(), group="live")
+                self._has_all_panes = True
 
     def on_mount(self) -> None:
         self.set_keymap(self.settings.keys)
@@ -332,7 +337,7 @@ class Studio(TypingOrder):
             answers: list[Answer[LaunchMode | None]] = [
                 Answer("process", tr("Train it in the background, at the same time")),
                 Answer("queue", tr("Queue it: it starts when the device is free")),
-                Answer(None, "Cancel"),
+                Answer(None, tr("Cancel")),
             ]
             question = tr("{name} is already training here. What about {name2}?", name=here.name, name2=event.name)
             how = await self.push_screen_wait(Ask(question, answers))
@@ -409,7 +414,7 @@ class Studio(TypingOrder):
         # If a run trains here, the next question asks anyway.
         sure: bool | None = self.launches.here is not None and self.settings.on_quit == "ask"
         if not sure:
-            sure = await self.push_screen_wait(Ask("Quit?", [Answer(True, "Quit"), Answer(False, "Stay")]))
+            sure = await self.push_screen_wait(Ask(tr("Quit?"), [Answer(True, tr("Quit")), Answer(False, tr("Stay"))]))
         if sure:
             await self.action_leave()
 
@@ -427,7 +432,7 @@ class Studio(TypingOrder):
             self._keep(pane=self.pane)
         end = self.launches.stop_here if how == "stop" else self.launches.hand_over
         if self.launches.here is not None:
-            say(self, "saving a checkpoint …")
+            say(self, tr("saving a checkpoint …"))
         said = await asyncio.to_thread(end)
         if said:
             self.last_words.append(said)

@@ -28,7 +28,7 @@ class Settings(BaseModel):
     theme: str = Field("studio-dark", description=tr("The colours of the studio."))
     launch: Literal["thread", "process"] = Field(
         "thread",
-        title="Train",
+        title=tr("Train"),
         description=tr(
             "Where f5 trains a run. In the studio, quitting asks what to do with it; in the background it "
             "continues when the studio quits."

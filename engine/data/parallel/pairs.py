@@ -19,7 +19,7 @@ from engine.data.corpus import Characters, Corpus, CorpusPreview, Description, c
 from engine.data.framing import folded, sha256_of_texts
 from engine.data.overlap import Overlap, pair_overlap
 from engine.errors import InputError
-from engine.language import plain, tr
+from engine.language import english, tr
 from engine.retelling import told
 
 SHOWN, WIDEST = 5, 300  # pairs that `data show` prints, and characters of each sentence
@@ -92,14 +92,14 @@ def statistics(pairs: Pairs) -> PairStatistics:
 
 # Field, the share at which to warn, and the warning.
 WARNINGS: tuple[tuple[str, float, str], ...] = (
-    ("duplicates", 0.10, plain("{split}: {share:.1%} of the pairs are duplicates of others")),
-    ("copies", 0.02, plain("{split}: {share:.1%} of the pairs have a target identical to the source")),
+    ("duplicates", 0.10, english("{split}: {share:.1%} of the pairs are duplicates of others")),
+    ("copies", 0.02, english("{split}: {share:.1%} of the pairs have a target identical to the source")),
     (
         "outliers",
         0.01,
-        plain("{split}: {share:.1%} of the pairs have sides of very different lengths: are the files aligned?"),
+        english("{split}: {share:.1%} of the pairs have sides of very different lengths: are the files aligned?"),
     ),
-    ("longer", 0.01, plain("{split}: {share:.1%} of the pairs have a side longer than {limit} words")),
+    ("longer", 0.01, english("{split}: {share:.1%} of the pairs have a side longer than {limit} words")),
 )
 FEW = 100  # pairs; a score on fewer means little
 
@@ -108,7 +108,7 @@ def warnings(split: str, numbers: PairStatistics) -> list[str]:
     lines = []
     if split != "train" and numbers.pairs < FEW:
         lines.append(
-            plain("{split}: only {pairs} pairs; a score on so few means little", split=split, pairs=numbers.pairs)
+            english("{split}: only {pairs} pairs; a score on so few means little", split=split, pairs=numbers.pairs)
         )
     for field, share, text in WARNINGS:
         value = getattr(numbers, field)

@@ -11,7 +11,7 @@ from engine.config.keys import flatten
 from engine.config.tasks import NextToken, TaskKind, task_named
 from engine.config.toml import MAX_BYTES, parse, read
 from engine.errors import InputError
-from engine.language import tr
+from engine.language import english, tr
 from engine.measures import MEASURE, MEASURES, Measure, probe
 from engine.plain_files import read_plain
 from engine.retelling import told
@@ -36,16 +36,16 @@ from engine.runs.records import (
     ValidationRecord,
 )
 
-DAMAGED, DAMAGED_FILES = "damaged", "DAMAGED"
-ENDED_EARLY = ("stopped", "interrupted", "failed", "lost")
-NO_RUN = "no run"  # the state of the row for always giving the same answer
+DAMAGED, DAMAGED_FILES = english("damaged"), "DAMAGED"
+ENDED_EARLY = (english("stopped"), english("interrupted"), english("failed"), english("lost"))
+NO_RUN = english("no run")  # the state of the row for always giving the same answer
 CONFIG = "config.toml"
 READ = (CONFIG, Status.file, Summary.file, Checks.file, ModelFacts.file, DataFacts.file, Notes.file)
 REDEFINED_HERE = ("excess", "probes", "flops_per_token")  # the redefinable numbers shown here
 ASKED = ("corpus", "corpus_seed", "corpus_size", "validation_fraction", "test_fraction")
 LOSS = MEASURE["loss"]
-LAST = replace(LOSS, key="last", name="validation loss")
-BEST = replace(LOSS, key="best", name="best validation loss")
+LAST = replace(LOSS, key="last", name=english("validation loss"))
+BEST = replace(LOSS, key="best", name=english("best validation loss"))
 EXCESS = MEASURE["excess"]
 LOSSES = (LAST, BEST, EXCESS)
 # Scores of an evaluation besides its loss and its excess over the floor.

@@ -5,6 +5,7 @@ every change gives a new one.
 """
 
 import json
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -194,7 +195,7 @@ class Draft:
         try:
             return presets.resolve(self.preset, on=self.on, overrides=[nested(self.changes)], where="here"), ""
         except InputError as error:
-            return None, str(error).removeprefix("here: ")
+            return None, re.sub("\\Ahere(: |：)", "", str(error))
 
     @property
     def config(self) -> RunConfig | None:
@@ -350,7 +351,7 @@ def values_of(key: str) -> tuple[Any, ...]:
 def sentence(key: str, value: Any = None) -> str:
     """What a setting does, or what one of its values does; "" if there is nothing to say."""
     if key == "data.corpus" and value in CORPORA:
-        return CORPORA[value].description
+        return tr(CORPORA[value].description)
     return sentence_of(key, None if value is None else str(value))
 
 
@@ -366,14 +367,14 @@ def as_set(value: Any) -> str:
 
 def shown(value: Any) -> str:
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return tr("yes") if value else tr("no")
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, list | tuple):
         return ", ".join(shown(part) for part in value)
-    return "unset" if value is None else str(value)
+    return tr("unset") if value is None else str(value)
 
 
 def _other_way(key: str) -> str | None:

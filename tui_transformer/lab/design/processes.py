@@ -6,6 +6,7 @@ A measuring process is killed when nobody waits for it any more; a training one 
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -141,7 +142,7 @@ async def fetch(corpus: str, data_dir: Path | None) -> None:
     except OSError as error:
         raise no_process(error) from None
     if code != 0:
-        raise InputError(complaint.partition("; ")[0] or tr("data fetch failed without an error message"))
+        raise InputError(re.split("; |；", complaint)[0] or tr("data fetch failed without an error message"))
 
 
 # A study: `ablate`

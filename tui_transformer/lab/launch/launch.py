@@ -18,7 +18,7 @@ import psutil
 
 from engine.config.schema import RunConfig
 from engine.errors import InputError, no_process
-from engine.language import plain, tr
+from engine.language import english, tr
 from engine.plain_files import refuse_links
 from engine.retelling import told
 from engine.runs.commands import Command
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from engine.training.control import Outcome
 
 LOOK = 0.05  # seconds between polls of a starting run
-GIVES_WAY = 5  # niceness; costs nothing on an idle machine
+GIVES_WAY = 10  # niceness; costs nothing on an idle machine
 PATIENCE = 120.0  # seconds to start: large model, cold disk
 
 
@@ -156,7 +156,7 @@ class Training:
     def stop(self, reason: str = "", *, signal: int | None = None) -> None:
         self.control.request(Command.STOP, reason, signal=signal)
 
-    def hand_over(self, reason: str = plain("handed over")) -> "subprocess.Popen[bytes] | None":
+    def hand_over(self, reason: str = english("handed over")) -> "subprocess.Popen[bytes] | None":
         """Hand the run to a separate process, which is returned, and wait until this one has released it.
 
         None if there was nothing to hand over, or it could not be started: the run is then interrupted, with a
@@ -171,7 +171,7 @@ class Training:
                 self.control.hand_over(identity(process.pid), reason)
             except (OSError, psutil.Error) as error:
                 process = None
-                self.stop(plain("could not be handed over: {error}", error=error), signal=0)
+                self.stop(english("could not be handed over: {error}", error=error), signal=0)
         elif self.alive:
             self.stop(reason, signal=0)
         self.join()

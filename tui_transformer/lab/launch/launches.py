@@ -11,7 +11,7 @@ from typing import Literal
 
 from engine.config.schema import RunConfig
 from engine.errors import InputError
-from engine.language import plain, tr, trn
+from engine.language import english, tr, trn
 from engine.retelling import told
 from engine.runs.commands import Command, send
 from engine.runs.reader import LIVE_STATES, RunReader
@@ -150,7 +150,7 @@ class Launches:
         training = self.training
         if training is None or not training.alive:
             return ""
-        process = training.hand_over(plain("handed over by the studio"))
+        process = training.hand_over(english("handed over by the studio"))
         reader = RunReader(training.run)
         state = reader.state
         if process is None or state not in ("handing-over", *LIVE_STATES):
@@ -168,7 +168,7 @@ class Launches:
         training = self.training
         if training is None or not training.alive:
             return ""
-        training.stop(plain("the studio was left"))
+        training.stop(english("the studio was left"))
         training.join()
         reader = RunReader(training.run)
         return tr(

@@ -24,7 +24,7 @@ from engine.config.keys import all_keys, diff, flatten, is_bookkeeping, unknown_
 from engine.config.schema import RunConfig
 from engine.config.toml import read, shown, validate
 from engine.errors import InputError, nearest, one_of
-from engine.language import tr
+from engine.language import english, tr
 from engine.measures import MEASURES, family
 from engine.retelling import told
 from engine.runs.lineage import INIT_FROM, split_init_from
@@ -34,7 +34,7 @@ SCHEMA = 1
 SUFFIX = ".study.toml"
 MOST_RUNS = 10_000  # of one study
 MOST_WORDS = 2_000  # characters of a description or a reason
-OUTCOMES = ("worse", "better", "same", "unknown")
+OUTCOMES = (english("worse"), english("better"), english("same"), english("unknown"))
 # Measures with expectable outcomes: scores, and the probes of the built-in corpora without their bands.
 EXPECTABLE = tuple(measure.key for measure in MEASURES if measure.judged)
 Change = tuple[Any, Any]  # before, after; None where a key is unset
@@ -148,7 +148,7 @@ class Study:
     primary: str = ""
 
     def __post_init__(self) -> None:
-        where = f"study '{self.name[:80]}'"
+        where = tr("study '{name}'", name=self.name[:80])
         check_name(self.name)
         if ending := re.search(r"\.s\d+\Z", self.name):
             raise InputError(
@@ -556,13 +556,13 @@ def variant_config(study: Study, variant: Variant, stage: Stage) -> RunConfig:
     Base, the study's changes, the stage's preset and changes, overlay, the variant's changes: each overrides those
     before it.
     """
-    where = f"study '{study.name}'"
+    where = tr("study '{name}'", name=study.name)
     with _within(where):
         base = base_tables(study.base)
-    where += f", variant '{variant.name}'"
+    where = tr("{where}, variant '{name}'", where=where, name=variant.name)
     with _within(where):
         overlay = presets.overlay(variant.preset, tr("a variant changes the study's base")) if variant.preset else []
-    where += f", stage '{stage.name}'" if stage.name else ""
+    where = tr("{where}, stage '{name}'", where=where, name=stage.name) if stage.name else where
     with _within(where):
         staged = [*stage.overlay, nested(stage.changes)]
     own = [*(link.tables for link in overlay), nested(variant.changes), {"seed": study.seeds[0]}]
