@@ -11,7 +11,7 @@ from string import Formatter
 
 from engine import language
 
-NUMBER = r"\S+?"  # what fills a gap with a format, such as {steps:,}
+NUMBER = r"\S+"  # what fills a gap with a format, such as {steps:,}
 WORDS = r".*?"
 APART = ("; ", ": ")  # parts of a text that may be messages of their own
 TAILS = (",", ";", " (")  # a message that begins so goes on from another

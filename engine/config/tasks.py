@@ -213,7 +213,7 @@ class Shifted(TaskKind):
 class Translation(TaskKind):
     name = "translation"
     task = "engine.training.translation_task.TranslationTask"
-    corpus, rows = "pairs", "sentences"
+    corpus, rows = "pairs", english("sentences")
     scores = ("loss", "bleu", "exact_match")
     settings = ("data.max_length", "data.shared_vocabulary", "objective.label_smoothing", "evaluation.beam")
     unit = english("token")
@@ -259,7 +259,7 @@ class SpanCorruption(_OnDocuments):
     name = "span-corruption"
     task = "engine.training.document_tasks.SpanTask"
     examples = "engine.data.objectives.span_corruption"
-    rows = "documents"
+    rows = english("documents")
     why_not: ClassVar[Mapping[str, str]] = {
         "encoder": tr(
             "masked spans are written token by token, which takes a decoder or an encoder-decoder; "
@@ -317,7 +317,7 @@ class QuestionAnswer(_OnDocuments):
     name = "question-answer"
     task = "engine.training.document_tasks.QuestionTask"
     examples = "engine.data.objectives.QuestionAnswer"
-    rows = "questions"
+    rows = english("questions")
     why_not: ClassVar[Mapping[str, str]] = {
         "encoder": tr("an answer is written token by token, which takes architecture = 'decoder' or 'encoder-decoder'")
     }

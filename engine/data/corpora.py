@@ -166,7 +166,7 @@ def load_playlets(entry: CorpusEntry, data: DataConfig, place: None) -> TextCorp
                     name=name,
                 )
             )
-    return TextCorpus(entry.name, generated.version, "generated", splits)
+    return TextCorpus(entry.name, generated.version, english("generated"), splits)
 
 
 def load_path(data: DataConfig) -> TextCorpus:

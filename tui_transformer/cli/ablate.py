@@ -234,7 +234,7 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
         ),
         flush=True,
     )
-    answer(tr("primary measure: {primary}; all measures share one error rate of 5 %", primary=primary), flush=True)
+    answer(tr("primary measure: {primary}; all measures share one error rate of 5 %", primary=tr(primary)), flush=True)
     head = (tr("VARIANT"), tr("PARAMETERS"), tr("A RUN"), tr("EXPECTED"), tr("DIFFERS FROM THE BASELINE BY"))
     rows = [head]
     for cell in first.values():

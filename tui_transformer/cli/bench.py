@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -130,7 +130,7 @@ def bench(
                         emit(place | asdict(result))
                     else:
                         answer(f"{told(result.case)}, {told(result.setting)}, {name}, {result.unit}")
-                        print_columns([tuple(map(told, row)) for row in _rows(result)])
+                        print_columns(_rows(result, tr))
                         answer()
                     if write is not None:
                         when = english(
@@ -140,7 +140,7 @@ def bench(
                             version=torch.__version__,
                         )
                         title = _title(result, name, device_name(where))
-                        _put(write, title, [f"{when}: `{as_typed()}`", "", *_table(_rows(result))])
+                        _put(write, title, [f"{when}: `{as_typed()}`", "", *_table(_rows(result, english))])
             except torch.OutOfMemoryError:
                 _said(tr("{case}, {size}: does not fit into the memory of {device}", case=one, size=name, device=where))
     if write is not None:
@@ -232,26 +232,25 @@ def _put(path: Path, title: str, lines: Sequence[str]) -> None:
     path.write_text(page, encoding="utf-8")
 
 
-def _rows(result: "Measured") -> list[tuple[str, ...]]:
-    """Return the table of a measurement, in English, as a page has it."""
+# The words of a table: English on a page, in the language in use on a terminal.
+HEAD = (english("contender"), english("median"), english("lowest"), english("highest"))
+RELATIVE, TIMES = english("{name} is"), english("{ratio:.2f} × it")
+MEMORY, MIB = english("memory it adds"), english("{mib:,.0f} MiB")
+LIMIT, SHARE = english("matrix products alone"), english("{share:.0%} of it")
+
+
+def _rows(result: "Measured", say: Callable[..., str]) -> list[tuple[str, ...]]:
+    """Return the table of a measurement; `say` is `english` or `tr`."""
     first = result.speeds[0]
-    head = (
-        english("contender"),
-        english("median"),
-        english("lowest"),
-        english("highest"),
-        english("{name} is", name=first.name),
-    )
-    rows: list[tuple[str, ...]] = [(*head, english("memory it adds"))]
+    head = (*map(say, HEAD), say(RELATIVE, name=say(first.name)), say(MEMORY))
+    rows: list[tuple[str, ...]] = [head]
     digits = 2 if first.median < 100 else 0
     for speed in result.speeds:
-        ratio = f"{first.median / speed.median:.2f} × it" if speed is not first else ""
-        memory = (
-            "" if speed.peak_bytes is None else english("{peak_bytes:,.0f} MiB", peak_bytes=speed.peak_bytes / 2**20)
-        )
+        ratio = say(TIMES, ratio=first.median / speed.median) if speed is not first else ""
+        memory = "" if speed.peak_bytes is None else say(MIB, mib=speed.peak_bytes / 2**20)
         values = (f"{v:,.{digits}f}" for v in (speed.median, speed.low, speed.high))
-        rows.append((speed.name, *values, ratio, memory))
+        rows.append((say(speed.name), *values, ratio, memory))
     if result.limit is not None:
-        share = english("{median:.0%} of it", median=first.median / result.limit)
-        rows.append((english("matrix products alone"), f"{result.limit:,.0f}", "", "", share, ""))
+        share = say(SHARE, share=first.median / result.limit)
+        rows.append((say(LIMIT), f"{result.limit:,.0f}", "", "", share, ""))
     return rows

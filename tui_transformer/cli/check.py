@@ -112,8 +112,8 @@ def check(
     for verdict in verdicts:
         good = verdict.verdict == "ok"
         text.append("✓ " if good else "✗ ", style="green" if good else "bold red")
-        badge = "" if good else f"{verdict.verdict}: "
-        text.append(clean_line(f"{told(verdict.check)}: {badge}{told(verdict.why)}") + "\n")
+        words = told(verdict.check) if good else f"{told(verdict.check)} {verdict.verdict}"
+        text.append(clean_line(tr("{words}: {why}", words=words, why=told(verdict.why))) + "\n")
     windows = runnable.train.batch_size * asked.train.accumulation * asked.window_targets
     rate = (cost.targets if asked.on_rows else windows) / cost.seconds
     said = (

@@ -194,7 +194,7 @@ def _print(shown: Sequence[Column], entries: Sequence[Entry], baseline: Entry | 
         if baseline is None
         else tr("loss in {unit}; differences are relative to {baseline}", unit=unit, baseline=baseline.name)
     )
-    rows = [[clean_line(column.title) for column in shown]]
+    rows = [[clean_line(column.head) for column in shown]]
     rows += [[clean_line(column.shown(entry, baseline)) for column in shown] for entry in entries]
     if not is_terminal(sys.stdout):
         print_columns(rows)

@@ -46,7 +46,7 @@ def list_corpora(json: Json = False, data_dir: DataDir = None) -> None:
     rows = [(tr("CORPUS"), tr("KIND"), tr("WHERE"), tr("DESCRIPTION"))]
     for entry in CORPORA.values():
         where = str(entry.found(data_folders(data_dir)) or tr("not here")) if entry.remotes else tr("built in")
-        rows.append((entry.name, entry.words, where, entry.description))
+        rows.append((entry.name, entry.words, where, tr(entry.description)))
         if json:
             record = {"name": entry.name, "kind": entry.kind, "languages": entry.languages, "licence": entry.licence}
             emit(record | {"where": where, "description": entry.description})
@@ -82,7 +82,7 @@ def show(
     if json:
         emit({"name": corpus.name, "kind": kind, "version": corpus.version, "source": corpus.source, **found.record})
         return
-    answer(clean_line(", ".join(corpus.title)))
+    answer(clean_line(", ".join(map(tr, corpus.title))))
     for label, line in found.lines:
         answer(clean_line(f"  {padded(label, LABEL)}{line}"))
     for line in found.examples:

@@ -76,7 +76,7 @@ def doctor(
         text = Text()
         for finding in findings:
             text.append("✓ " if finding.ok else "! ", style="green" if finding.ok else "bold yellow")
-            advice = f"; {finding.advice}" if finding.advice and not finding.ok else ""
+            advice = tr("; {advice}", advice=finding.advice) if finding.advice and not finding.ok else ""
             text.append(clean_line(f"{padded(finding.what, width)}  {finding.found}{advice}") + "\n")
         text.rstrip()
         stdout().print(text)
@@ -150,7 +150,9 @@ def of_run(reader: RunReader) -> Iterator[Finding]:
     why = reader.status.reason
     unsaved = never_saved(reader) and state not in (*LIVE_STATES, "queued")
     yield Finding(
-        tr("state"), state not in ("lost", "failed", "unknown"), f"{told(state)}: {told(why)}" if why else told(state)
+        tr("state"),
+        state not in ("lost", "failed", "unknown"),
+        tr("{state}: {why}", state=told(state), why=told(why)) if why else told(state),
     )
     for badge, problem in reader.badges.items():
         yield Finding(badge, False, problem)

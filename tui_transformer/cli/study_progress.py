@@ -106,12 +106,19 @@ class Lines(Audience):
         self._board, self._as_json, self._said = board, as_json, time.monotonic()
 
     def begun(self, cell: CellStatus, verb: Verb) -> None:
-        self._tell({**cell_record(cell), "event": verb}, f"{cell.cell.name}: {how_it_began(cell, verb)}")
+        said = tr("{name}: {state}", name=cell.cell.name, state=how_it_began(cell, verb))
+        self._tell({**cell_record(cell), "event": verb}, said)
 
     def ended(self, cell: CellStatus) -> None:
         self._board.see([cell])
-        done = tr("{finished} of {total} done", finished=self._board.finished, total=self._board.total)
-        self._tell({**cell_record(cell), "event": "ended"}, f"{cell.cell.name}: {how_it_stands(cell)} ({done})")
+        said = tr(
+            "{name}: {state} ({finished} of {total} done)",
+            name=cell.cell.name,
+            state=how_it_stands(cell),
+            finished=self._board.finished,
+            total=self._board.total,
+        )
+        self._tell({**cell_record(cell), "event": "ended"}, said)
 
     def looked(self, going: Sequence[CellStatus]) -> None:
         self._board.see(going)
@@ -166,11 +173,13 @@ class Screen(Audience):
 
     def begun(self, cell: CellStatus, verb: Verb) -> None:
         if verb != "create":  # its bar shows that; a resumed or found cell gets a line
-            self._live.console.print(Text(clean_line(f"{cell.cell.name}: {how_it_began(cell, verb)}")))
+            said = tr("{name}: {state}", name=cell.cell.name, state=how_it_began(cell, verb))
+            self._live.console.print(Text(clean_line(said)))
 
     def ended(self, cell: CellStatus) -> None:
         self._board.see([cell])
-        self._live.console.print(Text(clean_line(f"{cell.cell.name}: {how_it_stands(cell)}")))
+        said = tr("{name}: {state}", name=cell.cell.name, state=how_it_stands(cell))
+        self._live.console.print(Text(clean_line(said)))
 
     def looked(self, going: Sequence[CellStatus]) -> None:
         self._board.see(going)

@@ -185,7 +185,7 @@ def _verdicts(reader: RunReader) -> Text | None:
     text = Text()
     for finding in findings(reader.verdicts):
         text.append(f"{finding.sign} ", style=STYLES[finding.style])
-        text.append(clean_line(f"{finding.words}: {finding.why}") + "\n")
+        text.append(clean_line(tr("{words}: {why}", words=finding.words, why=finding.why)) + "\n")
     text.rstrip()
     return text if text else None
 

@@ -10,8 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from rich.cells import cell_len
+
 from engine.errors import InputError, nearest
 from engine.language import tr
+from tui_transformer.lab.formatting import fitted
 
 Settings = dict[str, float | int]
 Place = Literal["line", "pane"]
@@ -178,5 +181,5 @@ class Prompt:
             value = self.settings[name] if isinstance(command, Setting) else command.argument
             also = tr("; also /exit and ctrl-d") if name == "quit" else ""
             rows.append((f"/{name} {value}".rstrip(), command.what + also))
-        width = max(len(left) for left, _ in rows)
-        return "\n".join([self.table.first, *(f"{a.ljust(width)}  {b}" for a, b in (*rows, *missing))])
+        width = max(cell_len(left) for left, _ in rows)
+        return "\n".join([self.table.first, *(f"{fitted(a, width)}  {b}" for a, b in (*rows, *missing))])
