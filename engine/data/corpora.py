@@ -136,13 +136,13 @@ def _bands(probe: Probe) -> list[Probe]:
         replace(
             probe,
             name=f"recall{sign}{RECALL_NEAR}",
-            description=reach.format(what=probe.description, n=RECALL_NEAR),
+            description=what,
             at=probe.at[keep],
             distance=probe.distance[keep],
         )
-        for sign, reach, keep in (
-            ("<", english("{what}, near (under {n} characters)"), near),
-            (">=", english("{what}, far ({n} characters or more)"), ~near),
+        for sign, what, keep in (
+            ("<", english("who is speaking: the name in the exit line, near (under 110 characters)"), near),
+            (">=", english("who is speaking: the name in the exit line, far (110 characters or more)"), ~near),
         )
     ]
 
