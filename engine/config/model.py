@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, StrictBool
 
 from engine.config.fields import Depth, Fraction, Positive, Says, Section, Width, bookkeeping, later
 from engine.errors import nearest, one_of
-from engine.language import tr
+from engine.language import english, tr
 from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, POSITIONS, Part, Rule
 
 if TYPE_CHECKING:  # a name of the table; the names are known only at run time
@@ -222,7 +222,7 @@ class ModelConfig(Section):
     rope_part: float = part(
         1.0,
         Part(
-            sentence=tr("only the first part of each head is rotated; its other features carry no position"),
+            sentence=english("only the first part of each head is rotated; its other features carry no position"),
             citation="Black et al. 2022",
             title={"en": "Partial rotary embedding", "zh": "部分旋转位置编码"},
             formula=lambda m: (
@@ -263,17 +263,19 @@ class ModelConfig(Section):
     rope_scaling: Literal["none", "linear", "ntk", "yarn", "llama3"] = part(
         "none",
         Part(
-            sentence=tr("rotations are slowed, so that longer contexts stay within the angles seen in training"),
+            sentence=english("rotations are slowed, so that longer contexts stay within the angles seen in training"),
             citation="Chen et al. 2023; bloc97 2023; Peng et al. 2023; Llama Team 2024",
             options={
-                "linear": tr(
+                "linear": english(
                     "every frequency is divided by the factor, as if positions were that much closer together"
                 ),
-                "ntk": tr("a larger base: the highest frequency is unchanged, the lowest is divided by the factor"),
-                "yarn": tr(
+                "ntk": english(
+                    "a larger base: the highest frequency is unchanged, the lowest is divided by the factor"
+                ),
+                "yarn": english(
                     "high frequencies are unchanged, low ones divided by the factor; scores are sharpened slightly"
                 ),
-                "llama3": tr(
+                "llama3": english(
                     "wavelengths well below the trained length are unchanged; those above it grow by the factor"
                 ),
             },
@@ -425,7 +427,7 @@ class ModelConfig(Section):
     parallel: StrictBool = part(
         False,
         Part(
-            sentence=tr("attention and feed-forward read the same input, and both add to the residual stream"),
+            sentence=english("attention and feed-forward read the same input, and both add to the residual stream"),
             citation="Wang and Komatsuzaki 2021; Black et al. 2022",
             title={"en": "Parallel attention and feed-forward", "zh": "层：注意力与前馈并行"},
             formula=_parallel,
@@ -456,7 +458,7 @@ class ModelConfig(Section):
     layer_scale: float = part(
         0.0,
         Part(
-            sentence=tr("each residual branch is scaled by a learned gain per feature, small at initialisation"),
+            sentence=english("each residual branch is scaled by a learned gain per feature, small at initialisation"),
             citation="Touvron et al. 2021",
             title={
                 "en": "LayerScale: a learned gain on each residual branch Δ",
@@ -487,7 +489,7 @@ class ModelConfig(Section):
     embedding_mix: StrictBool = part(
         False,
         Part(
-            sentence=tr("each layer reads a learned mix of the residual stream and the initial embedding"),
+            sentence=english("each layer reads a learned mix of the residual stream and the initial embedding"),
             citation="Jordan et al. 2024",
             title={
                 "en": "Layer ℓ reads the residual stream mixed with the embedding",
@@ -508,7 +510,7 @@ class ModelConfig(Section):
     conv: int = part(
         0,
         Part(
-            sentence=tr(
+            sentence=english(
                 "a short causal convolution over tokens precedes attention, and another precedes the feed-forward"
             ),
             citation="So et al. 2021; Allen-Zhu 2025",
@@ -541,7 +543,7 @@ class ModelConfig(Section):
     logit_softcap: float = part(
         0.0,
         Part(
-            sentence=tr("a scaled tanh keeps logits below the cap"),
+            sentence=english("a scaled tanh keeps logits below the cap"),
             citation="Gemma Team 2024",
             title={"en": "Soft-capped logits", "zh": "对数几率软截断"},
             formula=lambda m: rf"z \leftarrow {m.logit_softcap:g} \tanh\left(z / {m.logit_softcap:g}\right)",
@@ -556,12 +558,14 @@ class ModelConfig(Section):
     qk_norm: Literal["none", "before", "after"] = part(
         "none",
         Part(
-            sentence=tr("queries and keys are RMS-normalised in each head, so that scores stay bounded"),
+            sentence=english("queries and keys are RMS-normalised in each head, so that scores stay bounded"),
             options={
-                "before": tr(
+                "before": english(
                     "queries and keys are RMS-normalised in each head, with a learned gain, before any rotation"
                 ),
-                "after": tr("queries and keys are RMS-normalised in each head, without a gain, after any rotation"),
+                "after": english(
+                    "queries and keys are RMS-normalised in each head, without a gain, after any rotation"
+                ),
             },
             citation="Henry et al. 2020; Qwen Team 2025",
             title={"en": "QK norm: normalised queries and keys", "zh": "查询与键的归一化"},
@@ -594,7 +598,7 @@ class ModelConfig(Section):
     score_cap: float = part(
         0.0,
         Part(
-            sentence=tr("a scaled tanh keeps attention scores below the cap, before biases and masks"),
+            sentence=english("a scaled tanh keeps attention scores below the cap, before biases and masks"),
             citation="Gemma Team 2024",
             title={"en": "Soft-capped attention scores", "zh": "注意力分数软截断"},
             formula=lambda m: rf"s_{{ij}} \leftarrow {m.score_cap:g} \tanh\left(s_{{ij}} / {m.score_cap:g}\right)",
@@ -618,7 +622,7 @@ class ModelConfig(Section):
     sinks: StrictBool = part(
         False,
         Part(
-            sentence=tr(
+            sentence=english(
                 "a learned logit without a value joins each head's softmax, so that a head can attend to nothing"
             ),
             citation="Xiao et al. 2024; Agarwal et al. 2025",
@@ -638,10 +642,10 @@ class ModelConfig(Section):
     gate: Literal["none", "head", "output"] = part(
         "none",
         Part(
-            sentence=tr("a sigmoid gate computed from the layer's input scales the attention output"),
+            sentence=english("a sigmoid gate computed from the layer's input scales the attention output"),
             options={
-                "head": tr("a sigmoid gate computed from the layer's input scales each head's output"),
-                "output": tr(
+                "head": english("a sigmoid gate computed from the layer's input scales each head's output"),
+                "output": english(
                     "a sigmoid gate computed from the layer's input scales each feature of attention's output"
                 ),
             },
@@ -664,7 +668,9 @@ class ModelConfig(Section):
     value_mix: StrictBool = part(
         False,
         Part(
-            sentence=tr("from the second layer on, values are mixed with the first layer's by two learned weights"),
+            sentence=english(
+                "from the second layer on, values are mixed with the first layer's by two learned weights"
+            ),
             citation="Zhou et al. 2024",
             title={"en": "Value residual: values mixed with the first layer's", "zh": "值残差：与第一层的值混合"},
             formula=lambda m: r"v^{(l)} \leftarrow \lambda_1^{(l)} v^{(1)} + \lambda_2^{(l)} v^{(l)}, \qquad l > 1",
@@ -690,7 +696,7 @@ class ModelConfig(Section):
     layer_drop: float = part(
         0.0,
         Part(
-            sentence=tr("in training, each sequence skips sublayers at random, more often in deeper layers"),
+            sentence=english("in training, each sequence skips sublayers at random, more often in deeper layers"),
             citation="Huang et al. 2016",
             title={
                 "en": "Stochastic depth: residual branch Δ in layer ℓ of L, in training",
@@ -730,7 +736,7 @@ class ModelConfig(Section):
     zero_init: Literal["none", "outputs", "outputs-and-head"] = part(
         "none",
         Part(
-            sentence=tr("output projections start at zero, so that each layer starts as the identity"),
+            sentence=english("output projections start at zero, so that each layer starts as the identity"),
             citation="Goyal et al. 2017; Zhang et al. 2019",
             title={"en": "Output projections at step 0", "zh": "输出投影的零初始化"},
             formula=lambda m: (
@@ -742,9 +748,11 @@ class ModelConfig(Section):
             acts="at the start",
             on=("outputs", "outputs-and-head"),
             options={
-                "none": tr("all weights are initialised by `init`"),
-                "outputs": tr("output projections start at zero, so that each layer starts as the identity"),
-                "outputs-and-head": tr("each layer starts as the identity, and all tokens start out equally likely"),
+                "none": english("all weights are initialised by `init`"),
+                "outputs": english("output projections start at zero, so that each layer starts as the identity"),
+                "outputs-and-head": english(
+                    "each layer starts as the identity, and all tokens start out equally likely"
+                ),
             },
             rules=(
                 Rule(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from engine.config.sections import END, MASK, MASKS_IN_A_ROW, PAD, START
-from engine.language import tr
+from engine.language import english, tr
 from engine.model.visibility import sees_ahead
 from engine.schemes import Words
 
@@ -44,7 +44,7 @@ class TaskKind:
     settings: Sequence[str] = ()  # those that only such objectives use, and those that Design shows only for them
 
     # What a prediction is.
-    unit = "character"  # that the loss is averaged over
+    unit = english("character")  # that the loss is averaged over
     special: Sequence[str] = ()
     continues = False  # it predicts each token of a text from all before it; generated text continues its prompt
     from_its_past = False  # it predicts a text from its past alone, so the text's entropy bounds the loss
@@ -55,7 +55,7 @@ class TaskKind:
 
     # In messages.
     needs = ""  # subject and verb of what corpus it needs; "" for its name
-    does = "writes"
+    does = tr("writes")
     pipeline = "text-generation"  # its name on the Hugging Face hub
     prompt = "sample"  # the command that prompts it
     next_step = ("sample", tr("generate text with it"))  # after training: a command, and its purpose
@@ -145,7 +145,7 @@ class Masked(TaskKind):
         "encoder-decoder": tr("to fill gaps, use architecture = 'encoder'"),
     }
     settings = ("objective.mask_fraction",)
-    unit = "hidden character"
+    unit = english("hidden character")
     special = (MASK,)
     fills_gaps = True
 
@@ -224,10 +224,10 @@ class Translation(TaskKind):
     name = "translation"
     aim: ClassVar[Words] = {"zh": "翻译"}
     task = "engine.training.translation_task.TranslationTask"
-    corpus, rows = "pairs", "sentences"
+    corpus, rows = "pairs", english("sentences")
     scores = ("loss", "bleu", "exact_match")
     settings = ("data.max_length", "data.shared_vocabulary", "objective.label_smoothing", "evaluation.beam")
-    unit = "token"
+    unit = english("token")
     special = (PAD, START, END)
     needs = tr("a translation needs")
     does = tr("translates sentences")
@@ -271,14 +271,14 @@ class SpanCorruption(_OnDocuments):
     aim: ClassVar[Words] = {"zh": "片段遮蔽"}
     task = "engine.training.document_tasks.SpanTask"
     examples = "engine.data.objectives.span_corruption"
-    rows = "documents"
+    rows = english("documents")
     why_not: ClassVar[Mapping[str, str]] = {
         "encoder": tr(
             "masked spans are written token by token, which takes a decoder or an encoder-decoder; "
             "an encoder fills gaps in place: objective.kind = 'masked'"
         )
     }
-    unit = "token"
+    unit = english("token")
     does = tr("fills in documents")
 
     def window_tokens(self, config: "RunConfig") -> int:
@@ -330,12 +330,12 @@ class QuestionAnswer(_OnDocuments):
     aim: ClassVar[Words] = {"zh": "问答"}
     task = "engine.training.document_tasks.QuestionTask"
     examples = "engine.data.objectives.QuestionAnswer"
-    rows = "questions"
+    rows = english("questions")
     why_not: ClassVar[Mapping[str, str]] = {
         "encoder": tr("an answer is written token by token, which takes architecture = 'decoder' or 'encoder-decoder'")
     }
     scores = ("loss", "exact_match")
-    unit = "answer token"
+    unit = english("answer token")
     does = tr("answers questions")
 
     def window_tokens(self, config: "RunConfig") -> int:

@@ -86,7 +86,7 @@ class Scorer(ABC):
     @property
     def per(self) -> str:
         """The unit that the loss is averaged over, and how it was measured."""
-        return self.config.task.unit
+        return tr(self.config.task.unit)
 
     def floor(self) -> dict[str, Any]:
         """Return the floors that a record's `excess` is measured from, in the format of data.json."""
@@ -132,7 +132,7 @@ class TextScorer(Scorer):
     def per(self) -> str:
         return tr(
             "{unit}, context {context_length}, stride {stride}",
-            unit=self.config.task.unit,
+            unit=tr(self.config.task.unit),
             context_length=self.config.model.context_length,
             stride=self.config.stride,
         )
@@ -304,7 +304,7 @@ class DocumentScorer(Scorer):
 
     @property
     def per(self) -> str:
-        return tr("{unit}, mask tokens included", unit=self.config.task.unit)
+        return tr("{unit}, mask tokens included", unit=tr(self.config.task.unit))
 
     def probe_words(self, share: float, places: int) -> str:
         return tr("{share:.1%} of {places:,} facts exactly right", share=share, places=places)

@@ -84,7 +84,7 @@ def _target_surprise(model: Network, config: RunConfig, vocab_size: int, ids: Te
         what = (
             tr("a source of {source} characters and what comes after it", source=source)
             if most > source
-            else "a source"
+            else tr("a source")
         )
         raise InputError(
             tr(

@@ -23,7 +23,7 @@ from engine.errors import InputError
 from engine.evaluation.baselines import Predicted, pairs_losses
 from engine.evaluation.scorers import AnswerScorer, DocumentScorer, Fact, evaluation_batch
 from engine.generation.samples import RowSampler, document_sampler, question_sampler
-from engine.language import tr
+from engine.language import english, tr
 from engine.runs.records import DataFacts, MajorityFacts, ProbeFacts
 from engine.training.task import Task, require_vocabulary
 
@@ -141,7 +141,7 @@ class SpanTask(_DocumentTask):
             masks, rows = mask_generator(config.evaluation.seed, "evaluation"), evaluation_batch(config)
             scored[split] = list(scored_documents(self.encoded[split][:most], objective, masks, rows, "cpu"))
         probes = tuple(
-            ProbeFacts.made(name=name, description=tr("facts recalled exactly"), n=len(facts), chance=None)
+            ProbeFacts.made(name=name, description=english("facts recalled exactly"), n=len(facts), chance=None)
             for name, facts in self.recalls(config).items()
         )
         splits = {

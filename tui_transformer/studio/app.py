@@ -25,9 +25,11 @@ from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Input, Static
 
 from engine.clean import clean
+from engine.errors import reason
 from engine.language import tr
 from engine.runs.reader import LIVE_STATES, list_runs
 from tui_transformer.lab.charts.colours import ON_DARK, ON_LIGHT
+from tui_transformer.lab.formatting import fitted
 from tui_transformer.lab.launch.launches import Launches, LaunchMode
 from tui_transformer.lab.launch.logs import hung_up
 from tui_transformer.languages import settings_file
@@ -58,7 +60,7 @@ class TopBar(Horizontal):
 
         def tell_key(self, *, typing: bool) -> None:
             key = f" {'alt+' if typing else ''}{self._number} "
-            self.update(Text.assemble((key, "bold"), f"{self.pane.capitalize()} "))
+            self.update(Text.assemble((key, "bold"), f"{tr(self.pane).capitalize()} "))
 
         async def on_click(self, event: Click) -> None:
             event.stop()
@@ -110,7 +112,7 @@ class Welcome(ModalScreen[bool]):
     """The welcome screen: what this is, and two keys to a growing curve. True if the demo is wanted."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,f5", "dismiss(True)", "start"),
+        Binding("enter,f5", "dismiss(True)", tr("start")),
         Binding("escape", "dismiss(False)", tr("look around")),
     ]
 
@@ -121,7 +123,7 @@ class Welcome(ModalScreen[bool]):
         for key in PANES["everywhere"]:
             if key.action.startswith("show_pane"):
                 sign = key.key.split(",")[0]
-                words.append(f"  {sign}  {key.description.capitalize():<12}", "bold").append(f"{key.tooltip}\n")
+                words.append(f"  {sign}  {fitted(key.description.capitalize(), 12)}", "bold").append(f"{key.tooltip}\n")
         words.append("\n")
         words.append("enter", "bold reverse").append(
             tr("  chooses a demo that trains on a laptop in a minute or two;  ")
@@ -144,7 +146,7 @@ class Studio(TypingOrder):
     CSS_PATH = "studio.tcss"
     TITLE = "tui-transformer"
     COMMANDS: ClassVar = {_finder}
-    COMMAND_PALETTE_DISPLAY = "palette"
+    COMMAND_PALETTE_DISPLAY = tr("palette")
     BINDINGS: ClassVar[list[BindingType]] = [*PANES["everywhere"]]
 
     def __init__(self, *, runs_dir: Path, data_dir: Path | None = None, device: str = "auto") -> None:
@@ -313,7 +315,7 @@ class Studio(TypingOrder):
         except OSError as error:
             say(
                 self,
-                tr("cannot save a screenshot in {folder}: {reason}", folder=Path.cwd(), reason=error.strerror or error),
+                tr("cannot save a screenshot in {folder}: {reason}", folder=Path.cwd(), reason=reason(error)),
                 "error",
             )
 
@@ -335,7 +337,7 @@ class Studio(TypingOrder):
             answers: list[Answer[LaunchMode | None]] = [
                 Answer("process", tr("Train it in the background, at the same time")),
                 Answer("queue", tr("Queue it: it starts when the device is free")),
-                Answer(None, "Cancel"),
+                Answer(None, tr("Cancel")),
             ]
             question = tr("{name} is already training here. What about {name2}?", name=here.name, name2=event.name)
             how = await self.push_screen_wait(Ask(question, answers))
@@ -412,7 +414,7 @@ class Studio(TypingOrder):
         # If a run trains here, the next question asks anyway.
         sure: bool | None = self.launches.here is not None and self.settings.on_quit == "ask"
         if not sure:
-            sure = await self.push_screen_wait(Ask("Quit?", [Answer(True, "Quit"), Answer(False, "Stay")]))
+            sure = await self.push_screen_wait(Ask(tr("Quit?"), [Answer(True, tr("Quit")), Answer(False, tr("Stay"))]))
         if sure:
             await self.action_leave()
 
@@ -430,7 +432,7 @@ class Studio(TypingOrder):
             self._keep(pane=self.pane)
         end = self.launches.stop_here if how == "stop" else self.launches.hand_over
         if self.launches.here is not None:
-            say(self, "saving a checkpoint …")
+            say(self, tr("saving a checkpoint …"))
         said = await asyncio.to_thread(end)
         if said:
             self.last_words.append(said)

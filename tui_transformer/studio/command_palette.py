@@ -104,13 +104,13 @@ def named(app: "Studio") -> Iterator[Offer]:
         app.query_one(DesignPane).action_study(name)
 
     for reader in reversed(list_runs(app.runs_dir)):
-        yield Offer(reader.name, tr("show this run in Train"), partial(show_run, reader.path), kind="run")
+        yield Offer(reader.name, tr("show this run in Train"), partial(show_run, reader.path), kind=tr("run"))
     for entry in entries():
         if entry.preset is not None:
-            yield Offer(entry.name, entry.description, partial(show_preset, entry.id), kind="preset")
+            yield Offer(entry.name, entry.description, partial(show_preset, entry.id), kind=tr("preset"))
     for study, name, _ in own_files.offered_studies():
         if study is not None:
-            yield Offer(name, study.description, partial(show_study, name), kind="study")
+            yield Offer(name, tr(study.description), partial(show_study, name), kind=tr("study"))
     for name in choices():
         about = Settings.model_fields[name].description or ""
-        yield Offer(titled(name), about, partial(app.action_settings, name), kind="setting")
+        yield Offer(titled(name), about, partial(app.action_settings, name), kind=tr("setting"))

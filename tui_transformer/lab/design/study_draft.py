@@ -198,7 +198,9 @@ class StudyDraft:
             study = Study("study", base, (this, other), "this", changes=changes, stages=self.stages)
             return tuple(variant_config(study, this, stage) for stage in chain(self.stages, variant.stages))
         except InputError as error:
-            raise InputError(re.sub(r"\Astudy 'study'(, variant 'this')?: ", "", str(error))) from None
+            study = tr("study '{name}'", name="study")
+            within = tr("{where}, variant '{name}'", where=study, name="this")
+            raise InputError(re.sub(rf"\A({re.escape(within)}|{re.escape(study)})(: |：)", "", str(error))) from None
 
     def _line(self, variant: Variant, description: str = "") -> VariantLine:
         try:
@@ -222,7 +224,7 @@ class StudyDraft:
             links = presets.chain(preset)
             if len(links) == 1 or links[0].name not in (GENERIC, root):
                 continue
-            line = self._line(variant, preset.description)
+            line = self._line(variant, tr(preset.description))
             same = line.configs and settings_of(line.configs) == as_it_is
             found.append(replace(line, why_not=tr("the design already has this")) if same else line)
         return sorted(found, key=lambda line: bool(line.why_not))
@@ -339,7 +341,7 @@ class StudyDraft:
                     )
                 )
         lints = [found for line in self.kept if line.config is not None for found in lint(line.config)]
-        return (*said, *([self.note] if self.note else []), *dict.fromkeys(f"{f.key}: {f.text}" for f in lints))
+        return (*said, *([self.note] if self.note else []), *dict.fromkeys(found.words for found in lints))
 
     def toml(self) -> str:
         return "" if self.study is None else self.study.to_toml()

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from engine.errors import InputError
+from engine.errors import InputError, reason
 from engine.language import tr
 from engine.runs.reader import RunReader
 from engine.runs.records import Sample, WrittenRow
@@ -221,7 +221,7 @@ class TextWriter(Writer):
         own = {name: getattr(generation, name) for name in SETTINGS if hasattr(generation, name)}
         self.defaults = {"seed": 1, "length": 200} | own
         self.continues = self.config.task.continues
-        self.invitation = tr("type some text to continue") if self.continues else "type a source"
+        self.invitation = tr("type some text to continue") if self.continues else tr("type a source")
 
     def _more_prompts(self, samples: Sequence[Sample]) -> Iterable[str]:
         """Yield beginnings of the lines that it wrote itself."""
@@ -607,7 +607,7 @@ class Writers:
             return self._get(run, which)
         except OSError as error:
             raise InputError(
-                tr("{name}: its checkpoint cannot be read: {strerror}", name=run.name, strerror=error.strerror or error)
+                tr("{name}: its checkpoint cannot be read: {strerror}", name=run.name, strerror=reason(error))
             ) from None
         except InputError:
             if RunReader(run).status.state not in ("running", "paused", "handing-over"):

@@ -24,8 +24,9 @@ from engine.config.keys import all_keys, diff, flatten, is_bookkeeping, unknown_
 from engine.config.schema import RunConfig
 from engine.config.toml import read, shown, validate
 from engine.errors import InputError, nearest, one_of
-from engine.language import tr
+from engine.language import english, tr
 from engine.measures import MEASURES, family
+from engine.retelling import told
 from engine.runs.lineage import INIT_FROM, split_init_from
 from engine.runs.names import check_name
 
@@ -33,7 +34,7 @@ SCHEMA = 1
 SUFFIX = ".study.toml"
 MOST_RUNS = 10_000  # of one study
 MOST_WORDS = 2_000  # characters of a description or a reason
-OUTCOMES = ("worse", "better", "same", "unknown")
+OUTCOMES = (english("worse"), english("better"), english("same"), english("unknown"))
 # Measures with expectable outcomes: scores, and the probes of the built-in corpora without their bands.
 EXPECTABLE = tuple(measure.key for measure in MEASURES if measure.judged)
 Change = tuple[Any, Any]  # before, after; None where a key is unset
@@ -147,7 +148,7 @@ class Study:
     primary: str = ""
 
     def __post_init__(self) -> None:
-        where = f"study '{self.name[:80]}'"
+        where = tr("study '{name}'", name=self.name[:80])
         check_name(self.name)
         if ending := re.search(r"\.s\d+\Z", self.name):
             raise InputError(
@@ -439,10 +440,10 @@ class StudyFile(_File):
 
 FILE_KINDS = {
     "int": tr("a whole number"),
-    "string": "text",
-    "list": "a list",
-    "dict": "a table",
-    "model": "a table, [[{}]]",
+    "string": tr("text"),
+    "list": tr("a list"),
+    "dict": tr("a table"),
+    "model": tr("a table, [[{name}]]"),
 }
 
 
@@ -456,7 +457,7 @@ def _problem(error: ValidationError) -> str:
     kinds: dict[str, type[BaseModel]] = {"stages": StageFile, "variants": VariantFile}
     kind = kinds.get(list_name, StudyFile) if row else StudyFile
     number = key if isinstance(key, int) else row[1] if row else None
-    where = f"{list_name[:-1]} {int(number) + 1}" if isinstance(number, int) else ""
+    where = tr("{kind} {number}", kind=told(list_name[:-1]), number=int(number) + 1) if isinstance(number, int) else ""
     said = f"{where}: " if where else ""
     if problem["type"] == "extra_forbidden":
         known = [one.alias or name for name, one in kind.model_fields.items()]
@@ -478,7 +479,7 @@ def _problem(error: ValidationError) -> str:
             n=len(problem["input"]),
             most_words=MOST_WORDS,
         )
-    must = FILE_KINDS[problem["type"].partition("_")[0]].format(list_name)
+    must = FILE_KINDS[problem["type"].partition("_")[0]].format(name=list_name)
     return tr(
         "{where} = {problem}: must be {must}",
         where=where if isinstance(key, int) else f"{said}{key}",
@@ -555,13 +556,13 @@ def variant_config(study: Study, variant: Variant, stage: Stage) -> RunConfig:
     Base, the study's changes, the stage's preset and changes, overlay, the variant's changes: each overrides those
     before it.
     """
-    where = f"study '{study.name}'"
+    where = tr("study '{name}'", name=study.name)
     with _within(where):
         base = base_tables(study.base)
-    where += f", variant '{variant.name}'"
+    where = tr("{where}, variant '{name}'", where=where, name=variant.name)
     with _within(where):
         overlay = presets.overlay(variant.preset, tr("a variant changes the study's base")) if variant.preset else []
-    where += f", stage '{stage.name}'" if stage.name else ""
+    where = tr("{where}, stage '{name}'", where=where, name=stage.name) if stage.name else where
     with _within(where):
         staged = [*stage.overlay, nested(stage.changes)]
     own = [*(link.tables for link in overlay), nested(variant.changes), {"seed": study.seeds[0]}]

@@ -50,8 +50,8 @@ def _written(lines: Sequence[Line], palette: Palette) -> RenderableType:
 
 class NotePage(ModalScreen[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "keep", "keep", priority=True),
-        Binding("escape", "dismiss", "back", priority=True),
+        Binding("ctrl+s", "keep", tr("keep"), priority=True),
+        Binding("escape", "dismiss", tr("back"), priority=True),
     ]
 
     def __init__(self, name: str, text: str) -> None:

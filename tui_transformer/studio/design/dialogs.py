@@ -4,6 +4,7 @@ import re
 from collections.abc import Container, Sequence
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -33,16 +34,16 @@ class Ticks(ModalScreen[StudyDraft | None]):
     """A checklist of overlays as variants; enter returns the study with the ticked ones, escape None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "back"),
-        Binding("space", "tick", "tick"),
-        Binding("enter", "take", "take", priority=True),
+        Binding("escape", "dismiss", tr("back")),
+        Binding("space", "tick", tr("tick")),
+        Binding("enter", "take", tr("take"), priority=True),
     ]
 
     def __init__(self, draft: StudyDraft, offered: Sequence[VariantLine]) -> None:
         super().__init__()
         self._draft, self._offered = draft, offered
         self._ticked = {at for at, overlay in enumerate(offered) if draft.has(overlay.variant)}
-        self._width = max((len(overlay.variant.name) for overlay in offered), default=0)
+        self._width = max((cell_len(overlay.variant.name) for overlay in offered), default=0)
 
     def compose(self) -> ComposeResult:
         with Vertical(id="ticks"):
@@ -81,7 +82,7 @@ class Ticks(ModalScreen[StudyDraft | None]):
 
 
 class TomlPage(Read):
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("C", "copy", "copy")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("C", "copy", tr("copy"))]
 
     def __init__(
         self, title: str, toml: str, palette: Palette, *, changed: Container[str] = (), above: Text | None = None
@@ -116,7 +117,9 @@ def which_number(draft: Draft, switch: Switch) -> AskText:
     def hopeless(text: str) -> str:
         return "" if NUMBER_BEGUN.fullmatch(text.strip()) else wrong(text)
 
-    return AskText(f"{switch.label.strip()} ({switch.key})", written, wrong=wrong, hopeless=hopeless)
+    return AskText(
+        tr("{name} ({key})", name=switch.label.strip(), key=switch.key), written, wrong=wrong, hopeless=hopeless
+    )
 
 
 def which_setting(draft: Draft) -> AskText:

@@ -87,8 +87,8 @@ class DesignPane(Vertical):
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="columns"):
-            yield panel(PresetList(), "Presets")
-            with panel(Vertical(id="middle"), "Settings"):
+            yield panel(PresetList(), tr("Presets"))
+            with panel(Vertical(id="middle"), tr("Settings")):
                 yield Switches(self.draft)
                 yield Words(id="hint")
             yield panel(Preview(), tr("Network and cost"))
@@ -294,7 +294,8 @@ class DesignPane(Vertical):
             answers.insert(possible, Answer({FILE: FILE}, FILES.get(_corpus_kind(draft), tr("a text file …"))))
         at = {switch.key: draft.values.get(switch.key)}
         about = sentence(switch.key)
-        question = Ask(f"{switch.label.strip()}: {about}" if about else switch.label.strip(), answers, at=at)
+        name = switch.label.strip()
+        question = Ask(tr("{name}: {text}", name=name, text=about) if about else name, answers, at=at)
         chosen = await self.app.push_screen_wait(question)
         if chosen is None:
             return
@@ -308,12 +309,12 @@ class DesignPane(Vertical):
     async def _ask_for_file(self, draft: Draft) -> None:
         kind = _corpus_kind(draft)
         if kind == "documents":
-            question = AskText("Documents", placeholder=tr("path/to/documents.txt or a folder"), text=OF_DOCUMENTS)
+            question = AskText(tr("Documents"), placeholder=tr("path/to/documents.txt or a folder"), text=OF_DOCUMENTS)
         elif kind == "pairs":
             example = tr("pairs.tsv or text.en,text.de or a folder")
             question = AskText(tr("Sentence pairs"), placeholder=example, text=OF_PAIRS)
         else:
-            question = AskText(tr("A text file, UTF-8"), placeholder="path/to/text.txt")
+            question = AskText(tr("A text file, UTF-8"), placeholder=tr("path/to/text.txt"))
         path = (await self.app.push_screen_wait(question) or "").strip()
         if not path:
             return
@@ -373,7 +374,7 @@ class DesignPane(Vertical):
         for on, problem in draft.bases():
             cost = self._forecast(on) if not problem else None
             words = [tr("its own base") if on.on is None else "", cost.time if cost is not None else ""]
-            words.append(presets.find(on.base or "").description)
+            words.append(tr(presets.find(on.base or "").description))
             answers.append(Answer(on, on.base or "", problem, " · ".join(filter(None, words))))
         chosen = await self.app.push_screen_wait(
             Ask(tr('Apply "{name}" on top of which preset?', name=draft.preset.name), answers, at=draft)
@@ -424,7 +425,7 @@ class DesignPane(Vertical):
                 )
             )
         answers.append(Answer((draft, "process"), tr("Train it in the background, even after the studio closes")))
-        answers.append(Answer(None, "Cancel"))
+        answers.append(Answer(None, tr("Cancel")))
         title = tr(
             "{run_name} takes about {time} on {device}",
             run_name=self._run_name,
@@ -465,7 +466,7 @@ class DesignPane(Vertical):
         if draft is None:
             return
         words = tr('Saved to {presets_folder} and listed under "your own".', presets_folder=own_files.presets_folder())
-        asked = AskText(tr("Save as a preset"), text=words, placeholder="name", wrong=own_files.wrong_preset_name)
+        asked = AskText(tr("Save as a preset"), text=words, placeholder=tr("name"), wrong=own_files.wrong_preset_name)
         name = await self.app.push_screen_wait(asked)
         if name is None:
             return

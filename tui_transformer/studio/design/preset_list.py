@@ -44,7 +44,7 @@ def entries() -> list[Entry]:
     found = []
     for preset in presets.list_presets():
         group = GROUPS[2 if preset.name.startswith(REPORT) else 0 if preset.extends is None else 1]
-        found.append(Entry(group, preset.name, preset, preset.description))
+        found.append(Entry(group, preset.name, preset, tr(preset.description)))
     for path, own, problem in own_presets():
         found.append(Entry(GROUPS[3], path.stem, own, own.description if own is not None else problem, path))
     return sorted(found, key=lambda entry: (GROUPS.index(entry.group), entry.name != "baseline", entry.name))
@@ -62,7 +62,7 @@ class PresetList(Vertical):
         self._changed: frozenset[str] = frozenset()
 
     def compose(self) -> ComposeResult:
-        yield SearchLine("/ search", self.to_list)
+        yield SearchLine(tr("/ search"), self.to_list)
         yield OptionList(id="preset-names")
         yield Words(id="about")
 

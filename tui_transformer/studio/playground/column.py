@@ -114,9 +114,14 @@ class RunColumn(Vertical):
         if not self.which:
             live = await asyncio.to_thread(lambda: RunReader(run).state in LIVE_STATES)
             self.which = "last" if live else "best"
-        what = "model" if "torch" in sys.modules else tr("engine, then the model")
+        torch = "torch" in sys.modules
         self._title()
-        self._say(tr("loading the {what} of {name} @{checkpoint} …", what=what, name=run.name, checkpoint=self.which))
+        said = (
+            tr("loading the model of {name} @{checkpoint} …")
+            if torch
+            else tr("loading the engine, then the model of {name} @{checkpoint} …")
+        )
+        self._say(said.format(name=run.name, checkpoint=self.which))
         self._files = await asyncio.to_thread(checkpoints, run)
         await self._get()
         self._say("")
@@ -271,7 +276,7 @@ class RunColumn(Vertical):
 
     def _ready(self) -> Writer:
         if self.writer is None:
-            name = self.run_path.name if self.run_path else "no run"
+            name = self.run_path.name if self.run_path else "–"
             raise InputError(tr("{name}: no model is loaded", name=name))
         return self.writer
 

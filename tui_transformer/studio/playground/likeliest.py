@@ -70,7 +70,7 @@ class Likeliest(Widget, can_focus=True):
         nats = piece.nats or 0.0
         drawn = piece.chance is not None
         words = Text.assemble(
-            ("token ", palette.dim),
+            (tr("token "), palette.dim),
             (sign(piece.text), f"bold {level_style(palette, piece.probability)}"),
             (f"  p {number(piece.probability)}", ""),
             (tr("   {nats:.2f} nats, {nats2:.2f} bits", nats=nats, nats2=nats / math.log(2)), palette.dim),

@@ -72,10 +72,10 @@ class TrainPane(Horizontal):
         self._opened: set[Path] = set()  # studies whose runs are listed
         self._ghosts, self._haunted = Ghosts(), True  # the second: whether one is drawn
         self._ghost: Ghost | None = None
-        self._runs = panel(Vertical(self._title, self._list), "Runs")
-        self._settings = panel(Words(id="run-settings"), "Settings")
+        self._runs = panel(Vertical(self._title, self._list), tr("Runs"))
+        self._settings = panel(Words(id="run-settings"), tr("Settings"))
         self._settings.border_subtitle = tr("changed from the defaults")
-        self._header, self._charts = RunHeader(), panel(RunCharts(), "Charts")
+        self._header, self._charts = RunHeader(), panel(RunCharts(), tr("Charts"))
         self._gauges, self._tabs = Gauges(), panel(RunTabs())
         self._place = 0  # the chosen run's place in the list, for when it goes
         self._interval = PollInterval()
@@ -205,7 +205,9 @@ class TrainPane(Horizontal):
             cut = settings if len(settings) <= most else settings[: most - 1]
             width = self._runs.size.width - 2
             text = settings_text(cut, width, Palette.of(self.app.theme_variables).dim)
-            box.show(text.append(f"\nand {len(settings) - len(cut)} more", "dim") if cut != settings else text)
+            box.show(
+                text.append("\n" + tr("and {n} more", n=len(settings) - len(cut)), "dim") if cut != settings else text
+            )
 
     def current(self) -> tuple[RunRow | None, RunView | None]:
         row, view = self.snapshot.row(self.chosen), self.snapshot.view
@@ -317,7 +319,7 @@ class TrainPane(Horizontal):
         self._charts.turn_log()
 
     def action_smooth(self) -> None:
-        say(self, tr("training loss smoothing: {level}", level=self._charts.turn_smoothing()))
+        say(self, tr("training loss smoothing: {level}", level=tr(self._charts.turn_smoothing())))
 
     def action_next_chart(self) -> None:
         self._charts.turn_measure()
@@ -396,29 +398,33 @@ class TrainPane(Horizontal):
         if (study := self.snapshot.study(self.chosen)) is not None:
             paused = study.state == "paused"
             command = Command.CONTINUE if paused else Command.PAUSE
-            self._tell_study(study, command, "resuming" if paused else "pausing")
+            self._tell_study(study, command, tr("resuming") if paused else tr("pausing"))
         elif self._row.state == "paused":
-            self._tell(Command.CONTINUE, "resuming…", lambda now: tr("resumes from step {step:,}", step=now.step))
+            self._tell(Command.CONTINUE, tr("resuming…"), lambda now: tr("resumes from step {step:,}", step=now.step))
         else:
             self._tell(
-                Command.PAUSE, "pausing…", lambda now: tr("is {state} at step {step:,}", state=now.state, step=now.step)
+                Command.PAUSE,
+                tr("pausing…"),
+                lambda now: tr("is {state} at step {step:,}", state=tr(now.state), step=now.step),
             )
 
     def action_stop(self) -> None:
         if (study := self.snapshot.study(self.chosen)) is not None:
-            self._tell_study(study, Command.STOP, "stopping")
+            self._tell_study(study, Command.STOP, tr("stopping"))
             return
         # The app itself reports how a run in this process ended.
         done = (
             None
             if self._is_here(self._row)
-            else lambda now: tr("is {state} at step {step:,}", state=now.state, step=now.step)
+            else lambda now: tr("is {state} at step {step:,}", state=tr(now.state), step=now.step)
         )
-        self._tell(Command.STOP, "stopping…", done)
+        self._tell(Command.STOP, tr("stopping…"), done)
 
     def action_checkpoint(self) -> None:
         self._tell(
-            Command.CHECKPOINT, "saving…", lambda now: tr("saved a checkpoint at step {step:,}", step=now.saved or 0)
+            Command.CHECKPOINT,
+            tr("saving…"),
+            lambda now: tr("saved a checkpoint at step {step:,}", step=now.saved or 0),
         )
 
     @work(group="actions", exit_on_error=False)
@@ -431,7 +437,7 @@ class TrainPane(Horizontal):
         if (study := self.snapshot.study(self.chosen)) is not None:
             self._resume_study(study)
             return
-        self._wait_for(self._row, "resuming…", None, live=False)
+        self._wait_for(self._row, tr("resuming…"), None, live=False)
         self.post_message(Resume(self._row.path, how))
 
     @work(group="actions", exit_on_error=False)

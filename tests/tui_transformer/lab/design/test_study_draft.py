@@ -162,7 +162,7 @@ def test_few_seeds_are_warned_of(count: int) -> None:
 def test_a_loss_of_another_kind_is_warned_of() -> None:
     draft = of("demo").with_variants([Variant("encoder-mlm", "encoder-mlm"), Variant("win16", "win16")])
     found = [warning for warning in draft.warnings if "cannot be compared" in warning]
-    assert len(found) == 1 and found[0].startswith("encoder-mlm: another objective.kind")
+    assert len(found) == 1 and found[0].startswith("encoder-mlm: objective.kind differs")
 
 
 @pytest.mark.parametrize(("text", "seeds"), [("3", (1, 2, 3)), ("1,5,9", (1, 5, 9)), ("42,", (42,))])
