@@ -198,9 +198,9 @@ class StudyDraft:
             study = Study("study", base, (this, other), "this", changes=changes, stages=self.stages)
             return tuple(variant_config(study, this, stage) for stage in chain(self.stages, variant.stages))
         except InputError as error:
-            study = tr("study '{name}'", name="study")
-            within = tr("{where}, variant '{name}'", where=study, name="this")
-            raise InputError(re.sub(rf"\A({re.escape(within)}|{re.escape(study)})(: |：)", "", str(error))) from None
+            where = tr("study '{name}'", name="study")
+            within = tr("{where}, variant '{name}'", where=where, name="this")
+            raise InputError(re.sub(rf"\A({re.escape(within)}|{re.escape(where)})(: |：)", "", str(error))) from None
 
     def _line(self, variant: Variant, description: str = "") -> VariantLine:
         try:
