@@ -64,7 +64,7 @@ def test_a_queued_run_trains_in_a_process_of_its_own(tmp_path, undisturbed) -> N
 @pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="groups no sessions")
 def test_a_run_of_its_own_gives_way_to_other_sessions(tmp_path, monkeypatch) -> None:
     words = ["sleep", "60"]
-    waiting = lambda log, *_: subprocess.Popen(words, start_new_session=True)  # noqa: E731
+    waiting = lambda log, *_: subprocess.Popen(words, start_new_session=True)
     monkeypatch.setattr(launch, "detached", waiting)
     process = spawn("begin", tmp_path, device="cpu")
     try:
