@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from babel.messages.catalog import Catalog
-from babel.messages.extract import extract
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
 from tui_transformer.languages import FOLDER, LANGUAGES
 
 ROOT = Path(__file__).parent.parent
-KEYWORDS = {"tr": None, "trn": (1, 2), "english": None}
+KEYWORDS = {"tr": 1, "trn": 2, "english": 1}  # how many of their arguments are texts
 TABLES = {  # TOML files, and which of their strings are read by people
     "engine/data/corpora.toml": ("description",),
     "presets/*.toml": ("description",),
@@ -39,17 +38,25 @@ Message = tuple[str, str | tuple[str, str]]  # the file, and its text or texts
 def messages() -> Iterator[Message]:
     """Yield all messages, file by file."""
     for path in sorted(file for folder in ("engine", "tui_transformer") for file in (ROOT / folder).rglob("*.py")):
-        where, source = path.relative_to(ROOT).as_posix(), path.read_bytes()
-        if where != "engine/language.py":
-            yield from ((where, text) for _, text, *_ in extract("python", io.BytesIO(source), keywords=KEYWORDS))
+        where, tree = path.relative_to(ROOT).as_posix(), ast.parse(path.read_bytes())
+        yield from ((where, text) for text in _calls(tree))
         if where.startswith("tui_transformer/cli/"):
-            yield from ((where, text) for text in _command_docstrings(ast.parse(source)))
+            yield from ((where, text) for text in _command_docstrings(tree))
         if where.startswith("engine/config/"):
-            yield from ((where, text) for text in _says(ast.parse(source)))
+            yield from ((where, text) for text in _says(tree))
     for pattern, keys in TABLES.items():
         for path in sorted(ROOT.glob(pattern)):
             tables = tomllib.loads(path.read_text(encoding="utf-8"))
             yield from ((path.relative_to(ROOT).as_posix(), text) for text in _texts(tables, keys))
+
+
+def _calls(tree: ast.Module) -> Iterator[str | tuple[str, str]]:
+    """The texts of `tr(…)`, `trn(…)` and `english(…)`, also within f-strings, in their order."""
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) in KEYWORDS]
+    for call in sorted(found, key=lambda call: (call.lineno, call.col_offset)):
+        texts = [part.value for part in call.args[: KEYWORDS[ast.unparse(call.func)]] if isinstance(part, ast.Constant)]
+        if len(texts) == KEYWORDS[ast.unparse(call.func)]:
+            yield texts[0] if len(texts) == 1 else (texts[0], texts[1])
 
 
 def _says(tree: ast.Module) -> Iterator[str]:

@@ -200,7 +200,9 @@ class StudyDraft:
         except InputError as error:
             study = tr("study '{name}'", name="study")
             within = tr("{where}, variant '{name}'", where=study, name="this")
-            raise InputError(re.sub(rf"\A({re.escape(within)}|{re.escape(study)})(: |：)", "", str(error))) from None
+            raise InputError(
+                re.sub(rf"\A({re.escape(within)}|{re.escape(study)})(: |：|, |，)", "", str(error))
+            ) from None
 
     def _line(self, variant: Variant, description: str = "") -> VariantLine:
         try:
@@ -286,7 +288,7 @@ class StudyDraft:
             base, changes = self._base
             if len(self.kept) < 2:
                 wrong = next((line for line in self.lines if line.config is None), None)
-                why = f"{wrong.variant.name}: {wrong.why_not}" if wrong else tr("add one")
+                why = tr("{name}: {text}", name=wrong.variant.name, text=wrong.why_not) if wrong else tr("add one")
                 return None, tr("a study compares at least two variants; {why}", why=why)
             study = Study(
                 name=self.name,
@@ -341,7 +343,8 @@ class StudyDraft:
                     )
                 )
         lints = [found for line in self.kept if line.config is not None for found in lint(line.config)]
-        return (*said, *([self.note] if self.note else []), *dict.fromkeys(f"{f.key}: {f.text}" for f in lints))
+        notes = dict.fromkeys(tr("{name}: {text}", name=found.key, text=found.text) for found in lints)
+        return (*said, *([self.note] if self.note else []), *notes)
 
     def toml(self) -> str:
         return "" if self.study is None else self.study.to_toml()

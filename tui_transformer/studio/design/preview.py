@@ -336,7 +336,7 @@ def heading(words: list[Text], style: str, *, brief: bool) -> Text:
     """A picture's words; if brief, what it is and how much of it is drawn."""
     if brief and len(words) > 1:
         part = SHARE.search(words[-1].plain)
-        words = [Text.assemble(words[-2], f"; {part[0]}" if part else "")]
+        words = [Text.assemble(words[-2], tr("; {more}", more=part[0]) if part else "")]
     dimmed = Text(style=style)
     return dimmed.append_text(Text("\n").join(words))
 
@@ -393,7 +393,7 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
     if draft.own_base is not None and draft.config is not None and not draft.against_parent():
         text.append("⚠ ", palette.warn).append(clean_line(nothing_new(draft.parent or "", facts.run_name)) + "\n")
     for found in draft.lints(facts.corpus.train_tokens if facts.corpus else None):
-        text.append("⚠ ", palette.warn).append(clean_line(f"{found.key}: {found.text}") + "\n")
+        text.append("⚠ ", palette.warn).append(clean_line(tr("{name}: {text}", name=found.key, text=found.text)) + "\n")
     return text
 
 
