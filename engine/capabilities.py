@@ -11,7 +11,7 @@ from engine.config.model import ModelConfig, parts_of
 from engine.config.schema import RunConfig
 from engine.config.tasks import Refusal
 from engine.data.known import CORPORA, kind_by_name, names_of
-from engine.errors import InputError
+from engine.errors import InputError, all_of, one_of
 from engine.language import tr
 from engine.model.visibility import self_attention
 from engine.schemes import ATTENTIONS, NORMS, POSITIONS, SCHEDULES, Scheme
@@ -140,7 +140,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         )
     task, kind, architecture = c.task, c.task.name, c.model.architecture
     if architecture not in task.architectures:
-        both = tr("it needs architecture = '{architectures}'", architectures=" or ".join(task.architectures))
+        both = tr("it needs architecture = '{architectures}'", architectures=one_of(task.architectures))
         yield Refusal(
             ("objective.kind", "model.architecture"),
             tr(
@@ -205,7 +205,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         yield Refusal(
             ("model.source_vocab_size", "data.shared_vocabulary"),
             tr(
-                "source and target share one vocabulary, sized by model.vocab_size; leave source_vocab_size out or "
+                "source and target share one vocabulary, sized by model.vocab_size; remove source_vocab_size or use "
                 "--set data.shared_vocabulary=false"
             ),
         )
@@ -260,7 +260,7 @@ def require(config: RunConfig, where: str) -> None:
     """Raise an `InputError` with the reason if the config cannot be built."""
     refusal = check(config)
     if refusal is not None:
-        raise InputError(f"{where}: {' and '.join(refusal.keys)}: {refusal.reason}")
+        raise InputError(f"{where}: {all_of(refusal.keys)}: {refusal.reason}")
 
 
 def with_value(config: RunConfig, key: str, value: Any) -> RunConfig:

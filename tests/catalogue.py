@@ -22,7 +22,7 @@ from babel.messages.pofile import read_po, write_po
 from tui_transformer.languages import FOLDER, LANGUAGES
 
 ROOT = Path(__file__).parent.parent
-KEYWORDS = {"tr": 1, "trn": 2, "english": 1}  # how many of their arguments are texts
+KEYWORDS = {"tr": 1, "trn": 2, "english": 1}  # how many texts of a call are messages
 TABLES = {  # TOML files, and which of their strings are read by people
     "engine/data/corpora.toml": ("description",),
     "presets/*.toml": ("description",),
@@ -39,7 +39,8 @@ def messages() -> Iterator[Message]:
     """Yield all messages, file by file."""
     for path in sorted(file for folder in ("engine", "tui_transformer") for file in (ROOT / folder).rglob("*.py")):
         where, tree = path.relative_to(ROOT).as_posix(), ast.parse(path.read_bytes())
-        yield from ((where, text) for text in _calls(tree))
+        if where != "engine/language.py":
+            yield from ((where, text) for text in _calls(tree))
         if where.startswith("tui_transformer/cli/"):
             yield from ((where, text) for text in _command_docstrings(tree))
         if where.startswith("engine/config/"):
@@ -51,12 +52,13 @@ def messages() -> Iterator[Message]:
 
 
 def _calls(tree: ast.Module) -> Iterator[str | tuple[str, str]]:
-    """The texts of `tr(…)`, `trn(…)` and `english(…)`, also within f-strings, in their order."""
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) in KEYWORDS]
-    for call in sorted(found, key=lambda call: (call.lineno, call.col_offset)):
-        texts = [part.value for part in call.args[: KEYWORDS[ast.unparse(call.func)]] if isinstance(part, ast.Constant)]
-        if len(texts) == KEYWORDS[ast.unparse(call.func)]:
-            yield texts[0] if len(texts) == 1 else (texts[0], texts[1])
+    """Yield the texts of calls, in the order of the file; a text that is no literal is one of another call."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) in KEYWORDS]
+    for call in sorted(calls, key=lambda node: (node.lineno, node.col_offset)):
+        texts = [part.value for part in call.args if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+        forms = KEYWORDS[ast.unparse(call.func)]
+        if len(texts) >= forms:
+            yield texts[0] if forms == 1 else (texts[0], texts[1])
 
 
 def _says(tree: ast.Module) -> Iterator[str]:

@@ -15,7 +15,7 @@ from engine.data.corpus import Corpus, CorpusKind, Kind, data_folders, is_there
 from engine.data.documents.named import DOCUMENTS
 from engine.data.known import CORPORA, kind_by_name
 from engine.data.parallel.named import PAIRS
-from engine.errors import InputError, nearest, not_a_path
+from engine.errors import InputError, all_of, nearest, not_a_path
 from engine.language import tr
 
 C = TypeVar("C", bound=Corpus)
@@ -61,13 +61,15 @@ def load_corpus(made: type[C], data: DataConfig, data_dir: Path | None = None) -
     if entry is None or entry.kind != made.kind:
         if not any(sign in name for sign in kind.signs) and not is_there(name):
             names = [known for known, one in CORPORA.items() if one.kind == made.kind]
-            hint = nearest(name, names) or f"; {kind.known}: {', '.join(names)}; or {kind.path}"
+            hint = nearest(name, names) or tr(
+                "; {known}: {names}; or {path}", known=kind.known, names=", ".join(names), path=kind.path
+            )
             raise InputError(tr("no {noun} named '{name}'{hint}", noun=kind.noun, name=name[:80], hint=hint))
         return cast(C, kind.load_path(data))
     if chosen is not None:
         directions = [] if entry.languages is None else [entry.languages, entry.languages[::-1]]
         if chosen not in directions:
-            known = " and ".join(f"{name}#{one},{other}" for one, other in directions)
+            known = all_of(f"{name}#{one},{other}" for one, other in directions)
             raise InputError(
                 tr(
                     "corpus '{corpus}': {name} has the directions {known}",

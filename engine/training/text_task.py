@@ -20,6 +20,7 @@ from engine.evaluation.baselines import bigram_loss, unigram_loss
 from engine.evaluation.scorers import TextScorer
 from engine.generation.samples import TextSampler
 from engine.language import tr
+from engine.retelling import told
 from engine.runs.record_version import RECORDS
 from engine.runs.records import DataFacts, Floor, ProbeFacts
 from engine.training.task import Task, require_known, require_vocabulary
@@ -47,7 +48,7 @@ class TextTask(Task):
                     "'{kind}' ({described}): its weights were trained on other tokens",
                     name=config.task.name,
                     kind=found.kind,
-                    described=described(found),
+                    described=told(described(found)),
                 )
             )
         tokenizer = found.target

@@ -20,6 +20,7 @@ from engine.config.toml import parse
 from engine.errors import InputError, no_process
 from engine.language import tr, trn
 from engine.lints import lint
+from engine.retelling import told
 from engine.runs.lineage import ARROW, INIT_FROM
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Corpus, DataDir, Json, PresetName, RunsDir, Set, preset_names, study_names
@@ -122,7 +123,7 @@ def ablate(
         _list(as_json=json)
         return ExitCode.DONE
     if retry_failed and skip_failed:
-        raise InputError("--retry-failed and --skip-failed exclude each other")
+        raise InputError(tr("--retry-failed and --skip-failed exclude each other"))
     failed = "retry" if retry_failed else "skip" if skip_failed else ""
     options = RunOptions(device, jobs, failed, json, runs_dir, data_dir)
     asked = StudyArgs(study, preset, tuple(vary or ()), on, seeds, tuple(set_ or ()), corpus, name).resolve(runs_dir)
@@ -139,10 +140,10 @@ def ablate(
 
 
 def _list(*, as_json: bool) -> None:
-    rows = [("STUDY", "BASE", "VARIANTS", tr("WHAT IT ASKS"))]
+    rows = [(tr("STUDY"), tr("BASE"), tr("VARIANTS"), tr("WHAT IT ASKS"))]
     for name, path in shipped_studies().items():
         study = read_study(path)
-        rows.append((name, study.base, str(len(study.variants)), study.description))
+        rows.append((name, study.base, str(len(study.variants)), tr(study.description)))
         if as_json:
             variants = [variant.name for variant in study.variants]
             emit({"name": study.name, "base": study.base, "variants": variants, "description": study.description})
@@ -157,10 +158,11 @@ def _make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[Ce
     if before is not None and len(study.seeds) > len(before.seeds):
         added = len(study.seeds) - len(before.seeds)
         warn(
-            tr(
-                "{added} more seeds than it was started with: keep adding seeds until something differs, and "
-                "something will",
-                added=added,
+            trn(
+                "{n} more seed than it was started with: keep adding seeds until something differs, and something will",
+                "{n} more seeds than it was started with: keep adding seeds until something differs, and something "
+                "will",
+                added,
             )
         )
     cells = study.cells()
@@ -207,7 +209,7 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
         }
         emit(record)
         return
-    for text in dict.fromkeys(f"{found.key}: {found.text}" for c in first.values() for found in lint(c.config)):
+    for text in dict.fromkeys(found.words for c in first.values() for found in lint(c.config)):
         warn(text)
     done = tr(", {n} of them finished", n=len(standings) - len(todo)) if len(todo) < len(standings) else ""
     seeds = (
@@ -232,12 +234,15 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
         ),
         flush=True,
     )
-    answer(tr("primary measure: {primary}; all measures share one error rate of 5 %", primary=primary), flush=True)
-    rows = [("VARIANT", "PARAMETERS", "A RUN", "EXPECTED", tr("DIFFERS FROM THE BASELINE BY"))]
+    answer(tr("primary measure: {primary}; all measures share one error rate of 5 %", primary=tr(primary)), flush=True)
+    head = (tr("VARIANT"), tr("PARAMETERS"), tr("A RUN"), tr("EXPECTED"), tr("DIFFERS FROM THE BASELINE BY"))
+    rows = [head]
     for cell in first.values():
         price, expect = plan.prices[cell.kind], {} if cell.stage else study.variant(cell.variant).expect
-        known = [f"{measure} {outcome}" for measure, outcome in expect.items() if outcome != "unknown"]
-        expected = ", ".join(known) or ("unknown" if expect else "")  # leaves out unknowns, unless all are unknown
+        known = [f"{measure} {told(outcome)}" for measure, outcome in expect.items() if outcome != "unknown"]
+        expected = ", ".join(known) or (
+            told("unknown") if expect else ""
+        )  # leaves out unknowns, unless all are unknown
         name = clean_line(f"{cell.variant}, {cell.stage}" if cell.stage else cell.variant)
         rows.append(
             (name, short(price.parameters), f"≈ {about(price.seconds)}", expected, _differs(cell, baseline, first))
@@ -306,7 +311,7 @@ def _detach(name: str, jobs: int, options: RunOptions) -> int:
             break
         if process.poll() is not None or time.monotonic() > deadline:
             raise InputError(
-                tr("study '{name}' did not start: {last_words_in}", name=name, last_words_in=last_words_in(log))
+                tr("study '{name}' did not start: {last_words_in}", name=name, last_words_in=told(last_words_in(log)))
             )
         time.sleep(0.05)
     record = {"kind": "study", "name": name, "pid": process.pid, "state": "running"}
@@ -377,7 +382,7 @@ def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOpt
         more = ""  # why a run is not done, if it does not say
         if not standing.reason and standing.state != "stopped":
             gone = standing.state == ABSENT
-            more = f"; {tr('its folder is gone') if gone else last_words_in(standing.path / 'log.txt')}"
+            more = "; " + (tr("its folder is gone") if gone else told(last_words_in(standing.path / "log.txt")))
         complain(
             tr(
                 "run '{name}': {standing}{more}",
@@ -387,7 +392,7 @@ def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOpt
             )
         )
     if failed and options.failed != "skip":
-        say("--retry-failed takes the failed ones up again, --skip-failed leaves them out for good")
+        say(tr("--retry-failed takes the failed ones up again, --skip-failed leaves them out for good"))
     if not options.as_json:
         # What the runs so far say about the variants, as in `compare`.
         entries = [read_entry(standing.path) for standing in standings if standing.state not in (ABSENT, SKIPPED)]

@@ -1,9 +1,9 @@
 """Terminal output: answers to stdout, commentary to stderr; colour only where a terminal wants it."""
 
 import os
+import re
 import shutil
 import sys
-import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from enum import IntEnum
@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 LONGEST = 1_000  # characters of a commentary line; what it quotes may be of any length
 GAP = "  "
-NARROWEST = 20  # narrowest last column worth wrapping, characters
+NARROWEST = 20  # narrowest last column worth wrapping, columns of the terminal
+# Where a line may end: after a space, or beside a Chinese character that no sign must follow or precede.
+_WIDE = r"[\u2e80-\u303f\u3040-\u9fff\uf900-\ufaff\uff00-\uff60]"
+_PIECES = re.compile(
+    rf"[（《「“]*{_WIDE}[，。；：、！？）》」”…]*|(?:(?!{_WIDE})[^\s（《「“])+[，。；：、！？）》」”]*|\s+|."
+)
 
 
 class ExitCode(IntEnum):
@@ -78,18 +83,42 @@ def tell(record: Mapping[str, object], text: str, *, as_json: bool) -> None:
         answer(text, flush=True)
 
 
+def width_of(text: str) -> int:
+    """Return the columns that a text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # not needed for English help
+
+    return cell_len(text)
+
+
+def padded(text: str, width: int) -> str:
+    return text + " " * (width - width_of(text))
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Break a text into lines of so many columns: between words, or between Chinese characters."""
+    lines = [""]
+    for piece in _PIECES.findall(re.sub(r"\s*\n\s*", " ", text)):
+        if lines[-1] and width_of(lines[-1] + piece.rstrip()) > width:
+            lines[-1] = lines[-1].rstrip()
+            lines.append("")
+        lines[-1] += piece if lines[-1] else piece.lstrip()
+    return [*lines[:-1], lines[-1].rstrip()]
+
+
 def print_columns(rows: Sequence[Sequence[str]]) -> None:
     """Print rows of equal length to stdout, cleaned, in aligned columns.
 
     On a terminal the last column wraps between words; in a pipe each row is one line.
     """
     cells = [[clean_line(cell) for cell in row] for row in rows]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]) - 1)]
+    widths = [max(width_of(row[i]) for row in cells) for i in range(len(cells[0]) - 1)]
     left = sum(widths) + len(GAP) * len(widths)
     room = shutil.get_terminal_size().columns - left if is_terminal(sys.stdout) else 0
     for row in cells:
-        lines = textwrap.wrap(row[-1], room) or [""] if room >= NARROWEST else [row[-1]]
-        head = GAP.join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), ""])
+        lines = wrapped(row[-1], room) if room >= NARROWEST else [row[-1]]
+        head = GAP.join([*(padded(cell, width) for cell, width in zip(row, widths, strict=False)), ""])
         print("\n".join(f"{head if i == 0 else ' ' * left}{line}".rstrip() for i, line in enumerate(lines)))
 
 
@@ -97,7 +126,7 @@ def setting_text(value: object) -> str:
     """Return a setting's value as JSON, cleaned."""
     import json  # not needed for `--help`
 
-    return "unset" if value is None else clean_line(json.dumps(value, ensure_ascii=False))
+    return tr("unset") if value is None else clean_line(json.dumps(value, ensure_ascii=False))
 
 
 def say(text: str) -> None:

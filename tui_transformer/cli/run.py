@@ -25,7 +25,8 @@ from engine.config import presets
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from engine.errors import InputError
-from engine.language import tr
+from engine.language import english, tr
+from engine.retelling import told
 from engine.runs.commands import Command
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.training.control import Control, StopRequested
@@ -70,7 +71,7 @@ class Request:
             raise InputError(tr("pass --preset NAME or --config FILE, e.g. --preset demo"))
         if self.preset is not None and self.config is not None:
             raise InputError(
-                "--preset and --config both say what to build; keep one of them (a config may `extends` one)"
+                tr("--preset and --config both say what to build; keep one of them (a config may `extends` one)")
             )
         return presets.find(self.preset) if self.preset is not None else presets.load(Path(str(self.config)))
 
@@ -80,7 +81,7 @@ class Request:
             tables.append({"data": {"corpus": self.corpus}})
         if self.seed is not None:
             tables.append({"seed": self.seed})
-        where = str(self.config) if self.config is not None else f"preset '{self.preset}'"
+        where = str(self.config) if self.config is not None else tr("preset '{name}'", name=self.preset)
         return presets.resolve(self.source(), on=self.on, overrides=tables, where=where)
 
 
@@ -172,7 +173,7 @@ def resume(
     reader = RunReader.resolve(run, runs_dir)
     if detach:
         if reader.state in LIVE_STATES:
-            raise InputError(tr("run '{name}' is already {state}", name=reader.name, state=reader.state))
+            raise InputError(tr("run '{name}' is already {state}", name=reader.name, state=told(reader.state)))
         return _started("resume", reader, device=device, as_json=json, data_dir=data_dir)
     launch = "thread" if is_terminal(sys.stderr) else "process"
 
@@ -180,7 +181,7 @@ def resume(
         from engine.training.assemble import resume
 
         if paused:
-            control.request(Command.PAUSE, "paused when it was handed over")
+            control.request(Command.PAUSE, english("paused when it was handed over"))
         return resume(
             reader.path, data_dir=data_dir, device=device, control=control, launch=launch, handed_over=handed_over
         )
@@ -207,7 +208,7 @@ def _known(device: str) -> str:
 
 
 def _started(verb: str, reader: RunReader, *, device: str, as_json: bool, data_dir: Path | None) -> int:
-    with loading("starting"):
+    with loading(tr("starting")):
         process = started(verb, reader, device=device, data_dir=data_dir)
     name, pid = reader.name, process.pid
     record = {"kind": "run", "name": name, "path": str(reader.path), "pid": pid, "state": reader.state}
@@ -245,13 +246,13 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
                 wait((preparing,), timeout=LOOK)
         stuck = not preparing.done()  # in a library that ignores signals
         if stuck or isinstance(preparing.exception(), StopRequested):
-            say(tr("{reason}: stopped before training began", reason=control.reason))
+            say(tr("{reason}: stopped before training began", reason=told(control.reason)))
             if stuck:
                 os._exit(128 + (control.signal or signal.SIGINT))  # `resume` starts over what it leaves behind
             return 128 + (control.signal or signal.SIGINT)
         ready = preparing.result()
         for lint in ready.lints:
-            warn(f"{lint.key}: {lint.text}")
+            warn(lint.words)
         log_to(ready.path / "log.txt")
         from tui_transformer.cli.progress import follow
 
@@ -266,7 +267,7 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
             wait((training,))
         outcome = training.result()
     if outcome.state == "failed":
-        complain(tr("run '{name}' failed: {reason}", name=reader.name, reason=outcome.reason))
+        complain(tr("run '{name}' failed: {reason}", name=reader.name, reason=told(outcome.reason)))
         return ExitCode.FAILED
 
     from tui_transformer.cli.summary import print_summary
@@ -274,9 +275,14 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
     print_summary(reader, as_json=as_json, data_dir=data_dir)
     if outcome.state == "interrupted":
         saved = reader.status.checkpoint is not None
-        where = tr("with a checkpoint in {path}", path=ready.path) if saved else tr("before the first checkpoint")
-        say(tr("{reason}: stopped at step {step:,} {where}", reason=outcome.reason, step=outcome.step, where=where))
-        say(f"{reader.command('resume', data_dir=data_dir)} {tr('resumes it') if saved else tr('starts it over')}")
+        said = (
+            tr("{reason}: stopped at step {step:,} with a checkpoint in {path}")
+            if saved
+            else tr("{reason}: stopped at step {step:,} before the first checkpoint")
+        )
+        say(said.format(reason=told(outcome.reason), step=outcome.step, path=ready.path))
+        again = reader.command("resume", data_dir=data_dir)
+        say(tr("{command} resumes it", command=again) if saved else tr("{command} starts it over", command=again))
         return 128 + (control.signal or signal.SIGINT)
     return ExitCode.DONE
 

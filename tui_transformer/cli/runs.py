@@ -11,6 +11,7 @@ from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.errors import InputError
 from engine.language import tr
+from engine.retelling import told
 from engine.runs import manage
 from engine.runs.reader import STILL, RunReader, list_runs, no_runs
 from tui_transformer.cli.commands import command
@@ -18,7 +19,8 @@ from tui_transformer.cli.options import Json, RunArgument, RunsDir, run_names
 from tui_transformer.cli.output import emit, is_terminal, print_columns, say, tell
 from tui_transformer.lab.records.badges import in_a_cell, worst_first
 
-HEAD = ("run", "state", "step", "loss", "perplexity", "preset", "from", "checks")
+FROM = tr("from")
+HEAD = (tr("run"), tr("state"), tr("step"), tr("loss"), tr("perplexity"), tr("preset"), FROM, tr("checks"))
 LOOK = 0.2  # seconds between polls
 
 
@@ -35,12 +37,12 @@ def runs(json: Json = False, runs_dir: RunsDir = RUNS) -> None:
         say(no_runs(runs_dir))
         return
     rows = [HEAD, *(row for _, row in described)]
-    if not any(row[HEAD.index("from")] for row in rows[1:]):  # few folders have runs that start from another
-        rows = [tuple(cell for head, cell in zip(HEAD, row, strict=True) if head != "from") for row in rows]
+    if not any(row[HEAD.index(FROM)] for row in rows[1:]):  # few folders have runs that start from another
+        rows = [tuple(cell for head, cell in zip(HEAD, row, strict=True) if head != FROM) for row in rows]
     print_columns(rows)
     for reader in readers:
         if reader.state == "paused" and (why := reader.status.reason):
-            say(tr("{name} is paused: {why}", name=reader.name, why=why))
+            say(tr("{name} is paused: {why}", name=reader.name, why=told(why)))
 
 
 def _described(reader: RunReader) -> tuple[dict[str, object], tuple[str, ...]]:
@@ -63,7 +65,7 @@ def _described(reader: RunReader) -> tuple[dict[str, object], tuple[str, ...]]:
     }
     row = (
         reader.name,
-        state,
+        told(state),
         f"{status.step:,} / {status.steps:,}",
         "–" if loss is None else f"{loss:.4f}",
         "–" if perplexity is None else f"{perplexity:.3f}",
@@ -118,7 +120,8 @@ def delete(
     if not yes:
         if not is_terminal(sys.stdin):
             raise InputError(tr("deleting {names} cannot be undone; pass --yes to confirm", names=names))
-        if input(f"delete {names} with all checkpoints? [y/N] ").strip().lower() not in ("y", "yes"):
+        asked = tr("delete {names} with all checkpoints? [y/N] ", names=names)
+        if input(asked).strip().lower() not in ("y", "yes"):
             return
     _settle(readers)
     for reader in readers:

@@ -151,8 +151,9 @@ class Writing(Session[Writer]):
                     continue
                 line = Text()
                 if one.reference:
-                    line.append(*(("right  ", "green") if one.right else ("wrong  ", "red")))
-                line.append(f"{clean_line(one.source)} → {clean_line(one.text) or '(nothing)'}")
+                    line.append(*((tr("right"), "green") if one.right else (tr("wrong"), "red"))).append("  ")
+                written = clean_line(one.text) or tr("(nothing)")
+                line.append(f"{clean_line(one.source)} → {written}")
                 if one.reference and not one.right:
                     line.append(f"   = {clean_line(one.reference)}", "dim")
                 stdout().print(line, soft_wrap=True)
@@ -208,15 +209,12 @@ def sample(
             writing.answer(prompt, settings, which)
         return
     if is_terminal(sys.stdin):
-        some = tr(", examples for some to try") if first.ranks else ""
-        say(
-            tr(
-                "{title}: {invitation}{examples}, /help for commands, /quit to leave",
-                title=writing.title,
-                invitation=first.invitation,
-                examples=some,
-            )
+        said = (
+            tr("{title}: {invitation}, /examples for some to try, /help for commands, /quit to leave")
+            if first.ranks
+            else tr("{title}: {invitation}, /help for commands, /quit to leave")
         )
+        say(said.format(title=writing.title, invitation=first.invitation))
     actions = {
         "alternatives": writing.alternatives,
         "surprise": writing.surprise,

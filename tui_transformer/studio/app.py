@@ -25,6 +25,7 @@ from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Input, Static
 
 from engine.clean import clean
+from engine.errors import reason
 from engine.language import tr
 from engine.runs.reader import LIVE_STATES, list_runs
 from tui_transformer.lab.charts.colours import ON_DARK, ON_LIGHT
@@ -170,7 +171,7 @@ class Studio(TypingOrder):
 
     def compose(self) -> ComposeResult:
         yield TopBar()
-        first = self.settings.pane if self._known_runs else "design"
+        first = self.settings.pane if self._known_runs and self.settings.pane in PANE_NAMES else "design"
         with PaneSwitcher(initial=first, id="panes"):
             yield self._made(first)
         yield KeyLine()
@@ -316,7 +317,7 @@ class Studio(TypingOrder):
         except OSError as error:
             say(
                 self,
-                tr("cannot save a screenshot in {folder}: {reason}", folder=Path.cwd(), reason=error.strerror or error),
+                tr("cannot save a screenshot in {folder}: {reason}", folder=Path.cwd(), reason=reason(error)),
                 "error",
             )
 
@@ -404,7 +405,7 @@ class Studio(TypingOrder):
                 self._keep(on_quit=answer[:-1])
             await self._leave(answer.rstrip("!"))
 
-        text = tr("“Always” choices can be changed in the settings ( , ).")
+        text = tr("You can change “Always” choices later in the settings (press , ).")
         self.push_screen(
             Ask(tr("{name} is still training. What should happen to it?", name=here.name), answers, text), answered
         )

@@ -14,6 +14,7 @@ from engine.errors import InputError
 from engine.language import english, tr
 from engine.measures import MEASURE, MEASURES, Measure, probe
 from engine.plain_files import read_plain
+from engine.retelling import told
 from engine.runs.files import read_json
 from engine.runs.lineage import INIT_FROM
 from engine.runs.reader import LIVE_STATES, RunReader, badges_of, softened
@@ -219,7 +220,7 @@ def read_entry(path: Path) -> Entry:
     verdicts = softened(read_record(Checks, Checks.file).verdicts, data)
     badges = badges_of(verdicts)
     if state == "failed" and _NO_NUMBER.search(status.reason):
-        badges.setdefault("DIVERGED", status.reason)
+        badges.setdefault("DIVERGED", told(status.reason))
     if problems:  # an unreadable file does not mean that nothing is wrong
         badges[DAMAGED_FILES] = tr("{problems} cannot be read", problems=", ".join(problems))
     if last.probes_recorded > MOST_PROBES:
@@ -233,7 +234,7 @@ def read_entry(path: Path) -> Entry:
     return Entry(
         path=path,
         state=state,
-        reason=status.reason,
+        reason=told(status.reason),
         created=born.created,
         preset=born.preset or "",
         step=status.step,

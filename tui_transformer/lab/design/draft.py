@@ -52,15 +52,14 @@ class Vocabulary:
     @property
     def words(self) -> str:
         """`a vocabulary of at most 8,003`."""
-        most = tr("at most ") if self.at_most else ""
+        known = {"tokens": self.tokens, "sources": self.sources}
         if self.sources is None:
-            return tr("a vocabulary of {most}{tokens:,}", most=most, tokens=self.tokens)
-        return tr(
-            "vocabularies of {most}{sources:,} for sources and {tokens:,} for targets",
-            most=most,
-            sources=self.sources,
-            tokens=self.tokens,
-        )
+            said = tr("a vocabulary of at most {tokens:,}") if self.at_most else tr("a vocabulary of {tokens:,}")
+        elif self.at_most:
+            said = tr("vocabularies of at most {sources:,} for sources and {tokens:,} for targets")
+        else:
+            said = tr("vocabularies of {sources:,} for sources and {tokens:,} for targets")
+        return said.format(**known)
 
 
 @dataclass(frozen=True)

@@ -198,10 +198,10 @@ class StudyDraft:
             study = Study("study", base, (this, other), "this", changes=changes, stages=self.stages)
             return tuple(variant_config(study, this, stage) for stage in chain(self.stages, variant.stages))
         except InputError as error:
-            study = tr("study '{name}'", name="study")
-            within = tr("{where}, variant '{name}'", where=study, name="this")
+            whole = tr("study '{name}'", name="study")
+            within = tr("{where}, variant '{name}'", where=whole, name="this")
             raise InputError(
-                re.sub(rf"\A({re.escape(within)}|{re.escape(study)})(: |：|, |，)", "", str(error))
+                re.sub(rf"\A({re.escape(within)}|{re.escape(whole)})(: |：|, |，)", "", str(error))
             ) from None
 
     def _line(self, variant: Variant, description: str = "") -> VariantLine:
@@ -343,8 +343,7 @@ class StudyDraft:
                     )
                 )
         lints = [found for line in self.kept if line.config is not None for found in lint(line.config)]
-        notes = dict.fromkeys(tr("{name}: {text}", name=found.key, text=found.text) for found in lints)
-        return (*said, *([self.note] if self.note else []), *notes)
+        return (*said, *([self.note] if self.note else []), *dict.fromkeys(found.words for found in lints))
 
     def toml(self) -> str:
         return "" if self.study is None else self.study.to_toml()

@@ -16,6 +16,7 @@ from rich.text import Text
 from engine.config.model import ModelConfig, numbered
 from engine.language import tr, trn
 from engine.model.visibility import Visibility, self_attention
+from engine.retelling import told
 from engine.schemes import ATTENTIONS, POSITIONS
 
 if TYPE_CHECKING:
@@ -144,8 +145,8 @@ def who_sees_whom(stack: StackPlan, n: int) -> str:
     see = stack.see
     far = 0 if see.window is None else see.window if see.causal else see.window // 2 + 1
     what = stack.sees + (tr(" (farther than is drawn)") if n < stack.length and far >= n else "")
-    owner = f"{stack.name}'s " if stack.name else ""
-    where = f" of {stack.layers}" if stack.layers else ""
+    owner = tr("{stack}'s ", stack=told(stack.name)) if stack.name else ""
+    where = tr(" of {layers}", layers=stack.layers) if stack.layers else ""
     return tr(
         "{owner}self-attention{where}, {attention}: each query sees {what}",
         owner=owner,
@@ -266,29 +267,31 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Ca
     """What a stack's position scheme adds, and where: a head's bias, a table, turned pairs, or one line."""
     name = stack.position or model.position
     position, n = POSITIONS[name], canvas.rows(stack.length)
-    kind = f"{name} in {stack.layers}" if stack.layers else name
+    kind = tr("{name} in {layers}", name=name, layers=stack.layers) if stack.layers else name
     if position.acts_on == "nothing":
         return Text(tr("position {kind}: adds nothing to embeddings or scores", kind=kind))
-    from engine.model.positions import TransformerXL
-
     scheme = starting_scheme(model, stack, seed)
     if scheme is None:
         return Text(tr("position {kind}: its learned table is too large to be drawn", kind=kind))
     picture = partial(table_picture, length=stack.length, canvas=canvas)
     if position.rotates:
         title = tr("position {kind} rotates queries and keys, each column slower; cosines", kind=kind)
-        return picture(turned_values(scheme, model, n), title=title, rows="positions", columns=tr("angles of a head"))
-    if isinstance(scheme, TransformerXL):
-        waves = embedded_values(scheme.sinusoid, n)
-        assert waves is not None
-        note = Text(
-            tr("position {kind}: its term depends on the query's content; a factor of it is drawn\n", kind=kind)
+        return picture(
+            turned_values(scheme, model, n), title=title, rows=tr("positions"), columns=tr("angles of a head")
         )
-        return note + picture(waves, title=tr("sinusoids of the distance"), rows="distances q − k", columns="features")
-    owner = f", {stack.name}" if stack.name else ""
-    learned = (
-        tr(" ({value}shown as initialised)", value="" if name == "learned" else "learned; ") if position.learned else ""
-    )
+    if position.acts_on == "content":
+        waves = None if scheme.waves is None else embedded_values(scheme.waves, n)
+        if waves is None:
+            return Text(tr("position {kind}: its term depends on the query's content", kind=kind))
+        note = Text(
+            tr("position {kind}: its term depends on the query's content; a factor of it is drawn", kind=kind) + "\n"
+        )
+        return note + picture(
+            waves, title=tr("sinusoids of the distance"), rows=tr("distances q − k"), columns=tr("features")
+        )
+    owner = f", {told(stack.name)}" if stack.name else ""
+    learned = tr(" (shown as initialised)") if name == "learned" else tr(" (learned; shown as initialised)")
+    learned = learned if position.learned else ""
     table = embedded_values(scheme, n)
     if table is not None:
         title = tr(
@@ -297,7 +300,7 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Ca
             learned=learned,
             owner=owner if learned else "",
         )
-        return picture(table, title=title, rows="positions", columns="features")
+        return picture(table, title=title, rows=tr("positions"), columns=tr("features"))
     bias = bias_values(scheme, stack.see, min(n, canvas.columns(1 if canvas.colour else 2)))
     assert bias is not None
     title = tr(

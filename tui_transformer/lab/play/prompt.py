@@ -10,8 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from rich.cells import cell_len
+
 from engine.errors import InputError, nearest
 from engine.language import tr
+from tui_transformer.lab.formatting import fitted
 
 Settings = dict[str, float | int]
 Place = Literal["line", "pane"]
@@ -77,11 +80,10 @@ SETTINGS, SEARCH = WRITING.settings, TRANSLATING.settings
 
 def checked(name: str, value: float | int | str) -> float | int:
     setting = (SETTINGS | SEARCH)[name]
-    right = tr(
-        "must be {what} from {low:g} to {high:g}",
-        what=tr("a whole number") if setting.kind is int else "a number",
-        low=setting.low,
-        high=setting.high,
+    right = (
+        tr("must be a whole number from {low:g} to {high:g}", low=setting.low, high=setting.high)
+        if setting.kind is int
+        else tr("must be a number from {low:g} to {high:g}", low=setting.low, high=setting.high)
     )
     try:
         number = setting.kind(value)
@@ -179,5 +181,5 @@ class Prompt:
             value = self.settings[name] if isinstance(command, Setting) else command.argument
             also = tr("; also /exit and ctrl-d") if name == "quit" else ""
             rows.append((f"/{name} {value}".rstrip(), command.what + also))
-        width = max(len(left) for left, _ in rows)
-        return "\n".join([self.table.first, *(f"{a.ljust(width)}  {b}" for a, b in (*rows, *missing))])
+        width = max(cell_len(left) for left, _ in rows)
+        return "\n".join([self.table.first, *(f"{fitted(a, width)}  {b}" for a, b in (*rows, *missing))])

@@ -8,6 +8,7 @@ from typing import Literal
 
 from engine.clean import clean_line
 from engine.language import english, tr
+from engine.retelling import told
 from engine.runs.records import VerdictRecord
 
 SIGNS = {"good": "✓", "bad": "✗", "warn": "!"}
@@ -111,7 +112,7 @@ def findings(verdicts: Iterable[VerdictRecord]) -> tuple[Finding, ...]:
     passed = [check for check, said, when in alike if said == "ok" and when == "before" and check != "leak"]
     found, alarmed = [], set()
     for (check, said, when), same in alike.items():
-        time, why = WHEN.get(when, tr("while training")), same[-1].why
+        time, why = WHEN.get(when, tr("while training")), told(same[-1].why)
         name = CHECKS.get(check, check)
         if said != "ok":
             alarmed.add(check)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.language import english
+from engine.retelling import told
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.records import TrainRecord, ValidationRecord
 from engine.runs.tail import History, newest_records, stamp
@@ -121,7 +122,7 @@ def _row(reader: RunReader) -> RunRow:
         path=reader.path,
         state=state,
         phase=status.phase,
-        reason=status.reason,
+        reason=told(status.reason),
         step=status.step,
         steps=status.steps,
         loss=loss,

@@ -26,6 +26,7 @@ from engine.config.toml import read, shown, validate
 from engine.errors import InputError, nearest, one_of
 from engine.language import english, tr
 from engine.measures import MEASURES, family
+from engine.retelling import told
 from engine.runs.lineage import INIT_FROM, split_init_from
 from engine.runs.names import check_name
 
@@ -45,9 +46,9 @@ class Stage:
 
     name: str  # a legal part of a run's name
     starts_from: str = ""  # an earlier stage, `NAME` or `NAME@last`; "" for fresh weights
-    # dotted config keys, above the study's changes, below the variant's
+    # dotted config keys; they override the study's changes, and the variant's override them
     changes: Mapping[str, Any] = field(default_factory=dict)
-    preset: str = ""  # an overlay below these changes; "" for none
+    preset: str = ""  # an overlay applied before these changes; "" for none
 
     @property
     def overlay(self) -> list[Tables]:
@@ -87,7 +88,7 @@ class Variant:
     preset: str = ""  # an overlay applied to the study's base; "" for none
     changes: Mapping[str, Any] = field(default_factory=dict)  # dotted config keys on top
     expect: Mapping[str, str] = field(default_factory=dict)  # a measure → an outcome, against the study's baseline
-    stages: tuple[str, ...] = ()  # of the study, including the last; empty means all
+    stages: tuple[str, ...] = ()  # names of the study's stages to run, including the last; empty means all
     why: str = ""  # one sentence on why that is expected
 
 
@@ -133,17 +134,17 @@ class Cell:
 class Study:
     """Variants of one base, each trained with every seed; raises InputError except for what `cells` checks."""
 
-    name: str  # of the study, the first part of its runs' names
+    name: str  # the study's name, with which its runs' names begin
     base: str  # a preset, or `OVERLAY@BASE`
     variants: tuple[Variant, ...]  # in the order they run and are shown
     baseline: str  # the variant that the others are compared with
-    seeds: tuple[int, ...] = (1, 2, 3)  # of the runs; data order and initial weights follow from them
-    # dotted config keys for all variants, below what a variant changes
+    seeds: tuple[int, ...] = (1, 2, 3)  # the runs' seeds, which determine data order and initial weights
+    # dotted config keys for all variants, which a variant's changes override
     changes: Mapping[str, Any] = field(default_factory=dict)
     description: str = ""  # one line
-    stages: tuple[Stage, ...] = ()  # of each variant and seed. Empty: one run each
-    # the measure with most weight in the verdicts, such as `loss` or `recall`; a probe may be named in full,
-    # `recall<110`. "" for the one the base selects checkpoints by
+    stages: tuple[Stage, ...] = ()  # the stages of each variant and seed; empty: one run each
+    # the measure with the most weight in the verdicts, such as `loss`, `recall` or the full name of a probe,
+    # `recall<110`; "" for the one by which the base selects checkpoints
     primary: str = ""
 
     def __post_init__(self) -> None:
@@ -439,10 +440,10 @@ class StudyFile(_File):
 
 FILE_KINDS = {
     "int": tr("a whole number"),
-    "string": "text",
-    "list": "a list",
-    "dict": "a table",
-    "model": "a table, [[{}]]",
+    "string": tr("text"),
+    "list": tr("a list"),
+    "dict": tr("a table"),
+    "model": tr("a table, [[{name}]]"),
 }
 
 
@@ -456,7 +457,7 @@ def _problem(error: ValidationError) -> str:
     kinds: dict[str, type[BaseModel]] = {"stages": StageFile, "variants": VariantFile}
     kind = kinds.get(list_name, StudyFile) if row else StudyFile
     number = key if isinstance(key, int) else row[1] if row else None
-    where = f"{list_name[:-1]} {int(number) + 1}" if isinstance(number, int) else ""
+    where = tr("{kind} {number}", kind=told(list_name[:-1]), number=int(number) + 1) if isinstance(number, int) else ""
     said = f"{where}: " if where else ""
     if problem["type"] == "extra_forbidden":
         known = [one.alias or name for name, one in kind.model_fields.items()]
@@ -478,7 +479,7 @@ def _problem(error: ValidationError) -> str:
             n=len(problem["input"]),
             most_words=MOST_WORDS,
         )
-    must = FILE_KINDS[problem["type"].partition("_")[0]].format(list_name)
+    must = FILE_KINDS[problem["type"].partition("_")[0]].format(name=list_name)
     return tr(
         "{where} = {problem}: must be {must}",
         where=where if isinstance(key, int) else f"{said}{key}",

@@ -393,7 +393,7 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
     if draft.own_base is not None and draft.config is not None and not draft.against_parent():
         text.append("⚠ ", palette.warn).append(clean_line(nothing_new(draft.parent or "", facts.run_name)) + "\n")
     for found in draft.lints(facts.corpus.train_tokens if facts.corpus else None):
-        text.append("⚠ ", palette.warn).append(clean_line(tr("{name}: {text}", name=found.key, text=found.text)) + "\n")
+        text.append("⚠ ", palette.warn).append(clean_line(found.words) + "\n")
     return text
 
 

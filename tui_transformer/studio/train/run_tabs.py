@@ -13,6 +13,7 @@ from textual.widgets import Static
 from engine.clean import clean_line
 from engine.language import english, tr
 from engine.measures import probe_name
+from engine.retelling import told
 from engine.runs.records import WrittenRow
 from tui_transformer.lab.formatting import about, bar, fitted
 from tui_transformer.lab.records.run_view import RunView
@@ -231,7 +232,7 @@ def log_text(view: RunView) -> Content:
     lines = []
     for event in view.events:
         time = clean_line(event.time).replace("T", " ").partition("+")[0]
-        said = f"  {clean_line(event.text)}" if event.text else ""
+        said = f"  {clean_line(told(event.text))}" if event.text else ""
         head = (f"{time}  {fitted(tr('step {step:,}', step=event.step), STEP)}  ", DIM)
         lines.append(Content.assemble(head, (EVENTS.get(event.event) or clean_line(event.event), "bold"), said))
     if view.log:
