@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from engine.config.sections import END, MASK, MASKS_IN_A_ROW, PAD, START
 from engine.language import english, tr
 from engine.model.visibility import sees_ahead
-from engine.schemes import Words
 
 if TYPE_CHECKING:
     from engine.config.schema import RunConfig
@@ -50,8 +49,7 @@ class TaskKind:
     from_its_past = False  # it predicts a text from its past alone, so the text's entropy bounds the loss
     fills_gaps = False  # hidden tokens are predicted in place, from both sides
 
-    # In a report, by language: what a run of it was trained for; its name where a language is missing.
-    aim: ClassVar[Words] = {}
+    aim = ""  # in a report: what a run of it was trained for
 
     # In messages.
     needs = ""  # subject and verb of what corpus it needs; "" for its name
@@ -96,7 +94,7 @@ class TaskKind:
 
 class NextToken(TaskKind):
     name = "next-token"
-    aim: ClassVar[Words] = {"en": "prediction of the next token", "zh": "预测下一词元"}
+    aim = english("prediction of the next token")
     examples = "engine.data.objectives.NextToken"
     architectures = ("decoder", "encoder")
     why_not: ClassVar[Mapping[str, str]] = {
@@ -135,7 +133,7 @@ class NextToken(TaskKind):
 
 class Masked(TaskKind):
     name = "masked"
-    aim: ClassVar[Words] = {"en": "prediction of hidden tokens", "zh": "预测被遮蔽词元"}
+    aim = english("prediction of hidden tokens")
     examples = "engine.data.objectives.Masked"
     architectures = ("encoder",)
     why_not: ClassVar[Mapping[str, str]] = {
@@ -155,7 +153,7 @@ class Masked(TaskKind):
 
 class Copy(TaskKind):
     name = "copy"
-    aim: ClassVar[Words] = {"en": "copying the source", "zh": "复制源文本"}
+    aim = english("copying the source")
     special = (START,)
 
     def window_targets(self, config: "RunConfig") -> int:
@@ -164,7 +162,7 @@ class Copy(TaskKind):
 
 class Reverse(Copy):
     name = "reverse"
-    aim: ClassVar[Words] = {"en": "writing the source backwards", "zh": "逆序写出源文本"}
+    aim = english("writing the source backwards")
     examples = "engine.data.objectives.Reverse"
 
 
@@ -172,7 +170,7 @@ class Continuation(TaskKind):
     """The text that follows the source."""
 
     name = "continuation"
-    aim: ClassVar[Words] = {"en": "continuing the source", "zh": "续写源文本"}
+    aim = english("continuing the source")
     examples = "engine.data.objectives.Continuation"
     from_its_past = True
 
@@ -187,7 +185,7 @@ class Shifted(TaskKind):
     """A course report's mistake: the target is the source shifted by one token."""
 
     name = "shifted"
-    aim: ClassVar[Words] = {"en": "the source, moved on by one", "zh": "源文本移后一位"}
+    aim = english("the source, moved on by one")
     examples = "engine.data.objectives.Shifted"
     from_its_past = True
 
@@ -222,7 +220,7 @@ class Shifted(TaskKind):
 
 class Translation(TaskKind):
     name = "translation"
-    aim: ClassVar[Words] = {"zh": "翻译"}
+    aim = english("translation")
     task = "engine.training.translation_task.TranslationTask"
     corpus, rows = "pairs", english("sentences")
     scores = ("loss", "bleu", "exact_match")
@@ -268,7 +266,7 @@ class _OnDocuments(TaskKind):
 
 class SpanCorruption(_OnDocuments):
     name = "span-corruption"
-    aim: ClassVar[Words] = {"zh": "片段遮蔽"}
+    aim = english("span-corruption")
     task = "engine.training.document_tasks.SpanTask"
     examples = "engine.data.objectives.span_corruption"
     rows = english("documents")
@@ -327,7 +325,7 @@ class SpanCorruption(_OnDocuments):
 
 class QuestionAnswer(_OnDocuments):
     name = "question-answer"
-    aim: ClassVar[Words] = {"zh": "问答"}
+    aim = english("question-answer")
     task = "engine.training.document_tasks.QuestionTask"
     examples = "engine.data.objectives.QuestionAnswer"
     rows = english("questions")

@@ -72,8 +72,8 @@ class SettingsPage(ModalScreen[None]):
             place = tr("{n:,} of {total:,}", n=values.index(value) + 1, total=len(values)) if value in values else ""
             line.append(f"   {place}", "dim")
             names.replace_option_prompt(name, line)
-        at = names.highlighted_option
-        about = Settings.model_fields[at.id].description if at is not None and at.id else ""
+        chosen = names.highlighted_option
+        about = Settings.model_fields[chosen.id].description if chosen is not None and chosen.id else ""
         keys = tr(
             'Keys can be changed in {file}, under [keys], e.g. launch = "f9"; the help (?) lists their names.',
             file=self._file,

@@ -66,6 +66,8 @@ def reads_the_kind(tree: ast.AST) -> bool:
                 return True
             case ast.Subscript(slice=key):
                 keys = [key]
+            case ast.Call(func=ast.Name(id="english" | "tr")):
+                continue  # a text
             case ast.Call(args=keys):
                 pass
             case _:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from rich.cells import cell_len
 
@@ -108,7 +109,7 @@ def detail(entry: Entry, baseline: Entry | None) -> Blocks:
             (_line(name, f"{v:.1%}{asked.get(name, '')}") for name, v in entry.probes.items()),
         ),
         (tr("Not comparable"), older),
-        (tr("Settings"), (_line(key, setting_text(value)) for key, value in entry.config.items())),
+        (tr("Settings"), (_line(key, _setting(key, value)) for key, value in entry.config.items())),
     )
 
 
@@ -144,6 +145,11 @@ def _changes(entry: Entry, baseline: Entry, besides: str = "") -> Iterator[Line]
         yield _line(key, tr("{value}   (baseline: {baseline})", value=own, baseline=others))
     if entry.config and baseline.config and not changed:
         yield Line("", tr("No settings differ, apart from bookkeeping."))
+
+
+def _setting(key: str, value: Any) -> str:
+    text = setting_text(value)
+    return tr(text) if key == "description" else text
 
 
 def _head(column: Column, entry: Entry) -> str:

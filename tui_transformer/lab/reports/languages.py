@@ -17,5 +17,5 @@ def language(code: str) -> Language:
     """Return one of `LANGUAGES`."""
     base = comparison.language(code)
     phrases, words = comparison.read(Path(__file__).parent / "phrases" / f"{code}.toml")
-    aims = {name: task.aim[code] for name, task in TASKS.items() if code in task.aim}
+    aims = {name: base.word(task.aim) for name, task in TASKS.items()}
     return replace(base, phrases={**base.phrases, **phrases}, words={**base.words, **aims, **words})

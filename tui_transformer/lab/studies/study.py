@@ -387,7 +387,7 @@ def _within(where: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(f"{where}: {error}") from None
+        raise InputError(tr("{where}: {error}", where=where, error=error)) from None
 
 
 def _check_changes(changes: Mapping[str, Any], where: str) -> None:

@@ -202,7 +202,7 @@ class ComparePane(Vertical, can_focus=True):
             if answer is not None:
                 slots = {result.path: self._slot_of(result) for result in answer.results}
                 self._forest.show(answer, slots, self.chosen)
-                self._sentence.show(Text(clean_line(" ".join(answer_sentences(answer)))))
+                self._sentence.show(Text(clean_line(IN_USE.say("join.sentence").join(answer_sentences(answer)))))
             self._table.show(shown, marks, self.chosen)
             if answer is None:
                 self.chosen = self._table.chosen or self.chosen
