@@ -8,6 +8,7 @@ from reference.examples import PROGRAM, ROOT, examples, title
 from reference.markup import code, fence, heading, page, paragraphs, table, words
 from tui_transformer.cli.app import program
 from tui_transformer.cli.commands import Listed
+from tui_transformer.cli.help import examples as shown
 from tui_transformer.cli.output import ExitCode
 
 
@@ -54,6 +55,9 @@ def _options(command: Any, context: Any) -> str:
 
 
 def _examples(name: str) -> Iterator[str]:
+    """Those of `--help`, then those of the guides."""
+    own = [f"{PROGRAM} {line}  # {what}" for line, what in shown().get(name, {}).items()]
+    yield fence("\n".join(own))
     found = examples(name)
     if not found:
         return

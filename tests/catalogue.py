@@ -23,11 +23,13 @@ from tui_transformer.languages import FOLDER, LANGUAGES
 
 ROOT = Path(__file__).parent.parent
 KEYWORDS = {"tr": 1, "trn": 2, "english": 1}  # how many texts of a call are messages
+EVERY = ("*",)  # of a file's strings
 TABLES = {  # TOML files, and which of their strings are read by people
     "engine/data/corpora.toml": ("description",),
     "presets/*.toml": ("description",),
     "presets/studies/*.toml": ("description", "why"),
     "tui_transformer/lab/records/badges.toml": ("means", "advice"),
+    "tui_transformer/cli/examples.toml": EVERY,
     "tui_transformer/studio/keys.toml": ("description", "tooltip", "groups", "mouse", "words"),
     "tui_transformer/lab/play/commands.toml": ("what", "argument", "why_not"),
 }
@@ -90,7 +92,7 @@ def _texts(table: dict[str, Any], keys: tuple[str, ...]) -> Iterator[str]:
         elif isinstance(value, list):
             for part in value:
                 yield from _texts(part, keys) if isinstance(part, dict) else ()
-        elif key in keys and isinstance(value, str):
+        elif (key in keys or keys is EVERY) and isinstance(value, str):
             yield value
 
 

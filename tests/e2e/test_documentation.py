@@ -17,6 +17,7 @@ from reference.pages import PAGES as GENERATED
 from tests.tui_transformer.loaded import loaded
 from tui_transformer import languages
 from tui_transformer.cli.app import program
+from tui_transformer.cli.help import examples
 from tui_transformer.cli.run import Request
 from tui_transformer.lab.studies.arguments import StudyArgs
 from tui_transformer.lab.studies.study import shipped_studies
@@ -40,7 +41,7 @@ def name_of(page: Path) -> str:
 
 def parsed(line: str) -> tuple[str, dict[str, Any]]:
     """The command's name and its parameters; raises what the command line would."""
-    level, context, words, names = loaded(), None, languages.choose(shlex.split(line)), []
+    level, context, words, names = loaded(), None, languages.choose(shlex.split(line.partition(" > ")[0])), []
     while True:
         context = level.make_context(level.name or PROGRAM, words, parent=context)
         below = getattr(level, "commands", None)
@@ -52,6 +53,7 @@ def parsed(line: str) -> tuple[str, dict[str, Any]]:
 
 
 COMMANDS = [pytest.param(line, id=f"{name_of(page)}: {line}") for page in PAGES for line in ours(page)]
+COMMANDS += [pytest.param(line, id=f"--help: {line}") for lines in examples().values() for line in lines]
 
 
 @pytest.mark.parametrize("line", COMMANDS)

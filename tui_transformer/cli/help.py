@@ -49,6 +49,9 @@ class Formatter(HelpFormatter):
         first, *more = wrapped(args, max(20, self.width - width_of(head)))
         self.write("\n".join([f"{head}{first}", *(" " * width_of(head) + line for line in more)]) + "\n")
 
+    def write_heading(self, heading: str) -> None:
+        self.write(" " * self.current_indent + tr("{heading}:", heading=heading) + "\n")
+
     def write_text(self, text: str) -> None:
         """Wrap each paragraph; one that begins with a `\\b` line stays as it is."""
         indent, shown = " " * self.current_indent, []

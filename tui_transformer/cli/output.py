@@ -59,6 +59,11 @@ def stderr() -> "Console":
     return Console(stderr=True, markup=False, highlight=False, emoji=False)
 
 
+def has_colour() -> bool:
+    """Return whether answers may be told apart by colour: on a terminal that has it, unless NO_COLOR is set."""
+    return stdout().color_system is not None and not stdout().no_color
+
+
 def loading(what: str) -> AbstractContextManager[object]:
     """Show a spinner with what is being done; only on a terminal."""
     return stderr().status(f"{what} …") if is_terminal(sys.stderr) else nullcontext()

@@ -73,8 +73,8 @@ class SettingsPage(ModalScreen[None]):
             value = getattr(self._settings, name)
             line = Text(fitted(titled(name), 20)).append("‹ ", "dim")
             line.append(clean_line(WORDS.get(value, str(value))), "bold").append(" ›", "dim")
-            at = tr("{n:,} of {total:,}", n=values.index(value) + 1, total=len(values)) if value in values else ""
-            line.append(f"   {at}", "dim")
+            place = tr("{n:,} of {total:,}", n=values.index(value) + 1, total=len(values)) if value in values else ""
+            line.append(f"   {place}", "dim")
             names.replace_option_prompt(name, line)
         chosen = names.highlighted_option
         about = Settings.model_fields[chosen.id].description if chosen is not None and chosen.id else ""
