@@ -32,7 +32,7 @@ from tui_transformer.lab.charts.colours import ON_DARK, ON_LIGHT
 from tui_transformer.lab.formatting import fitted
 from tui_transformer.lab.launch.launches import Launches, LaunchMode
 from tui_transformer.lab.launch.logs import hung_up
-from tui_transformer.lab.line_breaks import between_characters
+from tui_transformer.lab.wide_characters import break_between_characters, with_widths
 from tui_transformer.languages import settings_file
 from tui_transformer.studio import settings as user
 from tui_transformer.studio.keys import PANES, help_screen
@@ -153,7 +153,7 @@ class Studio(TypingOrder):
     def __init__(self, *, runs_dir: Path, data_dir: Path | None = None, device: str = "auto") -> None:
         super().__init__()
         hear_alt_digits()
-        between_characters()
+        break_between_characters()
         self.runs_dir, self.data_dir, self.device = runs_dir, data_dir, device
         self.launches = Launches(runs_dir, data_dir, device)
         self.last_words: list[str] = []  # said on the terminal once the screen is gone
@@ -310,6 +310,9 @@ class Studio(TypingOrder):
             self.theme = str(value)  # which keeps it
         else:
             self._keep(**{name: value})
+
+    def export_screenshot(self, *, title: str | None = None, simplify: bool = False) -> str:
+        return with_widths(super().export_screenshot(title=title, simplify=simplify))
 
     def action_picture(self) -> None:
         try:

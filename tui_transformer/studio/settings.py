@@ -25,7 +25,7 @@ class Settings(BaseModel):
         title=tr("Language"),
         description=tr("The interface language, from the next start on; auto follows your locale."),
     )
-    theme: str = Field("studio-dark", description=tr("The colours of the studio."))
+    theme: str = Field("studio-dark", title=tr("Theme"), description=tr("The colours of the studio."))
     launch: Literal["thread", "process"] = Field(
         "thread",
         title=tr("Train"),

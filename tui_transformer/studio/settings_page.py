@@ -32,12 +32,16 @@ def choices() -> dict[str, tuple[object, ...]]:
     """The values of each setting that has a few."""
     return {
         "theme": tuple(theme.name for theme in THEMES),
-        **{name: get_args(field.annotation) for name, field in Settings.model_fields.items() if field.title},
+        **{
+            name: values
+            for name, field in Settings.model_fields.items()
+            if field.title and (values := get_args(field.annotation))
+        },
     }
 
 
 def titled(name: str) -> str:
-    return Settings.model_fields[name].title or tr(name.replace("_", " ").capitalize())
+    return Settings.model_fields[name].title or name
 
 
 class SettingsPage(ModalScreen[None]):

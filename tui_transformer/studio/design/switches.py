@@ -179,7 +179,9 @@ SWITCHES: dict[str, tuple[Switch, ...]] = {
         Switch("model.norm_placement", tr("placement"), None, lambda c: c.model.norm != "none"),
         Switch("model.residual", tr("residual")),
         Switch("model.activation", tr("activation")),
-        Switch("model.n_encoder_layers", tr("encoder"), _by_one, _ACTS["model.n_encoder_layers"], "model.n_layers"),
+        Switch(
+            "model.n_encoder_layers", tr("encoder layers"), _by_one, _ACTS["model.n_encoder_layers"], "model.n_layers"
+        ),
         Switch("model.n_layers", tr("layers"), _by_one),
         Switch("model.d_model", "d_model", _doubling),
         Switch("model.n_heads", tr("heads"), _divisors("model.d_model")),
