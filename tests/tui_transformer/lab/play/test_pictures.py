@@ -266,7 +266,7 @@ def test_every_network_fits_a_terminal_of_80_by_24(
         assert "rows: queries, columns: keys; position 0 at the top left" in text
         assert all(word in text for word in WORDS[position])
         assert ("the mask is applied through the sums" in text) == (not ATTENTIONS[attention].scores)
-        assert ("sees all of the source" in text) == (config.model.architecture == "encoder-decoder")
+        assert ("sees the whole source" in text) == (config.model.architecture == "encoder-decoder")
 
 
 def test_a_window_wider_than_the_picture_is_said_to_be(tiny) -> None:
