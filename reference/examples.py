@@ -13,8 +13,9 @@ MOST = 8  # examples of a command
 
 
 def code(page: Path) -> str:
-    """Return what is in the page's fences."""
-    return "\n".join(text for _, text in FENCE.findall(page.read_text(encoding="utf-8")))
+    """Return what is in the page's fences; a line that ends with a backslash is joined to the next."""
+    text = "\n".join(text for _, text in FENCE.findall(page.read_text(encoding="utf-8")))
+    return re.sub(r" *\\\n *", " ", text)
 
 
 def simple_commands(line: str) -> Iterator[list[str]]:
