@@ -31,7 +31,6 @@ WRITTEN = sorted(path for path in DOCS.rglob("*.md") if REPORTS not in path.pare
 TRANSLATED = sorted(ROOT.glob("README.*.md"))
 PAGES = [README, *TRANSLATED, ROOT / "SECURITY.md", *FOR_CONTRIBUTORS, *WRITTEN]
 HOW_TO = [path for path in WRITTEN if path.parent == DOCS / "how-to"]
-TUTORIALS = DOCS / "tutorials"
 CHINESE = sorted((DOCS / "zh" / "tutorials").glob("*.md"))
 INLINE = re.compile(rf"`{PROGRAM}( [^`\n]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -116,7 +115,7 @@ def fences(page: Path) -> list[str]:
 
 @pytest.mark.parametrize("page", CHINESE, ids=name_of)
 def test_a_chinese_tutorial_has_the_code_blocks_of_the_english_one(page) -> None:
-    english = TUTORIALS / page.name
+    english = DOCS / "tutorials" / page.name
     if not english.is_file() or english.read_text(encoding="utf-8").count("\n") == 1:
         pytest.skip("the English page is not written yet")
     assert fences(page) == fences(english)
