@@ -34,7 +34,7 @@ lint: $(VENV)/.installed-dev  ## ruff, mypy and the import contracts
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-pictures: $(VENV)/.installed-dev  ## redraw docs/*.svg from real runs, training any that are missing from runs/
+pictures: $(VENV)/.installed-dev  ## redraw docs/*.svg from real runs; trains those missing from runs/ (half an hour)
 	$(PY) -m tests.tui_transformer.draw_pictures
 
 $(VENV)/.python:
