@@ -6,8 +6,9 @@ NEW_ENOUGH := import sys, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$p -c '$(NEW_ENOUGH)' 2>/dev/null && { echo $$p; break; }; done)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+export NO_MKDOCS_2_WARNING = 1
 
-.PHONY: help demo test test-slow test-gpu lint studio pictures clean
+.PHONY: help demo test test-slow test-gpu lint studio docs docs-serve pictures clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +35,12 @@ lint: $(VENV)/.installed-dev  ## ruff, mypy and the import contracts
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
+docs: $(VENV)/.installed-docs  ## build the documentation site into site/
+	$(PY) -m mkdocs build --strict
+
+docs-serve: $(VENV)/.installed-docs  ## serve the site at http://127.0.0.1:8000 and reload it as pages change
+	$(PY) -m mkdocs serve --livereload
+
 pictures: $(VENV)/.installed-dev  ## redraw docs/*.svg from real runs; trains those missing from runs/ (half an hour)
 	$(PY) -m tests.tui_transformer.draw_pictures
 
@@ -52,6 +59,11 @@ $(VENV)/.installed: $(VENV)/.python pyproject.toml constraints.txt
 $(VENV)/.installed-dev: $(VENV)/.installed
 	@echo "installing what its tests need (once)"
 	@$(PY) -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	@touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed
+	@echo "installing what the documentation site needs (once)"
+	@$(PY) -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
 	@touch $@
 
 clean:  ## remove .venv

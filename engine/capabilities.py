@@ -11,7 +11,7 @@ from engine.config.model import ModelConfig, parts_of
 from engine.config.schema import RunConfig
 from engine.config.tasks import Refusal
 from engine.data.known import CORPORA, kind_by_name, names_of
-from engine.errors import InputError
+from engine.errors import InputError, all_of, one_of
 from engine.language import tr
 from engine.model.visibility import self_attention
 from engine.schemes import ATTENTIONS, NORMS, POSITIONS, SCHEDULES, Scheme
@@ -41,12 +41,18 @@ def _of_layers(model: ModelConfig) -> Iterator[Refusal]:
         others = [name for name, row in POSITIONS.items() if row.acts_on != "embeddings"]
         yield Refusal(
             ("model.layers", "model.position"),
-            f"{added[0]} positions are added to the embeddings, before the first layer, so layers cannot "
-            f"choose their own; --set model.position=none, and layers may choose from {', '.join(others)}",
+            tr(
+                "{added} positions are added to the embeddings, before the first layer, so layers cannot choose "
+                "their own; --set model.position=none, and layers may choose from {others}",
+                added=added[0],
+                others=", ".join(others),
+            ),
         )
     for layer, (first, *_) in model.kinds():
         for refusal in _of_a_layer(layer):
-            yield Refusal(("model.layers", *refusal.keys), f"layer {first + 1}: {refusal.reason}")
+            yield Refusal(
+                ("model.layers", *refusal.keys), tr("layer {layer}: {reason}", layer=first + 1, reason=refusal.reason)
+            )
 
 
 def _of_a_layer(m: ModelConfig) -> Iterator[Refusal]:
@@ -56,29 +62,39 @@ def _of_a_layer(m: ModelConfig) -> Iterator[Refusal]:
         fitting = [name for name, other in POSITIONS.items() if not other.adds]
         yield Refusal(
             ("model.position", "model.attention"),
-            f"{m.attention} attention has no score matrix to add {position.adds} to; positions that work with it: "
-            f"{', '.join(fitting)}",
+            tr(
+                "{attention} attention has no score matrix to add {term} to; positions that work with it: {fitting}",
+                attention=m.attention,
+                term=position.adds,
+                fitting=", ".join(fitting),
+            ),
         )
     if not attention.scores and m.attention_dropout > 0.0:
         yield Refusal(
             ("model.attention_dropout", "model.attention"),
-            f"{m.attention} attention has no weights to drop; --set model.attention_dropout=0.0",
+            tr(
+                "{attention} attention has no weights to drop; --set model.attention_dropout=0.0", attention=m.attention
+            ),
         )
     if m.backend not in attention.backends:
         yield Refusal(
             ("model.backend", "model.attention"),
-            f"backend '{m.backend}' does not support {m.attention} attention; these do: "
-            f"{', '.join(attention.backends)}",
+            tr(
+                "backend '{backend}' does not support {attention} attention; these do: {backends}",
+                backend=m.backend,
+                attention=m.attention,
+                backends=", ".join(attention.backends),
+            ),
         )
     if m.backend == "banded" and self_attention(m).reach(1) is None:
         yield Refusal(
             ("model.backend", "model.attention"),
-            f"backend 'banded' supports only attention = 'window', and this is '{m.attention}'",
+            tr("backend 'banded' supports only attention = 'window', not '{attention}'", attention=m.attention),
         )
     if m.backend == "sdpa" and position.acts_on == "content":
         yield Refusal(
             ("model.backend", "model.position"),
-            f"the fused kernel does not support {position.adds}; leave backend at 'auto'",
+            tr("the fused kernel does not support {term}; leave backend at 'auto'", term=position.adds),
         )
     for scheme in (attention, position):
         yield from _broken(scheme, m)
@@ -92,41 +108,67 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         fitting = [str(n) for n in range(1, min(c.model.d_model, 64) + 1) if c.model.d_model % n == 0]
         yield Refusal(
             ("model.n_heads", "model.d_model"),
-            f"d_model {c.model.d_model} is not divisible by {c.model.n_heads} heads; numbers that work: "
-            f"{', '.join(fitting[:8])}",
+            tr(
+                "d_model {d_model} is not divisible by {n_heads} heads; numbers that work: {fitting}",
+                d_model=c.model.d_model,
+                n_heads=c.model.n_heads,
+                fitting=", ".join(fitting[:8]),
+            ),
         )
     turning = [name for name in c.model.positions if POSITIONS[name].rotates]
     if turning and c.model.head_width % 2 != 0:
         yield Refusal(
             ("model.position", "model.n_heads"),
-            f"{turning[0]} rotates features in pairs, but a head has {c.model.head_width} features; "
-            f"d_model / n_heads must be even (is {c.model.d_model} / {c.model.n_heads})",
+            tr(
+                "{position} rotates features in pairs, but a head has {head_width} features; d_model / n_heads must "
+                "be even (is {d_model} / {n_heads})",
+                position=turning[0],
+                head_width=c.model.head_width,
+                d_model=c.model.d_model,
+                n_heads=c.model.n_heads,
+            ),
         )
     if c.model.n_heads % c.model.kv_heads != 0:
         yield Refusal(
             ("model.n_kv_heads", "model.n_heads"),
-            f"{c.model.n_heads} query heads cannot evenly share {c.model.kv_heads} key and value heads; "
-            f"n_kv_heads must divide n_heads",
+            tr(
+                "{n_heads} query heads cannot evenly share {kv_heads} key and value heads; n_kv_heads must divide "
+                "n_heads",
+                n_heads=c.model.n_heads,
+                kv_heads=c.model.kv_heads,
+            ),
         )
     task, kind, architecture = c.task, c.task.name, c.model.architecture
     if architecture not in task.architectures:
-        both = tr("it needs architecture = '{architectures}'", architectures=" or ".join(task.architectures))
+        both = tr("it needs architecture = '{architectures}'", architectures=one_of(task.architectures))
         yield Refusal(
             ("objective.kind", "model.architecture"),
-            f"'{kind}' does not work with architecture = '{architecture}': {task.why_not.get(architecture, both)}",
+            tr(
+                "'{kind}' does not work with architecture = '{architecture}': {why_not}",
+                kind=kind,
+                architecture=architecture,
+                why_not=task.why_not.get(architecture, both),
+            ),
         )
     if not c.model.causal and c.model.architecture != "encoder":
         yield Refusal(
             ("model.causal", "model.architecture"),
-            "a decoder generates from left to right, so it must not see later tokens; "
-            "for attention to both sides, choose architecture = 'encoder'",
+            tr(
+                "a decoder generates from left to right, so it must not see later tokens; for attention to both "
+                "sides, choose architecture = 'encoder'"
+            ),
         )
     yield from task.objections(c)
     if c.window_targets > c.model.context_length:
         yield Refusal(
             ("model.source_length", "model.context_length"),
-            f"a target of '{kind}' is {c.window_targets:,} tokens long, but the decoder's context is only "
-            f"{c.model.context_length:,}; --set model.context_length={c.window_targets}",
+            tr(
+                "a target of '{kind}' is {window_targets:,} tokens long, but the decoder's context is only "
+                "{context_length:,}; --set model.context_length={window_targets}",
+                kind=kind,
+                window_targets=c.window_targets,
+                context_length=c.model.context_length,
+            ),
         )
     yield from _of_layers(c.model)
     yield from _broken(NORMS[c.model.norm], c.model)
@@ -135,41 +177,56 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
     if c.model.position_init == "zero" and not POSITIONS[c.model.position].bounded:
         yield Refusal(
             ("model.position_init", "model.position"),
-            f"position_init = 'zero' is for a learned table, and position = '{c.model.position}' has none; "
-            "leave it out or choose position = 'learned'",
+            tr(
+                "position_init = 'zero' is for a learned table, and position = '{position}' has none; leave it out "
+                "or choose position = 'learned'",
+                position=c.model.position,
+            ),
         )
     if c.data.tokenizer == "bpe" and not c.on_rows:
         yield Refusal(
             ("data.tokenizer", "objective.kind"),
-            "byte pairs are for translations and documents; texts use characters: --set data.tokenizer=characters",
+            tr("byte pairs are for translations and documents; texts use characters: --set data.tokenizer=characters"),
         )
     if c.data.tokenizer == "words" and task.corpus != "documents":
         yield Refusal(
             ("data.tokenizer", "objective.kind"),
-            "words are for documents with questions, such as biographies, whose words are known in advance; "
-            "texts and translations use characters: --set data.tokenizer=characters",
+            tr(
+                "words are for documents with questions, such as biographies, whose words are known in advance; "
+                "texts and translations use characters: --set data.tokenizer=characters"
+            ),
         )
     if not c.data.shared_vocabulary and task.corpus != "pairs":
         yield Refusal(
             ("data.shared_vocabulary", "objective.kind"),
-            "only translations can have a vocabulary per side; leave shared_vocabulary at true",
+            tr("only translations can have a vocabulary per side; leave shared_vocabulary at true"),
         )
     if c.data.shared_vocabulary and c.model.source_vocab_size is not None:
         yield Refusal(
             ("model.source_vocab_size", "data.shared_vocabulary"),
-            "source and target share one vocabulary, sized by model.vocab_size; leave source_vocab_size out "
-            "or --set data.shared_vocabulary=false",
+            tr(
+                "source and target share one vocabulary, sized by model.vocab_size; remove source_vocab_size or use "
+                "--set data.shared_vocabulary=false"
+            ),
         )
     if c.evaluation.select not in task.scores:
         yield Refusal(
             ("evaluation.select", "objective.kind"),
-            f"'{kind}' has no {c.evaluation.select}: translations have bleu and exact_match, questions "
-            "exact_match; --set evaluation.select=loss",
+            tr(
+                "'{kind}' has no {select}: translations have bleu and exact_match, questions exact_match; --set "
+                "evaluation.select=loss",
+                kind=kind,
+                select=c.evaluation.select,
+            ),
         )
     if c.on_rows and c.data.window_stride is not None:
         yield Refusal(
             ("data.window_stride", "objective.kind"),
-            f"'{kind}' is trained on sentences, documents or questions, which have no windows; leave window_stride out",
+            tr(
+                "'{kind}' is trained on sentences, documents or questions, which have no windows; leave "
+                "window_stride out",
+                kind=kind,
+            ),
         )
     yield from _broken(SCHEDULES[c.optimizer.schedule], c.optimizer)
     corpus, found, wanted = c.data.corpus, kind_by_name(c.data.corpus), task.corpus
@@ -182,8 +239,15 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         needed = task.needs or tr("'{kind}' needs", kind=kind)
         yield Refusal(
             ("data.corpus", "objective.kind"),
-            f"'{corpus[:80]}' is {KINDS[found].is_a}, and {needed} {KINDS[wanted].is_a}, such as "
-            f"{names_of(wanted)[0]} or your own files{instead}",
+            tr(
+                "'{corpus}' is {kind}, and {needed} {needed_kind}, such as {example} or your own files{hint}",
+                corpus=corpus[:80],
+                kind=KINDS[found].is_a,
+                needed=needed,
+                needed_kind=KINDS[wanted].is_a,
+                example=names_of(wanted)[0],
+                hint=instead,
+            ),
         )
 
 
@@ -196,7 +260,7 @@ def require(config: RunConfig, where: str) -> None:
     """Raise an `InputError` with the reason if the config cannot be built."""
     refusal = check(config)
     if refusal is not None:
-        raise InputError(f"{where}: {' and '.join(refusal.keys)}: {refusal.reason}")
+        raise InputError(f"{where}: {all_of(refusal.keys)}: {refusal.reason}")
 
 
 def with_value(config: RunConfig, key: str, value: Any) -> RunConfig:

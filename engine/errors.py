@@ -4,7 +4,29 @@ import difflib
 import errno
 from collections.abc import Iterable
 
-from engine.language import tr
+from engine.language import english, tr
+
+# Why the system refuses a file, translated when it is shown.
+SYSTEMS = (
+    english("No such file or directory"),
+    english("Permission denied"),
+    english("Operation not permitted"),
+    english("Not a directory"),
+    english("Is a directory"),
+    english("File exists"),
+    english("File name too long"),
+    english("No space left on device"),
+    english("Disk quota exceeded"),
+    english("Input/output error"),
+    english("Read-only file system"),
+    english("Too many open files"),
+    english("Too many levels of symbolic links"),
+    english("Cannot allocate memory"),
+    english("Resource temporarily unavailable"),
+    english("Directory not empty"),
+    english("embedded null byte"),
+    english("Could not determine home directory."),
+)
 
 
 class InputError(Exception):
@@ -24,7 +46,12 @@ class MachineFault(InputError):
 def refused(what: str, error: OSError) -> InputError:
     """Return the one-line error for a failed write (`what`); a `MachineFault` if the disk is at fault."""
     kind = MachineFault if error.errno in DISK else InputError
-    return kind(f"{what}: {error.strerror or error}")
+    return kind(f"{what}: {reason(error)}")
+
+
+def reason(error: Exception) -> str:
+    """Return why the system refused, in the language in use."""
+    return tr((isinstance(error, OSError) and error.strerror) or str(error))
 
 
 def no_process(error: OSError, before: str = "") -> MachineFault:
@@ -35,15 +62,14 @@ def no_process(error: OSError, before: str = "") -> MachineFault:
             "{before}no process could be started: {where}{strerror}",
             before=before,
             where=where,
-            strerror=error.strerror or error,
+            strerror=reason(error),
         )
     )
 
 
 def not_a_path(corpus: str, error: Exception) -> InputError:
     """Return the error for a corpus that is neither a name nor a possible path: too long, or with a zero byte."""
-    why = error.strerror if isinstance(error, OSError) else str(error)
-    return InputError(tr("corpus '{corpus}': not a valid path: {why}", corpus=corpus[:80], why=why))
+    return InputError(tr("corpus '{corpus}': not a valid path: {why}", corpus=corpus[:80], why=reason(error)))
 
 
 def damaged(error: Exception) -> str:
@@ -61,5 +87,11 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 def one_of(values: Iterable[str]) -> str:
     """Return `"a, b or c"`."""
-    items = [str(v) for v in values]
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} or {items[-1]}"
+    *items, last = map(str, values)
+    return tr("{items} or {last}", items=tr(", ").join(items), last=last) if items else last
+
+
+def all_of(values: Iterable[str]) -> str:
+    """Return `"a, b and c"`."""
+    *items, last = map(str, values)
+    return tr("{items} and {last}", items=tr(", ").join(items), last=last) if items else last

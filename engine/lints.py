@@ -7,14 +7,20 @@ from functools import partial
 from engine.config.keys import flatten
 from engine.config.model import PARTS, parts_of
 from engine.config.schema import RunConfig
-from engine.language import tr
+from engine.language import english
+from engine.retelling import told
 from engine.schemes import ATTENTIONS, SCHEMES
 
 
 @dataclass(frozen=True)
 class Lint:
     key: str
-    text: str
+    text: str  # as it is recorded
+
+    @property
+    def words(self) -> str:
+        """The warning in the language in use, with its key."""
+        return f"{self.key}: {told(self.text)}"
 
 
 DEEP_POST_NORM = 6  # encoder and decoder layers together: in tests, 4 learned without warm-up, 6 + 6 did not
@@ -64,21 +70,25 @@ ACTS: tuple[Acts, ...] = (
     *_of_schemes("model.attention"),
     *_of_schemes("model.position"),
     *_of_parts(),
-    ("model.n_encoder_layers", lambda c: c.model.architecture == "encoder-decoder", tr("an encoder-decoder")),
-    ("model.source_length", lambda c: c.model.architecture == "encoder-decoder", tr("an encoder-decoder")),
+    ("model.n_encoder_layers", lambda c: c.model.architecture == "encoder-decoder", english("an encoder-decoder")),
+    ("model.source_length", lambda c: c.model.architecture == "encoder-decoder", english("an encoder-decoder")),
     ("model.norm_eps", lambda c: c.model.norm != "none", "a norm"),
-    ("model.init_std", lambda c: c.model.init in ("normal", "scaled-normal"), tr("init = 'normal' or 'scaled-normal'")),
+    (
+        "model.init_std",
+        lambda c: c.model.init in ("normal", "scaled-normal"),
+        english("init = 'normal' or 'scaled-normal'"),
+    ),
     ("data.bpe_size", lambda c: c.data.tokenizer == "bpe", "tokenizer = 'bpe'"),
     *(
         (key, lambda c, key=key: c.task.uses(key, c), where)
         for key, where in (
             ("data.max_length", "objective.kind = 'translation'"),
             ("evaluation.beam", "objective.kind = 'translation'"),
-            ("objective.mask_fraction", tr("objective.kind = 'masked', or span_form = 't5'")),
+            ("objective.mask_fraction", english("objective.kind = 'masked', or span_form = 't5'")),
             ("objective.span_form", "objective.kind = 'span-corruption'"),
-            ("objective.span_mean", tr("objective.kind = 'span-corruption' and span_form = 't5'")),
-            ("objective.span_fraction", tr("objective.kind = 'span-corruption', and not span_form = 't5'")),
-            ("objective.cut_fraction", tr("objective.kind = 'span-corruption', and not span_form = 't5'")),
+            ("objective.span_mean", english("objective.kind = 'span-corruption' and span_form = 't5'")),
+            ("objective.span_fraction", english("objective.kind = 'span-corruption', and not span_form = 't5'")),
+            ("objective.cut_fraction", english("objective.kind = 'span-corruption', and not span_form = 't5'")),
         )
     ),
     *_of_schemes("optimizer.schedule"),
@@ -86,7 +96,7 @@ ACTS: tuple[Acts, ...] = (
     (
         "optimizer.head_lr",
         lambda c: c.model.head_bias or not c.model.tie_embeddings,
-        tr("an untied head: tie_embeddings = false"),
+        english("an untied head: tie_embeddings = false"),
     ),
 )
 
@@ -100,28 +110,48 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
     if isinstance(optimizer.warmup, int) and steps and optimizer.warmup >= steps:
         yield Lint(
             "optimizer.warmup",
-            f"warm-up takes {optimizer.warmup:,} steps but the run ends after {steps:,}: the learning rate gets to "
-            f"{steps / optimizer.warmup:.0%} of {optimizer.lr:g} and never decays; a tenth of the run is usual "
-            f"({max(1, steps // 10)})",
+            english(
+                "warm-up takes {warmup:,} steps but the run ends after {steps:,}: the learning rate gets to "
+                "{share:.0%} of {lr:g} and never decays; a tenth of the run is usual ({usual})",
+                warmup=optimizer.warmup,
+                steps=steps,
+                share=steps / optimizer.warmup,
+                lr=optimizer.lr,
+                usual=max(1, steps // 10),
+            ),
         )
     averaged = 1.0 / (1.0 - train.ema)  # steps
     if train.ema and steps and averaged > steps:
         yield Lint(
             "train.ema",
-            f"averages over about {averaged:,.0f} steps but the run has {steps:,}: it stays close to the weights of "
-            f"the first step; a tenth of the run is usual (--set train.ema={1.0 - 10.0 / max(20, steps):.6g})",
+            english(
+                "averages over about {averaged:,.0f} steps but the run has {steps:,}: it stays close to the weights "
+                "of the first step; a tenth of the run is usual (--set train.ema={suggested:.6g})",
+                averaged=averaged,
+                steps=steps,
+                suggested=1.0 - 10.0 / max(20, steps),
+            ),
         )
     if not config.on_rows and train_tokens is not None and train_tokens < 20 * context:
         yield Lint(
             "model.context_length",
-            f"a context of {context:,} tokens is long for {train_tokens:,} training tokens: "
-            f"only {max(train_tokens // context, 1)} windows do not overlap, so the model will memorise them",
+            english(
+                "a context of {context:,} tokens is long for {train_tokens:,} training tokens: they make only "
+                "{windows} non-overlapping windows, so the model will memorize them",
+                context=context,
+                train_tokens=train_tokens,
+                windows=max(train_tokens // context, 1),
+            ),
         )
     if steps is not None and not 0 < every <= steps:
         yield Lint(
             "evaluation.every",
-            f"no evaluation falls within the {steps:,} steps (every = {every:,}): only the end will be scored, "
-            "so overfitting cannot be seen",
+            english(
+                "no evaluation falls within the {steps:,} steps (every = {every:,}): only the final model will be "
+                "scored, so overfitting will not show",
+                steps=steps,
+                every=every,
+            ),
         )
     between = min(every or train.steps, train.steps)
     if not config.on_rows and validation_tokens is not None and steps is not None and between > 0:
@@ -132,39 +162,70 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
             share = config.data.validation_fraction * USUAL * trained / scored
             yield Lint(
                 "data.validation_fraction",
-                f"an evaluation scores {scored:,} tokens, which takes about {scored / trained:,.0f} × as long as the "
-                f"{between:,} steps before it; --set data.validation_fraction={share:.1g} scores enough of the text",
+                english(
+                    "an evaluation scores {scored:,} tokens, which takes about {ratio:,.0f} × as long as the "
+                    "{between:,} steps before it; --set data.validation_fraction={share:.1g} scores enough of the "
+                    "text",
+                    scored=scored,
+                    ratio=scored / trained,
+                    between=between,
+                    share=share,
+                ),
             )
     own, usual = flatten(config.dump()), flatten(RunConfig().dump())
     idle = [(key, where) for key, acts, where in ACTS if not acts(config) and own.get(key) != usual.get(key)]
     if idle:
         others = "".join(
-            tr("; {other} has no effect either (needs {there})", other=other, there=there) for other, there in idle[1:]
+            english("; {other} has no effect either (needs {there})", other=other, there=there)
+            for other, there in idle[1:]
         )
-        yield Lint(idle[0][0], f"is set but has no effect here: it needs {idle[0][1]}{others}")
+        yield Lint(
+            idle[0][0],
+            english("is set but has no effect here: it needs {needed}{others}", needed=idle[0][1], others=others),
+        )
     for attention in model.attentions:
         saves_from = ATTENTIONS[attention].saves_from(model)
         if saves_from is None:
-            yield Lint("model.attention", f"'{attention}' is computed with a dense mask: no cheaper than 'global'")
-        elif context < saves_from:
-            text = tr("'{attention}' saves no time at a context of {context}", attention=attention, context=context)
             yield Lint(
-                "model.attention", f"{text}, only from about {saves_from:,} (`check` measures it on this machine)"
+                "model.attention",
+                english("'{attention}' is computed with a dense mask: no cheaper than 'global'", attention=attention),
+            )
+        elif context < saves_from:
+            text = english(
+                "'{attention}' saves no time at a context of {context}", attention=attention, context=context
+            )
+            yield Lint(
+                "model.attention",
+                english(
+                    "{claim}, only from about {saves_from:,} (`check` measures it on this machine)",
+                    claim=text,
+                    saves_from=saves_from,
+                ),
             )
     if len(model.layers) > model.depth:
         unused = (
-            tr("the last {count} are", count=count)
+            english("the last {count} are", count=count)
             if (count := len(model.layers) - model.depth) > 1
-            else tr("the last is")
+            else english("the last is")
         )
         yield Lint(
-            "model.layers", f"lists {len(model.layers)} layers, but the network has {model.depth}: {unused} unused"
+            "model.layers",
+            english(
+                "lists {listed} layers, but the network has {depth}: {which} unused",
+                listed=len(model.layers),
+                depth=model.depth,
+                which=unused,
+            ),
         )
     layers = model.n_layers + (model.encoder_layers if model.architecture == "encoder-decoder" else 0)
     post_norm = model.norm != "none" and model.norm_placement == "post"
     if post_norm and not optimizer.warmup and layers >= DEEP_POST_NORM:
         yield Lint(
             "optimizer.warmup",
-            f"is 0 with post-norm over {layers} layers, whose gradients are largest at first: such a model often stays "
-            "at the unigram line (Xiong et al. 2020); --set optimizer.warmup=1000, or norm_placement = 'pre'",
+            english(
+                "is 0 with post-norm over {layers} layers, whose gradients are largest at first: such a model often "
+                "gets no further than the unigram loss (Xiong et al. 2020); --set optimizer.warmup=1000, or "
+                "norm_placement = 'pre'",
+                layers=layers,
+            ),
         )

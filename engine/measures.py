@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from engine.language import tr
+from engine.language import english, tr
 
 _BAND = re.compile(r"[<>=\s@]")
 _STRETCH = re.compile(r"([\w-]+)(<|>=)(\d+)")  # a probe's questions whose answer stands so many characters back
@@ -28,7 +28,7 @@ class Mean:
 @dataclass(frozen=True)
 class Measure:
     key: str  # its field in an evaluation's record, or the probe's name
-    name: str  # its English name in tables, charts and sentences; reports in other languages translate it
+    name: str  # in English, in tables, charts and sentences; `tr` translates it
     # what the number means when shown by itself, with placeholders `{unit}` and `{floor}`; "" if the name says it all
     about: str = ""
     lower: bool = False  # whether lower is better
@@ -89,8 +89,11 @@ def probe(key: str, name: str = "", **more: Any) -> Measure:
     return _share(key, name or probe_name(key), probe=True, margin=0.02, **more)
 
 
+BANDS = (english("near recall"), english("far recall"))  # of the built-in corpora
+
+
 def probe_name(key: str) -> str:
-    """Return a probe's name in words: `near recall` for `recall<110`, `far recall` for `recall>=110`."""
+    """Return a probe's name in English: `near recall` for `recall<110`, `far recall` for `recall>=110`."""
     found = _STRETCH.fullmatch(key)
     return key if found is None else f"{'near' if found[2] == '<' else 'far'} {found[1]}"
 
@@ -110,8 +113,8 @@ def how_far_back(key: str) -> str:
 MEASURES = (
     Measure(
         "loss",
-        "loss",
-        tr("loss, nats per {unit}"),
+        english("loss"),
+        english("loss, nats per {unit}"),
         lower=True,
         margin=0.01,  # nats: one percent of perplexity
         charted=True,
@@ -121,7 +124,7 @@ MEASURES = (
     ),
     Measure(
         "perplexity",
-        "perplexity",
+        english("perplexity"),
         lower=True,
         brief="{:.3f}",
         charted=True,
@@ -129,11 +132,18 @@ MEASURES = (
         of_loss=lambda loss: math.exp(loss) if loss < 50.0 else math.nan,  # else too large to show
         tolerance=(1e-3, 0.0),
     ),
-    Measure("bits_per_character", "bits per character", lower=True, charted=True, tabled=True, tolerance=(1e-4, 0.0)),
+    Measure(
+        english("bits_per_character"),
+        english("bits per character"),
+        lower=True,
+        charted=True,
+        tabled=True,
+        tolerance=(1e-4, 0.0),
+    ),
     _share(
         "accuracy",
-        "accuracy",
-        about=tr("accuracy of the most likely token"),
+        english("accuracy"),
+        about=english("accuracy of the most likely token"),
         margin=0.01,
         charted=True,
         tabled=True,
@@ -141,8 +151,8 @@ MEASURES = (
     ),
     Measure(
         "excess",
-        "loss above the floor",
-        tr("above the {floor}, nats per character"),
+        english("loss above the floor"),
+        english("above the {floor}, nats per character"),
         lower=True,
         exact="{:+.4f}",
         brief="{:+.4f}",
@@ -150,16 +160,16 @@ MEASURES = (
         tolerance=(0.0, 1e-3),
     ),
     Measure(
-        "honest_loss",
-        "honest loss",
-        tr("loss on answers that cannot be copied, nats"),
+        english("honest_loss"),
+        english("honest loss"),
+        english("loss on answers that cannot be copied, nats"),
         lower=True,
         tolerance=(1e-4, 1e-3),
     ),
     Measure(
-        "nanogpt_loss",
-        "nanogpt loss",
-        tr("loss on nanoGPT's random batches, nats"),
+        english("nanogpt_loss"),
+        english("nanogpt loss"),
+        english("loss on nanoGPT's random batches, nats"),
         lower=True,
         tolerance=(1e-4, 0.0),
     ),
@@ -178,20 +188,20 @@ MEASURES = (
         for key, name, brief in (("bleu", "BLEU", "{:.2f}"), ("chrf", "chrF", "{:.1f}"))
     ),
     _share(
-        "exact_match",
-        "exact match",
-        about=tr("exactly right"),
+        english("exact_match"),
+        english("exact match"),
+        about=english("exactly right"),
         margin=0.02,
         charted=True,
         tolerance=(0.0, 0.02),
     ),
-    probe("recall", charted=True, asks=tr("who is speaking, or a fact of a document")),
-    probe("recall-reworded", tr("recall, reworded"), charted=True),
-    probe("recall-continued", tr("recall, continued"), charted=True),
-    probe("counter", asks=tr("the number after the last speech's")),
-    probe("rhyme", asks=tr("the vowel that ends a couplet")),
-    probe("bracket", asks=tr("which bracket closes the open one")),
-    probe("bind", asks=tr("whose sign it is")),
+    probe(english("recall"), charted=True, asks=tr("who is speaking, or a fact of a document")),
+    probe("recall-reworded", english("recall, reworded"), charted=True),
+    probe("recall-continued", english("recall, continued"), charted=True),
+    probe(english("counter"), asks=tr("the number after the last speech's")),
+    probe(english("rhyme"), asks=tr("the vowel that ends a couplet")),
+    probe(english("bracket"), asks=tr("which bracket closes the open one")),
+    probe(english("bind"), asks=tr("whose sign it is")),
 )
 MEASURE = {measure.key: measure for measure in MEASURES}
 

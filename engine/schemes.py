@@ -308,6 +308,7 @@ class Attention(Scheme):
     seen: Callable[["ModelConfig", bool], str] = staticmethod(lambda model, causal: "")
     sees: Callable[["ModelConfig", bool], str]  # the same in words: "each query sees …"
     scores: bool = True  # whether each pair of query and key has a score, to which a bias can be added
+    # those that a config may name; without `sdpa` its weights are no softmax, and are written out
     backends: tuple[str, ...] = ("auto", "reference", "sdpa", "banded")
     # context from which a layer is faster than full attention: 0 for full attention itself, None for never
     saves_from: Callable[["ModelConfig"], int | None]

@@ -1,7 +1,8 @@
 """The catalogue of messages: `python -m tests.catalogue` brings every language up to date with the code.
 
-Messages are the texts in `tr(…)` and `trn(…)`, the docstrings of commands, and the texts of a few TOML files. A message
-whose translation is missing has an empty `msgstr` in `messages.po`; write it there and run this again.
+Messages are the texts in `tr(…)`, `trn(…)` and `english(…)`, the sentences on settings in `Says(…)`, the docstrings of
+commands, and the texts of a few TOML files. A message whose translation is missing has an empty `msgstr` in
+`messages.po`; write it there and run this again.
 """
 
 import ast
@@ -15,15 +16,20 @@ from pathlib import Path
 from typing import Any
 
 from babel.messages.catalog import Catalog
-from babel.messages.extract import extract
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
 from tui_transformer.languages import FOLDER, LANGUAGES
 
 ROOT = Path(__file__).parent.parent
-KEYWORDS = {"tr": None, "trn": (1, 2)}
+KEYWORDS = {"tr": 1, "trn": 2, "english": 1}  # how many texts of a call are messages
+EVERY = ("*",)  # of a file's strings
 TABLES = {  # TOML files, and which of their strings are read by people
+    "engine/data/corpora.toml": ("description",),
+    "presets/*.toml": ("description",),
+    "presets/studies/*.toml": ("description", "why"),
+    "tui_transformer/lab/records/badges.toml": ("means", "advice"),
+    "tui_transformer/cli/examples.toml": EVERY,
     "tui_transformer/studio/keys.toml": ("description", "tooltip", "groups", "mouse", "words"),
     "tui_transformer/lab/play/commands.toml": ("what", "argument", "why_not"),
 }
@@ -34,14 +40,35 @@ Message = tuple[str, str | tuple[str, str]]  # the file, and its text or texts
 def messages() -> Iterator[Message]:
     """Yield all messages, file by file."""
     for path in sorted(file for folder in ("engine", "tui_transformer") for file in (ROOT / folder).rglob("*.py")):
-        where, source = path.relative_to(ROOT).as_posix(), path.read_bytes()
+        where, tree = path.relative_to(ROOT).as_posix(), ast.parse(path.read_bytes())
         if where != "engine/language.py":
-            yield from ((where, text) for _, text, *_ in extract("python", io.BytesIO(source), keywords=KEYWORDS))
+            yield from ((where, text) for text in _calls(tree))
         if where.startswith("tui_transformer/cli/"):
-            yield from ((where, text) for text in _command_docstrings(ast.parse(source)))
-    for where, keys in TABLES.items():
-        tables = tomllib.loads((ROOT / where).read_text(encoding="utf-8"))
-        yield from ((where, text) for text in _texts(tables, keys))
+            yield from ((where, text) for text in _command_docstrings(tree))
+        if where.startswith("engine/config/"):
+            yield from ((where, text) for text in _says(tree))
+    for pattern, keys in TABLES.items():
+        for path in sorted(ROOT.glob(pattern)):
+            tables = tomllib.loads(path.read_text(encoding="utf-8"))
+            yield from ((path.relative_to(ROOT).as_posix(), text) for text in _texts(tables, keys))
+
+
+def _calls(tree: ast.Module) -> Iterator[str | tuple[str, str]]:
+    """Yield the texts of calls, in the order of the file; a text that is no literal is one of another call."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) in KEYWORDS]
+    for call in sorted(calls, key=lambda node: (node.lineno, node.col_offset)):
+        texts = [part.value for part in call.args if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+        forms = KEYWORDS[ast.unparse(call.func)]
+        if len(texts) >= forms:
+            yield texts[0] if forms == 1 else (texts[0], texts[1])
+
+
+def _says(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Says":
+            for part in node.args:
+                said = ast.literal_eval(part) if isinstance(part, ast.Constant | ast.Dict) else ""
+                yield from [said] if isinstance(said, str) else said.values()
 
 
 def _command_docstrings(tree: ast.Module) -> Iterator[str]:
@@ -62,7 +89,10 @@ def _texts(table: dict[str, Any], keys: tuple[str, ...]) -> Iterator[str]:
                     yield from [text] if isinstance(text, str) else []
         elif isinstance(value, dict):
             yield from value.values() if key in keys else _texts(value, keys)
-        elif key in keys and isinstance(value, str):
+        elif isinstance(value, list):
+            for part in value:
+                yield from _texts(part, keys) if isinstance(part, dict) else ()
+        elif (key in keys or keys is EVERY) and isinstance(value, str):
             yield value
 
 

@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not re.fullmatch("[1-9][0-9]{0,8}", os.environ.get(name, "1")):
             del os.environ[name]
     words = list(sys.argv[1:] if arguments is None else arguments)
-    from engine.errors import InputError, MachineFault
+    from engine.errors import InputError, MachineFault, reason
 
     try:
         words = languages.choose(words)
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         os.getcwd()  # noqa: PTH109
     except OSError as error:  # torch would exit with a message of its own
-        complain(f"the current folder: {error.strerror or error}; go to another one")
+        complain(tr("cannot use the current folder: {error}; cd to another one", error=reason(error)))
         return ExitCode.FAILED
     try:
         # Not through typer's own main, which hides a broken pipe behind exit code 1.
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complain(usage_line(error, words))
         return ExitCode.BAD_INPUT
     except (Abort, KeyboardInterrupt):
-        complain("interrupted")
+        complain(tr("interrupted"))
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
         # The reader of our output left (`| head`): write no more, not even in python's own flush at exit.
@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ExitCode.READER_LEFT
     except OSError as error:  # a full or broken disk, a folder that vanished
         where = error.filename or tr("the output cannot be written")
-        complain(f"{where}: {error.strerror or error}")
+        complain(f"{where}: {reason(error)}")
         return ExitCode.FAILED
     return int(result or ExitCode.DONE)
 

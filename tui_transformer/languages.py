@@ -1,9 +1,12 @@
 """Choose the language of the app and the command line: `--language`, else the settings, else the locale."""
 
 import os
+import struct
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
 from gettext import GNUTranslations, NullTranslations
+from io import BytesIO
 from pathlib import Path
 
 from platformdirs import user_config_path
@@ -23,10 +26,12 @@ FOLDER = Path(__file__).parent / "locale"
 def choose(words: list[str]) -> list[str]:
     """Set the language for a command line, and return its words without `--language`.
 
-    Child processes inherit a language given here. `InputError`: an unknown language.
+    With `--json` all texts are English, for they are read by programs. Child processes inherit a language given here.
+    `InputError`: an unknown language.
     """
     given, rest = _taken(words)
-    use(given if given in LANGUAGES else _of_settings() or of_locale(os.environ))
+    own = given if given in LANGUAGES else _of_settings() or of_locale(os.environ)
+    use("en" if "--json" in rest else own)
     if given and given not in LANGUAGES:
         raise InputError(
             tr(
@@ -44,12 +49,36 @@ def choose(words: list[str]) -> list[str]:
 
 def use(code: str) -> None:
     """Speak one of `LANGUAGES` from now on; modules imported before keep the texts they have."""
-    file = FOLDER / code / "LC_MESSAGES" / "messages.mo"
+    language.use(catalogue(code))
+
+
+class Messages(GNUTranslations):
+    """A compiled catalogue, which can also be read through."""
+
+    def __init__(self, compiled: bytes) -> None:
+        super().__init__(BytesIO(compiled))
+        self._compiled = compiled
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Yield the messages with their translations, singular and plural apart."""
+        count, texts, translations = struct.unpack_from("<3I", self._compiled, 8)
+        for i in range(count):
+            said = self._forms(translations, i)
+            for text, translation in zip(self._forms(texts, i), (said[0], said[-1]), strict=False):
+                if text:
+                    yield text, translation
+
+    def _forms(self, table: int, i: int) -> list[str]:
+        size, at = struct.unpack_from("<2I", self._compiled, table + 8 * i)
+        return self._compiled[at : at + size].decode().split("\0")
+
+
+@cache
+def catalogue(code: str) -> NullTranslations:
+    """Return the messages of one of `LANGUAGES`."""
     if code == "en":
-        language.use(NullTranslations())
-    else:
-        with file.open("rb") as catalogue:
-            language.use(GNUTranslations(catalogue))
+        return NullTranslations()
+    return Messages((FOLDER / code / "LC_MESSAGES" / "messages.mo").read_bytes())
 
 
 def of_locale(variables: Mapping[str, str]) -> str:

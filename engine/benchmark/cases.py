@@ -18,6 +18,7 @@ from engine.data.objectives import make_objective
 from engine.evaluation.metrics import score_tokens
 from engine.evaluation.scorers import evaluation_batch
 from engine.generation.sampling import Sampling, stream_batch
+from engine.language import english, tr
 from engine.model.attention import AttentionCall, softmax_attention
 from engine.model.decoding import Predictor
 from engine.model.linear_attention import linear_attention
@@ -105,7 +106,7 @@ def training(spec: BenchmarkSpec) -> Iterator[Measured]:
         for name in spec.peers:
             network = peer(name, config, vocabulary, device)
             contenders[name] = training_step(network, config, stepper.batches, config.train.precision, device)
-        spec.said("the limit of matrix products")
+        spec.said(tr("measuring the limit of matrix products"))
         limit = products_per_second(config, vocabulary, config.train.precision, device)
         speeds = spec.time(contenders)
         set_fp32_matmul("exact")
@@ -143,7 +144,7 @@ def overhead(spec: BenchmarkSpec) -> Iterator[Measured]:
         with TemporaryDirectory(prefix="tui-transformer-bench-") as folder:
             ready = assemble(config, runs_dir=Path(folder), device=str(spec.device))
             ready.trainer.begin()
-            speeds = spec.time({"trainer": piece(ready.trainer.advance), "bare loop": piece(bare)})
+            speeds = spec.time({english("trainer"): piece(ready.trainer.advance), english("bare loop"): piece(bare)})
             ready.trainer.writer.close("stopped")
         yield Measured("trainer", precision, "steps/s", speeds)
 
@@ -173,7 +174,9 @@ def evaluation(spec: BenchmarkSpec) -> Iterator[Measured]:
         return work
 
     contenders = {OURS: ours} | {name: theirs(name) for name in spec.peers}
-    yield Measured("evaluation", f"fp32, {batch} windows at once", "tokens/s", spec.time(contenders))
+    yield Measured(
+        "evaluation", english("fp32, {batch} windows at once", batch=batch), "tokens/s", spec.time(contenders)
+    )
 
 
 def sampling(spec: BenchmarkSpec) -> Iterator[Measured]:
@@ -187,7 +190,7 @@ def sampling(spec: BenchmarkSpec) -> Iterator[Measured]:
         model = build_model(config.model, VOCABULARY, config.seed, device).eval()
         contenders = {OURS: _our_writing(Predictor(model), config, start)}
         contenders |= {name: _their_writing(name, config, start) for name in spec.peers if name in WRITERS}
-        yield Measured("sampling", f"fp32, batch {batch}", "tokens/s", spec.time(contenders))
+        yield Measured("sampling", english("fp32, batch {batch}", batch=batch), "tokens/s", spec.time(contenders))
 
 
 def _our_writing(writer: Predictor, config: RunConfig, start: Tensor) -> Callable[[], int]:
@@ -217,7 +220,7 @@ def attention(spec: BenchmarkSpec) -> Iterator[Measured]:
         kinds: dict[str, Callable[[], Tensor]] = {
             "full": partial(softmax_attention, full, v, "sdpa"),
             "window 16": partial(softmax_attention, window, v, "banded"),
-            "window 16, dense mask": partial(softmax_attention, window, v, "sdpa"),
+            english("window 16, dense mask"): partial(softmax_attention, window, v, "sdpa"),
             "linear": partial(linear_attention, q, k, v, at, nothing, causal=True),
         }
 
@@ -230,9 +233,9 @@ def attention(spec: BenchmarkSpec) -> Iterator[Measured]:
 
 
 CASES: dict[str, Callable[[BenchmarkSpec], Iterator[Measured]]] = {
-    "training": training,
+    english("training"): training,
     "trainer": overhead,
-    "evaluation": evaluation,
-    "sampling": sampling,
-    "attention": attention,
+    english("evaluation"): evaluation,
+    english("sampling"): sampling,
+    english("attention"): attention,
 }

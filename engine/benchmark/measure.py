@@ -9,6 +9,8 @@ import torch
 
 from engine.benchmark.memory import peak_bytes
 from engine.config.schema import RunConfig
+from engine.language import tr
+from engine.retelling import told
 
 REPEATS = 7
 LAUNCHES = 20  # of a matrix product per timing on a GPU
@@ -42,13 +44,13 @@ def interleaved(
     found: dict[str, list[float]] = {name: [] for name in contenders}
     memory: dict[str, int | None] = {}
     for name, work in contenders.items():
-        said(f"warming up {name}")
+        said(tr("warming up {contender}", contender=told(name)))
         work()
         memory[name] = peak_bytes(work, device)
     order = list(contenders)
     for i in range(rounds):
         for name in [*order[i % len(order) :], *order[: i % len(order)]]:
-            said(f"round {i + 1} of {rounds}: {name}")
+            said(tr("round {round} of {rounds}: {contender}", round=i + 1, rounds=rounds, contender=told(name)))
             settle(device)
             units, started = 0, time.perf_counter()
             while units == 0 or time.perf_counter() - started < seconds:

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from engine.config.schema import RunConfig
 from engine.data.loader import Examples
 from engine.errors import InputError, one_of
+from engine.language import tr
 from engine.training.numerics import autocast
 
 
@@ -138,9 +139,11 @@ PEERS: dict[str, tuple[str, Callable[[RunConfig, int], nn.Module]]] = {
 
 def require_peer(name: str) -> None:
     if name not in PEERS:
-        raise InputError(f"--against '{name[:40]}': must be {one_of(PEERS)}")
+        raise InputError(
+            tr("--{option} '{name}': must be {known}", option="against", name=name[:40], known=one_of(PEERS))
+        )
     if importlib.util.find_spec(PEERS[name][0]) is None:
-        raise InputError(f"--against {name}: it is not installed; pip install 'tui-transformer[bench]'")
+        raise InputError(tr("--against {name}: it is not installed; pip install 'tui-transformer[bench]'", name=name))
 
 
 def installed_peers() -> tuple[str, ...]:

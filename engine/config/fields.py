@@ -53,7 +53,7 @@ Seed = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
 
 
 class Says:
-    """A sentence on a setting, and one on each of its named values; goes into `Annotated`."""
+    """A sentence on a setting, and one on each of its named values, in English; goes into `Annotated`."""
 
     def __init__(self, sentence: str, options: Mapping[str, str] = {}) -> None:
         self.sentence, self.options = sentence, options

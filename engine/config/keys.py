@@ -61,11 +61,11 @@ def _says() -> dict[str, Says]:
 
 
 def sentence_of(key: str, value: str | None = None) -> str:
-    """Return the sentence on a setting, or on its value; "" if the value has none."""
+    """Return the sentence on a setting, or on its value, in the language in use; "" if the value has none."""
     said = _says().get(key, Says(""))
     if value is None:
-        return said.sentence
-    return SCHEMES[key][value].sentence if value in SCHEMES.get(key, {}) else said.options.get(value, "")
+        return tr(said.sentence)
+    return tr(SCHEMES[key][value].sentence if value in SCHEMES.get(key, {}) else said.options.get(value, ""))
 
 
 def is_bookkeeping(key: str) -> bool:
@@ -127,7 +127,7 @@ def parse_override(text: str) -> Tables:
     key, equals, value = text.partition("=")
     key = key.strip()
     if not equals or not key:
-        raise InputError(f"--set {text[:80]!r}: write KEY=VALUE, e.g. --set model.n_heads=2")
+        raise InputError(tr("--set {text!r}: write KEY=VALUE, e.g. --set model.n_heads=2", text=text[:80]))
     if key not in all_keys():
         raise InputError(f"--set {text[:80]}: {unknown_key(key)}")
     section, _, name = key.rpartition(".")
@@ -141,7 +141,7 @@ def parse_overrides(texts: Iterable[str]) -> list[Tables]:
 
 def parse_value(text: str) -> Any:
     if len(text) > 10_000:
-        raise InputError(f"--set: the value {text[:40]!r}… is longer than 10,000 characters")
+        raise InputError(tr("--set: the value {text!r}… is longer than 10,000 characters", text=text[:40]))
     try:
         value = tomllib.loads(f"value = {text}")["value"] if "\n" not in text else text
         return int(value) if _WHOLE.fullmatch(text) and abs(float(value)) < 1e15 else value

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, StrictBool
 
 from engine.config.fields import Depth, Fraction, Positive, Says, Section, Width, bookkeeping, later
 from engine.errors import nearest, one_of
-from engine.language import tr
+from engine.language import english, tr
 from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, POSITIONS, Part, Rule
 
 if TYPE_CHECKING:  # a name of the table; the names are known only at run time
@@ -175,30 +175,54 @@ class ModelConfig(Section):
             },
         ),
     ] = "decoder"
-    causal: StrictBool = Field(default_factory=lambda earlier: earlier.get("architecture") != "encoder")
+    causal: Annotated[StrictBool, Says("whether a token sees only itself and those before it")] = Field(
+        default_factory=lambda earlier: earlier.get("architecture") != "encoder"
+    )
     n_layers: Annotated[Depth, Says("number of layers, each with attention and a feed-forward")] = 4
     n_encoder_layers: Annotated[Depth | None, Says("layers of the encoder")] = None  # None: n_layers
     d_model: Annotated[Width, Says("width of the residual stream; most costs grow with its square")] = 256
     n_heads: Annotated[Depth, Says("attention heads in parallel, each d_model / heads features wide")] = 4
     n_kv_heads: Annotated[
-        Depth | None, Says("key and value heads, shared by the query heads; fewer make a smaller cache")
+        Depth | None, Says("key and value heads, shared by the query heads; fewer make the cache smaller")
     ] = None  # None: n_heads
     d_ff: Annotated[Width, Says("features inside the feed-forward, usually 4 × d_model")] = Field(
         default_factory=lambda earlier: 4 * earlier.get("d_model", 256)
     )
-    context_length: Annotated[Positive, Says("maximum tokens seen at once; full attention costs its square")] = 128
-    source_length: Positive | None = None  # None: context_length
-    vocab_size: Width | None = None
-    source_vocab_size: Width | None = None  # if source and target do not share a vocabulary
+    context_length: Annotated[
+        Positive, Says("maximum tokens seen at once; the cost of full attention grows with its square")
+    ] = 128
+    source_length: Annotated[Positive | None, Says("maximum source tokens of an encoder-decoder")] = (
+        None  # None: context_length
+    )
+    vocab_size: Annotated[Width | None, Says("rows of the embedding; unset: as many as the tokenizer has tokens")] = (
+        None
+    )
+    source_vocab_size: Annotated[
+        Width | None, Says("rows of the source's embedding, if source and target do not share a vocabulary")
+    ] = None
 
     position: Annotated[PositionName, Says("how the network knows the order of tokens")] = "sinusoidal"
-    position_init: Literal["normal", "zero"] = "normal"
-    rope_base: Annotated[float, Field(gt=1.0, le=1e12)] = 10_000.0
-    rope_pairing: Literal["half", "adjacent"] = "half"
+    position_init: Annotated[
+        Literal["normal", "zero"],
+        Says(
+            "how learned positions are initialised",
+            {"normal": "at random, according to `init`", "zero": "at zero: all positions are the same at first"},
+        ),
+    ] = "normal"
+    rope_base: Annotated[
+        float, Field(gt=1.0, le=1e12), Says("base of rope's frequencies; larger for longer contexts")
+    ] = 10_000.0
+    rope_pairing: Annotated[
+        Literal["half", "adjacent"],
+        Says(
+            "which two features of a head rope rotates together",
+            {"half": "features i and i + half the head's width, as in LLaMA", "adjacent": "features 2i and 2i + 1"},
+        ),
+    ] = "half"
     rope_part: float = part(
         1.0,
         Part(
-            sentence=tr("only the first part of each head is rotated; its other features carry no position"),
+            sentence=english("only the first part of each head is rotated; its other features carry no position"),
             citation="Black et al. 2022",
             title={"en": "Partial rotary embedding", "zh": "部分旋转位置编码"},
             formula=lambda m: (
@@ -239,17 +263,19 @@ class ModelConfig(Section):
     rope_scaling: Literal["none", "linear", "ntk", "yarn", "llama3"] = part(
         "none",
         Part(
-            sentence=tr("rotations are slowed, so that longer contexts stay within the angles seen in training"),
+            sentence=english("rotations are slowed, so that longer contexts stay within the angles seen in training"),
             citation="Chen et al. 2023; bloc97 2023; Peng et al. 2023; Llama Team 2024",
             options={
-                "linear": tr(
+                "linear": english(
                     "every frequency is divided by the factor, as if positions were that much closer together"
                 ),
-                "ntk": tr("a larger base: the highest frequency is unchanged, the lowest is divided by the factor"),
-                "yarn": tr(
+                "ntk": english(
+                    "a larger base: the highest frequency is unchanged, the lowest is divided by the factor"
+                ),
+                "yarn": english(
                     "high frequencies are unchanged, low ones divided by the factor; scores are sharpened slightly"
                 ),
-                "llama3": tr(
+                "llama3": english(
                     "wavelengths well below the trained length are unchanged; those above it grow by the factor"
                 ),
             },
@@ -320,19 +346,36 @@ class ModelConfig(Section):
             ),
         ),
     )
-    rope_factor: float = later(4.0, gt=1.0, le=1e6)  # context extension
-    rope_original: Positive | None = later(None)  # trained context; None: context_length / rope_factor
-    # YaRN: turns within the trained context above which a frequency is kept, below which it is divided; gain of q, of k
-    yarn_fast: float = later(32.0, gt=0.0, le=1e6)
-    yarn_slow: float = later(1.0, gt=0.0, le=1e6)
-    yarn_gain: Annotated[float, Field(gt=0.0, le=100.0)] | None = later(None)  # None: 0.1 ln(rope_factor) + 1
-    # Llama 3: the same limits, lower first, as wavelengths within the trained context
-    llama3_low: float = later(1.0, gt=0.0, le=1e6)
-    llama3_high: float = later(4.0, gt=0.0, le=1e6)
-    relative_max_distance: Positive = 64
-    t5_buckets: Annotated[int, Field(strict=True, ge=4, le=10_000)] = 32
-    t5_max_distance: Positive = 128
-    embedding_scale: StrictBool = False
+    rope_factor: Annotated[float, Says("how far rope is stretched, as a multiple of the training context")] = later(
+        4.0, gt=1.0, le=1e6
+    )
+    rope_original: Annotated[
+        Positive | None, Says("the training context in tokens; unset: context_length / rope_factor")
+    ] = later(None)
+    yarn_fast: Annotated[
+        float, Says("rotations within the training context above which YaRN leaves a frequency unchanged")
+    ] = later(32.0, gt=0.0, le=1e6)
+    yarn_slow: Annotated[
+        float, Says("rotations within the training context below which YaRN divides a frequency by the factor")
+    ] = later(1.0, gt=0.0, le=1e6)
+    yarn_gain: Annotated[
+        Annotated[float, Field(gt=0.0, le=100.0)] | None,
+        Says("factor by which YaRN multiplies queries and keys; unset: 0.1 ln(rope_factor) + 1"),
+    ] = later(None)
+    llama3_low: Annotated[
+        float, Says("wavelengths within the training context below which Llama 3's scaling divides a frequency")
+    ] = later(1.0, gt=0.0, le=1e6)
+    llama3_high: Annotated[
+        float, Says("wavelengths within the training context above which Llama 3's scaling keeps a frequency")
+    ] = later(4.0, gt=0.0, le=1e6)
+    relative_max_distance: Annotated[Positive, Says("distance in tokens at which relative positions are clipped")] = 64
+    t5_buckets: Annotated[
+        int, Field(strict=True, ge=4, le=10_000), Says("how many buckets T5 sorts distances into; each has a bias")
+    ] = 32
+    t5_max_distance: Annotated[Positive, Says("distance in tokens beyond which all share T5's last bucket")] = 128
+    embedding_scale: Annotated[
+        StrictBool, Says("whether embeddings are multiplied by the square root of d_model, as in Vaswani et al. 2017")
+    ] = False
 
     attention: Annotated[AttentionName, Says("which tokens each token may look at")] = "global"
     window: Annotated[Positive, Says("how many of the nearest keys a query sees")] = 16
@@ -340,32 +383,51 @@ class ModelConfig(Section):
         int, Field(strict=True, ge=2, le=10**9), Says("spacing of the positions that all later queries see")
     ] = 16
     # Layer i is layers[i % len(layers)]: an attention, a position or both; (): every layer has `attention`, `position`
-    layers: Annotated[tuple[str, ...], BeforeValidator(_checked_layers)] = later(())
-    backend: Literal["auto", "reference", "sdpa", "dense", "banded", "chunked"] = bookkeeping("auto")
+    layers: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_checked_layers),
+        Says("kinds of layers, repeated over the depth; each an attention, a position or both"),
+    ] = later(())
+    backend: Annotated[
+        Literal["auto", "reference", "sdpa", "dense", "banded", "chunked"],
+        Says(
+            "the implementation that computes attention",
+            {
+                "auto": "the fastest that applies",
+                "reference": "plain code, in fp32",
+                "sdpa": "torch's fused kernel",
+                "dense": "three matrix products over all heads at once",
+                "banded": "windows in blocks of queries, each with the keys it can see",
+                "chunked": "linear attention in chunks with prefix sums between them",
+            },
+        ),
+    ] = bookkeeping("auto")
 
-    norm: Annotated[NormName, Says("what keeps activations at one scale")] = "layer"
+    norm: Annotated[NormName, Says("what keeps activations on the same scale")] = "layer"
     norm_placement: Annotated[
         Literal["pre", "post", "sandwich"],
         Says(
             "where the norms are",
             {
-                "pre": "before attention and feed-forward; deep networks train steadily",
+                "pre": "before attention and feed-forward; deep networks train stably",
                 "post": "after each sum, as in the original Transformer; needs a warm-up",
                 "sandwich": "before and after attention and feed-forward",
             },
         ),
     ] = "pre"
-    final_norm: StrictBool = Field(
+    final_norm: Annotated[StrictBool, Says("whether a norm follows the last layer")] = Field(
         default_factory=lambda earlier: earlier.get("norm_placement") != "post" and earlier.get("norm") != "none"
     )
-    norm_eps: Annotated[float, Field(gt=0.0, le=1.0)] = 1e-5
+    norm_eps: Annotated[float, Field(gt=0.0, le=1.0), Says("added to the variance, so that no norm divides by 0")] = (
+        1e-5
+    )
     residual: Annotated[
-        StrictBool, Says("whether each sublayer adds to its input or replaces it; deep networks hardly learn without")
+        StrictBool, Says("whether each sublayer adds to its input instead of replacing it; deep networks need this")
     ] = True
     parallel: StrictBool = part(
         False,
         Part(
-            sentence=tr("attention and feed-forward read the same input, and both add to the residual stream"),
+            sentence=english("attention and feed-forward read the same input, and both add to the residual stream"),
             citation="Wang and Komatsuzaki 2021; Black et al. 2022",
             title={"en": "Parallel attention and feed-forward", "zh": "层：注意力与前馈并行"},
             formula=_parallel,
@@ -385,7 +447,8 @@ class ModelConfig(Section):
                     ("model.parallel", "model.norm_placement"),
                     lambda m: m.norm_placement == "post",
                     lambda m: tr(
-                        "post-norm would sit between attention and feed-forward; --set model.norm_placement=pre"
+                        "parallel layers have no place for post-norm, which would sit between attention and "
+                        "feed-forward; --set model.norm_placement=pre"
                     ),
                 ),
             ),
@@ -395,7 +458,7 @@ class ModelConfig(Section):
     layer_scale: float = part(
         0.0,
         Part(
-            sentence=tr("each residual branch is scaled by a learned gain per feature, small at initialisation"),
+            sentence=english("each residual branch is scaled by a learned gain per feature, small at initialisation"),
             citation="Touvron et al. 2021",
             title={
                 "en": "LayerScale: a learned gain on each residual branch Δ",
@@ -426,7 +489,7 @@ class ModelConfig(Section):
     embedding_mix: StrictBool = part(
         False,
         Part(
-            sentence=tr("each layer reads a learned mix of the residual stream and the initial embedding"),
+            sentence=english("each layer reads a learned mix of the residual stream and the initial embedding"),
             citation="Jordan et al. 2024",
             title={
                 "en": "Layer ℓ reads the residual stream mixed with the embedding",
@@ -447,7 +510,7 @@ class ModelConfig(Section):
     conv: int = part(
         0,
         Part(
-            sentence=tr(
+            sentence=english(
                 "a short causal convolution over tokens precedes attention, and another precedes the feed-forward"
             ),
             citation="So et al. 2021; Allen-Zhu 2025",
@@ -474,13 +537,13 @@ class ModelConfig(Section):
         le=1_000,
     )
     activation: Annotated[ActivationName, Says("the nonlinearity of the feed-forward")] = "gelu"
-    bias: StrictBool = True
-    head_bias: StrictBool = False
-    tie_embeddings: StrictBool = False
+    bias: Annotated[StrictBool, Says("whether linear maps and layer norms have a bias")] = True
+    head_bias: Annotated[StrictBool, Says("whether the output layer has a bias per token")] = False
+    tie_embeddings: Annotated[StrictBool, Says("whether the output layer uses the embedding matrix")] = False
     logit_softcap: float = part(
         0.0,
         Part(
-            sentence=tr("a scaled tanh keeps logits below the cap"),
+            sentence=english("a scaled tanh keeps logits below the cap"),
             citation="Gemma Team 2024",
             title={"en": "Soft-capped logits", "zh": "对数几率软截断"},
             formula=lambda m: rf"z \leftarrow {m.logit_softcap:g} \tanh\left(z / {m.logit_softcap:g}\right)",
@@ -495,12 +558,14 @@ class ModelConfig(Section):
     qk_norm: Literal["none", "before", "after"] = part(
         "none",
         Part(
-            sentence=tr("queries and keys are RMS-normalised in each head, so that scores stay bounded"),
+            sentence=english("queries and keys are RMS-normalised in each head, so that scores stay bounded"),
             options={
-                "before": tr(
+                "before": english(
                     "queries and keys are RMS-normalised in each head, with a learned gain, before any rotation"
                 ),
-                "after": tr("queries and keys are RMS-normalised in each head, without a gain, after any rotation"),
+                "after": english(
+                    "queries and keys are RMS-normalised in each head, without a gain, after any rotation"
+                ),
             },
             citation="Henry et al. 2020; Qwen Team 2025",
             title={"en": "QK norm: normalised queries and keys", "zh": "查询与键的归一化"},
@@ -533,7 +598,7 @@ class ModelConfig(Section):
     score_cap: float = part(
         0.0,
         Part(
-            sentence=tr("a scaled tanh keeps attention scores below the cap, before biases and masks"),
+            sentence=english("a scaled tanh keeps attention scores below the cap, before biases and masks"),
             citation="Gemma Team 2024",
             title={"en": "Soft-capped attention scores", "zh": "注意力分数软截断"},
             formula=lambda m: rf"s_{{ij}} \leftarrow {m.score_cap:g} \tanh\left(s_{{ij}} / {m.score_cap:g}\right)",
@@ -557,7 +622,7 @@ class ModelConfig(Section):
     sinks: StrictBool = part(
         False,
         Part(
-            sentence=tr(
+            sentence=english(
                 "a learned logit without a value joins each head's softmax, so that a head can attend to nothing"
             ),
             citation="Xiao et al. 2024; Agarwal et al. 2025",
@@ -577,10 +642,10 @@ class ModelConfig(Section):
     gate: Literal["none", "head", "output"] = part(
         "none",
         Part(
-            sentence=tr("a sigmoid gate computed from the layer's input scales the attention output"),
+            sentence=english("a sigmoid gate computed from the layer's input scales the attention output"),
             options={
-                "head": tr("a sigmoid gate computed from the layer's input scales each head's output"),
-                "output": tr(
+                "head": english("a sigmoid gate computed from the layer's input scales each head's output"),
+                "output": english(
                     "a sigmoid gate computed from the layer's input scales each feature of attention's output"
                 ),
             },
@@ -603,7 +668,9 @@ class ModelConfig(Section):
     value_mix: StrictBool = part(
         False,
         Part(
-            sentence=tr("from the second layer on, values are mixed with the first layer's by two learned weights"),
+            sentence=english(
+                "from the second layer on, values are mixed with the first layer's by two learned weights"
+            ),
             citation="Zhou et al. 2024",
             title={"en": "Value residual: values mixed with the first layer's", "zh": "值残差：与第一层的值混合"},
             formula=lambda m: r"v^{(l)} \leftarrow \lambda_1^{(l)} v^{(1)} + \lambda_2^{(l)} v^{(l)}, \qquad l > 1",
@@ -618,18 +685,18 @@ class ModelConfig(Section):
     dropout: Annotated[
         Fraction, Says("fraction of features zeroed at random in training; helps when a small text is seen often")
     ] = 0.1
-    attention_dropout: Fraction = Field(
+    attention_dropout: Annotated[Fraction, Says("dropout of the attention weights")] = Field(
         default_factory=lambda earlier: (
             earlier.get("dropout", 0.1) if all(ATTENTIONS[name].scores for name in _attentions_of(earlier)) else 0.0
         )
     )
-    attention_output_dropout: Fraction = as_dropout()
-    embedding_dropout: Fraction = as_dropout()
-    ff_dropout: Fraction = as_dropout()
+    attention_output_dropout: Annotated[Fraction, Says("dropout of attention's output")] = as_dropout()
+    embedding_dropout: Annotated[Fraction, Says("dropout of the embeddings")] = as_dropout()
+    ff_dropout: Annotated[Fraction, Says("dropout inside the feed-forward, after its activation")] = as_dropout()
     layer_drop: float = part(
         0.0,
         Part(
-            sentence=tr("in training, each sequence skips sublayers at random, more often in deeper layers"),
+            sentence=english("in training, each sequence skips sublayers at random, more often in deeper layers"),
             citation="Huang et al. 2016",
             title={
                 "en": "Stochastic depth: residual branch Δ in layer ℓ of L, in training",
@@ -649,13 +716,27 @@ class ModelConfig(Section):
         lt=1.0,
     )
 
-    init: Literal["scaled-normal", "normal", "xavier", "torch"] = "scaled-normal"
-    init_std: Annotated[float, Field(gt=0.0, le=10.0)] = 0.02
-    embedding_std: Annotated[float, Field(gt=0.0, le=10.0)] | None = None  # None: set by `init`
+    init: Annotated[
+        Literal["scaled-normal", "normal", "xavier", "torch"],
+        Says(
+            "how matrices are initialised",
+            {
+                "scaled-normal": "normal with init_std, residual outputs divided by √(number of branches), as in GPT-2",
+                "normal": "normal with init_std",
+                "xavier": "uniform, scaled to both widths of the matrix (Glorot and Bengio 2010)",
+                "torch": "torch's defaults: embeddings from N(0, 1), linear maps uniform, scaled to their inputs",
+            },
+        ),
+    ] = "scaled-normal"
+    init_std: Annotated[float, Field(gt=0.0, le=10.0), Says("standard deviation of normal initial weights")] = 0.02
+    embedding_std: Annotated[
+        Annotated[float, Field(gt=0.0, le=10.0)] | None,
+        Says("standard deviation of the initial embedding; unset: according to `init`"),
+    ] = None
     zero_init: Literal["none", "outputs", "outputs-and-head"] = part(
         "none",
         Part(
-            sentence=tr("output projections start at zero, so that each layer starts as the identity"),
+            sentence=english("output projections start at zero, so that each layer starts as the identity"),
             citation="Goyal et al. 2017; Zhang et al. 2019",
             title={"en": "Output projections at step 0", "zh": "输出投影的零初始化"},
             formula=lambda m: (
@@ -667,9 +748,11 @@ class ModelConfig(Section):
             acts="at the start",
             on=("outputs", "outputs-and-head"),
             options={
-                "none": tr("all weights are initialised by `init`"),
-                "outputs": tr("output projections start at zero, so that each layer starts as the identity"),
-                "outputs-and-head": tr("each layer starts as the identity, and all tokens start out equally likely"),
+                "none": english("all weights are initialised by `init`"),
+                "outputs": english("output projections start at zero, so that each layer starts as the identity"),
+                "outputs-and-head": english(
+                    "each layer starts as the identity, and all tokens start out equally likely"
+                ),
             },
             rules=(
                 Rule(

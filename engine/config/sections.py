@@ -28,16 +28,14 @@ SHORTEST_DOCUMENT = 4  # tokens; shorter documents are left out
 
 
 class DataConfig(Section):
-    """The corpus, its splits and its tokenizer.
-
-    `corpus_size` is for generated corpora: characters of playlets, sentences of phrasebook, people of biographies.
-    `bpe_size` is the byte-pair vocabulary, per side if `shared_vocabulary` is off. `max_length` drops longer training
-    sentences, in tokens of either side; scored sentences are never dropped.
-    """
+    """The corpus, its splits and its tokenizer."""
 
     corpus: Annotated[str, Field(min_length=1, max_length=4096), Says("the text to train on")] = "playlets"
-    corpus_seed: Seed = 1
-    corpus_size: Annotated[int, Field(strict=True, ge=20, le=10**8)] | None = None
+    corpus_seed: Annotated[Seed, Says("the seed from which a generated corpus is drawn")] = 1
+    corpus_size: Annotated[
+        Annotated[int, Field(strict=True, ge=20, le=10**8)] | None,
+        Says("size of a generated corpus: characters in playlets, sentences in phrasebook, people in biographies"),
+    ] = None
     tokenizer: Annotated[
         Literal["characters", "bpe", "words"],
         Says(
@@ -51,10 +49,16 @@ class DataConfig(Section):
     ] = "characters"
     bpe_size: Annotated[int, Field(strict=True, ge=257, le=1_000_000), Says("size of the byte-pair vocabulary")] = 8_000
     shared_vocabulary: Annotated[StrictBool, Says("whether source and target share one vocabulary")] = True
-    max_length: Positive | None = None
-    validation_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.1
-    test_fraction: Fraction = 0.0
-    window_stride: Positive | None = None
+    max_length: Annotated[
+        Positive | None, Says("training sentences with more tokens on either side are left out; scored ones never are")
+    ] = None
+    validation_fraction: Annotated[float, Field(gt=0.0, lt=1.0), Says("share of the text held out for validation")] = (
+        0.1
+    )
+    test_fraction: Annotated[Fraction, Says("share of the text held out for testing")] = 0.0
+    window_stride: Annotated[
+        Positive | None, Says("tokens between the starts of training windows; unset: windows do not overlap")
+    ] = None
 
     @model_validator(mode="after")
     def _some_text_is_left_to_train_on(self) -> Self:
@@ -66,12 +70,8 @@ class DataConfig(Section):
 class ObjectiveConfig(Section):
     """What is predicted from what; `engine.config.tasks` describes each kind.
 
-    `mask_fraction` is the share of a window that `masked` predicts, and of a document that `span-corruption` in the
-    form `t5` removes, in spans of `span_mean` tokens. Its other forms cut a document to at most `cut_fraction` of
-    the context, and remove one span: `span_fraction` of what is left on average, or half of that in `cs224n-half`.
-    `label_smoothing` spreads that share of each target evenly over all tokens that may follow, including the target
-    (Szegedy et al. 2016, §7), in the training loss. `z_loss` is the weight of the mean of log² Z in it, which keeps the
-    softmax normaliser Z near 1 (Chowdhery et al. 2022, §5). Reported losses include neither.
+    Label smoothing (Szegedy et al. 2016, §7) counts the target among the tokens that its share is spread over. It and
+    the z-loss (Chowdhery et al. 2022, §5) are part of the training loss only: reported losses include neither.
     """
 
     kind: Annotated[
@@ -91,35 +91,45 @@ class ObjectiveConfig(Section):
             {
                 "next-token": "each token from those before it, as in GPT",
                 "masked": "hidden tokens from both sides, as in BERT",
-                "copy": "the source itself: does information get across?",
-                "reverse": "the source backwards: does each position find its counterpart?",
+                "copy": "the source itself, to test whether information gets through",
+                "reverse": "the source backwards, to test whether each position finds its counterpart",
                 "continuation": "the text that follows the source",
-                "shifted": "the source moved by one token: a common mistake, to see what it does",
+                "shifted": "the source shifted by one token, to show the effect of a common mistake",
                 "translation": "a sentence in another language",
                 "span-corruption": "a removed span from the text around it, as in T5",
                 "question-answer": "the answer to a question about the documents",
             },
         ),
     ] = "next-token"
-    mask_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.15
+    mask_fraction: Annotated[
+        float, Field(gt=0.0, lt=1.0), Says("share of a window that `masked` predicts, or that `t5` spans remove")
+    ] = 0.15
     span_form: Annotated[
         Literal["cs224n", "cs224n-half", "t5"],
         Says(
             "how removed spans are written",
             {
                 "cs224n": "prefix, suffix, then the span, for decoders",
-                "cs224n-half": "the same with spans half as long",
-                "t5": "a numbered mark for each span in the source; the target lists them, for encoder-decoders",
+                "cs224n-half": "the same, with spans half as long",
+                "t5": "a numbered sentinel for each span in the source, the spans in the target; for encoder-decoders",
             },
         ),
     ] = "cs224n"
-    span_mean: Annotated[float, Field(ge=1.0, le=1e6)] = 3.0
-    span_fraction: Annotated[float, Field(gt=0.0, le=0.5)] = 0.25
-    cut_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = 0.875
+    span_mean: Annotated[float, Field(ge=1.0, le=1e6), Says("mean length in tokens of the spans that `t5` removes")] = (
+        3.0
+    )
+    span_fraction: Annotated[
+        float, Field(gt=0.0, le=0.5), Says("share of the cut document that `cs224n` removes, on average")
+    ] = 0.25
+    cut_fraction: Annotated[
+        float, Field(gt=0.0, le=1.0), Says("in `cs224n`, the longest cut of a document, as a share of the context")
+    ] = 0.875
     label_smoothing: Annotated[
         Fraction, Says("share of each target spread over all tokens, so that the model is less overconfident")
     ] = 0.0
-    z_loss: Rate = later(0.0)
+    z_loss: Annotated[
+        Rate, Says("weight of the mean of log² Z in the training loss, which keeps the softmax normaliser Z near 1")
+    ] = later(0.0)
 
     @property
     def has_sentinels(self) -> bool:
@@ -132,38 +142,65 @@ class TrainConfig(Section):
 
     Set `steps` or `epochs`, and `batch_size` or `batch_tokens`. A run's resolved config has steps and batch_size; a run
     on rows may have batch_tokens: that many tokens of the longer side, padding included, in any number of rows.
-    `init_from` is the run whose weights and tokenizer this one starts from: NAME, NAME@last, NAME@1500, or a path.
-    `ema` is the decay of a moving average of the weights (Polyak and Juditsky 1992), saved and scored at the end as the
-    checkpoint `ema`; 0.999 averages over about the last 1,000 steps, 0.0 keeps no average.
     """
 
     steps: Annotated[Count, Says("number of weight updates")] = 2000
     epochs: Annotated[Annotated[float, Field(gt=0.0, le=1e6)] | None, Says("passes over the training split")] = None
     batch_size: Annotated[
-        int, Field(strict=True, ge=1, le=1_000_000), Says("examples per step; more make it less noisy and slower")
+        int, Field(strict=True, ge=1, le=1_000_000), Says("examples per step; more make a step less noisy but slower")
     ] = 64
     batch_tokens: Annotated[Positive | None, Says("tokens per step, in any number of rows")] = None
-    accumulation: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 1
-    clip: Rate = 1.0
+    accumulation: Annotated[
+        int, Field(strict=True, ge=1, le=100_000), Says("batches whose gradients are added up in one step")
+    ] = 1
+    clip: Annotated[
+        Rate, Says("maximum norm of a step's gradient; larger ones are scaled down to it; 0: no clipping")
+    ] = 1.0
     precision: Annotated[
         Literal["auto", "fp32", "bf16"],
         Says(
             "the number format of matrix products",
             {
                 "auto": "bf16 on a GPU that has it, fp32 elsewhere",
-                "fp32": "32 bits: exact enough to repeat and compare",
+                "fp32": "32 bits: exact enough to reproduce and compare runs",
                 "bf16": "16 bits with fp32's range: faster on GPUs, about three digits",
             },
         ),
     ] = "auto"
-    fp32_matmul: Literal["exact", "fast"] = "exact"
-    auto_batch: StrictBool = False
-    activation_checkpointing: StrictBool = False
-    compile: Literal["auto", "never", "always"] = "auto"
-    allow_leak: StrictBool = False
-    threads: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
-    init_from: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
-    ema: Fraction = later(0.0)
+    fp32_matmul: Annotated[
+        Literal["exact", "fast"],
+        Says(
+            "how fp32 matrices are multiplied",
+            {"exact": "in fp32", "fast": "with rounded inputs: TF32 on a GPU, bf16 pieces on a CPU"},
+        ),
+    ] = "exact"
+    auto_batch: Annotated[StrictBool, Says("whether a batch that does not fit into memory is computed in pieces")] = (
+        False
+    )
+    activation_checkpointing: Annotated[
+        StrictBool, Says("whether each layer is recomputed in the backward pass: less memory, more time")
+    ] = False
+    compile: Annotated[
+        Literal["auto", "never", "always"],
+        Says(
+            "whether torch compiles a step",
+            {"auto": "large models on a GPU, if the run is long enough", "never": "no", "always": "yes, on any device"},
+        ),
+    ] = "auto"
+    allow_leak: Annotated[
+        StrictBool, Says("whether a model that can see its answers may train; the run is marked LEAK")
+    ] = False
+    threads: Annotated[
+        Annotated[int, Field(strict=True, ge=1, le=1024)] | None, Says("CPU threads; unset: one per physical core")
+    ] = None
+    init_from: Annotated[
+        Annotated[str, Field(min_length=1, max_length=4096)] | None,
+        Says("the run whose weights and tokenizer this one starts from: NAME, NAME@last, NAME@1500, or a path"),
+    ] = None
+    ema: Annotated[
+        Fraction,
+        Says("decay of a moving average of the weights (the checkpoint `ema`); 0.999 averages about 1,000 steps"),
+    ] = later(0.0)
 
     @model_validator(mode="after")
     def _one_of_each_pair(self) -> Self:
@@ -176,35 +213,56 @@ class TrainConfig(Section):
 class OptimizerConfig(Section):
     """The optimizer and the learning-rate schedule.
 
-    `momentum` and `nesterov` (Sutskever et al. 2013) are those of Muon and SGD. `lr` applies to all weights;
-    `matrix_lr`, `embedding_lr` and `head_lr` override it for the layers' matrices, the embedding and the head, and
-    follow the same schedule in proportion. With Muon, `matrix_lr` is Muon's rate and `lr` AdamW's. A tied head counts
-    as the embedding.
+    `lr` applies to all weights that have no rate of their own; all rates follow the same schedule in proportion. With
+    Muon, `matrix_lr` is Muon's rate and `lr` AdamW's. A tied head counts as the embedding.
 
-    Durations are steps, or text like "5 epochs" or "10240 tokens". `decay_every` holds a schedule's rate constant
-    between its multiples, like a scheduler stepped per epoch; `decay_over` is the length of a cosine or linear decay.
-    `inverse-sqrt` decays as 1/√step after warm-up (Vaswani et al. 2017, §5.3). `wsd` starts to decay at the fraction
-    `decay_from` of the run, by default for its last fifth (Hägele et al. 2024), like the trapezoid of Zhai et al. 2022.
+    Durations are steps, or text like "5 epochs" or "10240 tokens". `inverse-sqrt` decays as 1/√step after warm-up
+    (Vaswani et al. 2017, §5.3). `wsd` decays over the last fifth by default (Hägele et al. 2024), like the trapezoid of
+    Zhai et al. 2022.
     """
 
-    kind: OptimizerName = "adamw"
-    lr: Annotated[Rate, Says("size of the steps: too high diverges, too low is slow")] = 3e-4
-    min_lr: Rate = 0.0
-    betas: tuple[Fraction, Fraction] = (0.9, 0.98)
-    eps: Annotated[float, Field(gt=0.0, le=1.0)] = 1e-8
-    weight_decay: Rate = 0.01
-    decay: Literal["matrices", "matrices-and-positions", "linear-weights", "all"] = "matrices"
+    kind: Annotated[OptimizerName, Says("how gradients become weight updates")] = "adamw"
+    lr: Annotated[Rate, Says("size of the steps: if too high, training diverges; if too low, it is slow")] = 3e-4
+    min_lr: Annotated[Rate, Says("the learning rate that a schedule decays to")] = 0.0
+    betas: Annotated[
+        tuple[Fraction, Fraction],
+        Says("decay of the averages of the gradient and its square; for Lion, its two weights"),
+    ] = (0.9, 0.98)
+    eps: Annotated[float, Field(gt=0.0, le=1.0), Says("added to Adam's divisor, so that it is never 0")] = 1e-8
+    weight_decay: Annotated[Rate, Says("how strongly weights are pulled towards 0")] = 0.01
+    decay: Annotated[
+        Literal["matrices", "matrices-and-positions", "linear-weights", "all"],
+        Says(
+            "which weights decay",
+            {
+                "matrices": "linear maps and embeddings",
+                "matrices-and-positions": "these and learned positions, as in nanoGPT",
+                "linear-weights": "linear maps only, as in minGPT",
+                "all": "every parameter, biases and gains too",
+            },
+        ),
+    ] = "matrices"
     schedule: Annotated[ScheduleName, Says("how the learning rate changes over the run")] = "cosine"
-    warmup: Annotated[Duration, Says("steps in which the learning rate rises from 0")] = 100
-    decay_every: Duration | None = None
-    decay_over: Duration | None = None
-    decay_factor: Annotated[float, Field(gt=0.0, le=1.0)] = 0.5
-    decay_from: Fraction = later(0.8)
-    momentum: Fraction = later(0.95)
-    nesterov: StrictBool = later(True)
-    matrix_lr: Rate | None = later(None)  # None: lr, as for the next two
-    embedding_lr: Rate | None = later(None)
-    head_lr: Rate | None = later(None)
+    warmup: Annotated[Duration, Says("steps over which the learning rate rises from 0")] = 100
+    decay_every: Annotated[
+        Duration | None, Says("interval between changes of the rate, as with a scheduler stepped once per epoch")
+    ] = None
+    decay_over: Annotated[Duration | None, Says("length of a cosine or linear decay; unset: to the end of the run")] = (
+        None
+    )
+    decay_factor: Annotated[
+        float, Field(gt=0.0, le=1.0), Says("what the schedule `step` multiplies the rate by at each interval")
+    ] = 0.5
+    decay_from: Annotated[Fraction, Says("fraction of the run at which `wsd` begins to decay")] = later(0.8)
+    momentum: Annotated[
+        Fraction, Says("share of the last update direction that Muon and SGD keep (Sutskever et al. 2013)")
+    ] = later(0.95)
+    nesterov: Annotated[
+        StrictBool, Says("whether Muon and SGD look one step of momentum ahead (Sutskever et al. 2013)")
+    ] = later(True)
+    matrix_lr: Annotated[Rate | None, Says("learning rate of the layers' matrices; unset: lr")] = later(None)
+    embedding_lr: Annotated[Rate | None, Says("learning rate of the embedding; unset: lr")] = later(None)
+    head_lr: Annotated[Rate | None, Says("learning rate of the head; unset: lr")] = later(None)
 
     @model_validator(mode="after")
     def _schedule_says_when(self) -> Self:
@@ -224,66 +282,102 @@ class OptimizerConfig(Section):
 
 
 class EvaluationConfig(Section):
-    """When and how the validation split is scored. With `every` or `sample_every` 0, only at the end.
+    """When and how the validation split is scored.
 
-    `select` is the score that picks the best checkpoint. `patience` stops a run after that many evaluations
-    without a new best; 0 means never. `stride` is the distance in tokens between scored windows: by default as many
-    as a window predicts, on playlets half of that, so that the evidence of a probe is rarely cut off.
-    The first `translations` sentences of the split (0: all) are translated with beam size `beam` (1: greedy).
-    Evaluation has its own `seed` for everything random (masks, nanoGPT's random batches), so that runs with different
-    seeds are evaluated on the same draws.
+    `stride` is by default as many tokens as a window predicts, on playlets half of that, so that the evidence of a
+    probe is rarely cut off. Evaluation has a `seed` of its own, so that runs with different seeds are evaluated on the
+    same draws.
     """
 
-    every: Count = 250
-    stride: Positive | None = None
-    batch_size: Positive | None = bookkeeping(None)
-    nanogpt_batches: Annotated[int, Field(strict=True, ge=0, le=100_000)] = bookkeeping(0)
-    seed: Seed = bookkeeping(1)
-    probes: StrictBool = bookkeeping(True)
-    sample_every: Count = bookkeeping(500)
-    sample_prompt: Annotated[str, Field(max_length=10_000)] = bookkeeping("")
-    sample_length: Annotated[int, Field(strict=True, ge=0, le=100_000)] = bookkeeping(200)
+    every: Annotated[Count, Says("steps between evaluations; 0: only at the end")] = 250
+    stride: Annotated[Positive | None, Says("tokens between scored windows")] = None
+    batch_size: Annotated[Positive | None, Says("windows scored at once; unset: twice the training batch")] = (
+        bookkeeping(None)
+    )
+    nanogpt_batches: Annotated[
+        int,
+        Field(strict=True, ge=0, le=100_000),
+        Says("random batches scored as in nanoGPT, in addition to the whole split"),
+    ] = bookkeeping(0)
+    seed: Annotated[Seed, Says("seed of everything random in an evaluation: masks, nanoGPT's batches")] = bookkeeping(1)
+    probes: Annotated[StrictBool, Says("whether the corpus's probes are scored")] = bookkeeping(True)
+    sample_every: Annotated[Count, Says("steps between samples; 0: only at the end")] = bookkeeping(500)
+    sample_prompt: Annotated[
+        str, Field(max_length=10_000), Says("what samples begin with; empty: the beginning of the held-out text")
+    ] = bookkeeping("")
+    sample_length: Annotated[int, Field(strict=True, ge=0, le=100_000), Says("tokens per sample")] = bookkeeping(200)
     select: Annotated[
         Literal["loss", "bleu", "exact_match"],
         Says(
             "the score that chooses the best checkpoint",
             {
                 "loss": "the lowest validation loss",
-                "bleu": "the best BLEU of its translations",
-                "exact_match": "the most answers that are right to the letter",
+                "bleu": "the best BLEU",
+                "exact_match": "the most exactly right answers",
             },
         ),
     ] = "loss"
-    patience: Annotated[int, Field(strict=True, ge=0, le=1_000_000)] = 0
+    patience: Annotated[
+        int,
+        Field(strict=True, ge=0, le=1_000_000),
+        Says("evaluations without a new best after which the run ends; 0: never"),
+    ] = 0
     beam: Annotated[int, Field(strict=True, ge=1, le=1_000), Says("hypotheses kept while decoding; 1 is greedy")] = (
         bookkeeping(1)
     )
-    translations: Count = bookkeeping(0)
+    translations: Annotated[
+        Count, Says("how many sentences of the split are translated at each evaluation; 0: all")
+    ] = bookkeeping(0)
 
 
 class CheckpointConfig(Section):
-    """How often the state is saved; `every` 0 means only at the start and the end.
+    """How often the state is saved."""
 
-    `average_last` = k also saves and scores the mean of the last k checkpoints' weights (Vaswani et al. 2017, §6.1).
-    """
-
-    every: Count = bookkeeping(500)
-    keep_last: Annotated[int, Field(strict=True, ge=1, le=10_000)] = bookkeeping(2)
-    average_last: Annotated[int, Field(strict=True, ge=0, le=1_000)] = 0
+    every: Annotated[Count, Says("steps between checkpoints; 0: only at the start and the end")] = bookkeeping(500)
+    keep_last: Annotated[
+        int, Field(strict=True, ge=1, le=10_000), Says("how many of the newest checkpoints are kept, besides the best")
+    ] = bookkeeping(2)
+    average_last: Annotated[
+        int,
+        Field(strict=True, ge=0, le=1_000),
+        Says("how many last checkpoints to average into one, also saved and scored (Vaswani et al. 2017, §6.1)"),
+    ] = 0
 
 
 class GenerationConfig(Section):
-    """Sampling defaults, which a prompt can override; `length_penalty` and `alpha` are for beam search."""
+    """Sampling defaults, which a prompt can override."""
 
-    temperature: Annotated[float, Field(ge=0.0, le=100.0)] = bookkeeping(0.8)
-    top_k: Annotated[int, Field(strict=True, ge=0, le=10_000_000)] = bookkeeping(40)
-    top_p: Annotated[float, Field(gt=0.0, le=1.0)] = bookkeeping(1.0)
-    overflow: Literal["restart", "stop"] = bookkeeping("restart")
-    length_penalty: Literal["gnmt", "power"] = bookkeeping("gnmt")
-    alpha: Annotated[float, Field(ge=0.0, le=10.0)] = bookkeeping(0.6)
+    temperature: Annotated[
+        float, Field(ge=0.0, le=100.0), Says("0: always the most likely token; 1: the model's own distribution")
+    ] = bookkeeping(0.8)
+    top_k: Annotated[
+        int, Field(strict=True, ge=0, le=10_000_000), Says("sample from the k likeliest tokens only; 0: all")
+    ] = bookkeeping(40)
+    top_p: Annotated[
+        float, Field(gt=0.0, le=1.0), Says("sample from the likeliest tokens that together reach this probability")
+    ] = bookkeeping(1.0)
+    overflow: Annotated[
+        Literal["restart", "stop"],
+        Says(
+            "what happens when the context is full",
+            {"restart": "generation continues from its newest half", "stop": "generation ends"},
+        ),
+    ] = bookkeeping("restart")
+    length_penalty: Annotated[
+        Literal["gnmt", "power"],
+        Says(
+            "what beam search divides a score by, so that long texts are not at a disadvantage",
+            {"gnmt": "((5 + length) / 6) to the power alpha (Wu et al. 2016)", "power": "length to the power alpha"},
+        ),
+    ] = bookkeeping("gnmt")
+    alpha: Annotated[
+        float,
+        Field(ge=0.0, le=10.0),
+        Says("strength of the length penalty; 0: none; higher values favour longer texts"),
+    ] = bookkeeping(0.6)
 
 
 class LogConfig(Section):
-    """Steps between train records."""
+    """How often training is recorded."""
 
-    every: Positive = bookkeeping(10)
+    every: Annotated[Positive, Says("steps between train records")] = bookkeeping(10)

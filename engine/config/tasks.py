@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from engine.config.sections import END, MASK, MASKS_IN_A_ROW, PAD, START
-from engine.language import tr
+from engine.language import english, tr
 from engine.model.visibility import sees_ahead
 
 if TYPE_CHECKING:
@@ -43,15 +43,17 @@ class TaskKind:
     settings: Sequence[str] = ()  # those that only such objectives use, and those that Design shows only for them
 
     # What a prediction is.
-    unit = "character"  # that the loss is averaged over
+    unit = english("character")  # that the loss is averaged over
     special: Sequence[str] = ()
     continues = False  # it predicts each token of a text from all before it; generated text continues its prompt
     from_its_past = False  # it predicts a text from its past alone, so the text's entropy bounds the loss
     fills_gaps = False  # hidden tokens are predicted in place, from both sides
 
+    aim = ""  # in a report: what a run of it was trained for
+
     # In messages.
     needs = ""  # subject and verb of what corpus it needs; "" for its name
-    does = "writes"
+    does = tr("writes")
     pipeline = "text-generation"  # its name on the Hugging Face hub
     prompt = "sample"  # the command that prompts it
     next_step = ("sample", tr("generate text with it"))  # after training: a command, and its purpose
@@ -92,6 +94,7 @@ class TaskKind:
 
 class NextToken(TaskKind):
     name = "next-token"
+    aim = english("prediction of the next token")
     examples = "engine.data.objectives.NextToken"
     architectures = ("decoder", "encoder")
     why_not: ClassVar[Mapping[str, str]] = {
@@ -120,13 +123,17 @@ class NextToken(TaskKind):
         if leak is not None and not config.train.allow_leak:
             yield Refusal(
                 ("objective.kind", "model.causal"),
-                f"{leak}; choose architecture = 'decoder', or objective.kind = 'masked', "
-                "or --set train.allow_leak=true to see it happen",
+                tr(
+                    "{leak}; choose architecture = 'decoder', or objective.kind = 'masked', or --set "
+                    "train.allow_leak=true to see it happen",
+                    leak=leak,
+                ),
             )
 
 
 class Masked(TaskKind):
     name = "masked"
+    aim = english("prediction of hidden tokens")
     examples = "engine.data.objectives.Masked"
     architectures = ("encoder",)
     why_not: ClassVar[Mapping[str, str]] = {
@@ -136,7 +143,7 @@ class Masked(TaskKind):
         "encoder-decoder": tr("to fill gaps, use architecture = 'encoder'"),
     }
     settings = ("objective.mask_fraction",)
-    unit = "hidden character"
+    unit = english("hidden character")
     special = (MASK,)
     fills_gaps = True
 
@@ -146,6 +153,7 @@ class Masked(TaskKind):
 
 class Copy(TaskKind):
     name = "copy"
+    aim = english("copying the source")
     special = (START,)
 
     def window_targets(self, config: "RunConfig") -> int:
@@ -154,6 +162,7 @@ class Copy(TaskKind):
 
 class Reverse(Copy):
     name = "reverse"
+    aim = english("writing the source backwards")
     examples = "engine.data.objectives.Reverse"
 
 
@@ -161,6 +170,7 @@ class Continuation(TaskKind):
     """The text that follows the source."""
 
     name = "continuation"
+    aim = english("continuing the source")
     examples = "engine.data.objectives.Continuation"
     from_its_past = True
 
@@ -175,6 +185,7 @@ class Shifted(TaskKind):
     """A course report's mistake: the target is the source shifted by one token."""
 
     name = "shifted"
+    aim = english("the source, moved on by one")
     examples = "engine.data.objectives.Shifted"
     from_its_past = True
 
@@ -193,12 +204,15 @@ class Shifted(TaskKind):
         if not config.train.allow_leak:
             yield Refusal(
                 ("objective.kind",),
-                f"{self.leak(config)}; choose 'continuation', whose target is the text after the source, "
-                "or --set train.allow_leak=true to see it happen",
+                tr(
+                    "{leak}; choose 'continuation', whose target is the text after the source, or --set "
+                    "train.allow_leak=true to see it happen",
+                    leak=self.leak(config),
+                ),
             )
         if config.model.source_tokens < 3:
             keys = ("model.source_length", "objective.kind")
-            yield Refusal(keys, "a shifted target needs a source of at least 3 tokens")
+            yield Refusal(keys, tr("a shifted target needs a source of at least 3 tokens"))
 
     def surprise_lengths(self, config: "RunConfig") -> tuple[int, int]:
         return 3, config.model.source_tokens
@@ -206,11 +220,12 @@ class Shifted(TaskKind):
 
 class Translation(TaskKind):
     name = "translation"
+    aim = english("translation")
     task = "engine.training.translation_task.TranslationTask"
-    corpus, rows = "pairs", "sentences"
+    corpus, rows = "pairs", english("sentences")
     scores = ("loss", "bleu", "exact_match")
     settings = ("data.max_length", "data.shared_vocabulary", "objective.label_smoothing", "evaluation.beam")
-    unit = "token"
+    unit = english("token")
     special = (PAD, START, END)
     needs = tr("a translation needs")
     does = tr("translates sentences")
@@ -241,22 +256,27 @@ class _OnDocuments(TaskKind):
         if min(config.model.context_length, config.model.source_tokens) < SMALLEST_CONTEXT:
             yield Refusal(
                 ("objective.kind", "model.context_length"),
-                f"'{self.name}' needs a context, and a source, of at least {SMALLEST_CONTEXT} tokens",
+                tr(
+                    "'{objective}' needs a context and a source of at least {least} tokens each",
+                    objective=self.name,
+                    least=SMALLEST_CONTEXT,
+                ),
             )
 
 
 class SpanCorruption(_OnDocuments):
     name = "span-corruption"
+    aim = english("span-corruption")
     task = "engine.training.document_tasks.SpanTask"
     examples = "engine.data.objectives.span_corruption"
-    rows = "documents"
+    rows = english("documents")
     why_not: ClassVar[Mapping[str, str]] = {
         "encoder": tr(
             "masked spans are written token by token, which takes a decoder or an encoder-decoder; "
             "an encoder fills gaps in place: objective.kind = 'masked'"
         )
     }
-    unit = "token"
+    unit = english("token")
     does = tr("fills in documents")
 
     def window_tokens(self, config: "RunConfig") -> int:
@@ -291,22 +311,29 @@ class SpanCorruption(_OnDocuments):
             what = sides if config.objective.has_sentinels else tr("is one text that ends with its span")
             yield Refusal(
                 ("objective.span_form", "model.architecture"),
-                f"span_form = '{form}' {what}; for architecture = '{architecture}' there is "
-                f"--set objective.span_form={SPAN_FORMS[architecture][0]}",
+                tr(
+                    "span_form = '{form}' {what}; for architecture = '{architecture}', --set "
+                    "objective.span_form={suggested}",
+                    form=form,
+                    what=what,
+                    architecture=architecture,
+                    suggested=SPAN_FORMS[architecture][0],
+                ),
             )
         yield from super().objections(config)
 
 
 class QuestionAnswer(_OnDocuments):
     name = "question-answer"
+    aim = english("question-answer")
     task = "engine.training.document_tasks.QuestionTask"
     examples = "engine.data.objectives.QuestionAnswer"
-    rows = "questions"
+    rows = english("questions")
     why_not: ClassVar[Mapping[str, str]] = {
         "encoder": tr("an answer is written token by token, which takes architecture = 'decoder' or 'encoder-decoder'")
     }
     scores = ("loss", "exact_match")
-    unit = "answer token"
+    unit = english("answer token")
     does = tr("answers questions")
 
     def window_tokens(self, config: "RunConfig") -> int:

@@ -15,11 +15,34 @@ from pydantic import ValidationError
 from engine.config import Tables
 from engine.config.keys import flatten, later_keys, unknown_key
 from engine.config.schema import Rows, RunConfig
-from engine.errors import InputError, nearest, one_of
-from engine.language import tr
+from engine.errors import InputError, nearest, one_of, reason
+from engine.language import english, tr
 from engine.plain_files import open_plain
+from engine.retelling import told
 
 MAX_BYTES = 64 * 1024
+# What pydantic says of a value, translated when it is shown.
+PYDANTICS = (
+    english("should be a valid integer"),
+    english("should be a valid integer, unable to parse string as an integer"),
+    english("should be a valid integer, got a number with a fractional part"),
+    english("should be a valid number"),
+    english("should be a valid number, unable to parse string as a number"),
+    english("should be a finite number"),
+    english("should be a valid boolean"),
+    english("should be a valid boolean, unable to interpret input"),
+    english("should be a valid string"),
+    english("should be a valid list"),
+    english("should be a valid dictionary"),
+    english("should be a valid dictionary or instance of {class_name}"),
+    english("should be greater than {gt}"),
+    english("should be greater than or equal to {ge}"),
+    english("should be less than {lt}"),
+    english("should be less than or equal to {le}"),
+    english("String should have at least {min_length} character"),
+    english("String should have at most {max_length} characters"),
+    english("Field required"),
+)
 MAX_DEPTH = 32
 _COMMA = re.compile(r"[+-]?[0-9]{1,20}(,[0-9]{1,20})+")
 _LONG_KEY = re.compile(rb"^(?:[^#=\n]{2000,}|[^#=\n]*(?:\.[^#=\n.]*){64,})", re.MULTILINE)
@@ -30,9 +53,7 @@ def read(path: Path) -> Tables:
         with open_plain(path) as file:
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise InputError(
-            tr("{path}: cannot read this config: {strerror}", path=path, strerror=error.strerror or error)
-        ) from None
+        raise InputError(tr("{path}: cannot read this config: {strerror}", path=path, strerror=reason(error))) from None
     if len(raw) > MAX_BYTES:
         raise InputError(
             tr(
@@ -127,7 +148,7 @@ def _first(error: ValidationError) -> str:
     usual = flatten(RunConfig().dump()).get(row)
     if isinstance(usual, list) and (row != key or problem["type"] in ("tuple_type", "too_long", "too_short")):
         return tr("{row}: must be {n} values, e.g. {usual}", row=row, n=len(usual), usual=usual)
-    message = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    message = told(problem["msg"].removeprefix("Value error, ").removeprefix("Input "))
     if problem["type"] == "value_error":
         return f"{key}: {message}"
     if isinstance(value, str) and _COMMA.fullmatch(value):

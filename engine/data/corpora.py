@@ -16,8 +16,9 @@ from engine.data.corpus import Characters, Corpus, CorpusEntry, CorpusKind, Corp
 from engine.data.overlap import Overlap, text_overlap
 from engine.data.synthetic import playlets
 from engine.data.synthetic.grammar import GeneratedText, Probe
-from engine.errors import InputError, not_a_path
-from engine.language import tr
+from engine.errors import InputError, not_a_path, reason
+from engine.language import english, tr
+from engine.retelling import told
 
 MAX_FILE_BYTES = 2 * 1024**3
 PIECE = 1 << 22  # characters hashed at once
@@ -75,19 +76,27 @@ class TextCorpus(Corpus):
         size, floor = tokenizer.vocab_size, None if validation.floor_mean is None else validation.floor_mean[0]
         unigram, bigram = unigram_loss(train, held_out, size), bigram_loss(train, held_out, size)
         record = {"characters": characters, "vocabulary": size, "unigram": unigram, "bigram": bigram, "floor": floor}
-        losses = tr("unigram {unigram:.3f}, bigram {bigram:.3f}", unigram=unigram, bigram=bigram)
-        losses += "" if floor is None else tr(", floor given the whole past {floor:.3f}", floor=floor)
+        losses = (
+            tr("unigram {unigram:.3f}, bigram {bigram:.3f}", unigram=unigram, bigram=bigram)
+            if floor is None
+            else tr(
+                "unigram {unigram:.3f}, bigram {bigram:.3f}, floor given the whole past {floor:.3f}",
+                unigram=unigram,
+                bigram=bigram,
+                floor=floor,
+            )
+        )
         lines = [
-            ("characters", tr("{counted}; {size} distinct", counted=counted(characters), size=size)),
+            (tr("characters"), tr("{counted}; {size} distinct", counted=counted(characters), size=size)),
             (tr("losses"), tr("{losses} nats per character on validation", losses=losses)),
             *overlap_lines,
             *(
                 (
-                    "probe",
+                    tr("probe"),
                     tr(
                         "{name}: {description} ({size:,} places)",
                         name=one.name,
-                        description=one.description,
+                        description=told(one.description),
                         size=one.at.size,
                     ),
                 )
@@ -122,18 +131,18 @@ def split_text(text: str, data: DataConfig) -> dict[str, Split]:
 def _bands(probe: Probe) -> list[Probe]:
     if probe.name != "recall":
         return [probe]
-    near = probe.distance < RECALL_NEAR
+    near = probe.distance < RECALL_NEAR  # 110 characters
     return [
         replace(
             probe,
             name=f"recall{sign}{RECALL_NEAR}",
-            description=f"{probe.description}, {reach}",
+            description=what,
             at=probe.at[keep],
             distance=probe.distance[keep],
         )
-        for sign, reach, keep in (
-            ("<", f"near (under {RECALL_NEAR} characters)", near),
-            (">=", f"far ({RECALL_NEAR} characters or more)", ~near),
+        for sign, what, keep in (
+            ("<", english("who is speaking: the name in the exit line, near (under 110 characters)"), near),
+            (">=", english("who is speaking: the name in the exit line, far (110 characters or more)"), ~near),
         )
     ]
 
@@ -157,7 +166,7 @@ def load_playlets(entry: CorpusEntry, data: DataConfig, place: None) -> TextCorp
                     name=name,
                 )
             )
-    return TextCorpus(entry.name, generated.version, "generated", splits)
+    return TextCorpus(entry.name, generated.version, english("generated"), splits)
 
 
 def load_path(data: DataConfig) -> TextCorpus:
@@ -173,7 +182,7 @@ def load_path(data: DataConfig) -> TextCorpus:
             raise InputError(tr("corpus {path}: larger than 2 GiB; use a part of it", path=path))
         raw = path.read_bytes()
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
+        why = reason(error)
         raise InputError(tr("corpus {path}: cannot be read: {why}", path=str(path)[:200], why=why)) from None
     content = raw.removeprefix(codecs.BOM_UTF8)
     if not content or content.isspace():
@@ -195,7 +204,7 @@ def load_path(data: DataConfig) -> TextCorpus:
 
 TEXT = CorpusKind(
     TextCorpus,
-    noun="corpus",
+    noun=tr("corpus"),
     is_a=tr("plain text"),
     preset="demo",
     known=tr("known corpora"),

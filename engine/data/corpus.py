@@ -14,6 +14,7 @@ from engine.config.sections import DataConfig
 from engine.data.download import Remote
 from engine.errors import InputError
 from engine.language import tr
+from engine.retelling import told
 
 if TYPE_CHECKING:
     from engine.data.overlap import Overlap
@@ -82,18 +83,19 @@ class Corpus(ABC):
     def overlap_lines(self) -> tuple[dict[str, object], list[tuple[str, str]]]:
         """Return the overlaps as JSON and as lines of a description."""
         from engine.evaluation.alarms import overlapping
+        from engine.evaluation.verdict import OVERLAP
 
         known = [one for one in self.overlaps() if one is not None]
         kinds = {one.of for one in known}
         record: dict[str, object] = {
             one.split if len(kinds) == 1 else f"{one.of}-{one.split}": one.to_json() for one in known
         }
-        return record, [("⚠ OVERLAP" if one.much else "overlap", overlapping(one).why) for one in known]
+        return record, [(f"⚠ {OVERLAP}" if one.much else tr("overlap"), told(overlapping(one).why)) for one in known]
 
     def origin_lines(self, licence: str, notes: Iterable[str]) -> list[tuple[str, str]]:
         """Return the hashes, the licence and the notes as lines of a description."""
         lines = [("SHA-256", f"{part} {value[:16]}…") for part, value in self.sha256.items()]
-        return [*lines, *([("licence", licence)] if licence else []), *(("note", note) for note in notes)]
+        return [*lines, *([(tr("licence"), licence)] if licence else []), *((tr("note"), note) for note in notes)]
 
 
 def counted(counts: Mapping[str, int]) -> str:
@@ -120,7 +122,9 @@ class CorpusEntry:
     @property
     def words(self) -> str:
         """`text`, `documents` or `pairs, en → de`."""
-        return self.kind if self.languages is None else tr("pairs, {languages}", languages=" → ".join(self.languages))
+        if self.languages is None:
+            return {"text": tr("text"), "documents": tr("documents")}.get(self.kind, self.kind)
+        return tr("pairs, {languages}", languages=" → ".join(self.languages))
 
     @property
     def most_bytes(self) -> int:
@@ -157,7 +161,7 @@ class CorpusEntry:
                 parent=target.parent,
             )
         else:
-            what = f"{self.remotes[0].url} at {target}"
+            what = tr("{url} at {target}", url=self.remotes[0].url, target=target)
             if self.kind != "text":
                 what = tr(
                     "{names} from {url} into {parent}",

@@ -124,7 +124,7 @@ def fetch(
             advice = tr("Try again, or take the file from somewhere else")
             if remote.sha256 is None:
                 advice = tr(
-                    "If it has been changed on purpose, delete {record_of} to trust it as it is now",
+                    "If the file was changed on purpose, delete {record_of} to accept the new version",
                     record_of=record_of(target),
                 )
             raise InputError(
@@ -163,11 +163,18 @@ def fetch(
 
 
 def _by_hand(remote: Remote, target: Path) -> str:
-    offline = "without a network, " if remote.url else ""
-    return tr(
-        "{offline}put that file at {target}, or set {mirror_variable} to a folder that "
-        "has {file}; built-in corpora (see `{command_line}`) need no download",
-        offline=offline,
+    how = (
+        tr(
+            "without a network, put that file at {target}, or set {mirror_variable} to a folder that has {file}; "
+            "built-in corpora (see `{command_line}`) need no download"
+        )
+        if remote.url
+        else tr(
+            "put that file at {target}, or set {mirror_variable} to a folder that has {file}; built-in corpora (see "
+            "`{command_line}`) need no download"
+        )
+    )
+    return how.format(
         target=target,
         file=remote.file,
         mirror_variable=MIRROR_VARIABLE,

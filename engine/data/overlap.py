@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.data.framing import folded
-from engine.language import tr
+from engine.language import english
 
 if TYPE_CHECKING:
     from engine.data.parallel.pairs import Pairs
@@ -34,6 +34,32 @@ SHOWN = 60  # characters of an example
 PUNCTUATION = frozenset(("Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sk"))  # Sk: ` and ´, which serve as quotes
 
 Hashes = NDArray[np.uint64]
+
+# By the unit: what is said of an overlap, and what if there is none.
+SAID = {
+    "text": (
+        english("{share} of the {split} text also appears word for word in the training text"),
+        english("no passage of the {split} text appears in the training text"),
+    ),
+    "documents": (
+        english("{share} of the {split} documents' text also appears word for word in the training documents"),
+        english("no passage of the {split} documents' text appears in the training documents"),
+    ),
+    "pairs": (
+        english(
+            "{share} of the {split} pairs ({seen:,} of {total:,}) share a sentence with training, ignoring case and "
+            "punctuation{both}"
+        ),
+        english("none of the {total:,} {split} pairs share a sentence with training, ignoring case and punctuation"),
+    ),
+    "questions": (
+        english(
+            "{share} of the {split} questions ({seen:,} of {total:,}) are also asked in training, ignoring case and "
+            "punctuation"
+        ),
+        english("none of the {total:,} {split} questions are asked in training, ignoring case and punctuation"),
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -60,51 +86,12 @@ class Overlap:
     @property
     def said(self) -> str:
         """Return a sentence without its full stop, with the share and an example."""
-        share = f"{self.share:.1%}" if self.share >= LITTLE else tr("under {little:.1%}", little=LITTLE)
-        count, aside = f"{self.seen:,} of {self.total:,}", tr("ignoring case and punctuation")
-        if self.of == "text" or self.of == "documents":
-            of = "text" if self.of == "text" else tr("documents' text")
-            said = tr(
-                "{share} of the {split} {of} also appears word for word in the training {of2}",
-                share=share,
-                split=self.split,
-                of=of,
-                of2=self.of,
-            )
-            none = tr(
-                "no passage of the {split} {of} appears in the training {of2}", split=self.split, of=of, of2=self.of
-            )
-        elif self.of == "pairs":
-            both = tr(", {both:,} of them on both sides", both=self.both) if self.both else ""
-            said = tr(
-                "{share} of the {split} pairs ({count}) share a sentence with training, {aside}{both}",
-                share=share,
-                split=self.split,
-                count=count,
-                aside=aside,
-                both=both,
-            )
-            none = tr(
-                "none of the {total:,} {split} pairs share a sentence with training, {aside}",
-                total=self.total,
-                split=self.split,
-                aside=aside,
-            )
-        else:
-            said = tr(
-                "{share} of the {split} questions ({count}) are also asked in training, {aside}",
-                share=share,
-                split=self.split,
-                count=count,
-                aside=aside,
-            )
-            none = tr(
-                "none of the {total:,} {split} questions are asked in training, {aside}",
-                total=self.total,
-                split=self.split,
-                aside=aside,
-            )
-        return tr("{said}; for example “{example}”", said=said, example=self.example) if self.seen else none
+        said, none = SAID[self.of]
+        share = f"{self.share:.1%}" if self.share >= LITTLE else english("under {little:.1%}", little=LITTLE)
+        both = english(", {both:,} of them on both sides", both=self.both) if self.both else ""
+        values = {"split": self.split, "share": share, "seen": self.seen, "total": self.total, "both": both}
+        said, none = said.format(**values), none.format(**values)
+        return english("{said}; for example “{example}”", said=said, example=self.example) if self.seen else none
 
     def to_json(self) -> dict[str, str | int | float]:
         return {"share": round(self.share, 6), **asdict(self)}

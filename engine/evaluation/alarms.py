@@ -26,7 +26,7 @@ from engine.evaluation.verdict import (
     Verdict,
     When,
 )
-from engine.language import tr
+from engine.language import english
 from engine.runs.records import DataFacts, Scores, TrainRecord, ValidationRecord
 from engine.schemes import whole_steps
 
@@ -45,7 +45,7 @@ def overlapping(found: Overlap) -> Verdict:
     said = found.said
     if not found.much:
         return Verdict("overlap", "before", 0, OK, found.share, said)
-    why = tr(
+    why = english(
         "{said}. The score measures memorization, so it is not compared with other runs: remove duplicates from the "
         "corpus or hold out different text, then train again",
         said=said,
@@ -79,7 +79,7 @@ def implausible(
     reachable = None if floor is None else floor.reachable
     if reachable is not None and reachable.luck is not None and excess is not None:
         below, bound = excess, -reachable.luck
-        line = tr(
+        line = english(
             "{nats_per_char:.4f}, the floor reachable at this context and stride, "
             "by more than luck allows ({bound:.4f})",
             nats_per_char=reachable.nats_per_char,
@@ -88,16 +88,16 @@ def implausible(
     elif floor is not None and nats is not None and floor.se is not None:
         below = loss - nats if excess is None else excess
         bound = -STANDARD_ERRORS * floor.se
-        line = tr("the entropy floor of this text, {nats:.4f} ± {se:.4f}", nats=nats, se=floor.se)
+        line = english("the entropy floor of this text, {nats:.4f} ± {se:.4f}", nats=nats, se=floor.se)
     else:
         below = loss
         bound = facts.plausible or PLAUSIBLE_SHARE * (facts.unigram or 0.0)
-        line = tr("{bound:.2f}, lower than expected for natural text", bound=bound)
+        line = english("{bound:.2f}, lower than expected for natural text", bound=bound)
     if not below < bound:  # the trainer handles a loss that is not finite
-        return Verdict("plausible", "evaluation", step, OK, below, tr("the loss is plausible"))
+        return Verdict("plausible", "evaluation", step, OK, below, english("the loss is plausible"))
     if floor is None and not facts.plausible:
-        passed = tr("; the leak probe passed") if leak_free else ""
-        why = tr(
+        passed = english("; the leak probe passed") if leak_free else ""
+        why = english(
             "the loss {loss:.4f} is suspiciously low: below {bound:.2f}, which no model of natural text "
             "reaches. Repetitive text, such as logs or templates, would explain it{passed}",
             loss=loss,
@@ -105,7 +105,7 @@ def implausible(
             passed=passed,
         )
         return Verdict("plausible", "evaluation", step, SUSPICIOUS, below, why)
-    why = tr(
+    why = english(
         "the loss {loss:.4f} is below {line}: the model sees what it has to predict, "
         "or the validation text was in the training text, or the mean was taken over the wrong tokens",
         loss=loss,
@@ -121,8 +121,8 @@ def not_learning(record: Scores, facts: DataFacts, *, warmup: int, step: int) ->
         return None
     below = line - loss
     if below >= LEARNED:
-        return Verdict("learning", "evaluation", step, OK, below, tr("better than token frequencies alone"))
-    why = tr(
+        return Verdict("learning", "evaluation", step, OK, below, english("better than token frequencies alone"))
+    why = english(
         "the loss {loss:.3f} is no better than knowing how often each token occurs ({line:.3f}): nothing "
         "has been learned yet; a learning rate that is too small or too large is the usual cause, then a wrong mask",
         loss=loss,
@@ -140,8 +140,8 @@ def majority_only(record: Scores, facts: DataFacts, *, step: int) -> Verdict | N
     noise = NOISE * math.sqrt(always * (1.0 - always) / majority.of)
     above = share - always
     if above > noise:
-        return Verdict("answers", "after", step, OK, above, tr("better than always giving the same answer"))
-    why = tr(
+        return Verdict("answers", "after", step, OK, above, english("better than always giving the same answer"))
+    why = english(
         "{share:.1%} of the answers are exactly right; always answering '{answer}' would get "
         "{always:.1%} (noise {noise:.1%}): the model does not know the answers; the usual causes "
         "are facts that pretraining did not teach, or too large a learning rate afterwards",
@@ -168,7 +168,7 @@ def same_text(new: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]], *, s
         match = SequenceMatcher(None, str(old.get("text", ""))[:LONGEST], text, autojunk=False).find_longest_match()
         nats = -math.fsum(math.log(max(p, 5e-5)) for p in chances[match.b : match.b + match.size])
         if nats > NATS_IN_COMMON:
-            why = tr(
+            why = english(
                 "the samples at steps {old} and {new} share {size} characters; the probability of that "
                 "by chance is e^-{nats:.0f}, so they were not drawn independently (same seed for both?)",
                 old=old.get("step"),
@@ -177,7 +177,7 @@ def same_text(new: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]], *, s
                 nats=nats,
             )
             return Verdict("samples", "evaluation", step, SAME_TEXT, nats, why)
-    return Verdict("samples", "evaluation", step, OK, 0.0, tr("samples differ as expected by chance"))
+    return Verdict("samples", "evaluation", step, OK, 0.0, english("samples differ as expected by chance"))
 
 
 BLOCK = 10  # train records to average: single ones are noise
@@ -202,12 +202,14 @@ def curve(
     if not scored:
         return None
     found = _apart(trained) or _overfit(scored) or (_still_falling(scored, trained) if when == "after" else None)
-    badge, value, why = found or (OK, 0.0, tr("the curves look normal"))
+    badge, value, why = found or (OK, 0.0, english("the curves look normal"))
     return Verdict("curve", when, step, badge, value, why)
 
 
 def no_number(why: str, *, step: int) -> Verdict:
-    return Verdict("curve", "after", step, DIVERGED, math.inf, tr("{why}; do not compare anything with it", why=why))
+    return Verdict(
+        "curve", "after", step, DIVERGED, math.inf, english("{why}; do not compare anything with it", why=why)
+    )
 
 
 def _apart(trained: list[tuple[int, float]]) -> tuple[str, float, str] | None:
@@ -221,7 +223,7 @@ def _apart(trained: list[tuple[int, float]]) -> tuple[str, float, str] | None:
     if last - lowest <= max(APART[0] * lowest, APART[1], noise):
         return None
     at = best[-1][0]
-    why = tr(
+    why = english(
         "the training loss was {lowest:.3f} around step {at:,} and is {last:.3f} now: training "
         "diverged; the usual cause is a learning rate that is too large, or no warm-up",
         lowest=lowest,
@@ -238,7 +240,7 @@ def _overfit(scored: list[tuple[int, float]]) -> tuple[str, float, str] | None:
     least = lowest + max(RISEN[0] * lowest, RISEN[1])
     if len(since) < AFTER_BEST or min(since[-AFTER_BEST:]) <= least:
         return None
-    why = tr(
+    why = english(
         "the validation loss was best at step {at:,} ({lowest:.4f}) and has risen to "
         "{last:.4f}: from there on the model memorized its training text; compare best losses, "
         "or stop there (evaluation.patience)",
@@ -255,7 +257,7 @@ def _still_falling(scored: list[tuple[int, float]], trained: list[tuple[int, flo
         fall, name = _last_tenth_trained(trained), "training"
     if fall is None or fall <= max(FALLING[0] * last, FALLING[1]):
         return None
-    why = tr(
+    why = english(
         "the {name} loss fell by {fall:.3f} over the last tenth of the run: it had more to learn, and a variant "
         "that only learns more slowly looks worse than it is; train longer (train.steps) before comparing",
         name=name,

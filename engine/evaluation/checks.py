@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from engine.config.model import ModelConfig, parts_of
 from engine.data.objectives import IGNORED, Batch, Objective, Places, places
 from engine.evaluation.verdict import LEAK, NO_ORDER, OK, Verdict, When
-from engine.language import tr
+from engine.language import english
 from engine.model.heads import SelfAttention
 from engine.model.positions import Positions, widest_float
 from engine.model.transformer import Network, Stack
@@ -215,7 +215,7 @@ def starts_as_identity(model: ModelConfig) -> bool:
 
 
 def leak_probe(
-    model: nn.Module,
+    model: Network,
     objective: Objective,
     windows: Tensor,
     vocab_size: int,
@@ -230,7 +230,7 @@ def leak_probe(
     largest batch: as many are tried at once if affordable. The model is restored. Before the first step, a copy with
     other weights stands for a network whose layers pass on too little to show what they read.
     """
-    if when == "before" and isinstance(model, Network) and starts_as_identity(model.config):
+    if when == "before" and starts_as_identity(model.config):
         model = deepcopy(model)
         redraw(model)
     gradient = change = 0.0
@@ -244,7 +244,7 @@ def leak_probe(
         hidden = lambda at_once: hidden_leak(model, objective, own[:at_once], vocab_size, step)
         found, at_once = _as_used(model, hidden, hidden, len(own))
         change = _larger(change, found)
-        clean = tr("the model does not see what is hidden")
+        clean = english("the model does not see what is hidden")
     else:
         for batch, where in _examples(objective, windows[:2], step):
             single = list(batch.pieces(len(batch.tokens)))
@@ -262,17 +262,17 @@ def leak_probe(
             training = functools.partial(perturbed, single[0], tried=again)
             found, at_once = _as_used(model, scoring, training, at_once)
             change = _larger(change, found)
-        clean = tr(
+        clean = english(
             "the model sees no later token ({n:,} of {length:,} positions tried)",
             n=len(tried),
             length=max(length - 1, 0),
         )
-    clean += tr(", in training, evaluation and scoring, {at_once:,} rows at a time", at_once=at_once)
+    clean += english(", in training, evaluation and scoring, {at_once:,} rows at a time", at_once=at_once)
     if gradient != gradient or change != change:
-        why = tr("some predictions are not numbers, so what they depend on cannot be checked")
+        why = english("some predictions are not numbers, so what they depend on cannot be checked")
         return Verdict("leak", when, step, "NOT A NUMBER", float("nan"), why)
     if gradient > GRADIENT_LIMIT or change > PERTURBATION_LIMIT:
-        why = tr(
+        why = english(
             "a position's prediction depends on its answer or what follows it "
             "(gradient {gradient:.2g}, change {change:.2g}): the model can read "
             "what it has to predict, so its scores are meaningless",
@@ -329,9 +329,14 @@ def order_check(model: Network, vocab_size: int) -> Verdict | None:
     schemes = " and ".join(name for name in model.config.positions if name != "none")
     if not min(moved) <= ORDER_LIMIT:
         return Verdict(
-            "order", "before", 0, OK, 0.0, tr("the model can tell token order ({schemes} positions)", schemes=schemes)
+            "order",
+            "before",
+            0,
+            OK,
+            0.0,
+            english("the model can tell token order ({schemes} positions)", schemes=schemes),
         )
-    why = tr(
+    why = english(
         "permuting a text only permutes the predictions: {schemes} positions never reach the model "
         "(a table indexed by batch instead of time is the usual cause)",
         schemes=schemes,

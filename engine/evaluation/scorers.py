@@ -16,7 +16,7 @@ from engine.config.schema import RunConfig
 from engine.data.corpora import Split
 from engine.data.documents.corpus import Question
 from engine.data.loader import TextBatches, mask_generator
-from engine.data.objectives import Batch, Objective, QuestionAnswer, make_objective, places, span_corruption
+from engine.data.objectives import Batch, Objective, Prompt, QuestionAnswer, make_objective, places, span_corruption
 from engine.data.padding import Tokens
 from engine.data.parallel.pairs import Pairs
 from engine.data.rows import EncodedPairs, pair_batch, scored_documents, scored_questions
@@ -35,7 +35,7 @@ from engine.evaluation.metrics import (
 )
 from engine.evaluation.reachable import ReachableFloor, reachable_floor
 from engine.evaluation.translation import TranslationScores, exact_match, score_translations
-from engine.generation.answering import Prompt, answer_questions, greedy_answers
+from engine.generation.answering import answer_questions, greedy_answers
 from engine.generation.beam import Hypothesis
 from engine.generation.translation import Translator, both_specials
 from engine.language import tr, trn
@@ -86,7 +86,7 @@ class Scorer(ABC):
     @property
     def per(self) -> str:
         """The unit that the loss is averaged over, and how it was measured."""
-        return self.config.task.unit
+        return tr(self.config.task.unit)
 
     def floor(self) -> dict[str, Any]:
         """Return the floors that a record's `excess` is measured from, in the format of data.json."""
@@ -132,7 +132,7 @@ class TextScorer(Scorer):
     def per(self) -> str:
         return tr(
             "{unit}, context {context_length}, stride {stride}",
-            unit=self.config.task.unit,
+            unit=tr(self.config.task.unit),
             context_length=self.config.model.context_length,
             stride=self.config.stride,
         )
@@ -304,7 +304,7 @@ class DocumentScorer(Scorer):
 
     @property
     def per(self) -> str:
-        return tr("{unit}, mask tokens included", unit=self.config.task.unit)
+        return tr("{unit}, mask tokens included", unit=tr(self.config.task.unit))
 
     def probe_words(self, share: float, places: int) -> str:
         return tr("{share:.1%} of {places:,} facts exactly right", share=share, places=places)

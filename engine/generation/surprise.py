@@ -11,11 +11,10 @@ import torch
 from torch import Generator, Tensor
 
 from engine.config.schema import RunConfig
-from engine.data.objectives import make_objective
+from engine.data.objectives import Prompt, make_objective
 from engine.data.padding import Tokens
 from engine.errors import InputError
 from engine.evaluation.metrics import windows
-from engine.generation.answering import Prompt
 from engine.generation.sampling import SampledToken
 from engine.generation.translation import Translator
 from engine.language import tr
@@ -85,7 +84,7 @@ def _target_surprise(model: Network, config: RunConfig, vocab_size: int, ids: Te
         what = (
             tr("a source of {source} characters and what comes after it", source=source)
             if most > source
-            else "a source"
+            else tr("a source")
         )
         raise InputError(
             tr(

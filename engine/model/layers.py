@@ -3,10 +3,11 @@
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from engine.config.model import ModelConfig
@@ -24,13 +25,35 @@ def _gated(x: Tensor, by: Map) -> Tensor:
     return by(gate) * value
 
 
+class _SquaredReLU(torch.autograd.Function):
+    """y², y = relu(x): its slope 2y is 0 where x is negative, so backward needs no mask, and only y is kept."""
+
+    @staticmethod
+    def forward(context: Any, x: Tensor) -> Tensor:
+        y = F.relu(x)
+        context.save_for_backward(y)
+        return y * y
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, gradient: Tensor) -> Tensor:
+        (y,) = context.saved_tensors
+        slope: Tensor = y * gradient
+        return slope.mul_(2.0)
+
+
+def _squared_relu(x: Tensor) -> Tensor:
+    squared: Tensor = _SquaredReLU.apply(x)  # type: ignore[no-untyped-call]
+    return squared
+
+
 GELU_TANH = partial(F.gelu, approximate="tanh")
 # How each of the activations and norms of `engine.schemes` is computed.
 ACTIVATION: dict[str, Map] = {
     "gelu": F.gelu,
     "gelu-tanh": GELU_TANH,
     "relu": F.relu,
-    "relu2": lambda x: F.relu(x).square(),
+    "relu2": _squared_relu,
     "silu": F.silu,
     "swiglu": partial(_gated, by=F.silu),
     "geglu": partial(_gated, by=F.gelu),

@@ -18,6 +18,7 @@ from typing import Any
 
 from engine.config.model import ModelConfig, parts_of
 from engine.config.schema import RunConfig
+from engine.language import english
 from engine.model.visibility import CHUNK, SMALLEST_BLOCK, self_attention
 from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, OPTIMIZERS, POSITIONS
 
@@ -45,15 +46,15 @@ def training_kernel(
         if model.backend == "reference":
             return Kernel("reference", 1, length, length)
         return Kernel("chunked", -(-length // chunk), chunk, chunk)
-    see, wanted = self_attention(model, causal=causal), model.backend
-    reach = see.reach(1)
+    see, wanted, able = self_attention(model, causal=causal), model.backend, ATTENTIONS[model.attention].backends
+    reach = see.reach(1) if "banded" in able else None
     if reach is not None and (wanted == "banded" or (wanted == "auto" and see.is_narrow(length, cpu=not gpu))):
         before = min(reach, length - 1)
         block = min(max(SMALLEST_BLOCK, before), length)
         return Kernel("banded", -(-length // block), block, before + block + (0 if causal else before))
     dropped, position = model.attention_dropout > 0.0, POSITIONS[model.position]
     fused = fused_by(model)
-    if wanted == "reference" or position.acts_on == "content":
+    if wanted == "reference" or position.acts_on == "content" or "sdpa" not in able:
         name = "reference"
     elif wanted == "dense" or (wanted == "auto" and (dropped or fused != "as it is") and not padded and not gpu):
         name = "dense"
@@ -103,16 +104,16 @@ def parameters(model: ModelConfig, vocab_size: int) -> dict[str, int]:
     layers = sum(stack.layers for stack in built)
     cross_layers = sum(stack.layers for stack in built if stack.over_source)
     found = {
-        "source embedding": (model.source_vocab_size or 0) * d,
-        "token embedding": vocab * d,
-        "positions": sum(_position_parameters(model, stack) for stack in built),
-        "attention": layers * attention,
-        "cross-attention": cross_layers * attention,
-        "feed-forward": layers * (d * wide + ff * d + bias * (wide + d)),
-        "norms": (2 * layers + cross_layers) * norm * (2 if model.norm_placement == "sandwich" else 1)
+        english("source embedding"): (model.source_vocab_size or 0) * d,
+        english("token embedding"): vocab * d,
+        english("positions"): sum(_position_parameters(model, stack) for stack in built),
+        english("attention"): layers * attention,
+        english("cross-attention"): cross_layers * attention,
+        english("feed-forward"): layers * (d * wide + ff * d + bias * (wide + d)),
+        english("norms"): (2 * layers + cross_layers) * norm * (2 if model.norm_placement == "sandwich" else 1)
         + (len(built) * norm if model.final_norm else 0),
-        "parts": sum(row.parameters(model, stack) for row in parts_of(model).values() for stack in built),
-        "head": (0 if model.tie_embeddings else vocab * d) + (vocab if model.head_bias else 0),
+        english("parts"): sum(row.parameters(model, stack) for row in parts_of(model).values() for stack in built),
+        english("head"): (0 if model.tie_embeddings else vocab * d) + (vocab if model.head_bias else 0),
     }
     return {
         name: count
@@ -284,7 +285,7 @@ def _attention(model: ModelConfig, kernel: Kernel, causal: bool, length: int, ma
     d = model.d_model
     filled, position, dropped = kernel.filled / length, POSITIONS[model.position], model.attention_dropout > 0.0
     rotated, content = position.rotates, position.acts_on == "content"
-    plain, of_parts = fused_by(model) == "as it is", sum(row.kept_a_score for row in parts_of(model).values())
+    usual, of_parts = fused_by(model) == "as it is", sum(row.kept_a_score for row in parts_of(model).values())
     scores = filled * model.n_heads * kernel.keys
     out = d + mask * d * (model.attention_output_dropout > 0.0)
     if kernel.name == "sdpa":
@@ -296,7 +297,7 @@ def _attention(model: ModelConfig, kernel: Kernel, causal: bool, length: int, ma
         cut = kernel.filled > length
         features = (10 if cut else 8.5) if rotated else (7.5 if cut else 6.5)
         return out + (scores if causal else 0) + features * d
-    if kernel.name == "banded" and plain and not content:
+    if kernel.name == "banded" and usual and not content:
         bands = d + 2 * d * kernel.keys / kernel.queries
         return out + filled * bands + scores * (1 + mask * dropped)
     if kernel.name == "math":

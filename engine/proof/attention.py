@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from engine.config.model import PARTS, ModelConfig, parts_of
-from engine.language import tr
+from engine.language import english
 from engine.model.attention import BACKENDS, AttentionCall, Softmax, softmax_attention
 from engine.model.linear_attention import linear_attention
 from engine.model.positions import Positions, PositionScheme, make_schemes
@@ -27,7 +27,7 @@ DTYPE_NAMES = {torch.float32: "fp32", torch.bfloat16: "bf16"}
 
 def attention_proofs() -> list[Proof]:
     return [
-        Proof(tr("attention, {name}", name=name), "attention", partial(attention, name), seconds=1.5)
+        Proof(english("attention, {name}", name=name), "attention", partial(attention, name), seconds=1.5)
         for name in POSITIONS
     ]
 
@@ -95,8 +95,16 @@ def attention(position: str, context: Context) -> Result:
                 worst[dtype], tried = max(worst[dtype], error), tried + 1
                 if not error <= allowed:
                     name = DTYPE_NAMES[dtype]
-                    wrong.append(f"{backend} for {case.name} in {name} is off by {error:.2g} (relative)")
-    said = tr("every backend that applies matches the reference's values and gradients")
+                    wrong.append(
+                        english(
+                            "{backend} for {case} in {precision} is off by {error:.2g} (relative)",
+                            backend=backend,
+                            case=case.name,
+                            precision=name,
+                            error=error,
+                        )
+                    )
+    said = english("every backend that applies matches the reference's values and gradients")
     figures = {f"attention_difference_{DTYPE_NAMES[dtype]}": value for dtype, value in worst.items()}
     return judged(not wrong, said, "; ".join(wrong[:6]), comparisons=tried, **figures)
 

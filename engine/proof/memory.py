@@ -8,7 +8,7 @@ from engine.benchmark.memory import training_peak
 from engine.capabilities import with_value
 from engine.config import presets
 from engine.config.schema import RunConfig
-from engine.language import tr
+from engine.language import english
 from engine.proof.result import Context, Figure, Proof, Result, failed, judged, skipped
 from engine.proof.resuming import small_run, trained
 from engine.runs.files import read_json, read_lines
@@ -26,12 +26,12 @@ ESTIMATED = ("demo", "rope", "relative", "encoder-mlm", "win16", "phrasebook")
 
 def memory_proofs() -> list[Proof]:
     return [
-        Proof(tr("out of memory (simulated), handled by auto_batch"), "memory", cut_planted, seconds=4.0),
-        Proof(tr("out of memory (limited allocator), handled by auto_batch"), "memory", cut_really, seconds=8.0),
+        Proof(english("out of memory (simulated), handled by auto_batch"), "memory", cut_planted, seconds=4.0),
+        Proof(english("out of memory (limited allocator), handled by auto_batch"), "memory", cut_really, seconds=8.0),
         *(
             Proof(
-                tr("memory estimate, {name}", name=name),
-                tr("memory estimates"),
+                english("memory estimate, {name}", name=name),
+                english("memory estimates"),
                 partial(estimated, name),
                 seconds=8.0,
                 limit=180.0,
@@ -57,26 +57,28 @@ def cut_planted(context: Context) -> Result:
     ready.trainer.model.register_forward_pre_hook(crowded)
     refused = ready.trainer.run()
     if refused.state != "failed" or "auto_batch=true" not in refused.reason:
-        return failed(tr("without auto_batch the run {state}: {reason}", state=refused.state, reason=refused.reason))
+        return failed(
+            english("without auto_batch the run {state}: {reason}", state=refused.state, reason=refused.reason)
+        )
     cut = int(read_json(checkpoint.find(RunReader(pieces), "last") / checkpoint.STATE)["pieces"])
     losses = [
         [record["loss"] for record in read_lines(run / "metrics.jsonl") if record["kind"] == "train"]
         for run in (whole, pieces)
     ]
     apart = max(abs(a - b) for a, b in zip(*losses, strict=True))
-    right = tr(
+    right = english(
         "{windows} windows in {cut} pieces give the same losses; without auto_batch, the error says what to do",
         windows=WINDOWS,
         cut=cut,
     )
-    wrong = tr("cut into {cut} pieces, the losses differ by {apart:.2g} nats", cut=cut, apart=apart)
+    wrong = english("cut into {cut} pieces, the losses differ by {apart:.2g} nats", cut=cut, apart=apart)
     return judged(apart <= LOSS and cut == WINDOWS // FITS, right, wrong, loss_difference=apart, pieces=cut)
 
 
 def cut_really(context: Context) -> Result:
     """With torch's allocator limited to 60 % of a step's need, the step is cut into pieces."""
     if not context.on_cuda:
-        return skipped(tr("only CUDA's allocator can be limited"))
+        return skipped(english("only CUDA's allocator can be limited"))
     device = torch.device(context.device)
     tables = presets.resolve(presets.find("baseline")).dump()
     tables["train"] |= {"steps": 2, "auto_batch": True, "precision": "fp32"}
@@ -104,8 +106,8 @@ def cut_really(context: Context) -> Result:
     cut = ready.trainer.state.pieces
     ready.trainer.writer.close("stopped")
     right, wrong = (
-        tr("with 60 % of the memory a step takes {cut} pieces", cut=cut),
-        tr("the step was never cut into pieces"),
+        english("with 60 % of the memory a step takes {cut} pieces", cut=cut),
+        english("the step was never cut into pieces"),
     )
     return judged(cut > 1, right, wrong, pieces=cut, peak_bytes=peak - before)
 
@@ -116,18 +118,18 @@ def estimated(name: str, context: Context) -> Result:
     config = presets.resolve(preset, on="demo" if context.device == "cpu" and preset.extends else None)
     peak = training_peak(with_value(config, "train.precision", "fp32"), device=context.device)
     if peak.measured is None or peak.ratio is None:
-        return skipped(tr("the peak cannot be measured on this system"))
+        return skipped(english("the peak cannot be measured on this system"))
     figures: dict[str, Figure] = {
         "estimate_bytes": peak.estimate,
         "measured_bytes": peak.measured,
         "estimate_over_measured": round(peak.ratio, 3),
     }
-    said = tr(
+    said = english(
         "estimate {estimate:,.0f} MiB, measured {measured:,.0f} MiB: ratio {ratio:.2f}",
         estimate=peak.estimate / 2**20,
         measured=peak.measured / 2**20,
         ratio=peak.ratio,
     )
     return judged(
-        abs(peak.ratio - 1.0) <= NEAR, said, tr("{said}, not within {near:.0%}", said=said, near=NEAR), **figures
+        abs(peak.ratio - 1.0) <= NEAR, said, english("{said}, not within {near:.0%}", said=said, near=NEAR), **figures
     )

@@ -10,7 +10,7 @@ from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.evaluation.checks import redraw
 from engine.evaluation.verdict import LEAK, OK
-from engine.language import tr
+from engine.language import english
 from engine.model.transformer import build_model
 from engine.proof.result import THREADS, Context, Figure, Proof, Result, judged
 from engine.training.inspector import probed
@@ -34,7 +34,7 @@ READ_AT_ONCE = (5, 140)  # tokens; the rest, up to the second number, are read o
 
 def preset_proofs() -> list[Proof]:
     names = (preset.name for preset in presets.list_presets())
-    return [Proof(tr("preset {name}", name=name), "presets", partial(preset, name), seconds=1.2) for name in names]
+    return [Proof(english("preset {name}", name=name), "presets", partial(preset, name), seconds=1.2) for name in names]
 
 
 def preset(name: str, context: Context, steps: int = STEPS) -> Result:
@@ -50,10 +50,20 @@ def preset(name: str, context: Context, steps: int = STEPS) -> Result:
     wrong = []
     for precision, allowed in FIRST_STEP.items():
         found = _first_step(config, task, precision, device)
-        for what, one, other, limit in zip(("loss", "gradient"), found, expected, allowed, strict=True):
+        for what, one, other, limit in zip(
+            (english("loss"), english("gradient")), found, expected, allowed, strict=True
+        ):
             figures[f"first_{what}_difference_{precision}"] = apart = abs(one - other) / abs(other)
             if not apart <= limit:
-                wrong.append(f"the first {what} in {precision} is {one:.6g}, on the CPU {other:.6g}")
+                wrong.append(
+                    english(
+                        "the first {what} in {precision} is {found:.6g}, but {expected:.6g} on the CPU",
+                        what=what,
+                        precision=precision,
+                        found=one,
+                        expected=other,
+                    )
+                )
         stepper = _stepper(config, task, precision, device)
         for step in range(1, steps + 1):
             result = stepper.step(step)
@@ -66,12 +76,19 @@ def preset(name: str, context: Context, steps: int = STEPS) -> Result:
         inputs = [part.to(device) for part in SmallCopy(config.model, model, "").inputs()]
         figures["cache_difference"] = apart = cache_difference(model, *inputs, growth=READ_AT_ONCE)
         if not apart <= CACHED:
-            wrong.append(f"cached logits differ from a full pass by {apart:.2g} (relative)")
+            wrong.append(english("cached logits differ from a full pass by {error:.2g} (relative)", error=apart))
     leak = probed(config, model, batches, when="after", step=steps)
     intended = OK if config.task.leak(config) is None else LEAK
     if leak.verdict != intended:
-        wrong.append(f"leak probe: {leak.verdict} instead of {intended}: {leak.why}")
-    said = tr(
+        wrong.append(
+            english(
+                "leak probe: {verdict} instead of {intended}: {why}",
+                verdict=leak.verdict,
+                intended=intended,
+                why=leak.why,
+            )
+        )
+    said = english(
         "{steps} steps in {first_step}; first step matches the CPU, cached decoding matches a full pass, "
         "leaks only where intended",
         steps=steps,

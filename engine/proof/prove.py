@@ -18,7 +18,7 @@ import psutil
 
 from engine.command_line import as_typed
 from engine.errors import refused
-from engine.language import tr
+from engine.language import english, tr
 from engine.proof.result import THREADS, Context, Proof, Result
 from engine.proof.worker import Ended, Raised, TimedOut, Worker
 from engine.release import release
@@ -72,7 +72,7 @@ class Record:
             write_named(self.path, json.dumps(finite(self.content), indent=1, ensure_ascii=True) + "\n")
         except (OSError, ValueError) as error:
             problem = error if isinstance(error, OSError) else OSError(None, str(error))
-            raise refused(f"--out {str(self.path)[:200]}: cannot be written", problem) from None
+            raise refused(tr("--out {path}: cannot be written", path=str(self.path)[:200]), problem) from None
 
 
 def prove(
@@ -109,17 +109,19 @@ def prove(
 
 def _proved(worker: Worker, proof: Proof, context: Context, left: float, budget: float) -> Result:
     if left < LEAST:
-        return Result("skipped", tr("not started: the {budget:.0f}-minute limit was reached", budget=budget / 60))
+        return Result("skipped", english("not started: the {budget:.0f}-minute limit was reached", budget=budget / 60))
     started = time.monotonic()
     context.folder.mkdir()
     try:
         result = worker.call(_run, proof.run, context, limit=min(proof.limit, left))
         if not isinstance(result, Result):
-            result = Result("failed", tr("the proof returned {name} instead of a result", name=type(result).__name__))
+            result = Result(
+                "failed", english("the proof returned {name} instead of a result", name=type(result).__name__)
+            )
     except TimedOut as error:
-        result = Result("failed", tr("it hung: {error}", error=error))
+        result = Result("failed", english("it hung: {error}", error=error))
         if left < proof.limit:
-            result = Result("skipped", tr("not finished within the {budget:.0f}-minute limit", budget=budget / 60))
+            result = Result("skipped", english("not finished within the {budget:.0f}-minute limit", budget=budget / 60))
     except (Raised, Ended) as error:
         result = Result("failed", str(error))
     finally:

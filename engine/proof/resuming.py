@@ -10,7 +10,7 @@ from torch import Tensor
 
 from engine.config import presets
 from engine.config.schema import RunConfig
-from engine.language import tr
+from engine.language import english
 from engine.proof.result import THREADS, Context, Figure, Proof, Result, failed, judged, skipped
 from engine.proof.worker import Ended, Worker
 from engine.runs.commands import Command
@@ -31,22 +31,23 @@ CHILD = 100.0  # seconds for a call in another process
 def resuming_proofs() -> list[Proof]:
     """Repeating and resuming in fp32 and bf16; then changing and losing the device."""
     named: dict[str, Callable[[str, Context], Result]] = {
-        "the same run twice": repeats,
-        "resumed in the same process": partial(resumes, False),
-        "resumed in another process": partial(resumes, True),
+        english("the same run twice, {precision}"): repeats,
+        english("resumed in the same process, {precision}"): partial(resumes, False),
+        english("resumed in another process, {precision}"): partial(resumes, True),
     }
     return [
         *(
-            Proof(f"{name}, {precision}", "resume", partial(run, precision), seconds=6.0)
+            Proof(name.format(precision=precision), "resume", partial(run, precision), seconds=6.0)
             for precision in ("fp32", "bf16")
             for name, run in named.items()
         ),
-        Proof(tr("saved on the device, loaded on the CPU, and back"), "resume", crosses_devices, seconds=5.0),
+        Proof(english("saved on the device, loaded on the CPU, and back"), "resume", crosses_devices, seconds=5.0),
         *(
-            Proof(
-                tr("device lost ({how}), then resumed", how=how), "resume", partial(loses_device, really), 12.0, 240.0
+            Proof(name, "resume", partial(loses_device, really), 12.0, 240.0)
+            for name, really in (
+                (english("device lost (simulated), then resumed"), False),
+                (english("device lost (kernel failure), then resumed"), True),
             )
-            for how, really in (("simulated", False), (tr("kernel failure"), True))
         ),
     ]
 
@@ -59,7 +60,7 @@ class _StopAfter(Control):
     def poll(self) -> Command | None:
         self._left -= 1
         if self._left == 0:
-            self.request(Command.STOP, "stopped by a proof")
+            self.request(Command.STOP, english("stopped by a proof"))
         return super().poll()
 
 
@@ -102,7 +103,7 @@ def trained(
 def _end(ready: Ready, state: str) -> None:
     outcome = ready.trainer.run()
     if outcome.state != state:
-        raise RuntimeError(f"run '{ready.path.name}' {outcome.state} at step {outcome.step}: {outcome.reason}")
+        raise RuntimeError(f"{ready.path.name}: {outcome.state}, {outcome.step}: {outcome.reason}")
 
 
 def _compared(one: Path, other: Path, said: str) -> Result:
@@ -117,12 +118,12 @@ def _compared(one: Path, other: Path, said: str) -> Result:
         ]
         largest = max(float(value.abs().max()) for value in weights[0].values())
         apart = max(float((value - weights[1][name]).abs().max()) for name, value in weights[0].items()) / largest
-    wrong = tr(
+    wrong = english(
         "not bit-identical: {differ} differ, weights by {apart:.2g} (relative)", differ=", ".join(differ), apart=apart
     )
     return judged(
         not differ,
-        tr("{said}: {ours} are bit-identical", said=said, ours=", ".join(ours)),
+        english("{said}: {ours} are bit-identical", said=said, ours=", ".join(ours)),
         wrong,
         weights_difference=apart,
     )
@@ -132,7 +133,7 @@ def repeats(precision: str, context: Context) -> Result:
     """Two undisturbed runs of one config: unless these agree, no resumed run can."""
     config = small_run(precision=precision)
     found = _compared(
-        trained(context, "one", config), trained(context, "other", config), tr("{steps} steps", steps=STEPS)
+        trained(context, "one", config), trained(context, "other", config), english("{steps} steps", steps=STEPS)
     )
     if found.status == "passed":
         return found
@@ -142,10 +143,10 @@ def repeats(precision: str, context: Context) -> Result:
     finally:
         torch.use_deterministic_algorithms(False)
     equal = again.status == "passed"
-    why = tr(
-        "{why}; with torch.use_deterministic_algorithms they are {what}",
-        why=found.why,
-        what="equal" if equal else tr("still different"),
+    why = (
+        english("{why}; with torch.use_deterministic_algorithms they are equal", why=found.why)
+        if equal
+        else english("{why}; with torch.use_deterministic_algorithms they are still different", why=found.why)
     )
     return failed(why, **found.figures, equal_with_deterministic_algorithms=equal)
 
@@ -158,7 +159,7 @@ def resumes(elsewhere: bool, precision: str, context: Context) -> Result:
             other.call(go_on, stopped, context.device, limit=CHILD)
     else:
         _end(resume(stopped, device=context.device), "finished")
-    return _compared(whole, stopped, tr("stopped at step {stopped} of {steps}", stopped=STOPPED, steps=STEPS))
+    return _compared(whole, stopped, english("stopped at step {stopped} of {steps}", stopped=STOPPED, steps=STEPS))
 
 
 def go_on(run: Path, device: str) -> None:
@@ -176,14 +177,20 @@ def crosses_devices(context: Context) -> Result:
     wrong = []
     for device in ("cpu", context.device):
         if not _equal(weights, checkpoint.weights_of(checkpoint.load_network(reader, "last", device)[0])):
-            wrong.append(f"weights saved on {context.device} differ when loaded on {device}")
+            wrong.append(
+                english(
+                    "weights saved on {saved_on} differ when loaded on {loaded_on}",
+                    saved_on=context.device,
+                    loaded_on=device,
+                )
+            )
     on_cpu = resume(ready.path, device="cpu", control=_StopAfter(1))
     wrong += _state_differs(ready, on_cpu)
     _end(on_cpu, "stopped")
     back = resume(ready.path, device=context.device)
     wrong += _state_differs(on_cpu, back)
     _end(back, "finished")
-    said = tr(
+    said = english(
         "weights and moments are bit-identical from {device} to the CPU and back; training continues",
         device=context.device,
     )
@@ -196,7 +203,7 @@ def _state_differs(saved: Ready, loaded: Ready) -> list[str]:
         | checkpoint.moments_of(ready.trainer.model, ready.trainer.stepper.optimizer)
         for ready in (saved, loaded)
     )
-    wrong = tr(
+    wrong = english(
         "state saved on {device} differs when loaded on {device2}",
         device=saved.trainer.device,
         device2=loaded.trainer.device,
@@ -214,20 +221,20 @@ def loses_device(really: bool, context: Context) -> Result:
     `really` makes a kernel fail, which needs CUDA; otherwise only its error is raised.
     """
     if really and not context.on_cuda:
-        return skipped(tr("only a CUDA kernel can fail like this"))
+        return skipped(english("only a CUDA kernel can fail like this"))
     config = small_run()
     whole = trained(context, "whole", config)
     with Worker(context.folder / "log.txt") as broken:
         try:
             state, reason, step = broken.call(_broken, config, context.folder, context.device, really, limit=CHILD)
         except Ended as error:
-            return failed(tr("the training process died with its device: {error}", error=error))
+            return failed(english("the training process died with its device: {error}", error=error))
     run = context.folder / "broken"
     figures: dict[str, Figure] = {"state": state, "last_checkpoint_step": step}
-    expected = tr("step {saved} is the last one saved", saved=SAVED)
+    expected = english("step {saved} is the last one saved", saved=SAVED)
     if state != "failed" or step != SAVED or expected not in reason:
         return failed(
-            tr(
+            english(
                 "expected a failed run with its checkpoint of step {saved}, but it is {state}: {reason}",
                 state=state,
                 saved=SAVED,
@@ -238,7 +245,7 @@ def loses_device(really: bool, context: Context) -> Result:
     with Worker(context.folder / "log.txt") as fresh:
         fresh.call(go_on, run, context.device, limit=CHILD)
     compared = _compared(
-        whole, run, tr("lost in step {lost}, resumed from step {saved} in another process", lost=LOST, saved=SAVED)
+        whole, run, english("lost in step {lost}, resumed from step {saved} in another process", lost=LOST, saved=SAVED)
     )
     return Result(compared.status, compared.why, {**figures, **compared.figures})
 

@@ -14,7 +14,7 @@ from engine.benchmark.cases import PRECISIONS, BenchmarkSpec, steps_of
 from engine.benchmark.measure import interleaved
 from engine.config import presets
 from engine.config.schema import RunConfig
-from engine.language import tr
+from engine.language import english
 from engine.proof.result import Context, Figure, Proof, Result, judged, passed, skipped
 from engine.schemes import POSITIONS
 from engine.training.numerics import set_fp32_matmul
@@ -30,7 +30,7 @@ def speed_proofs() -> list[Proof]:
     return [
         *(
             Proof(
-                tr("no wait for the device between log points, {precision}", precision=precision),
+                english("no wait for the device between log points, {precision}", precision=precision),
                 "waiting",
                 partial(waits, precision),
             )
@@ -38,7 +38,7 @@ def speed_proofs() -> list[Proof]:
         ),
         *(
             Proof(
-                tr("compiled steps, {precision}", precision=precision),
+                english("compiled steps, {precision}", precision=precision),
                 "compile",
                 partial(compiles, precision),
                 seconds=40.0,
@@ -52,11 +52,11 @@ def speed_proofs() -> list[Proof]:
 def without_compiler(context: Context) -> str:
     compilers = [os.environ.get("CXX" if context.device == "cpu" else "CC", ""), "g++", "gcc", "clang++", "clang"]
     if not any(shutil.which(name) for name in compilers if name):
-        return tr("no C compiler on PATH, which torch.compile needs")
+        return english("no C compiler on PATH, which torch.compile needs")
     if context.on_cuda and importlib.util.find_spec("triton") is None:
-        return tr("triton is not installed, which torch.compile needs on CUDA")
+        return english("triton is not installed, which torch.compile needs on CUDA")
     if context.on_cuda and not (Path(sysconfig.get_paths()["include"]) / "Python.h").exists():
-        return tr("Python's headers are not installed, which triton needs")
+        return english("Python's headers are not installed, which triton needs")
     return ""
 
 
@@ -64,8 +64,8 @@ def compiles(precision: str, context: Context) -> Result:
     """Compiled steps give the losses of plain ones; compiling and both kinds of step are timed."""
     if why := without_compiler(context):
         return skipped(why)
-    plain, compiled = (_stepper(precision, compile_, context) for compile_ in ("never", "always"))
-    expected = _losses(plain, PARITY_STEPS)
+    uncompiled, compiled = (_stepper(precision, compile_, context) for compile_ in ("never", "always"))
+    expected = _losses(uncompiled, PARITY_STEPS)
     started = time.perf_counter()
     found = _losses(compiled, 1)
     compiling = time.perf_counter() - started
@@ -73,13 +73,13 @@ def compiles(precision: str, context: Context) -> Result:
     apart = max(abs(a - b) / abs(b) for a, b in zip(found, expected, strict=True))
     figures: dict[str, Figure] = {"compiled_loss_difference": apart, "compiling_seconds": round(compiling, 1)}
     if not apart <= COMPILED[precision]:
-        return judged(False, "", tr("compiled losses differ by {apart:.2g} (relative)", apart=apart), **figures)
-    contenders = {"compiled": steps_of(compiled, PARITY_STEPS), "plain": steps_of(plain, PARITY_STEPS)}
+        return judged(False, "", english("compiled losses differ by {apart:.2g} (relative)", apart=apart), **figures)
+    contenders = {"compiled": steps_of(compiled, PARITY_STEPS), "plain": steps_of(uncompiled, PARITY_STEPS)}
     fast, slow = interleaved(contenders, rounds=ROUNDS, seconds=SECONDS, device=context.device)
     ratio = fast.median / slow.median
     figures |= {"compiled_tokens_per_second": fast.median, "plain_tokens_per_second": slow.median}
     return passed(
-        tr(
+        english(
             "the same losses after {compiling:.0f} s of compiling; {ratio:.2f} × as fast",
             compiling=compiling,
             ratio=ratio,
@@ -107,7 +107,7 @@ def _losses(stepper: Stepper, steps: int, *, first: int = 1) -> list[float]:
 def waits(precision: str, context: Context) -> Result:
     """Steps between two log points never make the host wait for the device; CUDA raises an error where one would."""
     if not context.on_cuda:
-        return skipped(tr("only CUDA reports where the host waits"))
+        return skipped(english("only CUDA reports where the host waits"))
     for position in POSITIONS:
         stepper = _stepper(precision, "never", context, position=position)
         _losses(stepper, 2)
@@ -119,4 +119,4 @@ def waits(precision: str, context: Context) -> Result:
             torch.cuda.set_sync_debug_mode("default")
         for result in results:
             result.read()
-    return passed(tr("no wait in {n} steps with each of {n2} position schemes", n=len(results), n2=len(POSITIONS)))
+    return passed(english("no wait in {n} steps with each of {n2} position schemes", n=len(results), n2=len(POSITIONS)))

@@ -19,7 +19,7 @@ from typing import Any, Self, TypeVar, cast
 
 import psutil
 
-from engine.language import tr
+from engine.language import english
 
 T = TypeVar("T")
 PATIENCE = 5.0  # seconds that an idle process may take to exit
@@ -69,7 +69,7 @@ class Worker:
             raise Ended(self._obituary()) from None
         if not answered:
             self.end(at_once=True)
-            raise TimedOut(tr("no answer within {limit:.0f} s", limit=limit))
+            raise TimedOut(english("no answer within {limit:.0f} s", limit=limit))
         if lost:  # nothing more can be computed in that process
             self.end()
         if error is not None:
@@ -106,25 +106,25 @@ class Worker:
             if self._connection.poll(START) and self._connection.recv() == "ready":
                 return
         except (EOFError, OSError):
-            raise Ended(tr("the process did not start: {obituary}", obituary=self._obituary())) from None
+            raise Ended(english("the process did not start: {obituary}", obituary=self._obituary())) from None
         self.end()
-        raise Ended(tr("the process did not start within {start:.0f} s", start=START))
+        raise Ended(english("the process did not start within {start:.0f} s", start=START))
 
     def _obituary(self) -> str:
         assert self._process is not None
         self._process.join(timeout=10.0)
         code = self._process.exitcode
         self.end()
-        how = tr("exit code {code}", code=code)
+        how = english("exit code {code}", code=code)
         if code is not None and code < 0:
             with suppress(ValueError):
-                how = tr("signal {code} ({name})", code=-code, name=signal.Signals(-code).name)
+                how = english("signal {code} ({name})", code=-code, name=signal.Signals(-code).name)
         words = ""
         with suppress(OSError), self.log.open("rb") as file:
             file.seek(max(0, self.log.stat().st_size - 8192))
             lines = file.read().decode("utf-8", "replace").splitlines()
             words = shortened(next((line for line in reversed(lines) if line.strip()), ""))
-        return tr("its process ended with {how}", how=how) + (f": {words}" if words else "")
+        return english("its process ended with {how}", how=how) + (f": {words}" if words else "")
 
 
 def shortened(text: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from engine.errors import InputError
-from engine.language import tr
+from engine.language import english, tr
 from engine.plain_files import refuse_links
 from engine.runs.files import SCHEMA, read_json, write_json
 from engine.runs.records import Control, Status, read_file
@@ -17,10 +17,10 @@ MOST_BYTES = 1 << 20  # of them; a training run rereads them often
 
 
 class Command(StrEnum):
-    PAUSE = "pause"
-    CONTINUE = "continue"
-    STOP = "stop"
-    CHECKPOINT = "checkpoint"
+    PAUSE = english("pause")
+    CONTINUE = english("continue")
+    STOP = english("stop")
+    CHECKPOINT = english("checkpoint")
 
 
 def control_file(run: Path) -> Path:

@@ -29,7 +29,7 @@ def split_init_from(text: str) -> tuple[str, str]:
     if not at or "/" in checkpoint:  # a folder may have an @ in its name
         run, checkpoint = text, BEST
     if checkpoint not in CHECKPOINTS and not (checkpoint.isascii() and checkpoint.isdecimal()):
-        hint = nearest(checkpoint, CHECKPOINTS) or tr("; use {one_of}", one_of=one_of((*CHECKPOINTS, "a step")))
+        hint = nearest(checkpoint, CHECKPOINTS) or tr("; use {one_of}", one_of=one_of((*CHECKPOINTS, tr("a step"))))
         raise InputError(
             tr(
                 "{setting}: '{checkpoint}' is not a checkpoint{hint}",

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from engine.errors import InputError, refused
-from engine.language import tr
+from engine.errors import InputError, reason, refused
+from engine.language import english, tr
 from engine.plain_files import refuse_links
+from engine.retelling import told
 from engine.runs.files import SCHEMA, write_json
 from engine.runs.names import check_name
 from engine.runs.reader import LIVE_STATES, RunReader
@@ -18,31 +19,34 @@ from engine.runs.records import Notes, read_file
 LONGEST_NOTE = 10_000  # characters
 LONGEST_TAG = 50
 MOST_TAGS = 50
+IN_USE = english("in use")
+
+
+# What is said of a link, and of a live run, by what was to be done with it.
+RENAMING = (
+    english("run '{name}' is a link to {path}; rename it there"),
+    english("run '{name}' is {state}; stop it before you rename it"),
+)
+DELETING = (
+    english("run '{name}' is a link to {path}; delete it there"),
+    english("run '{name}' is {state}; stop it before you delete it"),
+)
 
 
 @contextmanager
-def _at_rest(reader: RunReader, what: str) -> Iterator[None]:
+def _at_rest(reader: RunReader, said: tuple[str, str]) -> Iterator[None]:
     """Hold the run's lock, so that nobody trains it meanwhile; `InputError` if it is alive, or a link."""
     if reader.path.is_symlink():
-        raise InputError(
-            tr(
-                "run '{name}' is a link to {path}; {what} it there",
-                name=reader.name,
-                path=str(reader.path.resolve())[:200],
-                what=what,
-            )
-        )
+        raise InputError(tr(said[0], name=reader.name, path=str(reader.path.resolve())[:200]))
     lock = FileLock(reader.path / ".lock", timeout=0, thread_local=False)
     state = reader.state
     try:
         lock.acquire()
     except Timeout:
-        state = state if state in LIVE_STATES else "in use"
+        state = state if state in LIVE_STATES else IN_USE
     try:
-        if state in (*LIVE_STATES, "in use"):  # perhaps of another host, or about to be claimed
-            raise InputError(
-                tr("run '{name}' is {state}; stop it before you {what} it", name=reader.name, state=state, what=what)
-            )
+        if state in (*LIVE_STATES, IN_USE):  # perhaps of another host, or about to be claimed
+            raise InputError(tr(said[1], name=reader.name, state=told(state)))
         yield
     finally:
         lock.release()
@@ -51,7 +55,7 @@ def _at_rest(reader: RunReader, what: str) -> Iterator[None]:
 def rename(reader: RunReader, name: str) -> Path:
     """Rename a run and its folder; `InputError` if it is alive, or the name is invalid or taken."""
     target = reader.path.parent / check_name(name)
-    with _at_rest(reader, "rename"):
+    with _at_rest(reader, RENAMING):
         if target.exists():
             raise InputError(
                 tr("run '{name}' already exists in {parent}; choose another name", name=name, parent=reader.path.parent)
@@ -60,7 +64,7 @@ def rename(reader: RunReader, name: str) -> Path:
             reader.path.rename(target)
         except OSError as error:
             raise InputError(
-                tr("run '{name}' cannot be renamed: {strerror}", name=reader.name, strerror=error.strerror or error)
+                tr("run '{name}' cannot be renamed: {strerror}", name=reader.name, strerror=reason(error))
             ) from None
     return target
 
@@ -68,7 +72,7 @@ def rename(reader: RunReader, name: str) -> Path:
 def delete(reader: RunReader) -> None:
     """Delete a run with its checkpoints, unlisting it first: a half-deleted run is never mistaken for one."""
     grave = reader.path.parent / f".deleted-{reader.name}"
-    with _at_rest(reader, "delete"):
+    with _at_rest(reader, DELETING):
         try:
             if grave.is_symlink() or grave.is_file():
                 grave.unlink()
@@ -77,7 +81,7 @@ def delete(reader: RunReader) -> None:
             shutil.rmtree(grave)
         except OSError as error:
             raise InputError(
-                tr("run '{name}' cannot be deleted: {strerror}", name=reader.name, strerror=error.strerror or error)
+                tr("run '{name}' cannot be deleted: {strerror}", name=reader.name, strerror=reason(error))
             ) from None
 
 

@@ -14,7 +14,8 @@ from engine.config.toml import read as read_toml
 from engine.config.toml import validate
 from engine.errors import InputError, nearest
 from engine.evaluation.verdict import IMPLAUSIBLE, LEAK, OK, SUSPICIOUS
-from engine.language import tr
+from engine.language import english, tr
+from engine.retelling import told
 from engine.runs.files import read_json, read_lines
 from engine.runs.names import LAST
 from engine.runs.process import is_alive
@@ -40,8 +41,25 @@ from engine.runs.tail import MetricsTail
 STILL = 60.0  # seconds without a heartbeat until another host's run counts as lost
 # For other hosts' runs, shared by all readers here: the last beat, since when by our clock, whether it has moved.
 _BEATS: dict[Path, tuple[int, float, bool]] = {}
-LIVE_STATES = ("starting", "running", "paused", "handing-over")
-WAITING_FOR_SPACE = "waiting-for-space"  # the phase of a run paused because the disk is full
+LIVE_STATES = (english("starting"), english("running"), english("paused"), english("handing-over"))
+# Recorded words that are translated when they are shown: the other states, and phases.
+STATES = (
+    english("queued"),
+    english("finished"),
+    english("stopped"),
+    english("interrupted"),
+    english("failed"),
+    english("lost"),
+)
+PHASES = (
+    english("loading"),
+    english("training"),
+    english("compiling"),
+    english("evaluating"),
+    english("checkpointing"),
+)
+UNKNOWN = english("unknown")
+WAITING_FOR_SPACE = english("waiting-for-space")  # the phase of a run paused because the disk is full
 Liveness = Literal["alive", "dead", "unknown"]
 F = TypeVar("F", bound=RunFile)
 
@@ -168,7 +186,7 @@ class RunReader:
     @property
     def state(self) -> str:
         """The state to show: `lost` for a run recorded as live whose process is gone."""
-        state = self.status.state or "unknown"
+        state = self.status.state or UNKNOWN
         if state not in LIVE_STATES or self.liveness() != "dead":
             return state
         return "interrupted" if state == "handing-over" else "lost"
@@ -191,7 +209,7 @@ def badges_of(verdicts: Iterable[VerdictRecord]) -> dict[str, str]:
         before = latest.get(verdict.check)
         if before is None or before.verdict != LEAK:
             latest[verdict.check] = verdict
-    return {one.verdict: one.why for one in latest.values() if one.verdict not in ("", OK)}
+    return {one.verdict: told(one.why) for one in latest.values() if one.verdict not in ("", OK)}
 
 
 def list_runs(root: Path) -> list[RunReader]:

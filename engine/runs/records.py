@@ -102,12 +102,12 @@ def _without(data: Any, places: Iterable[tuple[int | str, ...]]) -> Any:
 class Origin(Record):
     """A checkpoint that a run started from."""
 
-    id: Text  # the run's id, whatever its name now
-    name: Text  # its name then
+    id: Text  # the run's id, which stays when it is renamed
+    name: Text  # the run's name at that time
     checkpoint: Text  # `best`, `last`, `average`, `ema` or a step, as requested
-    step: Count  # that this was
-    sha256: Text  # of its weights
-    before: "Origin | None" = Field(None, alias="from")  # that run's own origin, if not its seed
+    step: Count  # the step of that checkpoint
+    sha256: Text  # SHA-256 of its weights
+    before: "Origin | None" = Field(None, alias="from")  # that run's own origin
 
     @property
     def shown(self) -> str:
@@ -121,16 +121,20 @@ class Origin(Record):
 
 
 class StudyPlace(Record):
-    name: Text = ""
-    variant: Text = ""
-    seed: Count = 0
-    stage: Text = ""
-    after: Text = ""
+    """A run's place in a study."""
+
+    name: Text = ""  # the study
+    variant: Text = ""  # the variant
+    seed: Count = 0  # the run's seed
+    stage: Text = ""  # name of an earlier stage; "" for the run that is compared
+    after: Text = ""  # the run whose weights it starts from
 
 
 class QueuePlace(Record):
-    device: Text = ""
-    data_dir: Raw | None = None  # a path: cleaning would change it
+    """A run's place in a queue."""
+
+    device: Text = ""  # the device it waits for
+    data_dir: Raw | None = None  # the data folder; as given, because cleaning would change a path
 
 
 def _cut_chain(value: Any) -> Any:
@@ -148,21 +152,22 @@ def _cut_chain(value: Any) -> Any:
 class Run(RunFile, file="run.json"):
     """run.json: facts that never change while the run exists."""
 
-    id: Text = ""
-    created: Text = ""
-    preset: Text | None = None
-    records: Annotated[Count, Field(ge=1)] = 1
-    command: Text = ""
-    study: StudyPlace = StudyPlace()
-    queue: QueuePlace | None = None
+    id: Text = ""  # kept when the run is renamed
+    created: Text = ""  # when, in UTC
+    preset: Text | None = None  # the preset of its config
+    records: Annotated[Count, Field(ge=1)] = 1  # version of the definitions of its numbers
+    command: Text = ""  # the command that started it
+    study: StudyPlace = StudyPlace()  # its place in a study
+    queue: QueuePlace | None = None  # the queue it was added to
+    # the checkpoint whose weights it started from
     origin: Annotated[Origin | None, BeforeValidator(_cut_chain)] = Field(None, alias="from")
 
 
 class Process(Record):
-    pid: Count | None = None
-    process_started: Number = 0.0  # seconds since the boot named by `boot`; since 1970 where that is empty
-    boot: Text = ""
-    host: Text = ""
+    pid: Count | None = None  # process id
+    process_started: Number = 0.0  # seconds since the boot named by `boot`, or since 1970 if that is empty
+    boot: Text = ""  # id of the boot
+    host: Text = ""  # name of the machine
 
 
 class Owner(Process, RunFile, file=".owner.json"):
@@ -172,45 +177,47 @@ class Owner(Process, RunFile, file=".owner.json"):
 class Status(Process, RunFile, file="status.json"):
     """status.json: a run's progress, and the process that owns it."""
 
-    state: Text = ""
-    phase: Text = ""
-    reason: Text = ""
-    step: Count = 0
-    steps: Count = 0
-    device: Text = ""
-    beat: Count = 0  # incremented by every write
-    control_id: Count = 0  # of the last command executed
-    checkpoint: Text | None = None
-    attempt: Count = 0
+    state: Text = ""  # queued, preparing, running, paused, finished, stopped …
+    phase: Text = ""  # training, evaluating, checkpointing, compiling …
+    reason: Text = ""  # why it is in this state
+    step: Count = 0  # updates so far
+    steps: Count = 0  # updates in total
+    device: Text = ""  # the device it trains on
+    beat: Count = 0  # incremented with every write
+    control_id: Count = 0  # number of the last command executed
+    checkpoint: Text | None = None  # folder of the newest checkpoint
+    attempt: Count = 0  # number of the attempt, from 1; every resume starts a new one
     launch: Text = ""  # `thread` or `process`
 
 
 class LargestBatch(Record):
-    rows: Count = 0
-    target: Count = 0
-    source: Count = 0
+    """The batch that takes the most memory."""
+
+    rows: Count = 0  # examples in it
+    target: Count = 0  # target tokens of each
+    source: Count = 0  # source tokens of each; 0 without a source
 
 
 class ModelFacts(RunFile, file="model.json"):
     """model.json: the network's size, and what was actually built."""
 
-    parameters: Count | None = None
-    components: dict[Text, Count] = {}
-    flops_per_token: Count | None = None
-    memory_bytes: Count | None = None
-    largest_batch: LargestBatch | None = None
-    built: dict[Text, Any] = {}
+    parameters: Count | None = None  # number of parameters in total
+    components: dict[Text, Count] = {}  # parameters by component
+    flops_per_token: Count | None = None  # floating-point operations per training token
+    memory_bytes: Count | None = None  # estimated memory for training
+    largest_batch: LargestBatch | None = None  # the batch that the estimate is for
+    built: dict[Text, Any] = {}  # what was actually built: classes, backend, precision, compiled or not
 
 
 class Floor(Record):
     """The loss of a predictor that knows the grammar, in nats per character; `context` 0 stands for the whole past."""
 
-    nats_per_char: Number | None = None
-    se: Number | None = None
-    luck: Number | None = None
-    context: Count = 0
-    stride: Count = 0
-    reachable: "Floor | None" = None
+    nats_per_char: Number | None = None  # the loss
+    se: Number | None = None  # its standard error
+    luck: Number | None = None  # how far below it a model can get by chance
+    context: Count = 0  # tokens that the predictor sees
+    stride: Count = 0  # tokens between scored windows
+    reachable: "Floor | None" = None  # the floor of a predictor that sees only the model's context
 
     @property
     def nats(self) -> float:
@@ -231,19 +238,21 @@ class Floor(Record):
 
 
 class ProbeFacts(Record):
-    """A probe of a corpus: its question, its number of places, and the accuracy of guessing."""
+    """A probe of a corpus: its question, its number of positions, and the accuracy of guessing."""
 
-    name: Text
-    description: Text = ""
-    n: Count | None = None
-    chance: Number | None = None
-    shortcut: Number | None = None
+    name: Text  # the probe
+    description: Text = ""  # what it asks
+    n: Count | None = None  # positions in the validation split
+    chance: Number | None = None  # accuracy of guessing
+    shortcut: Number | None = None  # accuracy of the best rule that never looks back
 
 
 class MajorityFacts(Record):
-    answer: Text
-    right: Count
-    of: Count
+    """The score of giving the same answer to every question."""
+
+    answer: Text  # the most frequent training answer
+    right: Count  # held-out questions it answers correctly
+    of: Count  # held-out questions in total
 
     @property
     def share(self) -> float:
@@ -256,44 +265,46 @@ class MajorityFacts(Record):
 
 
 class Example(Record):
-    source: Text = ""
-    origin: Text = Field("", alias="from")
+    """A prompt to try."""
+
+    source: Text = ""  # a prompt to try
+    origin: Text = Field("", alias="from")  # whether it is a training sentence or held out
 
 
 class OverlapFacts(Record):
     """The share of the held-out text that is also in the training text; see `engine.data.overlap`."""
 
-    share: Number = 0.0
-    of: Text = ""
-    split: Text = ""
-    seen: Count = 0
-    total: Count = 0
-    example: Text = ""
-    both: Count = 0
+    share: Number = 0.0  # share of the held-out data that is also in the training data
+    of: Text = ""  # what is counted: bytes of text or documents, pairs, or questions
+    split: Text = ""  # the held-out split
+    seen: Count = 0  # number of items that are also in the training data
+    total: Count = 0  # number of items looked up
+    example: Text = ""  # an item that is in both
+    both: Count = 0  # pairs that match on both sides
 
 
 class DataFacts(RunFile, file="data.json"):
     """data.json: a run's training data, and reference losses."""
 
-    corpus: Text = ""
-    source: Text = ""
-    languages: tuple[Text, ...] = ()
-    notes: tuple[Text, ...] = ()
-    sha256: dict[Text, Text] = {}
-    splits: dict[Text, dict[Text, Count]] = {}
-    left_out: Count | None = None
-    padding: Number | None = None
-    vocabulary: Count | None = None
-    source_vocabulary: Count | None = None
-    tokenizer_sha256: Text = ""
-    overlap: OverlapFacts | None = None
-    floor: Floor | None = None
-    plausible: Number | None = None
-    unigram: Number | None = None
-    bigram: Number | None = None
-    majority: MajorityFacts | None = None
-    probes: Annotated[tuple[ProbeFacts, ...], BeforeValidator(_first_probes)] = ()
-    examples: tuple[Example, ...] = ()
+    corpus: Text = ""  # name and version
+    source: Text = ""  # where it was read from
+    languages: tuple[Text, ...] = ()  # of source and target
+    notes: tuple[Text, ...] = ()  # what to know about the corpus
+    sha256: dict[Text, Text] = {}  # SHA-256 by split
+    splits: dict[Text, dict[Text, Count]] = {}  # sizes by split
+    left_out: Count | None = None  # training examples that are too long or too short
+    padding: Number | None = None  # share of a batch that is padding
+    vocabulary: Count | None = None  # tokens, special ones included
+    source_vocabulary: Count | None = None  # the source's tokens, if it has its own
+    tokenizer_sha256: Text = ""  # SHA-256 of tokenizer.json
+    overlap: OverlapFacts | None = None  # held-out data that is also training data
+    floor: Floor | None = None  # lowest loss that any model can reach, where known
+    plausible: Number | None = None  # lowest loss ever reported on this corpus
+    unigram: Number | None = None  # loss of knowing how often each token occurs
+    bigram: Number | None = None  # loss of knowing which token follows which
+    majority: MajorityFacts | None = None  # score of the same answer to every question
+    probes: Annotated[tuple[ProbeFacts, ...], BeforeValidator(_first_probes)] = ()  # the corpus's probes
+    examples: tuple[Example, ...] = ()  # prompts to try
 
     @property
     def floors(self) -> tuple[Floor, ...]:
@@ -312,41 +323,41 @@ class DataFacts(RunFile, file="data.json"):
 class Attempt(Record):
     """The machine and software of one attempt at a run."""
 
-    attempt: Count = 0
-    host: Text = ""
-    python: Text = ""
-    platform: Text = ""
-    processor: Text = ""
-    versions: dict[Text, Text] = {}
-    device: Text = ""
-    threads: Count | None = None
-    cores: Count | None = None
-    memory_bytes: Count | None = None
-    bit_exact: Flag | None = None
-    why_not: Text | None = None
+    attempt: Count = 0  # its number, from 1
+    host: Text = ""  # name of the machine
+    python: Text = ""  # version of Python
+    platform: Text = ""  # operating system
+    processor: Text = ""  # the processor's model
+    versions: dict[Text, Text] = {}  # versions of packages
+    device: Text = ""  # the device it trained on
+    threads: Count | None = None  # CPU threads
+    cores: Count | None = None  # CPU cores
+    memory_bytes: Count | None = None  # memory of the machine
+    bit_exact: Flag | None = None  # whether it continues the attempt before it bit for bit
+    why_not: Text | None = None  # what differed
 
 
 class Environment(RunFile, file="environment.json"):
     """environment.json: every attempt, oldest first."""
 
-    attempts: tuple[Attempt, ...] = ()
+    attempts: tuple[Attempt, ...] = ()  # oldest first
 
 
 class VerdictRecord(Record):
     """The result of a check: see `engine.evaluation.verdict.Verdict`."""
 
-    check: Text = ""
-    when: Text = ""
-    step: Count = 0
-    verdict: Text = ""
-    value: Number | None = None
-    why: Text = ""
+    check: Text = ""  # the check's name
+    when: Text = ""  # before, evaluation or after
+    step: Count = 0  # the step it checked
+    verdict: Text = ""  # ok, or a badge
+    value: Number | None = None  # the number it is based on
+    why: Text = ""  # one sentence of explanation
 
 
 class Checks(RunFile, file="checks.json"):
     """checks.json: every verdict, oldest first."""
 
-    verdicts: tuple[VerdictRecord, ...] = ()
+    verdicts: tuple[VerdictRecord, ...] = ()  # oldest first
 
 
 class Measured(Record):
@@ -362,45 +373,45 @@ class Measured(Record):
 class TrainRecord(Measured):
     """A line of metrics.jsonl about the steps since the previous one."""
 
-    kind: Literal["train"] = "train"
-    step: Count = 0
-    tokens: Count | None = None
-    seconds: Number | None = None  # of training so far, without evaluations
-    loss: Number | None = None  # nats per target, a mean over those steps
-    lr: Number | None = None
-    grad_norm: Number | None = None  # before clipping
-    tokens_per_second: Number | None = None
-    device_load: Number | None = None  # 0 to 1
-    memory_bytes: Count | None = None
+    kind: Literal["train"] = "train"  # always `train`
+    step: Count = 0  # number of the newest update
+    tokens: Count | None = None  # tokens trained on so far
+    seconds: Number | None = None  # seconds of training so far, without evaluations
+    loss: Number | None = None  # mean over those steps, in nats per target
+    lr: Number | None = None  # learning rate
+    grad_norm: Number | None = None  # gradient norm before clipping
+    tokens_per_second: Number | None = None  # speed over those steps
+    device_load: Number | None = None  # use of the device, 0 to 1
+    memory_bytes: Count | None = None  # memory in use on the device
 
 
 class Scores(Measured):
     """The scores of one evaluation; which are present depends on the objective."""
 
-    context: Count | None = None
-    stride: Count | None = None
-    sentences: Count | None = None
-    questions: Count | None = None
-    documents: Count | None = None
-    translated: Count | None = None
-    beam: Count | None = None
+    context: Count | None = None  # tokens read at once
+    stride: Count | None = None  # tokens between scored windows
+    sentences: Count | None = None  # pairs scored
+    questions: Count | None = None  # questions asked
+    documents: Count | None = None  # documents scored
+    translated: Count | None = None  # sentences that were translated
+    beam: Count | None = None  # hypotheses kept; 1 is greedy
     loss: Number | None = None  # nats per target
-    perplexity: Number | None = None
-    bits_per_character: Number | None = None
-    accuracy: Number | None = None
-    excess: Number | None = None  # nats above the floor reachable at this context and stride
-    honest_loss: Number | None = None  # over answers that cannot be copied from the input
-    nanogpt_loss: Number | None = None
-    bleu: Number | None = None
-    bleu_signature: Text = ""
-    chrf: Number | None = None
-    exact_match: Number | None = None
-    right: Count | None = None
+    perplexity: Number | None = None  # e^loss
+    bits_per_character: Number | None = None  # loss / ln 2, per character
+    accuracy: Number | None = None  # share of tokens whose likeliest prediction is right
+    excess: Number | None = None  # loss minus the floor reachable at this context and stride
+    honest_loss: Number | None = None  # loss on answers that cannot be copied from the input
+    nanogpt_loss: Number | None = None  # loss over random batches, as nanoGPT computes it
+    bleu: Number | None = None  # BLEU by sacreBLEU
+    bleu_signature: Text = ""  # sacreBLEU's signature
+    chrf: Number | None = None  # chrF by sacreBLEU
+    exact_match: Number | None = None  # share of answers or translations that match exactly
+    right: Count | None = None  # number of exact matches
     profile: tuple[Number | None, ...] = ()  # loss by position in the window
     probes: dict[Text, Number] = {}  # share of right answers, 0 to 1
-    probe_places: ByProbe[Count] = {}  # the answers behind it
+    probe_places: ByProbe[Count] = {}  # number of answers behind each share
     by_distance: ByProbe[tuple[tuple[Number, ...], ...]] = {}  # (from, to, right, of) by range of distances
-    probes_recorded: Count = 0
+    probes_recorded: Count = 0  # number of probes recorded, if there are too many to keep
     _written: Mapping[str, object] = {}
 
     @classmethod
@@ -425,47 +436,49 @@ class Scores(Measured):
 class ValidationRecord(Scores):
     """A line of metrics.jsonl about an evaluation at a step."""
 
-    kind: Literal["validation"] = "validation"
-    step: Count = 0
-    tokens: Count | None = None
-    seconds: Number | None = None
+    kind: Literal["validation"] = "validation"  # always `validation`
+    step: Count = 0  # number of the newest update
+    tokens: Count | None = None  # tokens trained on so far
+    seconds: Number | None = None  # seconds of training so far, without evaluations
 
 
 class AverageScores(Scores):
     """The scores of the mean of the last checkpoints' weights."""
 
-    steps: tuple[Count, ...] = ()
+    steps: tuple[Count, ...] = ()  # the steps of these checkpoints
 
 
 class Summary(RunFile, file="summary.json"):
     """summary.json: the best and the newest evaluation, and hashes that identify equal runs."""
 
-    step: Count | None = None
-    tokens: Count | None = None
-    seconds: Number | None = None
-    best: ValidationRecord | None = None
-    last: ValidationRecord | None = None
-    gap: Number | None = None
-    average: AverageScores | None = None
-    ema: Scores | None = None  # of the weights' moving average
-    fingerprint: Text | None = None
-    scores_sha256: Text | None = None
+    step: Count | None = None  # number of the last update
+    tokens: Count | None = None  # tokens trained on in total
+    seconds: Number | None = None  # seconds of training, without evaluations
+    best: ValidationRecord | None = None  # the evaluation that selected the checkpoint `best`
+    last: ValidationRecord | None = None  # the newest evaluation
+    gap: Number | None = None  # last loss minus best
+    average: AverageScores | None = None  # scores of the mean of the last checkpoints
+    ema: Scores | None = None  # scores of the weights' moving average
+    fingerprint: Text | None = None  # SHA-256 of losses and gradient norms
+    scores_sha256: Text | None = None  # SHA-256 of the validation losses alone
 
 
 class Event(Record):
-    """A line of events.jsonl."""
+    """A line of events.jsonl: something that happened to the run."""
 
-    time: Text = ""
-    attempt: Count = 0
-    step: Count = 0
-    event: Text = ""
-    text: Text = ""
+    time: Text = ""  # when, in UTC
+    attempt: Count = 0  # the attempt it belongs to
+    step: Count = 0  # number of the newest update
+    event: Text = ""  # started, checkpoint, paused, leak …
+    text: Text = ""  # details
 
 
 class WrittenRow(Record):
-    source: Text = ""
+    """What the model wrote about one source."""
+
+    source: Text = ""  # sentence, question or document
     reference: Text = ""  # the right text; "" if not given
-    text: Text = ""
+    text: Text = ""  # what the model wrote
 
     @property
     def right(self) -> bool:
@@ -475,40 +488,44 @@ class WrittenRow(Record):
 class Sample(Record):
     """A line of samples.jsonl: the model's text at a step."""
 
-    step: Count = 0
-    temperature: Number | None = None
-    top_k: Count | None = None
-    top_p: Number | None = None
-    prompt: Text = ""
-    text: Text = ""
-    chances: tuple[Number | None, ...] = ()
-    translations: tuple[WrittenRow, ...] = ()
+    step: Count = 0  # number of the newest update
+    temperature: Number | None = None  # sampling temperature
+    top_k: Count | None = None  # top-k of sampling
+    top_p: Number | None = None  # top-p of sampling
+    prompt: Text = ""  # the text it continues
+    text: Text = ""  # what the model wrote
+    chances: tuple[Number | None, ...] = ()  # probability of each token
+    translations: tuple[WrittenRow, ...] = ()  # or answers, one row each
 
 
 class Translations(RunFile, file="translations.json"):
     """translations.json: the newest evaluation's outputs, as scored."""
 
-    step: Count = 0
-    split: Text = ""
-    beam: Count = 1
-    references: tuple[Raw, ...] = ()
-    outputs: tuple[Raw, ...] = ()
+    step: Count = 0  # number of the newest update
+    split: Text = ""  # the split that was scored
+    beam: Count = 1  # hypotheses kept; 1 is greedy
+    references: tuple[Raw, ...] = ()  # the right translations
+    outputs: tuple[Raw, ...] = ()  # what the model wrote
 
 
 class Notes(RunFile, file="notes.json"):
-    text: Text = ""
-    tags: tuple[Text, ...] = ()
+    """notes.json: the owner's note and tags."""
+
+    text: Text = ""  # the note
+    tags: tuple[Text, ...] = ()  # the run's tags
 
 
 class ControlEntry(Record):
-    id: Count
-    command: Literal["pause", "continue", "stop", "checkpoint"]
+    """A command to a run."""
+
+    id: Count  # number of the command, counting up
+    command: Literal["pause", "continue", "stop", "checkpoint"]  # what the run should do
 
 
 class Control(RunFile, file="control.json"):
     """control.json: the pending commands."""
 
-    commands: tuple[ControlEntry, ...] = ()
+    commands: tuple[ControlEntry, ...] = ()  # commands not yet obeyed
 
 
 MetricRecord = TrainRecord | ValidationRecord

@@ -20,7 +20,7 @@ from engine.config.schema import RunConfig
 from engine.config.toml import write as config_toml
 from engine.errors import InputError, refused
 from engine.evaluation.verdict import Verdict
-from engine.language import tr
+from engine.language import english, tr
 from engine.plain_files import refuse_links
 from engine.runs.commands import read_commands
 from engine.runs.files import SCHEMA, append_whole, line, new_folder, write_atomic, write_json
@@ -281,8 +281,10 @@ class RunWriter:
         with suppress(OSError):  # only Linux reports an open file's current path
             now = Path(os.readlink(f"/proc/self/fd/{metrics}"))  # noqa: PTH115
             if os.path.samestat(now.stat(), os.fstat(metrics)):
-                return tr("its folder {path} was moved to {parent} during training", path=self.path, parent=now.parent)
-        return tr("its folder {path} vanished", path=self.path)
+                return english(
+                    "its folder {path} was moved to {parent} during training", path=self.path, parent=now.parent
+                )
+        return english("its folder {path} vanished", path=self.path)
 
     def release(self) -> None:
         """Release the run without recording anything: it was opened but will not be written."""
@@ -319,13 +321,13 @@ class RunWriter:
                 if self.waiting is None or error.errno not in FULL:
                     raise
             free, needed = shutil.disk_usage(self.path).free / 1e6, self.checkpoint_bytes / 1e6
-            reason = tr(
-                "the disk of {path} is full: {free:.1f} MB free, the next checkpoint needs {needed:.1f} MB; ",
+            reason = english(
+                "the disk of {path} is full: {free:.1f} MB free, the next checkpoint needs {needed:.1f} MB; training "
+                "continues once there is room",
                 path=self.path,
                 free=free,
                 needed=needed,
             )
-            reason += tr("training continues once there is room")
             if not paused:
                 log.warning("%s", reason)
                 untold = "" if self._event_if_room("paused", reason) else reason
@@ -336,7 +338,7 @@ class RunWriter:
             self.status(state="running", phase="training", reason="")
             if untold:
                 self._event_if_room("paused", untold)
-            self._event_if_room("continued", "there is room again")
+            self._event_if_room("continued", english("there is room again"))
         return result
 
     def _append(self, stream: str, record: Record) -> None:

@@ -16,13 +16,14 @@ from engine.config.schema import RunConfig
 from engine.data.catalogue import portable
 from engine.errors import InputError
 from engine.evaluation.alarms import overlapping
-from engine.language import tr
+from engine.language import english, tr
 from engine.lints import Lint
 from engine.model import size
 from engine.model.heads import SelfAttention
 from engine.model.positions import Positions
 from engine.model.size import BatchShape, memory_bytes
 from engine.model.transformer import Network, build_model
+from engine.retelling import told
 from engine.runs.lineage import INIT_FROM
 from engine.runs.names import check_name, free_name
 from engine.runs.reader import RunReader
@@ -96,7 +97,7 @@ def begin(
         writer.keep_config(parts.config)
         return _open(parts, writer, control)
     except StopRequested:
-        writer.close("interrupted", "stopped before it began")
+        writer.close("interrupted", english("stopped before it began"))
         raise
     except BaseException as error:
         writer.event("failed", str(error))
@@ -145,13 +146,13 @@ def resume(
     try:
         if handed_over and reader.status.state != "handing-over":
             raise InputError(
-                tr("run '{name}' was not handed over: it is {state}", name=reader.name, state=reader.status.state)
+                tr("run '{name}' was not handed over: it is {state}", name=reader.name, state=told(reader.status.state))
             )
         if checkpoint.never_saved(reader):
             parts = _load(config, run.parent, data_dir, device, control)
             writer.begin_again()
             writer.keep_config(parts.config)
-            writer.event("begun again", "it had no checkpoint yet")
+            writer.event("begun again", english("it had no checkpoint yet"))
             return _open(parts, writer, control)
         folder, damaged = checkpoint.newest_intact(run)
         control.heed()
@@ -181,7 +182,7 @@ def resume(
     now = environment(where, config.train.threads or 1, writer.attempt)
     compared = {key: (getattr(attempts[0], key), getattr(now, key)) for key in EXACT_IF_SAME}
     differs = [
-        tr("{key} was {was} and is now {found}", key=key, was=was, found=found)
+        english("{key} was {was} and is now {found}", key=key, was=was, found=found)
         for key, (was, found) in compared.items()
         if was != found
     ]
@@ -222,12 +223,12 @@ def _crowded(config: RunConfig, device: torch.device) -> Iterator[Lint]:
         return
     busy = psutil.cpu_percent(interval=0.2) / 100.0
     if threads > cores * (1.0 - busy) + 0.5:
-        text = tr(
-            "other programs keep {busy:.0%} of this machine's cores busy; {threads} threads waiting for each ",
+        text = english(
+            "other programs keep {busy:.0%} of this machine's cores busy; {threads} threads waiting for each other can "
+            "be many times slower, so --set train.threads=1 is safer for now",
             busy=busy,
             threads=threads,
         )
-        text += tr("other can be many times slower, so --set train.threads=1 is safer for now")
         yield Lint("train.threads", text)
 
 

@@ -26,7 +26,7 @@ from engine.command_line import command_line
 from engine.config.model import ModelConfig
 from engine.config.schema import RunConfig
 from engine.data.tokenizers import AnyTokenizer, read_tokenizer
-from engine.errors import InputError
+from engine.errors import InputError, reason
 from engine.language import tr
 from engine.model.transformer import NETWORKS, Network, build_model
 from engine.plain_files import open_plain, read_plain
@@ -396,9 +396,7 @@ def _sha256(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise InputError(
-            tr("{path}: cannot be read: {strerror}", path=path, strerror=error.strerror or error)
-        ) from None
+        raise InputError(tr("{path}: cannot be read: {strerror}", path=path, strerror=reason(error))) from None
 
 
 # Tensor files
@@ -424,9 +422,10 @@ def check_shapes(path: Path, expected: Mapping[str, Shape]) -> None:
     """Compare names and shapes of saved weights with a model's; raise `InputError` for the first that differs."""
     saved = saved_shapes(path)
     for name in sorted(expected.keys() ^ saved.keys()):
-        where = "it" if name in saved else tr("the config's model")
         raise InputError(
-            tr("{path}: weights of another model: '{name}' is only in {where}", path=path, name=name, where=where)
+            tr("{path}: weights of another model: '{name}' is only in this file", path=path, name=name)
+            if name in saved
+            else tr("{path}: weights of another model: '{name}' is only in the config's model", path=path, name=name)
         )
     for name, shape in expected.items():
         if saved[name] != shape:

@@ -12,6 +12,7 @@ import psutil
 import torch
 
 from engine.errors import InputError
+from engine.language import tr, trn
 from engine.runs.records import Attempt
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # malloc.h
@@ -28,14 +29,21 @@ def resolve_device(wanted: str) -> torch.device:
     except RuntimeError:
         device = torch.device("meta")  # refused below
     if device.type not in ("cpu", "cuda", "mps"):
-        raise InputError(f"--device {wanted[:40]!r}: must be auto, cpu, cuda, cuda:0 or mps")
+        raise InputError(tr("--device {wanted!r}: must be auto, cpu, cuda, cuda:0 or mps", wanted=wanted[:40]))
     if device.type == "cuda":
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if (device.index or 0) >= count:
-            raise InputError(f"--device {wanted}: this machine shows {count} CUDA devices; --device cpu works")
+            raise InputError(
+                trn(
+                    "--device {wanted}: this machine shows {n} CUDA device; --device cpu works",
+                    "--device {wanted}: this machine shows {n} CUDA devices; --device cpu works",
+                    count,
+                    wanted=wanted,
+                )
+            )
         return torch.device("cuda", device.index or 0)
     if device.type == "mps" and not torch.backends.mps.is_available():
-        raise InputError(f"--device {wanted}: no Apple GPU here; --device cpu works")
+        raise InputError(tr("--device {wanted}: no Apple GPU here; --device cpu works", wanted=wanted))
     return torch.device(device.type)
 
 

@@ -19,9 +19,10 @@ from engine.config.schema import RunConfig
 from engine.data.tokenizers import AnyTokenizer, described, difference, read_tokenizer
 from engine.errors import InputError
 from engine.evaluation.verdict import BROKEN, DIVERGED, IMPLAUSIBLE, INERT, LEAK, NO_ORDER, NOT_LEARNING
-from engine.language import tr
+from engine.language import english, tr
 from engine.lints import Lint
 from engine.model.transformer import Network
+from engine.retelling import told
 from engine.runs.files import read_json
 from engine.runs.lineage import INIT_FROM, found_again, located, origin_of, setting
 from engine.runs.reader import RunReader
@@ -92,25 +93,26 @@ class InitFrom:
         (said, lints), name = self.copy_weights(model, config), self.name
         own = task.own_tokenizer()
         if own is not None and (differs := difference(self.tokenizer, own)):
-            said.append(f"this text alone would be read otherwise: {differs}")
+            said.append(english("a tokenizer made from this text alone would differ: {difference}", difference=differs))
         said += [
-            tr("parent '{name}' is marked {badge}", name=name, badge=badge)
+            english("parent '{name}' is marked {badge}", name=name, badge=badge)
             for badge in self.reader.badges
             if badge not in SERIOUS
         ]
-        if self.reader.data.sha256 != task.corpus.sha256:  # the same text has the same splits
+        alike = self.reader.config.task.task == config.task.task
+        if alike and self.reader.data.sha256 != task.corpus.sha256:  # the same text has the same splits
             try:
-                parent = task_of_run(self.reader, data_dir)
-                seen = task.overlap_with(parent) if type(parent) is type(task) else None
+                seen = task.overlap_with(task_of_run(self.reader, data_dir))
             except InputError:
                 seen = None  # its text is not on this machine, or no longer
             if seen is not None and seen.share >= MUCH_SEEN:
-                text = tr(
-                    "parent '{name}' was trained on {share:.0%} of the data held out here: scores will look ",
+                text = english(
+                    "parent '{name}' was trained on {share:.0%} of the data held out here: scores will look better "
+                    "than they are",
                     name=name,
                     share=seen.share,
                 )
-                lints.append(Lint(INIT_FROM, text + "better than they are"))
+                lints.append(Lint(INIT_FROM, text))
         return said, lints
 
     def copy_weights(self, model: Network, config: RunConfig) -> Report:
@@ -137,10 +139,12 @@ class InitFrom:
                 parameter[here] = values[name][there].to(parameter.device)
                 copied += values[name][there].numel()
         total = sum(parameter.numel() for parameter in model.parameters())
-        said = tr(
+        of = self.origin
+        shown = english("{name}@{checkpoint} (step {step:,})", name=of.name, checkpoint=of.checkpoint, step=of.step)
+        said = english(
             "weights and tokenizer of {shown}: {copied:,} of {total:,} "
             "parameters, {described}; SHA-256 {sha256}…{special_tokens}",
-            shown=self.origin.shown,
+            shown=shown,
             copied=copied,
             total=total,
             described=described(self.tokenizer),
@@ -155,7 +159,7 @@ class InitFrom:
         for key, (was, now) in changed.items():
             if key in LENGTHS:
                 if was is not None and now is not None and now > was:
-                    text = tr(
+                    text = english(
                         "{key} is {now}, but was {was} in '{name}': its weights have never seen the later positions",
                         key=key,
                         now=now,
@@ -164,7 +168,7 @@ class InitFrom:
                     )
                     yield Lint(INIT_FROM, text)
             elif key != POSITION and (POSITION not in changed or key not in OF_A_SCHEME):
-                text = tr(
+                text = english(
                     "{key} is {now}, but the weights of '{name}' were trained with {was}",
                     key=key,
                     now=now,
@@ -173,10 +177,25 @@ class InitFrom:
                 )
                 yield Lint(INIT_FROM, text)
         if state != "finished":
-            yield Lint(INIT_FROM, f"'{name}' is {state}, not finished: its step {self.origin.step:,} is taken")
+            yield Lint(
+                INIT_FROM,
+                english(
+                    "'{name}' is {state}, not finished: using its step {step:,}",
+                    name=name,
+                    state=state,
+                    step=self.origin.step,
+                ),
+            )
         for badge in self.reader.badges:
             if badge in SERIOUS:
-                yield Lint(INIT_FROM, f"parent '{name}' is marked {badge}: what it has learned may be worth nothing")
+                yield Lint(
+                    INIT_FROM,
+                    english(
+                        "parent '{name}' is marked {badge}: what it has learned may be worth nothing",
+                        name=name,
+                        badge=badge,
+                    ),
+                )
 
 
 def require_same_reading(config: RunConfig, before: RunConfig, name: str, tokenizer: AnyTokenizer) -> None:
@@ -194,7 +213,7 @@ def require_same_reading(config: RunConfig, before: RunConfig, name: str, tokeni
                     asked=str(asked).lower(),
                     name=name,
                     value=value,
-                    described=described(tokenizer),
+                    described=told(described(tokenizer)),
                 )
             )
 
@@ -215,25 +234,38 @@ def match_shapes(
     lints, misfits = list[Lint](), list[str]()
     if POSITION in changed:
         was, now = changed[POSITION]
-        begins = "" if fresh.isdisjoint(own) else tr("; its learned weights start fresh")
-        lints.append(Lint(INIT_FROM, f"{POSITION} is '{now}', and the weights were trained with '{was}'{begins}"))
+        begins = "" if fresh.isdisjoint(own) else english("; its learned weights start fresh")
+        lints.append(
+            Lint(
+                INIT_FROM,
+                english(
+                    "{key} is '{now}', and the weights were trained with '{was}'{begins}",
+                    key=POSITION,
+                    now=now,
+                    was=was,
+                    begins=begins,
+                ),
+            )
+        )
     for name in (name for name in names if name not in fresh):
         here, there, table = own.get(name), saved.get(name), learned and name.endswith(TABLE)
         if here is None:
-            misfits.append(f"{name}: is {there}, must not be there")
+            misfits.append(tr("{name}: is {there}, should not exist", name=name, there=there))
         elif there is None:
-            misfits.append(f"{name}: is not there, must be {here}")
+            misfits.append(tr("{name}: is missing, must be {here}", name=name, here=here))
         elif name in tokens and here[1:] == there[1:]:
             rows[name] = tokens[name]
         elif here == there:
             rows[name] = slice(None), slice(None)
         elif table and here[1:] == there[1:] and here[0] > there[0]:
             rows[name] = slice(there[0]), slice(None)
-            left = tr("rows {there:,} to {here:,} of the position table start fresh", there=there[0], here=here[0] - 1)
+            left = english(
+                "rows {there:,} to {here:,} of the position table start fresh", there=there[0], here=here[0] - 1
+            )
             lints.append(Lint(INIT_FROM, f"{name}: {left}"))
         else:
             cut = tr(" (a position table is never truncated)") if table and here[1:] == there[1:] else ""
-            misfits.append(f"{name}: is {there}, must be {here}{cut}")
+            misfits.append(tr("{name}: is {there}, must be {here}{cut}", name=name, there=there, here=here, cut=cut))
     if misfits:
         more = tr("; and {n:,} more", n=len(misfits) - SHOWN) if len(misfits) > SHOWN else ""
         differs = ", ".join(
@@ -247,7 +279,7 @@ def match_shapes(
                 setting=setting(config.train.init_from),
                 shown=shown,
                 more=more,
-                differs=differs or "damaged",
+                differs=differs or tr("damaged"),
             )
         )
     return rows, lints
@@ -275,9 +307,9 @@ def _token_rows(config: RunConfig, before: RunConfig, tokenizer: AnyTokenizer) -
 def _special_tokens(config: RunConfig, before: RunConfig) -> str:
     here, there = config.special_tokens, before.special_tokens
     parts = (
-        (tr("kept"), [token for token in here if token in there]),
+        (english("kept"), [token for token in here if token in there]),
         ("new", [token for token in here if token not in there]),
-        (tr("left out"), [token for token in there if token not in here]),
+        (english("left out"), [token for token in there if token not in here]),
     )
     said = ", ".join(f"{' '.join(tokens)} {what}" for what, tokens in parts if tokens)
-    return tr("; special tokens: {said}", said=said) if said else ""
+    return english("; special tokens: {said}", said=said) if said else ""

@@ -9,7 +9,7 @@ from engine.evaluation.alarms import curve, majority_only, of_scores, same_text
 from engine.evaluation.checks import leak_probe
 from engine.evaluation.scorers import evaluation_batch
 from engine.evaluation.verdict import INERT, LEAK, OK, Verdict, When
-from engine.language import tr
+from engine.language import english
 from engine.model.transformer import Network
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts, Sample, Scores
@@ -78,13 +78,13 @@ class Inspector:
         self.note(majority_only(best, self.facts, step=step))
         for name, switches in inert_switches(self._reader, self.writer.path.parent):
             changed = ", ".join(f"{key} {before} → {after}" for key, (before, after) in switches.items())
-            why = tr(
+            why = english(
                 "run '{name}' has other settings ({changed}) but identical metrics, bit for bit: they had no effect",
                 name=name,
                 changed=changed,
             )
             if set(switches) == {"seed"}:
-                why = tr(
+                why = english(
                     "run '{name}' has a different seed but identical metrics, bit for bit: the seed had no effect",
                     name=name,
                 )

@@ -185,11 +185,14 @@ def orthogonalised(x: Tensor) -> Tensor:
             gram = torch.bmm(x, x.mT)
             x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
         return x
-    gram = torch.bmm(x, x.mT)
-    product = unit = torch.eye(x.shape[-2], dtype=x.dtype, device=x.device).expand_as(gram)
-    for _ in range(ITERATIONS):
-        factor = torch.baddbmm(gram, gram, gram, beta=b, alpha=c).add_(unit, alpha=a)
-        product, gram = torch.bmm(factor, product), torch.bmm(factor, torch.bmm(gram, factor))
+    gram, product = torch.bmm(x, x.mT), None
+    for i in range(ITERATIONS):
+        factor = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
+        factor.diagonal(dim1=-2, dim2=-1).add_(a)
+        product = factor if product is None else torch.bmm(factor, product)
+        if i < ITERATIONS - 1:
+            gram = torch.bmm(factor, torch.bmm(gram, factor))
+    assert product is not None
     return torch.bmm(product, x)
 
 

@@ -26,7 +26,7 @@ from engine.evaluation.metrics import score_batches, score_tokens
 from engine.evaluation.reference import Reference
 from engine.evaluation.verdict import BROKEN, OK, Verdict
 from engine.generation.sampling import SampledStep, Sampling, stream_batch
-from engine.language import tr
+from engine.language import english
 from engine.model import size
 from engine.model.decoding import Predictor
 from engine.model.positions import Positions
@@ -88,16 +88,16 @@ def self_check(
         copy = small_copy(config, min(model.vocab_size, WORDS))
         reader = reading_copy(config, few.objective.vocab_size)
         checks: dict[str, Callable[[], Verdict | None]] = {
-            "order": lambda: order_check(copy.network, copy.network.vocab_size),
-            "parameters": lambda: check_parameters(config, model, copy),
-            "reference": lambda: check_reference(copy),
-            "source": lambda: check_source(copy),
-            "cache parity": lambda: check_cache(copy),
-            "sampling": lambda: check_sampling(copy),
-            "gradient": lambda: check_gradient(config, reader, few),
-            "update": lambda: check_update(config, reader, few),
-            "dropout": lambda: check_dropout(config, reader, few),
-            "seed": lambda: check_seed(config, copy, reseeded),
+            english("order"): lambda: order_check(copy.network, copy.network.vocab_size),
+            english("parameters"): lambda: check_parameters(config, model, copy),
+            english("reference"): lambda: check_reference(copy),
+            english("source"): lambda: check_source(copy),
+            english("cache parity"): lambda: check_cache(copy),
+            english("sampling"): lambda: check_sampling(copy),
+            english("gradient"): lambda: check_gradient(config, reader, few),
+            english("update"): lambda: check_update(config, reader, few),
+            english("dropout"): lambda: check_dropout(config, reader, few),
+            english("seed"): lambda: check_seed(config, copy, reseeded),
         }
         found = []
         for name, check in checks.items():
@@ -107,9 +107,9 @@ def self_check(
             except Exception as error:  # a failure too
                 said = f"{type(error).__name__}: {' '.join(str(error).split())}"
                 if isinstance(error, MemoryError) or "memory" in str(error):
-                    found.append(_verdict(name, "", f"skipped: not enough memory ({said})"))
+                    found.append(_verdict(name, "", english("skipped: not enough memory ({error})", error=said)))
                 else:
-                    found.append(_verdict(name, f"the check failed with an error: {said}", ""))
+                    found.append(_verdict(name, english("the check failed with an error: {error}", error=said), ""))
     return [verdict for verdict in found if verdict is not None]
 
 
@@ -188,7 +188,7 @@ def small_copy(config: RunConfig, vocab_size: int, **changes: Any) -> SmallCopy:
     parts = [f"{few:,} of {all_:,} {what}" for what, all_, few in sizes if few != all_]
     network = build_model(small, vocab_size, 0).double().eval()
     redraw(network)
-    return SmallCopy(small, network, tr(", tried with {parts}", parts=", ".join(parts)) if parts else "")
+    return SmallCopy(small, network, english(", tried with {parts}", parts=", ".join(parts)) if parts else "")
 
 
 def reading_copy(config: RunConfig, vocab_size: int, **changes: Any) -> SmallCopy:
@@ -220,16 +220,20 @@ def check_parameters(config: RunConfig, model: Network, copy: SmallCopy) -> Verd
         network.zero_grad()
     wrong = ""
     if tied != config.model.tie_embeddings:
-        asked = tr("model.tie_embeddings = true, but output and embedding are separate matrices")
-        wrong = asked if not tied else tr("model.tie_embeddings = false, but output and embedding share one matrix")
+        asked = english("model.tie_embeddings = true, but output and embedding are separate matrices")
+        wrong = (
+            asked if not tied else english("model.tie_embeddings = false, but output and embedding share one matrix")
+        )
     elif built != expected:
-        wrong = tr(
+        wrong = english(
             "the model has {built:,} parameters, but the config calls for {expected:,}", built=built, expected=expected
         )
     elif silent:
-        named = ", ".join(silent[:3]) + (tr(" and {n} more", n=len(silent) - 3) if len(silent) > 3 else "")
-        wrong = tr("{named} gets no gradient: that part of the network is disconnected and will not learn", named=named)
-    right = tr("{built:,}, as configured, and each gets a gradient{said}", built=built, said=copy.said)
+        named = ", ".join(silent[:3]) + (english(" and {n} more", n=len(silent) - 3) if len(silent) > 3 else "")
+        wrong = english(
+            "{named} gets no gradient: that part of the network is disconnected and will not learn", named=named
+        )
+    right = english("{built:,}, as configured, and each gets a gradient{said}", built=built, said=copy.said)
     return _verdict("parameters", wrong, right, float(len(silent)))
 
 
@@ -240,7 +244,7 @@ def check_reference(copy: SmallCopy) -> Verdict:
     tokens, source = inputs[-1], inputs[0] if len(inputs) == 2 else None
     expected = Reference(model, dict(copy.network.named_parameters())).logits(tokens, source)
     worst = relative_error(copy.network(*inputs), expected)
-    wrong = tr(
+    wrong = english(
         "predictions differ from an independent implementation by a relative error of {worst:.1g}: "
         "{positions} positions, {attentions} attention, a norm, a residual or a "
         "layer does not match the config",
@@ -248,7 +252,9 @@ def check_reference(copy: SmallCopy) -> Verdict:
         positions=" or ".join(model.positions),
         attentions=" or ".join(model.attentions),
     )
-    right = tr("an independent implementation gives the same predictions over {shape:,} tokens", shape=tokens.shape[1])
+    right = english(
+        "an independent implementation gives the same predictions over {shape:,} tokens", shape=tokens.shape[1]
+    )
     return _verdict("reference", "" if worst <= LIMIT else wrong, right + copy.said, worst)
 
 
@@ -273,13 +279,13 @@ def check_source(copy: SmallCopy) -> Verdict | None:
     deaf = [str(i + 1) for i in range(len(parts)) if i >= len(changed) or not changed[i]]
     wrong = ""
     if torch.equal(*logits):
-        wrong = tr("a different source changes no prediction: the decoder ignores its source")
+        wrong = english("a different source changes no prediction: the decoder ignores its source")
     elif deaf:
-        wrong = tr(
+        wrong = english(
             "a different source changes nothing in the cross-attention of decoder layer {deaf}", deaf=", ".join(deaf)
         )
     return _verdict(
-        "source", wrong, tr("a different source changes what each decoder layer reads{said}", said=copy.said)
+        "source", wrong, english("a different source changes what each decoder layer reads{said}", said=copy.said)
     )
 
 
@@ -287,14 +293,16 @@ def check_source(copy: SmallCopy) -> Verdict | None:
 def check_cache(copy: SmallCopy) -> Verdict:
     """Does decoding with a cache give the logits of one pass, over the whole context and in any chunks?"""
     if not copy.network.has_cache:
-        return _verdict("cache parity", "", tr("an encoder reads the whole text at once, so there is no cache"))
+        return _verdict("cache parity", "", english("an encoder reads the whole text at once, so there is no cache"))
     inputs = copy.inputs()
     worst, length = cache_difference(copy.network, *inputs), inputs[-1].shape[1]
-    wrong = tr(
+    wrong = english(
         "decoding with a cache differs from a full pass by a relative error of {worst:.1g}: samples are wrong",
         worst=worst,
     )
-    right = tr("decoding with a cache gives the same logits as one full pass over {length:,} tokens", length=length)
+    right = english(
+        "decoding with a cache gives the same logits as one full pass over {length:,} tokens", length=length
+    )
     return _verdict("cache parity", "" if worst <= LIMIT else wrong, right + copy.said, worst)
 
 
@@ -363,11 +371,11 @@ def check_sampling(copy: SmallCopy) -> Verdict | None:
             expected = logits.softmax(-1).gather(2, text[:, read:, None])[..., 0]
             given = torch.cat([column.probability for column in stretch], dim=1)
             worst = max(worst, float(((given - expected).abs() / expected).max()))
-    wrong = tr(
+    wrong = english(
         "a sampled token's probability differs from a full pass by a relative error of {worst:.1g}: samples are wrong",
         worst=worst,
     )
-    right = tr(
+    right = english(
         "{n:,} sampled tokens, the last {past_the_end} past a full context, match a full pass's probabilities",
         n=len(drawn),
         past_the_end=PAST_THE_END,
@@ -426,18 +434,20 @@ def check_gradient(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict
     worst = relative_error(found, _mean_gradient(config, copy, few))
     wrong = ""
     if not worst <= GRADIENT_LIMIT:
-        because = tr("the loss, its mean or the sum over micro-batches does not match the config")
+        because = english("the loss, its mean or the sum over micro-batches does not match the config")
         if relative_error(found, _mean_gradient(config, copy, few, apart=True)) <= GRADIENT_LIMIT:
-            because = tr("each micro-batch is divided by its own number of targets instead of the whole step's")
+            because = english("each micro-batch is divided by its own number of targets instead of the whole step's")
         for name in ("label_smoothing", "z_loss"):
             without = config.model_copy(update={"objective": config.objective.model_copy(update={name: 0.0})})
             if relative_error(found, _mean_gradient(without, copy, few)) <= GRADIENT_LIMIT:
-                because = tr("objective.{name} has no effect", name=name)
-        wrong = tr("a step's gradient has a relative error of {worst:.1g}: {because}", worst=worst, because=because)
-    smoothed = tr(", including label smoothing {share:g}", share=share) if share else ""
-    smoothed += tr(", including {z_loss:g} of log² Z", z_loss=z_loss) if z_loss else ""
-    over = tr(" in {n} micro-batches", n=len(few.first)) if len(few.first) > 1 else ""
-    right = tr(
+                because = english("objective.{name} has no effect", name=name)
+        wrong = english(
+            "a step's gradient has a relative error of {worst:.1g}: {because}", worst=worst, because=because
+        )
+    smoothed = english(", including label smoothing {share:g}", share=share) if share else ""
+    smoothed += english(", including {z_loss:g} of log² Z", z_loss=z_loss) if z_loss else ""
+    over = english(" in {n} micro-batches", n=len(few.first)) if len(few.first) > 1 else ""
+    right = english(
         "a step's gradient is that of the mean loss over all its targets{over}{smoothed}{said}",
         over=over,
         smoothed=smoothed,
@@ -494,7 +504,7 @@ def check_update(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
         gradients = {name: p.grad for name, p in named.items() if p.grad is not None}
         norm = math.sqrt(sum(float(g.square().sum()) for g in gradients.values()))
         if abs(rate - expected) > UPDATE_LIMIT * optimizer.lr:
-            wrong = tr(
+            wrong = english(
                 "the learning rate at step {step:,} is {rate:.3g}, but the {schedule} schedule gives ",
                 step=step,
                 rate=rate,
@@ -502,7 +512,7 @@ def check_update(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
             )
             wrong += f"{expected:.3g}"
         elif clip and norm > clip * (1.0 + NORM_LIMIT):
-            wrong = tr(
+            wrong = english(
                 "the gradient's norm is {norm:.3g} after clipping at {clip:.3g}: train.clip has no effect",
                 norm=norm,
                 clip=clip,
@@ -511,10 +521,14 @@ def check_update(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
             wrong = _wrong_update(optimizer, copy.model, before, named, gradients, moments, decayed, expected, count)
         if wrong:
             break
-    clipped = tr(", clipping at {clip:g}", clip=config.train.clip) if clip else ""
-    decay = tr(", weight decay {weight_decay:g}", weight_decay=optimizer.weight_decay) if optimizer.weight_decay else ""
+    clipped = english(", clipping at {clip:g}", clip=config.train.clip) if clip else ""
+    decay = (
+        english(", weight decay {weight_decay:g}", weight_decay=optimizer.weight_decay)
+        if optimizer.weight_decay
+        else ""
+    )
     at = ", ".join(f"{step:,}" for step in steps)
-    right = tr(
+    right = english(
         "learning rate{clipped}{decay} and weight update at steps {at} follow the config's formulas",
         clipped=clipped,
         decay=decay,
@@ -580,13 +594,13 @@ def _wrong_update(
         g = g + decay * weight if coupled else g
         parts = _maps(model, name, len(weight)) if matrix else []
         direction, moments[name] = _direction(optimizer, g, moments[name], count, parts)
-        plain, shrunk = own * direction, 0.0 if coupled else own * decay * weight
+        moves, shrunk = own * direction, 0.0 if coupled else own * decay * weight
         moved, room = weight - after[name].detach(), UPDATE_LIMIT * own + 1e-12 * weight.abs()
-        if bool(((moved - plain - shrunk).abs() > room).any()):
-            if decay and not coupled and bool(((moved - plain).abs() <= room).all()):
-                return tr("optimizer.weight_decay = {decay:g} has no effect on {name}", decay=decay, name=name)
-            settings = tr("learning rate {own:.3g} and weight decay {decay:g}", own=own, decay=decay)
-            return tr(
+        if bool(((moved - moves - shrunk).abs() > room).any()):
+            if decay and not coupled and bool(((moved - moves).abs() <= room).all()):
+                return english("optimizer.weight_decay = {decay:g} has no effect on {name}", decay=decay, name=name)
+            settings = english("learning rate {own:.3g} and weight decay {decay:g}", own=own, decay=decay)
+            return english(
                 "the update of {name} is not that of {kind} with {settings}",
                 name=name,
                 kind=optimizer.kind,
@@ -649,7 +663,7 @@ def check_dropout(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
         kept = copy.network(*batch.inputs)
         in_training = copy.network.train()(*batch.inputs)
         if not torch.allclose(kept, in_training, rtol=0.0, atol=SCORE_LIMIT):
-            wrong = tr("with dropout off, training mode and evaluation mode give different predictions")
+            wrong = english("with dropout off, training mode and evaluation mode give different predictions")
         for name in rates:
             network = reading_copy(config, words, **{name: DROPPED}).network.train()
             passes = []
@@ -659,7 +673,7 @@ def check_dropout(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
                 if not torch.equal(passes[0], passes[-1]):
                     break
             else:
-                wrong = tr(
+                wrong = english(
                     "model.{name} = {rates:g} has no effect: two training passes give the same predictions",
                     name=name,
                     rates=rates[name],
@@ -668,9 +682,9 @@ def check_dropout(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
         wrong = wrong or _wrong_scores(config, scored.network.train(), kept, batch)
     said = ", ".join(f"{name} {rate:g}" for name, rate in rates.items())
     right = (
-        tr("{said}: active in training, off in scoring", said=said)
+        english("{said}: active in training, off in scoring", said=said)
         if rates
-        else tr("none is set, and training mode adds none")
+        else english("none is set, and training mode adds none")
     )
     return _verdict("dropout", wrong, right + copy.said)
 
@@ -688,12 +702,12 @@ def _wrong_scores(config: RunConfig, network: Network, kept: Tensor, batch: Batc
             scores["scoring a text"] = score_tokens(network, text, context=length, stride=length, batch_size=1).nll
         for what, nll in scores.items():
             if not abs(nll - expected[: len(nll)]).max() <= SCORE_LIMIT:
-                return tr(
+                return english(
                     "{what} does not give the losses of the network without dropout: dropout stays on in evaluation",
                     what=what,
                 )
         if not network.training:
-            return tr("after scoring, the network is no longer in training mode")
+            return english("after scoring, the network is no longer in training mode")
     return ""
 
 
@@ -714,7 +728,9 @@ def check_seed(config: RunConfig, copy: SmallCopy, reseeded: Callable[[int], Exa
     varied = not all(alike(batch, own[0]) for batch in own)  # else there is only one batch
     others = (batches(config.seed + more) for more in range(1, OTHER_SEEDS + 1))
     if all(torch.equal(weight, other[name]) for name, weight in first.items()):
-        wrong = tr("another seed gives the same initial weights: runs that differ only in their seed are the same run")
+        wrong = english(
+            "another seed gives the same initial weights: runs that differ only in their seed are the same run"
+        )
     elif varied and all(alike(batch, mine) for found in others for batch, mine in zip(found, own, strict=True)):
-        wrong = tr("another seed gives the same batches in the same order, so seeds do not measure noise")
-    return _verdict("seed", wrong, tr("another seed gives different initial weights and batches"))
+        wrong = english("another seed gives the same batches in the same order, so seeds do not measure noise")
+    return _verdict("seed", wrong, english("another seed gives different initial weights and batches"))

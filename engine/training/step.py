@@ -13,7 +13,7 @@ from engine.config.schema import RunConfig
 from engine.config.sections import END
 from engine.data.loader import Examples
 from engine.data.objectives import IGNORED, Batch
-from engine.language import tr
+from engine.language import english
 from engine.model.dropout import Dropout
 from engine.model.transformer import Network
 from engine.schemes import learning_rate
@@ -46,9 +46,16 @@ def read_all(results: Sequence[StepResult]) -> Iterator[tuple[float, float]]:
     for result in results:
         *totals, norm = (next(numbers) for _ in (*result.totals, result.norm))
         nll, step = math.fsum(totals), result.step
-        for what, value in ((tr("the loss"), nll), ("a gradient", norm)):
+        for what, value in ((english("the loss"), nll), (english("a gradient"), norm)):
             if not math.isfinite(value):
-                raise Diverged(f"{what} is not a number at step {step}; the last good state is step {step - 1}")
+                raise Diverged(
+                    english(
+                        "{what} is not a number at step {step}; the last good state is step {saved}",
+                        what=what,
+                        step=step,
+                        saved=step - 1,
+                    )
+                )
         yield nll, norm
 
 

@@ -23,6 +23,7 @@ from engine.evaluation.scorers import Scorer
 from engine.generation.samples import RowSampler, TextSampler
 from engine.language import tr
 from engine.lints import Lint, lint
+from engine.retelling import told
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts, OverlapFacts
 
@@ -147,7 +148,7 @@ def require_vocabulary(config: RunConfig, found: int, of: str) -> int:
                 "leave it out, or set at least {needed}",
                 vocab_size=config.model.vocab_size,
                 found=found,
-                of=of,
+                of=told(of),
                 special=special,
                 needed=needed,
             )

@@ -20,6 +20,7 @@ from engine.evaluation.baselines import bigram_loss, unigram_loss
 from engine.evaluation.scorers import TextScorer
 from engine.generation.samples import TextSampler
 from engine.language import tr
+from engine.retelling import told
 from engine.runs.record_version import RECORDS
 from engine.runs.records import DataFacts, Floor, ProbeFacts
 from engine.training.task import Task, require_known, require_vocabulary
@@ -47,13 +48,15 @@ class TextTask(Task):
                     "'{kind}' ({described}): its weights were trained on other tokens",
                     name=config.task.name,
                     kind=found.kind,
-                    described=described(found),
+                    described=told(described(found)),
                 )
             )
         tokenizer = found.target
         if given is not None:
             for name, split in corpus.splits.items():
-                require_known(tokenizer, split.text, f"corpus {corpus.name}: its {name} split")
+                require_known(
+                    tokenizer, split.text, tr("corpus {corpus}: its {split} split", corpus=corpus.name, split=name)
+                )
         tokens = {
             name: torch.from_numpy(
                 tokens_of(len(split.text), corpus.sha256[name], tokenizer.sha256, partial(tokenizer.parts, split.text))

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from engine.evaluation.alarms import no_number
 from engine.evaluation.verdict import LEAK
-from engine.language import tr
+from engine.language import english
 from engine.model.layers import Layer
 from engine.runs.commands import Command
 from engine.runs.records import AverageScores, DataFacts, Scores, Summary, TrainRecord, ValidationRecord
@@ -77,7 +77,7 @@ class Trainer:
             return str(error)
         if is_device_failure(error):
             said = str(error).partition("\n")[0]  # what follows is advice for developers
-            return tr(
+            return english(
                 "{device} failed or disappeared: {said}; step {saved} is the last one saved",
                 device=self.device,
                 said=said,
@@ -110,10 +110,15 @@ class Trainer:
             leak = self.inspector.before(self.control.heed)
             self._save()
             if leak is not None:
-                raise Leaking(tr("{leak} before the first step: {why}", leak=LEAK, why=leak.why))
+                raise Leaking(english("{leak} before the first step: {why}", leak=LEAK, why=leak.why))
         self.writer.patiently(lambda: checkpoint.point(self.writer.path, "last", self._saved))
         self.writer.status(state="running", phase="training", checkpoint=checkpoint.folder_name(self._saved))
-        where = f"{self.config.train.steps} steps on {self.device} in {self.stepper.precision}"
+        where = english(
+            "{steps} steps on {device} in {precision}",
+            steps=self.config.train.steps,
+            device=self.device,
+            precision=self.stepper.precision,
+        )
         self.writer.event("resumed" if resumed else "started", where, step=self.state.step)
 
     def advance(self) -> None:
@@ -147,7 +152,7 @@ class Trainer:
                 self._save()  # the update was not applied: the weights are still those of the last step
             raise
         patience = (
-            tr("no improvement for {patience} evaluations", patience=self.config.evaluation.patience)
+            english("no improvement for {patience} evaluations", patience=self.config.evaluation.patience)
             if self._out_of_patience()
             else ""
         )
@@ -169,11 +174,11 @@ class Trainer:
             if error.errno not in FULL:
                 raise
             saved = (
-                tr("step {saved} is the last one saved", saved=self._saved)
+                english("step {saved} is the last one saved", saved=self._saved)
                 if self._saved >= 0
-                else tr("nothing is saved yet")
+                else english("nothing is saved yet")
             )
-            reason = tr("{reason}; the disk is full: {saved}", reason=reason or "stop", saved=saved)
+            reason = english("{reason}; the disk is full: {saved}", reason=reason or "stop", saved=saved)
         else:
             if self.control.successor is not None:
                 return Outcome("handing-over", max(0, self._saved), reason)
@@ -227,7 +232,7 @@ class Trainer:
                 first = False
                 self.stepper.go_on_uncompiled()
                 said = " ".join(str(error).split())[:200]
-                said = tr(
+                said = english(
                     "compilation failed, continuing uncompiled: {name}: {said}", name=type(error).__name__, said=said
                 )
                 self.writer.event("compile", said)
@@ -253,7 +258,7 @@ class Trainer:
         if not self.config.train.auto_batch or pieces > size:
             fits = max(1, size // pieces)
             raise OutOfMemory(
-                tr(
+                english(
                     "out of memory on {device} at step {step} with {size} windows at once; "
                     "--set train.auto_batch=true computes them in pieces, "
                     "or --set train.batch_size={fits} --set train.accumulation={pieces}",
@@ -265,7 +270,8 @@ class Trainer:
                 )
             ) from error
         self.state.pieces = pieces
-        self.writer.event("auto_batch", f"out of memory: {size} windows are now computed in {pieces} pieces", step=step)
+        said = english("out of memory: {size} windows are now computed in {pieces} pieces", size=size, pieces=pieces)
+        self.writer.event("auto_batch", said, step=step)
 
     def _read(self) -> None:
         """Read the results of all unread steps; raise `Diverged` at the first that is not finite."""

@@ -20,8 +20,9 @@ from engine.evaluation.baselines import sentence_losses
 from engine.evaluation.scorers import ScoredSplit, TranslationScorer
 from engine.generation.samples import RowSampler, translation_sampler
 from engine.generation.translation import both_specials
-from engine.language import tr
+from engine.language import english, tr
 from engine.lints import Lint
+from engine.retelling import told
 from engine.runs.records import DataFacts, Example, ProbeFacts
 from engine.schemes import POSITIONS
 from engine.training.task import Task, require_known, require_vocabulary
@@ -100,15 +101,20 @@ class TranslationTask(Task):
             source_vocabulary=self.tokenizer.source.vocab_size,
             tokenizer_sha256=self.tokenizer.sha256,
             examples=(
-                *(Example.made(source=source, origin=tr("a training sentence")) for source in self.corpus.examples),
-                *(Example.made(source=source, origin=tr("held out")) for source in held_out_sources),
+                *(
+                    Example.made(source=source, origin=english("a training sentence"))
+                    for source in self.corpus.examples
+                ),
+                *(Example.made(source=source, origin=english("held out")) for source in held_out_sources),
             ),
             overlap=self.overlap_facts,
             floor=None,
             plausible=None,
             **sentence_losses(train, held_out, self.vocab_size),
             probes=tuple(
-                ProbeFacts.made(name=name, description=tr("sentences translated exactly"), n=len(pairs), chance=None)
+                ProbeFacts.made(
+                    name=name, description=english("sentences translated exactly"), n=len(pairs), chance=None
+                )
                 for name, pairs in self._probes().items()
             ),
         )
@@ -131,15 +137,26 @@ class TranslationTask(Task):
         most = _most_tokens(config)
         capped = config.data.max_length is not None and config.data.max_length <= most.min()
         key = "data.max_length" if capped else "model.context_length"
-        limit = tr("have more than {most:,} source or {most2:,} target tokens", most=most[0], most2=most[1])
-        for split, what, becomes in (
-            ("train", "training", tr("left out")),
-            ("validation", "validation", tr("still scored, at lengths that no training pair has")),
+        for split, said in (
+            (
+                "train",
+                english(
+                    "{n:,} of {pairs:,} training pairs ({share:.1%}) have more than {most:,} source or {most2:,} "
+                    "target tokens: left out"
+                ),
+            ),
+            (
+                "validation",
+                english(
+                    "{n:,} of {pairs:,} validation pairs ({share:.1%}) have more than {most:,} source or {most2:,} "
+                    "target tokens: still scored, at lengths that no training pair has"
+                ),
+            ),
         ):
             lengths = self.encoded[split].lengths
             n, pairs = int((lengths > most).any(1).sum()), len(lengths)
             if n:
-                yield Lint(key, f"{n:,} of {pairs:,} {what} pairs ({n / pairs:.1%}) {limit}: {becomes}")
+                yield Lint(key, said.format(n=n, pairs=pairs, share=n / pairs, most=most[0], most2=most[1]))
 
     def _require_positions(self, config: RunConfig, split: str) -> None:
         """Refuse pairs that do not fit: all position schemes are scored on the same pairs, so none is left out."""
@@ -203,13 +220,23 @@ def _taken_over(given: AnyTokenizer, corpus: ParallelCorpus) -> AnyTokenizer:
                 "train.init_from: translation needs a tokenizer for each side, but that run's is "
                 "'{kind}' ({described}): its weights were trained on other tokens",
                 kind=given.kind,
-                described=described(given),
+                described=told(described(given)),
             )
         )
     for side, tokenizer in (("source", given.source), ("target", given.target)):
         for name, pairs in corpus.splits.items():
             for number, sentence in enumerate(getattr(pairs, f"{side}s"), start=1):
-                require_known(tokenizer, sentence, f"corpus {corpus.name}: {side} {number:,} of its {name} split")
+                require_known(
+                    tokenizer,
+                    sentence,
+                    tr(
+                        "corpus {corpus}: {side} {number:,} of its {split} split",
+                        corpus=corpus.name,
+                        side=side,
+                        number=number,
+                        split=name,
+                    ),
+                )
     return given
 
 

@@ -15,7 +15,7 @@ from engine.config.schema import RunConfig
 from engine.data.loader import Examples
 from engine.evaluation.checks import redraw
 from engine.evaluation.verdict import OK, Verdict
-from engine.language import tr
+from engine.language import english
 from engine.model.attention import AttentionCall, softmax_attention
 from engine.model.linear_attention import linear_attention
 from engine.model.positions import Positions, PositionScheme
@@ -52,21 +52,22 @@ def switch_effect(config: RunConfig, parent: RunConfig, vocab_size: int) -> list
         if capabilities.check(other) is not None:
             other = parent  # it cannot be reverted alone; then all changes together must show
         what = f"{key} {before} → {after}"
-        effect = _difference(other, config, vocab_size)
-        why = (
-            f"{what} {effect}" if effect else tr("{what} changes neither the parameters nor any prediction", what=what)
-        )
+        effect = _difference(other, config, vocab_size, what)
+        why = effect or english("{what} changes neither the parameters nor any prediction", what=what)
         verdicts.append(Verdict("switch effect", "before", 0, OK if effect else "INERT", float(bool(effect)), why))
     return verdicts
 
 
-def _difference(a: RunConfig, b: RunConfig, vocab_size: int) -> str:
+def _difference(a: RunConfig, b: RunConfig, vocab_size: int, what: str) -> str:
+    """Return a sentence on what a change changes; "" if nothing."""
     left, right = (build_model(c.model, vocab_size, c.seed) for c in (a, b))
     counts = [sum(p.numel() for p in model.parameters()) for model in (left, right)]
     if counts[0] != counts[1]:
-        return tr("changes the parameters ({counts:,} → {counts2:,})", counts=counts[0], counts2=counts[1])
+        return english(
+            "{what} changes the parameters ({counts:,} → {counts2:,})", what=what, counts=counts[0], counts2=counts[1]
+        )
     if type(left) is not type(right):
-        return tr("builds a different kind of network")
+        return english("{what} builds a different kind of network", what=what)
     # Random texts and sources (2, T), long enough for what acts at a distance to show.
     model = min((a, b), key=lambda c: (c.model.context_length, c.model.source_tokens)).model
     far = max(max(c.model.window, c.model.link_every, c.model.t5_max_distance) for c in (a, b))
@@ -82,10 +83,14 @@ def _difference(a: RunConfig, b: RunConfig, vocab_size: int) -> str:
         with evaluating(left), evaluating(right):
             change = float((left.logits(tokens, source) - right.logits(tokens, source)).abs().max())
         if change > 0.0:
-            return tr("changes the predictions (by up to {change:.2g} in a logit)", change=change)
+            return english(
+                "{what} changes the predictions (by up to {change:.2g} in a logit)", what=what, change=change
+            )
     if a.model.context_length != b.model.context_length:
-        return tr("changes the length of a context")
-    return tr("changes the length of a source") if a.model.source_tokens != b.model.source_tokens else ""
+        return english("{what} changes the length of a context", what=what)
+    if a.model.source_tokens != b.model.source_tokens:
+        return english("{what} changes the length of a source", what=what)
+    return ""
 
 
 @dataclass(frozen=True)

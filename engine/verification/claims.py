@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from engine.errors import InputError, damaged
-from engine.language import tr
+from engine.language import english, tr
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.verification import inputs, records, repeats
 from engine.verification.evidence import Evidence
@@ -14,24 +14,24 @@ from engine.verification.finding import Difference, Finding, Outcome, Result, Un
 STEPS = 20  # that are repeated
 
 CLAIMS: dict[str, Callable[[Evidence], Outcome]] = {
-    "config": inputs.config,
-    "tokenizer": inputs.tokenizer,
-    "data": inputs.data,
-    "lineage": inputs.lineage,
-    "checkpoints": inputs.checkpoints,
-    "states": inputs.states,
-    "metrics": records.metrics,
-    "values": records.values,
-    "metrics hash": records.metrics_hash,
-    "summary": records.summary,
-    "events": records.events,
-    "sample records": records.samples_kept,
-    "best score": partial(repeats.score, which="best"),
-    "last score": partial(repeats.score, which="last"),
-    "averaged score": repeats.averages,
-    "samples": repeats.samples,
-    "steps": repeats.steps,
-    "verdicts": repeats.verdicts,
+    english("config"): inputs.config,
+    english("tokenizer"): inputs.tokenizer,
+    english("data"): inputs.data,
+    english("lineage"): inputs.lineage,
+    english("checkpoints"): inputs.checkpoints,
+    english("states"): inputs.states,
+    english("metrics"): records.metrics,
+    english("values"): records.values,
+    english("metrics hash"): records.metrics_hash,
+    english("summary"): records.summary,
+    english("events"): records.events,
+    english("sample records"): records.samples_kept,
+    english("best score"): partial(repeats.score, which="best"),
+    english("last score"): partial(repeats.score, which="last"),
+    english("averaged score"): repeats.averages,
+    english("samples"): repeats.samples,
+    english("steps"): repeats.steps,
+    english("verdicts"): repeats.verdicts,
 }
 
 
@@ -55,7 +55,7 @@ def verify(
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError, OSError) as error:
             # An honest run's records have all their fields: missing ones were lost or removed.
             damage = Difference("records", damaged(error), tr("intact ones"))
-            yield Finding(name, Result.DIFFERS, "a record that it rests on is damaged", (damage,))
+            yield Finding(name, Result.DIFFERS, tr("a record it relies on is damaged"), (damage,))
         except (RuntimeError, MemoryError) as error:  # torch's own, such as no room on the device
             why = tr("it could not be computed here: {error}", error=" ".join(str(error).split())[:200])
             yield Finding(name, Result.UNCHECKED, why)

@@ -52,10 +52,16 @@ def config(evidence: Evidence) -> Outcome:
         try:
             checkpoint.check_shapes(folder / checkpoint.WEIGHTS, checkpoint.parameter_shapes(asked.model, 1))
         except (InputError, ValueError, RuntimeError) as error:
-            wrong.append(Difference(f"weights of {folder.name}", str(error), "those of the config's model"))
+            wrong.append(
+                Difference(
+                    tr("weights of {checkpoint}", checkpoint=folder.name),
+                    str(error),
+                    tr("the shapes of the config's model"),
+                )
+            )
     for attempt in evidence.attempts:
         if attempt.threads != (asked.train.threads or 1):
-            wrong.append(Difference("threads in environment.json", attempt.threads, asked.train.threads))
+            wrong.append(Difference(tr("threads in environment.json"), attempt.threads, asked.train.threads))
     older = evidence.not_compared("flops_per_token", "memory_bytes")
     return tr(
         "{parameters:,} parameters, as built; checkpoint shapes match{older}", parameters=parameters, older=older
@@ -75,7 +81,7 @@ def tokenizer(evidence: Evidence) -> Outcome:
             found = str(error)
         if found != noted:
             where = path.relative_to(evidence.reader.path)
-            wrong.append(Difference(f"SHA-256 of {where}", noted, found))
+            wrong.append(Difference(tr("SHA-256 of {path}", path=where), noted, found))
     return tr("SHA-256 {noted}…, in the run and in {n} checkpoints", noted=str(noted)[:12], n=len(paths) - 1), wrong
 
 
@@ -90,7 +96,7 @@ def data(evidence: Evidence) -> Outcome:
     for split in sorted(found["sha256"].keys() | recorded.get("sha256", {}).keys()):
         said, now = recorded.get("sha256", {}).get(split), found["sha256"].get(split)
         if said != now:
-            wrong.append(Difference(f"SHA-256 of the {split} split", said, now))
+            wrong.append(Difference(tr("SHA-256 of the {split} split", split=split), said, now))
     splits = ", ".join(f"{name} {found['sha256'][name][:12]}…" for name in found["sha256"])
     return f"{found['corpus']}: {splits}", wrong
 
@@ -111,7 +117,7 @@ def checkpoints(evidence: Evidence) -> Outcome:
         except InputError as error:
             found = str(error)
         if found is not None:
-            wrong.append(Difference(folder.name, "as it was written", found))
+            wrong.append(Difference(folder.name, tr("as it was written"), found))
     return tr("{n} checkpoints; every file still has the SHA-256 it was written with", n=len(folders)), wrong
 
 
@@ -125,9 +131,9 @@ def states(evidence: Evidence) -> Outcome:
     for folder in evidence.saved:
         state = TrainerState.from_json(read_json(folder / checkpoint.STATE))
         if checkpoint.folder_name(state.step) != folder.name:
-            wrong.append(Difference(f"step of {folder.name}", state.step, folder.name))
+            wrong.append(Difference(tr("step of {checkpoint}", checkpoint=folder.name), state.step, folder.name))
         if state.step in tokens and tokens[state.step] != state.tokens:
-            wrong.append(Difference(f"tokens at step {state.step}", tokens[state.step], state.tokens))
+            wrong.append(Difference(tr("tokens at step {step}", step=state.step), tokens[state.step], state.tokens))
         for name in ("best", "last"):
             said = getattr(state, name)
             if said is not None:
@@ -153,9 +159,9 @@ def lineage(evidence: Evidence) -> Outcome:
             which = split_init_from(str(asked))[1]
             if which not in (origin.checkpoint, str(origin.step)):
                 there = tr("{checkpoint} in run.json", checkpoint=origin.checkpoint)
-                wrong.append(Difference("checkpoint in train.init_from", which, there))
+                wrong.append(Difference(tr("checkpoint in train.init_from"), which, there))
         except InputError as error:
-            wrong.append(Difference("train.init_from in config.toml", asked, str(error)))
+            wrong.append(Difference(tr("train.init_from in config.toml"), asked, str(error)))
         parent = evidence.parent
         now = parent.origin
         if now.sha256 != origin.sha256:
@@ -163,14 +169,18 @@ def lineage(evidence: Evidence) -> Outcome:
                 raise Unknown(
                     tr("run '{name}' is not the one it started from, only another with the same name", name=parent.name)
                 )
-            wrong.append(Difference(f"SHA-256 of the weights of {origin.shown}", origin.sha256, now.sha256))
+            wrong.append(
+                Difference(tr("SHA-256 of the weights of {origin}", origin=origin.shown), origin.sha256, now.sha256)
+            )
         else:
             own = read_tokenizer(evidence.reader.path / checkpoint.TOKENIZER)
             if differs := difference(own, parent.tokenizer):
-                wrong.append(Difference(f"tokenizer, taken over from '{parent.name}'", differs, "the same"))
+                wrong.append(
+                    Difference(tr("tokenizer, taken over from '{parent}'", parent=parent.name), differs, tr("the same"))
+                )
             if now.id == origin.id and now.before != origin.before:
                 before = (one.shown if one is not None else None for one in (origin.before, now.before))
-                wrong.append(Difference(f"what '{parent.name}' started from", *before))
+                wrong.append(Difference(tr("what '{parent}' started from", parent=parent.name), *before))
         said = tr(
             "weights of {shown}, SHA-256 {sha256}…, and its tokenizer", shown=origin.shown, sha256=origin.sha256[:12]
         )

@@ -40,9 +40,13 @@ def metrics(evidence: Evidence) -> Outcome:
         for stream in ("metrics", "samples"):
             size = (evidence.reader.path / f"{stream}.jsonl").stat().st_size
             if size < offsets[stream]:
-                wrong.append(Difference(f"bytes of {stream}.jsonl", size, f"≥ {offsets[stream]} at {folder.name}"))
+                wrong.append(
+                    Difference(
+                        tr("bytes of {stream}.jsonl", stream=stream), size, f"≥ {offsets[stream]} at {folder.name}"
+                    )
+                )
     if evidence.finished and end != steps and not evidence.config.evaluation.patience:
-        wrong.append(Difference("step at which it finished", end, steps))
+        wrong.append(Difference(tr("step at which it finished"), end, steps))
     text = tr(
         "{n:,} train and {n2:,} validation records, all that were due up to step {end:,}",
         n=len(trained),
@@ -58,14 +62,14 @@ def values(evidence: Evidence) -> Outcome:
     for record in evidence.train:
         rate = learning_rate(config.optimizer, record["step"], config.train.steps)
         if not same_value("lr", record.get("lr"), rate, exact=False):
-            wrong.append(Difference(f"learning rate at step {record['step']}", record.get("lr"), rate))
+            wrong.append(Difference(tr("learning rate at step {step}", step=record["step"]), record.get("lr"), rate))
     for record in evidence.validation:
         loss, perplexity = record.get("loss"), record.get("perplexity")
         if loss is None or perplexity is None:
             continue  # it was no number
         expected = math.exp(loss) if loss < 700 else math.inf
         if not math.isclose(perplexity, expected, rel_tol=1e-12):
-            wrong.append(Difference(f"perplexity at step {record['step']}", perplexity, expected))
+            wrong.append(Difference(tr("perplexity at step {step}", step=record["step"]), perplexity, expected))
     return tr("learning rates follow the schedule, perplexities are e^loss"), wrong[:LISTED]
 
 
@@ -106,13 +110,13 @@ def summary(evidence: Evidence) -> Outcome:
     if best is not None and last is not None:
         gap = None if last["loss"] is None else last["loss"] - best["loss"]
         if evidence.summary.get("gap") != gap:
-            wrong.append(Difference("gap between last and best", evidence.summary.get("gap"), gap))
+            wrong.append(Difference(tr("gap between last and best"), evidence.summary.get("gap"), gap))
     try:
         pointed = read_plain(evidence.reader.path / "checkpoints" / "best", 100).decode("utf-8").strip()
     except (OSError, ValueError):
         pointed = ""
     if best is not None and pointed != checkpoint.folder_name(best["step"]):
-        wrong.append(Difference("checkpoint called best", pointed or None, checkpoint.folder_name(best["step"])))
+        wrong.append(Difference(tr("checkpoint marked as best"), pointed or None, checkpoint.folder_name(best["step"])))
     scores = (
         "" if best is None else tr(": best loss {best:.4f} at step {best2:,}", best=best["loss"], best2=best["step"])
     )
@@ -126,25 +130,27 @@ def events(evidence: Evidence) -> Outcome:
     numbers: list[int] = [event["attempt"] for event in told]
     wrong = []
     if numbers != sorted(numbers) or (numbers and (numbers[0] != 1 or numbers[-1] > attempt)):
-        wrong.append(Difference("attempts in events.jsonl", sorted(set(numbers)), f"1 to {attempt} in order"))
+        wrong.append(
+            Difference(tr("attempts in events.jsonl"), sorted(set(numbers)), tr("1 to {last} in order", last=attempt))
+        )
     started = [event for event in told if event.get("event") == "started"]
     first = started[0]["attempt"] if started else 1  # an earlier attempt ended before its first checkpoint
     counted = [one.attempt for one in evidence.attempts]
     if counted != list(range(first, first + len(counted))) or first + len(counted) - 1 > attempt:
-        wrong.append(Difference("attempts in environment.json", counted, f"{first} to {attempt}"))
+        wrong.append(Difference(tr("attempts in environment.json"), counted, f"{first} to {attempt}"))
     if len(started) != 1 and (evidence.metrics or started):
-        wrong.append(Difference("times it was started", len(started), 1))
+        wrong.append(Difference(tr("times it was started"), len(started), 1))
     steps = f"{evidence.config.train.steps} steps "
     for event in started:
         if not str(event.get("text", "")).startswith(steps):
-            wrong.append(Difference("length when it started", event.get("text"), steps.strip()))
+            wrong.append(Difference(tr("length when it started"), event.get("text"), steps.strip()))
     resumed = sum(event.get("event") == "resumed" for event in told)
     if resumed > attempt - 1:
-        wrong.append(Difference("times it was resumed", resumed, attempt - 1))
+        wrong.append(Difference(tr("times it was resumed"), resumed, attempt - 1))
     if evidence.state in AT_REST:
         said = (told[-1].get("event"), told[-1].get("step")) if told else None
         if said != (evidence.state, evidence.end):
-            wrong.append(Difference("last event", said, (evidence.state, evidence.end)))
+            wrong.append(Difference(tr("last event"), said, (evidence.state, evidence.end)))
     return tr("{n:,} in order; attempts: {attempt}", n=len(told), attempt=attempt), wrong
 
 
@@ -189,7 +195,9 @@ def _expected(
     missing += sum(step not in there and not _due(step, every) for step in required)
     if missing > 0:
         have = len(there) - len(strange)
-        wrong.append(Difference(f"number of {what} up to step {end:,}", have, have + missing))
+        wrong.append(
+            Difference(tr("number of {records} up to step {end:,}", records=what, end=end), have, have + missing)
+        )
     return wrong
 
 
@@ -201,7 +209,11 @@ def _rising(records: Sequence[Record]) -> Iterator[Difference]:
     for before, after in itertools.pairwise(records):
         for field in ("tokens", "seconds"):
             if not before.get(field, 0) <= after.get(field, 0):
-                yield Difference(f"{field} at step {after['step']}", after.get(field), f"≥ {before.get(field)}")
+                yield Difference(
+                    tr("{field} at step {step}", field=field, step=after["step"]),
+                    after.get(field),
+                    f"≥ {before.get(field)}",
+                )
 
 
 def _torn(evidence: Evidence) -> Iterator[Difference]:
@@ -219,4 +231,4 @@ def _torn(evidence: Evidence) -> Iterator[Difference]:
         if cut and damaged and evidence.state not in AT_REST:
             damaged -= 1
         if damaged:
-            yield Difference(f"damaged lines of {path.name}", damaged, 0)
+            yield Difference(tr("damaged lines of {file}", file=path.name), damaged, 0)

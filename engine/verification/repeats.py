@@ -12,6 +12,7 @@ from engine import capabilities
 from engine.evaluation.alarms import curve, majority_only, of_scores, overlapping, same_text
 from engine.evaluation.verdict import DIVERGED, OK, Verdict
 from engine.language import tr
+from engine.retelling import told
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts, TrainRecord, ValidationRecord
 from engine.runs.writer import RunWriter
@@ -150,7 +151,7 @@ def steps(evidence: Evidence) -> Outcome:
     if not evidence.train:
         raise Unknown(tr("no step was recorded"))
     if evidence.steps == 0:
-        raise Unknown("--steps 0: none was asked for")
+        raise Unknown(tr("--steps 0: none was asked for"))
     last = evidence.train[-1]["step"]
     with evidence.process():
         before = [folder for folder in evidence.saved if 0 < int(folder.name[5:]) < last]
@@ -162,7 +163,7 @@ def steps(evidence: Evidence) -> Outcome:
         found = repeated(evidence, folder, until - start)
     recorded = {record["step"]: record for record in evidence.train if start < record["step"] <= until}
     wrong = [
-        Difference(tr("train record at step {step:,}", step=step), "there", None)
+        Difference(tr("train record at step {step:,}", step=step), tr("there"), None)
         for step in recorded.keys() - found.keys()
     ]
     coarse = chosen_precision(evidence.config.train, evidence.device) == "bf16"
@@ -227,8 +228,10 @@ def verdicts(evidence: Evidence) -> Outcome:
             found = [v for v in found if v.when == verdict.when]
         said = found[-1].verdict if found else None if verdict.check == "leak" else OK
         if said != verdict.verdict:
-            wrong.append(Difference(f"check '{verdict.check}', {verdict.when}", said, verdict.verdict))
-    names = ", ".join(dict.fromkeys(f"{verdict.check} {verdict.verdict}" for verdict in asked))
+            wrong.append(
+                Difference(tr("check '{check}', {when}", check=verdict.check, when=verdict.when), said, verdict.verdict)
+            )
+    names = ", ".join(dict.fromkeys(f"{told(verdict.check)} {verdict.verdict}" for verdict in asked))
     return tr("checked again: {names}", names=names), wrong
 
 

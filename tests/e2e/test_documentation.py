@@ -2,17 +2,22 @@
 
 import re
 import shlex
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from engine.config import presets
 from engine.data.known import kind_by_name
+from reference.examples import FENCE, PROGRAM, code, ours
+from reference.links import OUTSIDE
+from reference.pages import PAGES as GENERATED
 from tests.tui_transformer.loaded import loaded
 from tui_transformer import languages
 from tui_transformer.cli.app import program
+from tui_transformer.cli.help import examples
 from tui_transformer.cli.run import Request
 from tui_transformer.lab.studies.arguments import StudyArgs
 from tui_transformer.lab.studies.study import shipped_studies
@@ -20,45 +25,23 @@ from tui_transformer.lab.studies.study import shipped_studies
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 FOR_CONTRIBUTORS = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
-PAGES = [README, ROOT / "SECURITY.md", *FOR_CONTRIBUTORS, *sorted((ROOT / "docs").glob("*.md"))]
-PROGRAM = "tui-transformer"
-FENCE = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+DOCS = ROOT / "docs"
+REPORTS = DOCS / "report-biographies"  # written by the program
+WRITTEN = sorted(path for path in DOCS.rglob("*.md") if REPORTS not in path.parents)
+TRANSLATED = sorted(ROOT.glob("README.*.md"))
+PAGES = [README, *TRANSLATED, ROOT / "SECURITY.md", *FOR_CONTRIBUTORS, *WRITTEN]
+HOW_TO = [path for path in WRITTEN if path.parent == DOCS / "how-to"]
 INLINE = re.compile(rf"`{PROGRAM}( [^`\n]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
-def code(page: Path) -> str:
-    """What is in the page's fences."""
-    return "\n".join(FENCE.findall(page.read_text(encoding="utf-8")))
-
-
-def simple_commands(line: str) -> Iterator[list[str]]:
-    """The commands of a shell line, without what they are redirected to."""
-    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    words: list[str] = []
-    for word in [*lexer, ";"]:
-        if set(word) <= set(";&|"):
-            yield words
-            words = []
-        else:
-            words.append(word)
-
-
-def ours(page: Path) -> list[str]:
-    """Every command of this program that the page shows in a fence, as its words after the program's name."""
-    found = []
-    for line in code(page).splitlines():
-        if line.startswith(PROGRAM):
-            for words in simple_commands(line):
-                if words[:1] == [PROGRAM]:
-                    found.append(shlex.join(words[1 : words.index(">") if ">" in words else None]))
-    return found
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
 
 
 def parsed(line: str) -> tuple[str, dict[str, Any]]:
     """The command's name and its parameters; raises what the command line would."""
-    level, context, words, names = loaded(), None, languages.choose(shlex.split(line)), []
+    level, context, words, names = loaded(), None, languages.choose(shlex.split(line.partition(" > ")[0])), []
     while True:
         context = level.make_context(level.name or PROGRAM, words, parent=context)
         below = getattr(level, "commands", None)
@@ -69,7 +52,8 @@ def parsed(line: str) -> tuple[str, dict[str, Any]]:
         level, words = below[words[0]], words[1:]
 
 
-COMMANDS = [pytest.param(line, id=f"{page.name}: {line}") for page in PAGES for line in ours(page)]
+COMMANDS = [pytest.param(line, id=f"{name_of(page)}: {line}") for page in PAGES for line in ours(page)]
+COMMANDS += [pytest.param(line, id=f"--help: {line}") for lines in examples().values() for line in lines]
 
 
 @pytest.mark.parametrize("line", COMMANDS)
@@ -89,12 +73,12 @@ def test_every_command_that_is_shown_can_be_typed(line) -> None:
 
 
 def test_the_pages_show_the_commands_that_people_need() -> None:
-    shown = {parsed(line)[0].partition(" ")[0] for page in (README, ROOT / "docs/guide.md") for line in ours(page)}
+    shown = {parsed(line)[0].partition(" ")[0] for page in (README, *HOW_TO) for line in ours(page)}
     public = {name for name, one in loaded().commands.items() if not one.hidden}
-    assert public - shown == {"queue", "checkpoint"}  # `run --queue` starts the one; the guide names the other
+    assert public <= shown
 
 
-@pytest.mark.parametrize("page", [README, ROOT / "docs/guide.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [README, *HOW_TO], ids=name_of)
 def test_a_run_that_is_named_was_trained_before(page) -> None:
     """`compare demo no-pe-demo` comes after the command that trains no-pe-demo, under that name."""
     made = {"last", "demo", "demo-2", *shipped_studies()}  # `make demo` trains the demo
@@ -108,39 +92,77 @@ def test_a_run_that_is_named_was_trained_before(page) -> None:
             assert named <= made, line
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_commands_in_a_sentence_can_be_typed(page) -> None:
     for line in INLINE.findall(page.read_text(encoding="utf-8")):
         if not re.search(r"[|…\[]|COMMAND|--write$", line):  # a form to fill in
             parsed(line.strip())
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@cache
+def generated() -> dict[Path, str]:
+    """The pages that the site makes from the code, where they are on it."""
+    return {DOCS / name: make() for name, make in GENERATED.items()}
+
+
+def text_of(page: Path) -> str:
+    return generated()[page] if page in generated() else page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", [*PAGES, *(DOCS / name for name in GENERATED)], ids=name_of)
 def test_every_link_leads_somewhere(page) -> None:
-    for target in LINK.findall(page.read_text(encoding="utf-8")):
+    for target in LINK.findall(text_of(page)):
         if target.startswith("https://"):
             continue
         path, _, heading = target.partition("#")
         other = (page.parent / path).resolve() if path else page
-        assert other.is_file(), f"{page.name}: {target}"
-        assert not heading or heading in headings(other), f"{page.name}: {target}"
+        assert other.is_file() or (other in generated() and page != README), f"{name_of(page)}: {target}"
+        assert not heading or heading in headings(other), f"{name_of(page)}: {target}"
 
 
+@cache
 def headings(page: Path) -> set[str]:
-    """As GitHub makes anchors of them."""
-    titles = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+    """As GitHub makes anchors of them; a generated page names its own."""
+    titles = re.findall(r"^#+ (.+)$", FENCE.sub("", text_of(page)), re.MULTILINE)
+    own = {found[1] for title in titles if (found := re.search(r"\{ #(\S+) \}$", title))}
+    return own | {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:
-    targets = LINK.findall(README.read_text(encoding="utf-8"))
-    assert set(PAGES) - {README} <= {(ROOT / target.partition("#")[0]).resolve() for target in targets}
+    """In a few clicks."""
+    reached, new = set(), {README}
+    while new:
+        reached |= new
+        targets = {
+            (page.parent / one.partition("#")[0]).resolve() for page in new for one in LINK.findall(text_of(page))
+        }
+        new = {page for page in targets if page in {*PAGES, *generated()}} - reached
+    assert {*PAGES, *generated()} <= reached
+
+
+class _Config(yaml.SafeLoader):
+    """Tags that name functions are not followed."""
+
+
+_Config.add_multi_constructor("tag:yaml.org,2002:python/", lambda loader, suffix, node: suffix)
+
+
+def test_the_navigation_of_the_site_has_every_page_once() -> None:
+    def paths(items: Any) -> list[str]:
+        if isinstance(items, str):
+            return [items]
+        return [path for item in (items.values() if isinstance(items, dict) else items) for path in paths(item)]
+
+    listed = paths(yaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), _Config)["nav"])
+    pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    assert sorted(listed) == sorted(pages | set(GENERATED) | set(OUTSIDE))
 
 
 @pytest.mark.parametrize("page", FOR_CONTRIBUTORS, ids=lambda page: page.name)
 def test_every_file_that_is_named_exists(page) -> None:
     """`engine/runs/records.py`; a bare `records.py` exists in one of the folders that its line names, or anywhere."""
-    files = [path for room in ("engine", "tui_transformer", "tests", "presets") for path in (ROOT / room).rglob("*")]
+    rooms = ("engine", "tui_transformer", "reference", "tests", "presets", "docs")
+    files = [path for room in rooms for path in (ROOT / room).rglob("*")]
     names = {path.relative_to(ROOT).as_posix() for path in files}
     for named in re.findall(r"`([\w./-]+(?:\.py|\.md|\.toml|/))`", page.read_text(encoding="utf-8")):
         if "NAME" in named:

@@ -176,7 +176,8 @@ def assert_keeps_what_its_row_says(optimizer: torch.optim.Optimizer, model: torc
 
 
 def test_the_documentation_names_every_scheme_with_its_paper() -> None:
-    rows = [line for line in (ROOT / "docs/networks.md").read_text("utf-8").splitlines() if line.startswith("| `")]
+    page = (ROOT / "docs/reference/networks.md").read_text("utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
     for key, schemes in SCHEMES.items():
         (row,) = (row for row in rows if row.startswith(f"| `{key}`"))
         for name, scheme in schemes.items():

@@ -20,6 +20,7 @@ from engine.config.toml import parse
 from engine.errors import InputError, no_process
 from engine.language import tr, trn
 from engine.lints import lint
+from engine.retelling import told
 from engine.runs.lineage import ARROW, INIT_FROM
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Corpus, DataDir, Json, PresetName, RunsDir, Set, preset_names, study_names
@@ -122,7 +123,7 @@ def ablate(
         _list(as_json=json)
         return ExitCode.DONE
     if retry_failed and skip_failed:
-        raise InputError("--retry-failed and --skip-failed exclude each other")
+        raise InputError(tr("--retry-failed and --skip-failed exclude each other"))
     failed = "retry" if retry_failed else "skip" if skip_failed else ""
     options = RunOptions(device, jobs, failed, json, runs_dir, data_dir)
     asked = StudyArgs(study, preset, tuple(vary or ()), on, seeds, tuple(set_ or ()), corpus, name).resolve(runs_dir)
@@ -139,10 +140,10 @@ def ablate(
 
 
 def _list(*, as_json: bool) -> None:
-    rows = [("STUDY", "BASE", "VARIANTS", tr("WHAT IT ASKS"))]
+    rows = [(tr("STUDY"), tr("BASE"), tr("VARIANTS"), tr("WHAT IT ASKS"))]
     for name, path in shipped_studies().items():
         study = read_study(path)
-        rows.append((name, study.base, str(len(study.variants)), study.description))
+        rows.append((name, study.base, str(len(study.variants)), tr(study.description)))
         if as_json:
             variants = [variant.name for variant in study.variants]
             emit({"name": study.name, "base": study.base, "variants": variants, "description": study.description})
@@ -156,7 +157,14 @@ def _make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[Ce
     study = asked if before is None else gone_on_with(asked, before)
     if before is not None and len(study.seeds) > len(before.seeds):
         added = len(study.seeds) - len(before.seeds)
-        warn(f"{added} more seeds than it was started with: added until something differs, they will make it differ")
+        warn(
+            trn(
+                "{n} more seed than it was started with: keep adding seeds until something differs, and something will",
+                "{n} more seeds than it was started with: keep adding seeds until something differs, and something "
+                "will",
+                added,
+            )
+        )
     cells = study.cells()
     paths = directories(study.name, cells, options.runs_dir)
     took, todo = dict[str, float](), 0
@@ -201,7 +209,7 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
         }
         emit(record)
         return
-    for text in dict.fromkeys(f"{found.key}: {found.text}" for c in first.values() for found in lint(c.config)):
+    for text in dict.fromkeys(found.words for c in first.values() for found in lint(c.config)):
         warn(text)
     done = tr(", {n} of them finished", n=len(standings) - len(todo)) if len(todo) < len(standings) else ""
     seeds = (
@@ -215,13 +223,26 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
         seeds=seeds,
         stages=stages,
     )
-    answer(f"study {study.name} on {study.base}: {variants} = {len(standings)} runs{done}", flush=True)
-    answer(f"primary measure: {primary}; all measures share one error rate of 5 %", flush=True)
-    rows = [("VARIANT", "PARAMETERS", "A RUN", "EXPECTED", tr("DIFFERS FROM THE BASELINE BY"))]
+    answer(
+        tr(
+            "study {name} on {base}: {variants} = {runs} runs{done}",
+            name=study.name,
+            base=study.base,
+            variants=variants,
+            runs=len(standings),
+            done=done,
+        ),
+        flush=True,
+    )
+    answer(tr("primary measure: {primary}; all measures share one error rate of 5 %", primary=tr(primary)), flush=True)
+    head = (tr("VARIANT"), tr("PARAMETERS"), tr("A RUN"), tr("EXPECTED"), tr("DIFFERS FROM THE BASELINE BY"))
+    rows = [head]
     for cell in first.values():
         price, expect = plan.prices[cell.kind], {} if cell.stage else study.variant(cell.variant).expect
-        known = [f"{measure} {outcome}" for measure, outcome in expect.items() if outcome != "unknown"]
-        expected = ", ".join(known) or ("unknown" if expect else "")  # leaves out unknowns, unless all are unknown
+        known = [f"{measure} {told(outcome)}" for measure, outcome in expect.items() if outcome != "unknown"]
+        expected = ", ".join(known) or (
+            told("unknown") if expect else ""
+        )  # leaves out unknowns, unless all are unknown
         name = clean_line(f"{cell.variant}, {cell.stage}" if cell.stage else cell.variant)
         rows.append(
             (name, short(price.parameters), f"≈ {about(price.seconds)}", expected, _differs(cell, baseline, first))
@@ -233,12 +254,21 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
         "{jobs} at a time, {n} thread each", "{jobs} at a time, {n} threads each", plan.threads, jobs=plan.jobs
     )
     cost = tr("≈ {about} and {memory} of disk", about=about(seconds), memory=memory(disk))
-    answer(f"{len(todo)} to run on {', '.join(plan.devices)}, {at_once}: {cost}", flush=True)
+    answer(
+        tr(
+            "{runs} to run on {devices}, {at_once}: {cost}",
+            runs=len(todo),
+            devices=", ".join(plan.devices),
+            at_once=at_once,
+            cost=cost,
+        ),
+        flush=True,
+    )
     runs_dir = options.runs_dir.resolve()
     place = next(path for path in (runs_dir, *runs_dir.parents) if path.exists())
     free = shutil.disk_usage(place).free
     if disk > free:
-        warn(f"the disk of {place} has {memory(free)} free; runs wait when it is full")
+        warn(tr("the disk of {place} has only {free} free; runs wait when it is full", place=place, free=memory(free)))
 
 
 def _differs(cell: Cell, baseline: Cell, first: Mapping[tuple[str, str], Cell]) -> str:
@@ -249,7 +279,9 @@ def _differs(cell: Cell, baseline: Cell, first: Mapping[tuple[str, str], Cell]) 
         return tr("a stage that {variant} does not have", variant=baseline.variant)
     found = []
     if cell.begins_with != other.begins_with:
-        found.append(f"starts from {cell.begins_with}" if cell.after else "starts from fresh weights")
+        found.append(
+            tr("starts from {origin}", origin=cell.begins_with) if cell.after else tr("starts from fresh weights")
+        )
     for key, (_, value) in _changed(other, cell).items():
         found.append(f"{key} = {setting_text(value)}")
     return ", ".join(found)
@@ -279,7 +311,7 @@ def _detach(name: str, jobs: int, options: RunOptions) -> int:
             break
         if process.poll() is not None or time.monotonic() > deadline:
             raise InputError(
-                tr("study '{name}' did not start: {last_words_in}", name=name, last_words_in=last_words_in(log))
+                tr("study '{name}' did not start: {last_words_in}", name=name, last_words_in=told(last_words_in(log)))
             )
         time.sleep(0.05)
     record = {"kind": "study", "name": name, "pid": process.pid, "state": "running"}
@@ -337,18 +369,30 @@ def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOpt
         words += ["--jobs", str(options.jobs)] if options.jobs is not None else []
         again = command_line(*words, runs_dir=options.runs_dir, data_dir=options.data_dir, device=options.device)
         say(
-            f"{signal.Signals(heard[0]).name}: {done} of {len(standings)} runs are done; "
-            f"the same command continues it, or {again}"
+            tr(
+                "{signal}: {done} of {total} runs are done; the same command continues it, or {again}",
+                signal=signal.Signals(heard[0]).name,
+                done=done,
+                total=len(standings),
+                again=again,
+            )
         )
         return 128 + heard[0]
     for standing in undone:
         more = ""  # why a run is not done, if it does not say
         if not standing.reason and standing.state != "stopped":
             gone = standing.state == ABSENT
-            more = f"; {tr('its folder is gone') if gone else last_words_in(standing.path / 'log.txt')}"
-        complain(f"run '{standing.cell.name}': {how_it_stands(standing)}{more}")
+            more = "; " + (tr("its folder is gone") if gone else told(last_words_in(standing.path / "log.txt")))
+        complain(
+            tr(
+                "run '{name}': {standing}{more}",
+                name=standing.cell.name,
+                standing=how_it_stands(standing),
+                more=more,
+            )
+        )
     if failed and options.failed != "skip":
-        say("--retry-failed takes the failed ones up again, --skip-failed leaves them out for good")
+        say(tr("--retry-failed takes the failed ones up again, --skip-failed leaves them out for good"))
     if not options.as_json:
         # What the runs so far say about the variants, as in `compare`.
         entries = [read_entry(standing.path) for standing in standings if standing.state not in (ABSENT, SKIPPED)]
@@ -356,6 +400,13 @@ def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOpt
         width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
         sys.stdout.write(study_text(entries, file, width=width) + "\n")
         table = command_line("compare", study.name, runs_dir=options.runs_dir)
-        answer(f"{done} of {len(standings)} runs done; {table}")
+        answer(
+            tr(
+                "{done} of {total} runs done; to compare them: {command}",
+                done=done,
+                total=len(standings),
+                command=table,
+            )
+        )
     skipped = options.failed == "skip" and len(failed) == len(undone)
     return ExitCode.DONE if not undone or skipped else ExitCode.FAILED

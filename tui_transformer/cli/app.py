@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer.core import TyperGroup
 
-from engine.command_line import RUNS, command_line
+from engine.command_line import PROGRAM, RUNS, command_line
 from engine.errors import InputError, refused
 from engine.language import tr
 from tui_transformer.cli.commands import Group, listed
@@ -44,11 +44,11 @@ def studio(
     if version:
         from engine.release import version as number
 
-        print(f"tui-transformer {number()}")
+        print(f"{PROGRAM} {number()}")
         raise typer.Exit(0)
     if context.invoked_subcommand is None:
         if json:
-            raise InputError("--json is for a command, such as `runs`; the studio prints nothing")
+            raise InputError(tr("--json is for a command, such as `runs`; the studio prints nothing"))
         return _open(device=device, runs_dir=runs_dir, data_dir=data_dir)
     return 0
 
@@ -63,7 +63,7 @@ def _open(*, device: str, runs_dir: Path, data_dir: Path | None) -> int:
         log = runs_dir / ".studio.log"
         log.open("ab").close()
     except OSError as error:
-        raise refused(f"--runs-dir {str(runs_dir)[:200]}: cannot be written", error) from None
+        raise refused(tr("--runs-dir {folder}: cannot be written", folder=str(runs_dir)[:200]), error) from None
     from tui_transformer.lab.launch.logs import stderr_into
     from tui_transformer.studio.app import Studio
 

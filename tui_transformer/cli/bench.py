@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +13,8 @@ import typer
 from engine.command_line import as_typed
 from engine.config import presets
 from engine.errors import InputError, one_of
-from engine.language import tr
+from engine.language import english, tr
+from engine.retelling import told
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Device, Json
 from tui_transformer.cli.output import answer, emit, print_columns, say, tell
@@ -100,7 +101,9 @@ def bench(
     for option, known in (("case", every), ("precision", PRECISIONS)):
         for name in given[option]:
             if name not in known:
-                raise InputError(f"--{option} '{name[:40]}': must be {one_of(known)}")
+                raise InputError(
+                    tr("--{option} '{name}': must be {known}", option=option, name=name[:40], known=one_of(known))
+                )
     where, threads = resolve_device(device), default_threads()
     usual = ON_CPU if where.type == "cpu" else ON_GPU
     chosen = {option: given[option] or usual[option] for option in usual}
@@ -109,43 +112,43 @@ def bench(
         require_peer(name)
     configs = configs or {name: presets.resolve(presets.find(name)) for name in chosen["size"]}
     if where.type == "cpu":
-        _said("on the CPU; --device cuda measures more sizes, on a GPU")
+        _said(tr("measuring on the CPU; --device cuda measures more sizes, on a GPU"))
 
     for i, (name, config) in enumerate(configs.items()):
         wanted = BenchmarkSpec(config, chosen["precision"], peers, where, threads, rounds, seconds, _said)
-        machine = tr(
+        machine = english(
             "size {name}, {device_name}, {threads} threads", name=name, device_name=device_name(where), threads=threads
         )
         for one in chosen["case"]:
             if i and one in OF_NO_SIZE:
                 continue
-            _said(f"{one}, {name}")
+            _said(f"{told(one)}, {name}")
             try:
                 for result in every[one](wanted):
                     if json:
                         place = {"kind": "bench", "size": name, "device": str(where), "threads": threads}
                         emit(place | asdict(result))
                     else:
-                        answer(f"{result.case}, {result.setting}, {name}, {result.unit}")
-                        print_columns(_rows(result))
+                        answer(f"{told(result.case)}, {told(result.setting)}, {name}, {result.unit}")
+                        print_columns(_rows(result, tr))
                         answer()
                     if write is not None:
-                        when = tr(
+                        when = english(
                             "{now:%Y-%m-%d}, {machine}, torch {version}",
                             now=datetime.now(UTC),
                             machine=machine,
                             version=torch.__version__,
                         )
                         title = _title(result, name, device_name(where))
-                        _put(write, title, [f"{when}: `{as_typed()}`", "", *_table(_rows(result))])
+                        _put(write, title, [f"{when}: `{as_typed()}`", "", *_table(_rows(result, english))])
             except torch.OutOfMemoryError:
-                _said(f"{one}, {name}: does not fit into the memory of {where}")
+                _said(tr("{case}, {size}: does not fit into the memory of {device}", case=one, size=name, device=where))
     if write is not None:
-        _said(f"wrote {write}")
+        _said(tr("wrote {path}", path=write))
 
 
 def _said(text: str) -> None:
-    say(f"bench: {text}")
+    say(tr("bench: {text}", text=text))
 
 
 def _title(result: "Measured", size: str, device: str) -> str:
@@ -174,16 +177,17 @@ def _memory(names: tuple[str, ...], *, as_json: bool, write: Path | None) -> Non
         _said(config.preset)
         peak = training_peak(config)
         found[config.preset] = cells = _cells(peak)
-        tell({"kind": "memory", "ratio": peak.ratio, **asdict(peak)}, "  ".join(cells), as_json=as_json)
+        tell({"kind": "memory", "ratio": peak.ratio, **asdict(peak)}, "  ".join(map(told, cells)), as_json=as_json)
         if write is not None:
             _write_memory(write, found)
 
 
 def _cells(peak: "Peak") -> tuple[str, ...]:
     shape = peak.shape
-    batch = f"{shape.rows} × {shape.target}" + (tr(" from {source}", source=shape.source) if shape.source else "")
-    batch += tr(" (of {rows} rows)", rows=peak.rows) if peak.rows > shape.rows else ""
-    batch += "" if peak.given else ", random"
+    batch = f"{shape.rows} × {shape.target}"
+    batch = english("{batch} from {source}", batch=batch, source=shape.source) if shape.source else batch
+    batch = english("{batch} (of {rows} rows)", batch=batch, rows=peak.rows) if peak.rows > shape.rows else batch
+    batch = batch if peak.given else english("{batch}, random", batch=batch)
     measured = "" if peak.measured is None else f"{peak.measured / 2**20:,.0f}"
     ratio = "" if peak.ratio is None else f"{peak.ratio:.2f}"
     return peak.preset, batch, f"{peak.estimate / 2**20:,.0f}", measured, ratio
@@ -194,7 +198,7 @@ def _write_memory(path: Path, found: dict[str, tuple[str, ...]]) -> None:
 
     from engine.training.devices import processor_name
 
-    machine = tr("{processor_name}, {cpu_count} cores", processor_name=processor_name(), cpu_count=os.cpu_count())
+    machine = english("{processor_name}, {cpu_count} cores", processor_name=processor_name(), cpu_count=os.cpu_count())
     when = f"{datetime.now(UTC):%Y-%m-%d}, {machine}, one thread, torch {torch.__version__}"
     command = "tui-transformer bench --case memory --size all --write docs/benchmarks.md"
     before = re.search(rf"^{MEMORY_TITLE}\n.*?(?=^## )", _page(path), flags=re.MULTILINE | re.DOTALL)
@@ -228,16 +232,25 @@ def _put(path: Path, title: str, lines: Sequence[str]) -> None:
     path.write_text(page, encoding="utf-8")
 
 
-def _rows(result: "Measured") -> list[tuple[str, ...]]:
+# The words of a table: English on a page, in the language in use on a terminal.
+HEAD = (english("contender"), english("median"), english("lowest"), english("highest"))
+RELATIVE, TIMES = english("{name} is"), english("{ratio:.2f} × it")
+MEMORY, MIB = english("memory it adds"), english("{mib:,.0f} MiB")
+LIMIT, SHARE = english("matrix products alone"), english("{share:.0%} of it")
+
+
+def _rows(result: "Measured", say: Callable[..., str]) -> list[tuple[str, ...]]:
+    """Return the table of a measurement; `say` is `english` or `tr`."""
     first = result.speeds[0]
-    rows: list[tuple[str, ...]] = [("contender", "median", "lowest", "highest", f"{first.name} is", "memory it adds")]
+    head = (*map(say, HEAD), say(RELATIVE, name=say(first.name)), say(MEMORY))
+    rows: list[tuple[str, ...]] = [head]
     digits = 2 if first.median < 100 else 0
     for speed in result.speeds:
-        ratio = f"{first.median / speed.median:.2f} × it" if speed is not first else ""
-        memory = "" if speed.peak_bytes is None else tr("{peak_bytes:,.0f} MiB", peak_bytes=speed.peak_bytes / 2**20)
+        ratio = say(TIMES, ratio=first.median / speed.median) if speed is not first else ""
+        memory = "" if speed.peak_bytes is None else say(MIB, mib=speed.peak_bytes / 2**20)
         values = (f"{v:,.{digits}f}" for v in (speed.median, speed.low, speed.high))
-        rows.append((speed.name, *values, ratio, memory))
+        rows.append((say(speed.name), *values, ratio, memory))
     if result.limit is not None:
-        share = tr("{median:.0%} of it", median=first.median / result.limit)
-        rows.append(("matrix products alone", f"{result.limit:,.0f}", "", "", share, ""))
+        share = say(SHARE, share=first.median / result.limit)
+        rows.append((say(LIMIT), f"{result.limit:,.0f}", "", "", share, ""))
     return rows

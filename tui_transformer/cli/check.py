@@ -13,12 +13,13 @@ from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.config import presets
 from engine.errors import InputError
-from engine.language import tr
+from engine.language import tr, trn
+from engine.retelling import told
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import ConfigFile, Corpus, DataDir, Device, Json, On, PresetName, RunsDir, Set
 from tui_transformer.cli.output import ExitCode, emit, loading, stdout, warn
 from tui_transformer.cli.run import Request
-from tui_transformer.lab.formatting import count, duration, memory, short
+from tui_transformer.lab.formatting import duration, memory, short
 
 LONG_RUN = 20 * 60  # seconds; above that, a smaller base is suggested
 
@@ -46,7 +47,7 @@ def check(
 
     request = Request(preset, config, on, tuple(set_ or ()), corpus, None)
     asked, source = request.resolve(), request.source()
-    capabilities.require(asked, f"preset '{source.name}'")
+    capabilities.require(asked, tr("preset '{name}'", name=source.name))
     with doing(tr("loading the engine, the corpus and the model")):
         from engine.evaluation.alarms import overlapping
         from engine.model import size
@@ -63,7 +64,7 @@ def check(
         source_run = InitFrom.find(asked, runs_dir)
         task = make_task(asked, data_dir, None if source_run is None else source_run.tokenizer)
         vocabulary = asked.needed_tokens(task.vocab_size)
-        runnable = task.resolved(asked, f"preset '{source.name}'", default_threads())
+        runnable = task.resolved(asked, tr("preset '{name}'", name=source.name), default_threads())
         model = built(runnable, vocabulary, where)
         inherited = [] if source_run is None else source_run.copy_weights(model, runnable)[1]
         batches = task.batches(asked, where)
@@ -106,30 +107,52 @@ def check(
         emit({"kind": "cost", "device": str(where), **costs, "attention": measured, "lints": warnings})
         return ExitCode.DONE if ok else ExitCode.FAILED
     for found in lints:
-        warn(f"{found.key}: {found.text}")
+        warn(found.words)
     text = Text()
     for verdict in verdicts:
         good = verdict.verdict == "ok"
         text.append("✓ " if good else "✗ ", style="green" if good else "bold red")
-        text.append(clean_line(f"{verdict.check}: {'' if good else verdict.verdict + ': '}{verdict.why}") + "\n")
+        words = told(verdict.check) if good else f"{told(verdict.check)} {verdict.verdict}"
+        text.append(clean_line(tr("{words}: {why}", words=words, why=told(verdict.why))) + "\n")
     windows = runnable.train.batch_size * asked.train.accumulation * asked.window_targets
     rate = (cost.targets if asked.on_rows else windows) / cost.seconds
-    about = "peak" if cost.peak_bytes is not None else "about"
-    text.append(f"  {parameters:,} parameters, {about} {memory(peak)} of memory\n")
+    said = (
+        tr("  {parameters:,} parameters, peak {memory} of memory", parameters=parameters, memory=memory(peak))
+        if cost.peak_bytes is not None
+        else tr("  {parameters:,} parameters, about {memory} of memory", parameters=parameters, memory=memory(peak))
+    )
+    text.append(f"{said}\n")
     text.append(
-        f"  one step takes {cost.seconds * 1000:.0f} ms on {device_name(where)} ({short(rate)} tok/s): "
-        f"{count(runnable.train.steps, 'step')} ≈ {duration(total)}, evaluations aside"
+        tr(
+            "  one step takes {seconds:.0f} ms on {device_name} ({rate} tok/s): {steps} ≈ {duration}, excluding "
+            "evaluations",
+            seconds=cost.seconds * 1000,
+            device_name=device_name(where),
+            rate=short(rate),
+            steps=trn("{n:,} step", "{n:,} steps", runnable.train.steps),
+            duration=duration(total),
+        )
     )
     kind = saving(asked.model)
     if crossed and kind is not None:
         least = saves_from(crossed)
         saves = (
-            tr("saves no time at any length tried")
+            tr(
+                "  here, '{attention}' attention saves no time at any length tried (forward and backward of one layer, "
+                "measured)",
+                attention=kind.attention,
+            )
             if least is None
-            else tr("saves time from about {least:,} tokens on", least=least)
+            else tr(
+                "  here, '{attention}' attention saves time from about {least:,} tokens on (forward and backward of "
+                "one layer, measured)",
+                attention=kind.attention,
+                least=least,
+            )
         )
-        text.append(f"\n  here, '{kind.attention}' attention {saves} (forward and backward of one layer, measured)")
+        text.append(f"\n{saves}")
     if total > LONG_RUN and on is None and source.extends is not None:
-        text.append(f"\n  shorter: the same change on the small base, --preset {source.name} --on demo")
+        shorter = tr("  shorter: the same change on the small base, --preset {name} --on demo", name=source.name)
+        text.append(f"\n{shorter}")
     stdout().print(text)
     return ExitCode.DONE if ok else ExitCode.FAILED

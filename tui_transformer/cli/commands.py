@@ -16,6 +16,7 @@ from typer._click import Command, Context
 from typer.core import TyperCommand, TyperGroup
 
 from engine.language import tr
+from tui_transformer.cli.help import brief, epilog
 
 F = TypeVar("F", bound=Callable[..., int | None])
 SHARED = ("runs_dir", "data_dir", "device", "json")  # options that may also come before a command's name
@@ -55,7 +56,7 @@ class Listed(TyperCommand):
     """A command with only its name and help known; `load` imports its file."""
 
     def __init__(self, name: str, words: str, hidden: bool, place: tuple[str, str]) -> None:
-        super().__init__(name, help=words, hidden=hidden, rich_markup_mode=None)
+        super().__init__(name, help=words, short_help=brief(words), hidden=hidden, rich_markup_mode=None)
         self._module, self._function = place
 
     def load(self) -> Command:
@@ -65,10 +66,11 @@ class Listed(TyperCommand):
             app = typer.Typer(add_completion=False, rich_markup_mode=None)
             app.command(self.name, hidden=self.hidden)(getattr(module, self._function))
         found = typer.main.get_command(app)
-        found.name, found.help = self.name, self.help
+        found.name, found.help, found.short_help = self.name, self.help, self.short_help
+        found.epilog = epilog(self.name or "")
         for command in found.commands.values() if isinstance(found, TyperGroup) else ():
-            if command.help:
-                command.help = tr(command.help)
+            command.help = tr(command.help or "")
+            command.short_help, command.epilog = brief(command.help), epilog(f"{self.name} {command.name}")
         return found
 
 
@@ -90,7 +92,7 @@ class Group(TyperGroup):
             if option in flags:
                 before.append(flags[option] if value is True else f"{flags[option]}={value}")
             elif not (option in FOLDERS or isinstance(command, TyperGroup) or ctx.resilient_parsing):
-                ctx.fail(f"'{name}' takes no --{option}")
+                ctx.fail(tr("'{name}' takes no --{option}", name=name, option=option))
         return name, command, [*before, *own]
 
 

@@ -5,21 +5,20 @@ import sys
 from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
-from textwrap import fill
 from typing import Annotated
 
 import typer
 
 from engine.clean import clean_line
 from engine.command_line import RUNS
-from engine.errors import InputError, nearest, one_of
-from engine.language import tr
+from engine.errors import InputError, all_of, nearest, one_of
+from engine.language import tr, trn
 from engine.runs.reader import RunReader, no_runs
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.names import resolve_names
 from tui_transformer.cli.options import Json, RunsDir, run_and_study_names, run_names
 from tui_transformer.cli.output import answer as print_answer
-from tui_transformer.cli.output import emit, is_terminal, print_columns, say, stdout
+from tui_transformer.cli.output import emit, has_colour, is_terminal, print_columns, say, stdout, wrapped
 from tui_transformer.lab.analysis import group_columns
 from tui_transformer.lab.analysis.answer import Answer, answers
 from tui_transformer.lab.analysis.columns import ALIASES, Column, columns
@@ -65,7 +64,7 @@ def compare(
     json: Json = False,
     csv: Annotated[bool, typer.Option("--csv", help=tr("CSV, for a spreadsheet."))] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help=tr("A Markdown table, for a README."))] = False,
-    latex: Annotated[bool, typer.Option("--latex", help=r"A tabular for \input.")] = False,
+    latex: Annotated[bool, typer.Option("--latex", help=tr(r"A tabular for \input."))] = False,
     latex_document: Annotated[
         bool, typer.Option("--latex-document", help=tr("A complete document for pdflatex."))
     ] = False,
@@ -89,15 +88,24 @@ def compare(
     wanted = {"json": json, "csv": csv, "markdown": markdown, "latex": latex, "latex-document": latex_document}
     formats = [name for name, is_wanted in wanted.items() if is_wanted]
     if len(formats) > 1:
-        raise InputError(tr("one format at a time, not --{formats}", formats=" and --".join(formats)))
+        raise InputError(tr("one format at a time, not {formats}", formats=all_of(f"--{name}" for name in formats)))
     if by not in ("", *BY):
-        raise InputError(f"--by {by[:40]}: runs are compared by {one_of(BY)}{nearest(by, BY)}")
+        raise InputError(
+            tr(
+                "--by {by}: runs are compared by {known}{nearest}",
+                by=by[:40],
+                known=one_of(BY),
+                nearest=nearest(by, BY),
+            )
+        )
     kind = formats[0] if formats else ""
     if out is not None and not kind:
         endings = {f".{form.ending}": key for key, form in reversed(FORMATS.items()) if key != "latex-document"}
         kind = endings.get(out.suffix.lower(), "")
         if not kind:
-            raise InputError(f"--out {out}: end the name in {one_of(endings)}, or say the format")
+            raise InputError(
+                tr("--out {path}: end the name in {endings}, or say the format", path=out, endings=one_of(endings))
+            )
     named = resolve_names(runs or [], runs_dir)
     entries: Sequence[Entry] = named.entries
     if not runs:
@@ -141,7 +149,12 @@ def compare(
         sys.stdout.write(FORMATS[kind].write(made))
     elif made is not None and out is not None:
         save(FORMATS[kind].write(made), out)
-        say(f"{count:,} {VARIANT if by_variant else RUN}s written to {out}")
+        said = (
+            trn("{n:,} variant written to {path}", "{n:,} variants written to {path}", count, path=out)
+            if by_variant
+            else trn("{n:,} run written to {path}", "{n:,} runs written to {path}", count, path=out)
+        )
+        say(said)
     elif count and by_variant:
         width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
         if width is not None and width >= LEAST_DRAWN:
@@ -156,8 +169,9 @@ def _draw(found: Sequence[Answer], width: int) -> None:
     from tui_transformer.lab.charts.forest import forest_text
 
     for answer in found:
-        print(forest_text(answer, width, colour=stdout().color_system is not None))
-        print_answer(f"\n{fill(clean_line(' '.join(answer_sentences(answer))), min(width, READABLE))}\n")
+        print(forest_text(answer, width, colour=has_colour()))
+        said = clean_line(" ".join(answer_sentences(answer)))
+        print_answer("\n" + "\n".join(wrapped(said, min(width, READABLE))) + "\n")
 
 
 def _column(shown: Sequence[VariantResult], key: str) -> Column:
@@ -168,14 +182,19 @@ def _column(shown: Sequence[VariantResult], key: str) -> Column:
     name = {"run": "variant"}.get(meant, meant if meant in known else full[0] if len(full) == 1 else meant)
     if name not in known:
         hint = nearest(key, known) or tr("; try {list}", list=one_of(list(known)[:5]))
-        raise InputError(f"--sort: variants have no column '{key[:80]}'{hint}")
+        raise InputError(tr("--sort: variants have no column '{key}'{hint}", key=key[:80], hint=hint))
     return known[name]
 
 
 def _print(shown: Sequence[Column], entries: Sequence[Entry], baseline: Entry | None) -> None:
     """Print a table: on a terminal the columns that fit, in a pipe all of them."""
-    say(f"loss in {unit_of(entries)}" + (f"; differences are to {baseline.name}" if baseline is not None else ""))
-    rows = [[clean_line(column.title) for column in shown]]
+    unit = unit_of(entries)
+    say(
+        tr("loss in {unit}", unit=unit)
+        if baseline is None
+        else tr("loss in {unit}; differences are relative to {baseline}", unit=unit, baseline=baseline.name)
+    )
+    rows = [[clean_line(column.head) for column in shown]]
     rows += [[clean_line(column.shown(entry, baseline)) for column in shown] for entry in entries]
     if not is_terminal(sys.stdout):
         print_columns(rows)
@@ -193,4 +212,10 @@ def _print(shown: Sequence[Column], entries: Sequence[Entry], baseline: Entry | 
         grid.add_row(*(Text(cell) for cell in row[:room]))
     stdout().print(grid)
     if room < len(shown):
-        say(f"{len(shown) - room} more columns: in a wider terminal, a pipe, or with --csv --out comparison.csv")
+        say(
+            trn(
+                "{n} more column does not fit: use a wider terminal, a pipe, or --csv --out comparison.csv",
+                "{n} more columns do not fit: use a wider terminal, a pipe, or --csv --out comparison.csv",
+                len(shown) - room,
+            )
+        )

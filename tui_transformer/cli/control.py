@@ -6,6 +6,7 @@ from pathlib import Path
 from engine.command_line import RUNS
 from engine.errors import InputError
 from engine.language import tr
+from engine.retelling import told
 from engine.runs.commands import Command, send
 from engine.runs.reader import LIVE_STATES, STILL, RunReader
 from tui_transformer.cli.commands import command
@@ -14,6 +15,13 @@ from tui_transformer.cli.output import ExitCode, complain, say, tell
 
 PATIENCE = 120.0  # seconds; a step or an evaluation batch of a large model may take long
 LOOK = 0.1  # seconds between polls
+# What is said of a run that is not training, by the command.
+TOO_LATE = {
+    Command.PAUSE: tr("run '{name}' is {state}, so there is nothing to pause"),
+    Command.CONTINUE: tr("run '{name}' is {state}, so there is nothing to continue"),
+    Command.STOP: tr("run '{name}' is {state}, so there is nothing to stop"),
+    Command.CHECKPOINT: tr("run '{name}' is {state}, so there is nothing to save"),
+}
 
 
 @command(70)
@@ -43,28 +51,34 @@ def checkpoint(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir 
 def _sent(command: Command, run: str, json: bool, runs_dir: Path) -> int:
     reader = RunReader.resolve(run, runs_dir)
     if reader.state not in LIVE_STATES:
-        raise InputError(
-            tr(
-                "run '{name}' is {state}, so there is nothing to {value}",
-                name=reader.name,
-                state=reader.state,
-                value=command.value,
-            )
-        )
+        raise InputError(TOO_LATE[command].format(name=reader.name, state=told(reader.state)))
     deadline = time.monotonic() + PATIENCE
     while reader.state == "handing-over" and time.monotonic() < deadline:
         time.sleep(LOOK)  # its next process hears only later commands
     number = send(reader.path, command)
     if reader.liveness() == "unknown":
-        say(f"{reader.name}: of another machine; waiting until it answers, or for {STILL:.0f} s to see that it is gone")
+        say(
+            tr(
+                "{name} is on another machine; waiting for it to answer, or {seconds:.0f} s to be sure it is gone",
+                name=reader.name,
+                seconds=STILL,
+            )
+        )
     while reader.state in LIVE_STATES and reader.status.control_id < number:
         if time.monotonic() > deadline:
-            complain(f"run '{reader.name}' has not answered for {PATIENCE:.0f} s; the command stays in control.json")
+            complain(
+                tr(
+                    "run '{name}' has not answered for {seconds:.0f} s; the command stays in control.json",
+                    name=reader.name,
+                    seconds=PATIENCE,
+                )
+            )
             return ExitCode.FAILED
         time.sleep(LOOK)
     while command is Command.STOP and reader.state in LIVE_STATES and time.monotonic() < deadline:
         time.sleep(LOOK)
     state, step = reader.state, reader.status.step
     record = {"run": reader.name, "command": command.value, "id": number, "state": state, "step": step}
-    tell(record, f"{reader.name}: {state} at step {step:,}", as_json=json)
+    text = tr("{name}: {state} at step {step:,}", name=reader.name, state=told(state), step=step)
+    tell(record, text, as_json=json)
     return ExitCode.DONE

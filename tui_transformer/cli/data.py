@@ -15,7 +15,7 @@ from engine.errors import InputError, nearest
 from engine.language import tr
 from tui_transformer.cli.commands import Group, command
 from tui_transformer.cli.options import DataDir, Json, corpus_names
-from tui_transformer.cli.output import answer, emit, is_terminal, print_columns, say, stderr, tell
+from tui_transformer.cli.output import answer, emit, is_terminal, padded, print_columns, say, stderr, tell
 
 LONGEST = 4096  # characters, as of data.corpus
 LABEL = 12  # columns
@@ -43,16 +43,17 @@ def data(context: typer.Context, json: Json = False, data_dir: DataDir = None) -
 @app.command("list")
 def list_corpora(json: Json = False, data_dir: DataDir = None) -> None:
     """List the named corpora and where they are."""
-    rows = [("CORPUS", "KIND", "WHERE", tr("DESCRIPTION"))]
+    rows = [(tr("CORPUS"), tr("KIND"), tr("WHERE"), tr("DESCRIPTION"))]
     for entry in CORPORA.values():
         where = str(entry.found(data_folders(data_dir)) or tr("not here")) if entry.remotes else tr("built in")
-        rows.append((entry.name, entry.words, where, entry.description))
+        rows.append((entry.name, entry.words, where, tr(entry.description)))
         if json:
             record = {"name": entry.name, "kind": entry.kind, "languages": entry.languages, "licence": entry.licence}
             emit(record | {"where": where, "description": entry.description})
     if not json:
         print_columns(rows)
-        answer("\nand yours, by --corpus: " + "; ".join(kind.yours for kind in KINDS.values()))
+        yours = "; ".join(kind.yours for kind in KINDS.values())
+        answer("\n" + tr("or your own, with --corpus: {yours}", yours=yours))
 
 
 @app.command()
@@ -81,9 +82,9 @@ def show(
     if json:
         emit({"name": corpus.name, "kind": kind, "version": corpus.version, "source": corpus.source, **found.record})
         return
-    answer(clean_line(", ".join(corpus.title)))
+    answer(clean_line(", ".join(map(tr, corpus.title))))
     for label, line in found.lines:
-        answer(clean_line(f"  {label:<{LABEL}}{line}"))
+        answer(clean_line(f"  {padded(label, LABEL)}{line}"))
     for line in found.examples:
         answer(line)
 
@@ -104,7 +105,7 @@ def fetch(
         hint = nearest(name, CORPORA) or tr("; `{command_line}` lists them", command_line=command_line("data", "list"))
         raise InputError(tr("no corpus named '{name}'{hint}", name=name[:80], hint=hint))
     if not entry.remotes:
-        say(f"{name} is built in: it is generated when it is needed")
+        say(tr("{name} is built in; it is generated when needed", name=name))
         return
     folder = fetch_folder(data_dir)
     files = []
@@ -131,4 +132,4 @@ def fetch(
         text = f"{name}: {path}, {CHECKED[checked].format(short=sha256[:16])}"
         tell(record, clean_line(text), as_json=json)
     if entry.licence and not json:
-        say(f"{name} may be used under {entry.licence}")
+        say(tr("{name} may be used under {licence}", name=name, licence=entry.licence))

@@ -21,7 +21,7 @@ WIDEST, ROWS = 100, 20  # of a chart in characters
 def draw_by_distance(runs: Sequence[str], *, probe: str, out: Path | None, runs_dir: Path) -> None:
     """Draw a probe family, such as recall, by distance: a line per variant, the mean over its seeds."""
     if out is not None and out.suffix.lower() != ".svg":
-        raise InputError(f"--out {out}: with --by-distance, end the name in .svg")
+        raise InputError(tr("--out {path}: with --by-distance, end the name in .svg", path=out))
     if runs:  # variants in study order, else oldest first
         found = resolve_names(runs, runs_dir)
         place = {(study.name, name): i for study in found.studies.values() for i, name in enumerate(study.variants)}
@@ -49,25 +49,27 @@ def draw_by_distance(runs: Sequence[str], *, probe: str, out: Path | None, runs_
         )
     if probe not in known:
         hint = nearest(probe, known) or tr("; the probes are {known}", known=", ".join(known))
-        raise InputError(f"--by-distance {clean_line(probe)[:80]}: no such probe{clean_line(hint)}")
+        raise InputError(
+            tr("--by-distance {probe}: no such probe{hint}", probe=clean_line(probe)[:80], hint=clean_line(hint))
+        )
     made = distances(drawn, probe)
     if out is not None:
         from tui_transformer.lab.reports.figures.distances import distance_picture  # takes a second
 
         save(distance_picture(made), out)
-        say(f"{probe} by distance of {len(entries):,} runs written to {out}")
+        say(tr("{probe} by distance for {runs:,} runs written to {out}", probe=probe, runs=len(entries), out=out))
     else:
         _print(made)
 
 
 def _print(made: Overlay) -> None:
-    say(f"{made.title}; ┄ chance; ┊ how far a model can look")
+    say(tr("{title}; ┄ chance; ┊ how far a model can look", title=made.title))
     canvas = paint(made, min(WIDEST, stdout().width), ROWS)
     for row in canvas.cells if canvas is not None else ():
         answer("".join(character for character, _ in row).rstrip())
     answer()
     places = sorted({x for stroke in made.drawn for x in stroke.curve.x})
-    rows = [["", "variant", "n", *(f"{x:,.0f}" for x in places)]]
+    rows = [["", tr("variant"), "n", *(f"{x:,.0f}" for x in places)]]
     for stroke in made.drawn:
         values = dict(zip(stroke.curve.x, stroke.curve.y, strict=True))
         ends = dict(zip(stroke.curve.x, stroke.curve.ends, strict=False))

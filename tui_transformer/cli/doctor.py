@@ -14,13 +14,14 @@ from engine.clean import clean_line
 from engine.command_line import RUNS, command_line
 from engine.data.corpus import data_folders
 from engine.data.known import CORPORA
-from engine.errors import InputError
-from engine.language import tr
+from engine.errors import InputError, reason
+from engine.language import tr, trn
+from engine.retelling import told
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import DataDir, Json, RunsDir, run_names
-from tui_transformer.cli.output import ExitCode, emit, is_terminal, stdout
-from tui_transformer.lab.formatting import count, memory
+from tui_transformer.cli.output import ExitCode, emit, is_terminal, padded, stdout, width_of
+from tui_transformer.lab.formatting import memory
 
 LITTLE_DISK = 2_000_000_000  # bytes
 RUN_FILES = ("run.json", "model.json", "data.json", "environment.json", "status.json")
@@ -71,12 +72,12 @@ def doctor(
     else:
         from rich.text import Text
 
-        width = max(len(finding.what) for finding in findings)
+        width = max(width_of(finding.what) for finding in findings)
         text = Text()
         for finding in findings:
             text.append("✓ " if finding.ok else "! ", style="green" if finding.ok else "bold yellow")
-            advice = f"; {finding.advice}" if finding.advice and not finding.ok else ""
-            text.append(clean_line(f"{finding.what:{width}}  {finding.found}{advice}") + "\n")
+            advice = tr("; {advice}", advice=finding.advice) if finding.advice and not finding.ok else ""
+            text.append(clean_line(f"{padded(finding.what, width)}  {finding.found}{advice}") + "\n")
         text.rstrip()
         stdout().print(text)
     broken = reader is not None and not all(finding.ok for finding in findings)
@@ -97,15 +98,25 @@ def machine(runs_dir: Path, data_dir: Path | None) -> Iterator[Finding]:
         place = place.parent
     free = shutil.disk_usage(place).free
     ram = psutil.virtual_memory()
-    yield Finding("python", True, f"{platform.python_version()} on {platform.system()} {platform.machine()}")
-    yield Finding("torch", True, f"{torch.__version__}, {default_threads()} threads on {os.cpu_count()} cores")
+    machine = f"{platform.system()} {platform.machine()}"
+    yield Finding("python", True, tr("{python} on {machine}", python=platform.python_version(), machine=machine))
+    yield Finding(
+        "torch",
+        True,
+        tr(
+            "{version}, {threads} threads on {cores} cores",
+            version=torch.__version__,
+            threads=default_threads(),
+            cores=os.cpu_count(),
+        ),
+    )
     found = f"{device_name(device)}{', bf16' if has_bf16(device) else ''}"
     advice = tr("the demo and the *-cpu presets are sized for it; a GPU needs torch with CUDA")
-    yield Finding("device", device.type != "cpu", found, advice)
-    yield Finding("memory", True, f"{memory(ram.available)} free of {memory(ram.total)}")
+    yield Finding(tr("device"), device.type != "cpu", found, advice)
+    yield Finding(tr("memory"), True, tr("{free} free of {total}", free=memory(ram.available), total=memory(ram.total)))
     found = tr("{memory} free for runs in {runs_dir}", memory=memory(free), runs_dir=runs_dir.absolute())
     enough = free > LITTLE_DISK and os.access(place, os.W_OK)
-    yield Finding("disk", enough, found, "make room or name another folder with --runs-dir")
+    yield Finding(tr("disk"), enough, found, tr("free up space, or choose another folder with --runs-dir"))
     folders = data_folders(data_dir)
     for entry in CORPORA.values():
         if entry.remotes:
@@ -116,14 +127,18 @@ def machine(runs_dir: Path, data_dir: Path | None) -> Iterator[Finding]:
                 advice = tr(
                     "put {files} into {parent}", files=files, parent=(folders[-1] / entry.remotes[0].file).parent
                 )
-            found = f"{entry.name} ({entry.words}) {f'at {path}' if path else tr('is not here')}"
-            yield Finding("corpus", path is not None, found, advice)
+            found = (
+                tr("{name} ({kind}) at {path}", name=entry.name, kind=entry.words, path=path)
+                if path
+                else tr("{name} ({kind}) is not here", name=entry.name, kind=entry.words)
+            )
+            yield Finding(tr("corpus"), path is not None, found, advice)
     size = shutil.get_terminal_size()
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     enough = is_terminal(sys.stdout) and unicode and size.columns >= 80 and size.lines >= 24
     found = f"{size.columns}×{size.lines}, {sys.stdout.encoding}"
-    found += "" if is_terminal(sys.stdout) else ", not a terminal"
-    yield Finding("terminal", enough, found, "80×24 and UTF-8 are the least that shows everything")
+    found += "" if is_terminal(sys.stdout) else tr(", not a terminal")
+    yield Finding(tr("terminal"), enough, found, tr("needs at least 80×24 and UTF-8 to show everything"))
 
 
 def of_run(reader: RunReader) -> Iterator[Finding]:
@@ -134,7 +149,11 @@ def of_run(reader: RunReader) -> Iterator[Finding]:
     state = reader.state
     why = reader.status.reason
     unsaved = never_saved(reader) and state not in (*LIVE_STATES, "queued")
-    yield Finding("state", state not in ("lost", "failed", "unknown"), f"{state}: {why}" if why else state)
+    yield Finding(
+        tr("state"),
+        state not in ("lost", "failed", "unknown"),
+        tr("{state}: {why}", state=told(state), why=told(why)) if why else told(state),
+    )
     for badge, problem in reader.badges.items():
         yield Finding(badge, False, problem)
     for name in RUN_FILES:
@@ -142,26 +161,26 @@ def of_run(reader: RunReader) -> Iterator[Finding]:
         if unsaved and not path.exists():
             continue  # it did not get that far
         well = isinstance(read_json(path), dict)
-        yield Finding(name, well, "intact" if well else "missing or damaged")
+        yield Finding(name, well, tr("intact") if well else tr("missing or damaged"))
     try:
         _ = reader.config
-        yield Finding("config.toml", True, "intact")
+        yield Finding("config.toml", True, tr("intact"))
     except InputError as error:
         yield Finding("config.toml", False, str(error))
     try:
         with open_plain(reader.path / "metrics.jsonl") as file:
             torn = sum(record is None for record in parsed_lines(file))
             left = os.fstat(file.fileno()).st_size - file.tell()
-        found = "intact" if torn == 0 else tr("{count} torn or damaged", count=count(torn, "line"))
+        found = tr("intact") if torn == 0 else trn("{n:,} line torn or damaged", "{n:,} lines torn or damaged", torn)
         found += tr(", and the remaining {memory} not read", memory=memory(left)) if left > 0 else ""
         yield Finding("metrics.jsonl", torn == 0, found)
     except OSError as error:
-        yield Finding("metrics.jsonl", False, f"cannot be read: {error.strerror}")
+        yield Finding("metrics.jsonl", False, tr("cannot be read: {error}", error=reason(error)))
     saved = steps_saved(reader.path)
     for path in saved:
         wrong = damage(path)
-        yield Finding(path.name, wrong is None, wrong or "intact, every SHA-256 as recorded")
+        yield Finding(path.name, wrong is None, wrong or tr("intact, every SHA-256 as recorded"))
     if not saved:
         begins = tr("`{command}` starts it over", command=reader.command("resume"))
-        found = tr("none: the run ended before its first checkpoint") if unsaved else "none"
-        yield Finding("checkpoints", False, found, begins if unsaved else "nothing to sample from")
+        found = tr("none: the run ended before its first checkpoint") if unsaved else tr("none")
+        yield Finding(tr("checkpoints"), False, found, begins if unsaved else tr("nothing to sample from"))

@@ -13,16 +13,16 @@ from engine.command_line import RUNS
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from engine.config.toml import validate
-from engine.errors import InputError, one_of, refused
-from engine.language import tr
+from engine.errors import InputError, all_of, one_of, reason, refused
+from engine.language import tr, trn
 from engine.measures import MEASURES
+from engine.retelling import told
 from engine.runs.files import write_named
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, RunsDir
-from tui_transformer.cli.output import loading, stamp, tell
-from tui_transformer.lab.formatting import count
+from tui_transformer.cli.output import loading, padded, stamp, tell
 
 if TYPE_CHECKING:
     from engine.evaluation.scorers import AnswerScorer, Scorer, TranslationScorer
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 SPLITS = ("train", "validation", "test")
 Scored = tuple[dict[str, Any], list[str]]  # as JSON, and as lines
 SHOWN = 3  # questions with their answers
+LABEL, NARROW = 18, 11  # columns of a score's name
 
 
 @command(140)
@@ -72,7 +73,7 @@ def evaluate(
     reader = RunReader.resolve(run, runs_dir)
     config = reader.config
     if config.task.corpus != "pairs" and split not in SPLITS:
-        raise InputError(f"--split {split[:40]!r}: must be {one_of(SPLITS)}")
+        raise InputError(tr("--split {split!r}: must be {known}", split=split[:40], known=one_of(SPLITS)))
     beside = (
         ("--stride", stride, config.on_rows, tr("is scored row by row and has no windows")),
         ("--context", context, config.on_rows, tr("is scored row by row and has no windows")),
@@ -97,9 +98,11 @@ def evaluate(
         data["model"] |= changed
         data["evaluation"].pop("stride", None)  # it was derived from the context
         config = validate(data, tr("with these settings"))
-        capabilities.require(config, "as it is to be read")
+        capabilities.require(config, tr("with these settings"))
     if stride is not None and not 1 <= stride <= config.window_targets:
-        raise InputError(f"--stride {stride}: must be from 1 to the context, {config.window_targets}")
+        raise InputError(
+            tr("--stride {stride}: must be from 1 to the context, {most}", stride=stride, most=config.window_targets)
+        )
     translates = config.task.rows == "sentences"
     given = {"batch_size": batch_size, "stride": stride, "beam": beam, "translations": 0 if translates else None}
     for name, value in given.items():
@@ -121,7 +124,7 @@ def evaluate(
                 tr(
                     "{value}: would change the parameters of '{name}'; only settings that its weights do "
                     "not depend on can be changed here",
-                    value=" and ".join(f"model.{name}" for name in changed),
+                    value=all_of(f"model.{name}" for name in changed),
                     name=reader.name,
                 )
             )
@@ -157,7 +160,8 @@ def evaluate(
     )
     if changed:
         named["read_as"] = {f"model.{name}": value for name, value in changed.items()}
-        title += tr(", read with ") + ", ".join(f"{name} = {value}" for name, value in changed.items())
+        settings_read = ", ".join(f"{name} = {value}" for name, value in changed.items())
+        title += tr(", read with {settings}", settings=settings_read)
     tell({"kind": "evaluation", **named, **record}, "\n".join([title, *map(clean, words)]), as_json=json)
 
 
@@ -172,8 +176,11 @@ def _otherwise(config: RunConfig, context: int | None, settings: Sequence[str]) 
         for section, values in table.items():
             if section != "model":
                 raise InputError(
-                    f"--set {section}…: of a trained run only the network can be read otherwise (model.…), where its "
-                    "weights do not depend on it"
+                    tr(
+                        "--set {section}…: of a trained run only the network can be read otherwise (model.…), where "
+                        "its weights do not depend on it",
+                        section=section,
+                    )
                 )
             asked |= values
     trained, now = config.model.context_length, asked.get("context_length", config.model.context_length)
@@ -182,8 +189,13 @@ def _otherwise(config: RunConfig, context: int | None, settings: Sequence[str]) 
         if "rope_factor" not in asked:
             if now <= trained:
                 raise InputError(
-                    f"--set model.rope_scaling={asked['rope_scaling']}: for a context longer than the {trained:,} "
-                    f"tokens trained at; add --context {4 * trained}"
+                    tr(
+                        "--set model.rope_scaling={scaling}: for a context longer than the {trained:,} tokens trained "
+                        "at; add --context {longer}",
+                        scaling=asked["rope_scaling"],
+                        trained=trained,
+                        longer=4 * trained,
+                    )
                 )
             asked["rope_factor"] = now / trained
     return asked if any(getattr(config.model, name) != value for name, value in asked.items()) else {}
@@ -221,30 +233,37 @@ def _scored(scorer: "Scorer", model: "Network") -> Scored:
     with loading(scorer.work):
         record = scorer.record(model).dump()
     words = [
-        tr("  loss                {record:.4f} nats per {per}", record=record["loss"], per=scorer.per),
-        tr("  perplexity          {record:.4f}", record=record["perplexity"]),
+        _line(tr("loss"), tr("{loss:.4f} nats per {per}", loss=record["loss"], per=scorer.per)),
+        _line(tr("perplexity"), f"{record['perplexity']:.4f}"),
     ]
+    told_of = {"loss", "perplexity", "accuracy"}
     if "bits_per_character" in record:
-        words.append(f"  bits per character  {record['bits_per_character']:.4f}")
-    words.append(f"  accuracy            {record['accuracy']:.2%}")
+        told_of.add("bits per character")
+        words.append(_line(tr("bits per character"), f"{record['bits_per_character']:.4f}"))
+    words.append(_line(tr("accuracy"), f"{record['accuracy']:.2%}"))
     more = [measure for measure in MEASURES if measure.key in record and measure.charted and not measure.of_loss]
-    more = [measure for measure in more if not any(measure.name in line for line in words)]
-    words += [f"  {measure.name:18}  {measure.exact.format(record[measure.key])}" for measure in more]
+    more = [measure for measure in more if measure.name not in told_of]
+    words += [_line(told(measure.name), measure.exact.format(record[measure.key])) for measure in more]
     if record.get("honest_loss") is not None:
-        words.append(
-            f"  of what it cannot copy  {record['honest_loss']:.4f} nats: all other answers stand in its input"
-        )
+        said = tr("{loss:.4f} nats: all other answers are in its input", loss=record["honest_loss"])
+        words.append(_line(tr("cannot be copied"), said))
     if "excess" in record:
         record["floor"] = scorer.floor()
-        words.append(f"  above the floor     {record['excess']:+.4f} nats per character")
+        said = tr("{excess:+.4f} nats per character", excess=record["excess"])
+        words.append(_line(tr("above the floor"), said))
         words += [f"    {floor.amount}  {floor.words}" for floor in DataFacts.read(record).floors]
         if "windows" in (reachable := record["floor"].get("reachable", {})):
-            words.append("    of {:,} of {:,} windows, evenly spaced".format(*reachable["windows"]))
+            some, every = reachable["windows"]
+            words.append(tr("    of {some:,} of {every:,} windows, evenly spaced", some=some, every=every))
     if "nanogpt_loss" in record:
-        words.append(f"  nanoGPT's batches   {record['nanogpt_loss']:.4f}")
+        words.append(_line(tr("nanoGPT's batches"), f"{record['nanogpt_loss']:.4f}"))
     places = record.get("probe_places", {})
-    words += [f"  {name:18}  {scorer.probe_words(share, places[name])}" for name, share in record["probes"].items()]
+    words += [_line(name, scorer.probe_words(share, places[name])) for name, share in record["probes"].items()]
     return record, words
+
+
+def _line(label: str, value: str, width: int = LABEL) -> str:
+    return f"  {padded(label, width)}  {value}"
 
 
 def _translated(scorer: "TranslationScorer", model: "Network", shown: int) -> Scored:
@@ -264,19 +283,33 @@ def _translated(scorer: "TranslationScorer", model: "Network", shown: int) -> Sc
         "exact_match": written.exact_match,
         "rows": [asdict(row) for row in (*best, *reversed(worst))],
     }
-    how = "greedily" if beam == 1 else tr("with a beam of {beam}", beam=beam)
+    how = tr("greedily") if beam == 1 else tr("with a beam of {beam}", beam=beam)
     words = [
-        tr("  BLEU         {bleu:.2f}   {n:,} sentences, {how}", bleu=written.bleu, n=written.n, how=how),
-        f"               {written.bleu_signature}",
-        tr("  chrF         {chrf:.2f}   {chrf_signature}", chrf=written.chrf, chrf_signature=written.chrf_signature),
-        tr("  exact        {exact_match:.2%}", exact_match=written.exact_match),
-        tr("  loss         {loss:.4f} nats per token, end tokens included, no label smoothing", loss=tokens.loss),
-        tr("  perplexity   {perplexity:.4f}", perplexity=tokens.perplexity),
+        _line(
+            "BLEU",
+            trn(
+                "{bleu:.2f}   {n:,} sentence, {how}",
+                "{bleu:.2f}   {n:,} sentences, {how}",
+                written.n,
+                bleu=written.bleu,
+                how=how,
+            ),
+            NARROW,
+        ),
+        _line("", written.bleu_signature, NARROW),
+        _line("chrF", f"{written.chrf:.2f}   {written.chrf_signature}", NARROW),
+        _line(tr("exact"), f"{written.exact_match:.2%}", NARROW),
+        _line(
+            tr("loss"),
+            tr("{loss:.4f} nats per token, end tokens included, no label smoothing", loss=tokens.loss),
+            NARROW,
+        ),
+        _line(tr("perplexity"), f"{tokens.perplexity:.4f}", NARROW),
     ]
-    for title, some in (("best", best), ("worst", worst)):
+    for title, some in ((tr("  best, chrF {score:.1f}"), best), (tr("  worst, chrF {score:.1f}"), worst)):
         for row in some:
             words += [
-                tr("  {title}, chrF {score:.1f}", title=title, score=row.score),
+                title.format(score=row.score),
                 f"    {row.source}",
                 f"  → {row.output}",
                 f"  = {row.reference}",
@@ -288,24 +321,28 @@ def _answered(
     scorer: "AnswerScorer", model: "Network", majority: tuple[str, int, int], predictions: Path | None
 ) -> Scored:
     """Score how many questions of a split are answered exactly; of a blind split, return the answers alone."""
-    with loading(tr("answering {count}", count=count(len(scorer.questions), "question"))):
+    with loading(trn("answering {n:,} question", "answering {n:,} questions", len(scorer.questions))):
         record = scorer.record(model).dump()
     if predictions is not None:
-        place = f"--predictions {str(predictions)[:200]}: cannot be written"
+        place = tr("--predictions {path}: cannot be written", path=str(predictions)[:200])
         try:
             write_named(predictions, scorer.predictions())
         except OSError as error:
             raise refused(place, error) from None
         except ValueError as error:  # a zero byte in its name
-            raise InputError(f"{place}: {error}") from None
+            raise InputError(f"{place}: {reason(error)}") from None
     if "exact_match" in record:
         always, right, of = majority
         words = [
-            tr(
-                "  exact match  {record:.2%}   {record2:,} of {record3:,} questions, greedily",
-                record=record["exact_match"],
-                record2=record["right"],
-                record3=record["questions"],
+            _line(
+                tr("exact match"),
+                tr(
+                    "{share:.2%}   {right:,} of {questions:,} questions, greedily",
+                    share=record["exact_match"],
+                    right=record["right"],
+                    questions=record["questions"],
+                ),
+                NARROW,
             ),
             tr(
                 "  always “{always}” would be right in {right:.2%} ({right2:,} of {of:,})",
@@ -314,16 +351,21 @@ def _answered(
                 right2=right,
                 of=of,
             ),
-            tr(
-                "  loss         {record:.4f} nats per answer token, start and end marks included", record=record["loss"]
+            _line(
+                tr("loss"),
+                tr("{loss:.4f} nats per answer token, start and end marks included", loss=record["loss"]),
+                NARROW,
             ),
-            tr("  perplexity   {record:.4f}", record=record["perplexity"]),
-            tr("  accuracy     {record:.2%} of these tokens", record=record["accuracy"]),
+            _line(tr("perplexity"), f"{record['perplexity']:.4f}", NARROW),
+            _line(tr("accuracy"), tr("{share:.2%} of these tokens", share=record["accuracy"]), NARROW),
         ]
     else:
-        answered = count(record["questions"], "question")
         words = [
-            tr("  {answered} answered; the split has no reference answers, so there is no score", answered=answered)
+            trn(
+                "  {n:,} question answered; the split has no reference answers, so there is no score",
+                "  {n:,} questions answered; the split has no reference answers, so there is no score",
+                record["questions"],
+            )
         ]
     answers = scorer.predictions().splitlines()
     for question, written in list(zip(scorer.questions, answers, strict=True))[:SHOWN]:
@@ -331,5 +373,12 @@ def _answered(
         if question.answer is not None and question.answer != written:
             words.append(f"  = {question.answer}")
     if predictions is not None:
-        words.append(f"  {count(len(answers), 'answer')} in {predictions}, a line each")
+        words.append(
+            trn(
+                "  {n:,} answer written to {path}, one per line",
+                "  {n:,} answers written to {path}, one per line",
+                len(answers),
+                path=predictions,
+            )
+        )
     return record, words

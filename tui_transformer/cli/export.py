@@ -9,7 +9,7 @@ import typer
 from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.errors import InputError, nearest, one_of, refused
-from engine.language import tr
+from engine.language import tr, trn
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Json, RunsDir, run_names
@@ -17,7 +17,6 @@ from tui_transformer.cli.output import answer, emit, loading, say, stamp
 from tui_transformer.lab.analysis.export import save
 from tui_transformer.lab.exports.formats import FORMATS, TEXTS, write
 from tui_transformer.lab.exports.recorded import ExportedRun
-from tui_transformer.lab.formatting import count
 
 FOLDER = Path("exports")  # default folder for tools' files
 
@@ -27,7 +26,8 @@ def export(
     runs: Annotated[list[str], typer.Argument(help=tr("Run names, paths, or `last`."), autocompletion=run_names)],
     to: Annotated[str, typer.Option("--to", help=f"{one_of(FORMATS)}.", autocompletion=lambda: list(FORMATS))],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help=tr("Output folder; for csv and json, a file works too."))
+        Path | None,
+        typer.Option("--out", "-o", help=tr("Output folder; for {texts}, a file works too.", texts=one_of(TEXTS))),
     ] = None,
     checkpoint: Annotated[
         str, typer.Option("--checkpoint", help=tr("Which weights: best, last, average, ema, or a step."))
@@ -37,7 +37,15 @@ def export(
 ) -> None:
     """Export runs for another tool. Nothing leaves this machine unless your own environment says so."""
     if to not in FORMATS:
-        raise InputError(f"--to {to[:40]!r}: must be {one_of(FORMATS)}{nearest(to, FORMATS)}")
+        raise InputError(
+            tr(
+                "{option} {value!r}: must be {known}{nearest}",
+                option="--to",
+                value=to[:40],
+                known=one_of(FORMATS),
+                nearest=nearest(to, FORMATS),
+            )
+        )
     found = {reader.path.resolve(): reader for reader in (RunReader.resolve(run, runs_dir) for run in runs)}
     chosen = [ExportedRun(reader.path) for reader in found.values()]
     for run in chosen:
@@ -46,7 +54,7 @@ def export(
     if to in TEXTS:
         text = TEXTS[to](chosen)
         if out is None and json:
-            raise InputError("--json says where a file went: name it with --out, or leave --json out")
+            raise InputError(tr("--json says where a file went: name it with --out, or leave --json out"))
         if out is None:
             sys.stdout.write(text)
             return
@@ -59,7 +67,7 @@ def export(
         if json:
             emit({"kind": "export", "runs": [run.name for run in chosen], "to": to, "where": str(path)})
         else:
-            say(f"{count(len(chosen), 'run')} written to {path}")
+            say(trn("{n:,} run written to {path}", "{n:,} runs written to {path}", len(chosen), path=path))
         return
     folder = out if out is not None else FOLDER / to
     for run in chosen:

@@ -8,7 +8,8 @@ from typer.exceptions import TyperException
 
 from engine.command_line import PROGRAM
 from engine.errors import nearest
-from engine.language import tr
+from engine.language import english, tr
+from engine.retelling import told
 
 # What other programs call these commands.
 ELSEWHERE = {
@@ -27,6 +28,18 @@ ELSEWHERE = {
     "version": "--version",
 }
 SET = ("--set", "-s")
+NO_COMMAND = "No such command"  # how typer says it
+# What typer says of a command line, translated when it is shown.
+TYPERS = (
+    english("No such option: {option}"),
+    english("Missing argument {name}"),
+    english("Missing option {name}"),
+    english("Missing command"),
+    english("Option {name} requires an argument"),
+    english("Option {name} requires {n} arguments"),
+    english("Option {name} does not take a value"),
+    english("Argument {name} takes {n} values"),
+)
 
 
 def usage_line(error: TyperException, words: Sequence[str]) -> str:
@@ -39,9 +52,9 @@ def usage_line(error: TyperException, words: Sequence[str]) -> str:
     wrong = getattr(error, "option_name", None)
     flags = [] if context is None else [flag for known in context.command.params for flag in known.opts]
     if wrong is not None and context is not None:
-        message += _setting(wrong, flags, words) or nearest(wrong, flags)
-    elif context is not None and message.startswith("No such command"):
-        wrong = message.removeprefix("No such command").split("'. Did you mean '")[0].strip(" '\"")
+        message = told(message) + (_setting(wrong, flags, words) or nearest(wrong, flags))
+    elif context is not None and message.startswith(NO_COMMAND):
+        wrong = message.removeprefix(NO_COMMAND).split("'. Did you mean '")[0].strip(" '\"")
         commands = [name for name, known in context.command.commands.items() if not known.hidden]
         message = tr("no such command '{wrong}'{command}", wrong=wrong, command=_command(wrong, commands, where))
     elif extra := re.fullmatch(r"Got unexpected extra argument\S* \((.*)\)", message, re.DOTALL):
@@ -51,7 +64,10 @@ def usage_line(error: TyperException, words: Sequence[str]) -> str:
         )
     elif parameter is not None and error.message:
         name = parameter.opts[-1] if parameter.param_type_name == "option" else str(parameter.name)
+        message = told(message.removeprefix("Input "))
         message = f"{name}: {message}" if name not in message else message
+    else:
+        message = told(message)
     return f"{where}: {message}" if where else message
 
 
@@ -61,7 +77,7 @@ def _command(wrong: str, commands: Sequence[str], where: str) -> str:
     close = get_close_matches(wrong, commands, n=1, cutoff=0.75)
     if called and (not close or _alike(wrong, called[0]) > _alike(wrong, close[0])):
         return tr("; did you mean '{elsewhere}'?", elsewhere=ELSEWHERE[called[0]])
-    return nearest(wrong, commands) or "; commands: " + ", ".join(commands)
+    return nearest(wrong, commands) or tr("; commands: {commands}", commands=", ".join(commands))
 
 
 def _alike(one: str, other: str) -> float:

@@ -1,9 +1,9 @@
 """Terminal output: answers to stdout, commentary to stderr; colour only where a terminal wants it."""
 
 import os
+import re
 import shutil
 import sys
-import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from enum import IntEnum
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from engine.clean import clean, clean_line
 from engine.command_line import PROGRAM
+from engine.language import tr
+from tui_transformer.lab.wide_characters import WORD
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,17 +22,17 @@ if TYPE_CHECKING:
 
 LONGEST = 1_000  # characters of a commentary line; what it quotes may be of any length
 GAP = "  "
-NARROWEST = 20  # narrowest last column worth wrapping, characters
+NARROWEST = 20  # narrowest last column worth wrapping, columns of the terminal
 
 
 class ExitCode(IntEnum):
-    """0 done, 1 the run failed, 2 bad input, 128 + n ended by signal n, a run with a checkpoint."""
+    """128 + n: ended by signal n. The comments are the documentation's."""
 
-    DONE = 0
-    FAILED = 1
-    BAD_INPUT = 2
-    INTERRUPTED = 130
-    READER_LEFT = 141
+    DONE = 0  # done
+    FAILED = 1  # the run failed; its last line says why
+    BAD_INPUT = 2  # bad input; one line says what would be right
+    INTERRUPTED = 130  # ended by ctrl-c (143: by TERM, 129: by a hang-up); a run keeps a checkpoint
+    READER_LEFT = 141  # the reader of its output closed the pipe, as in `… | head`
 
 
 def is_terminal(stream: TextIO) -> bool:
@@ -51,6 +53,11 @@ def stderr() -> "Console":
     from rich.console import Console
 
     return Console(stderr=True, markup=False, highlight=False, emoji=False)
+
+
+def has_colour() -> bool:
+    """Return whether answers may be told apart by colour: on a terminal that has it, unless NO_COLOR is set."""
+    return stdout().color_system is not None and not stdout().no_color
 
 
 def loading(what: str) -> AbstractContextManager[object]:
@@ -77,18 +84,42 @@ def tell(record: Mapping[str, object], text: str, *, as_json: bool) -> None:
         answer(text, flush=True)
 
 
+def width_of(text: str) -> int:
+    """Return the columns that a text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # not needed for English help
+
+    return cell_len(text)
+
+
+def padded(text: str, width: int) -> str:
+    return text + " " * (width - width_of(text))
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Break a text into lines of so many columns: between words, or between Chinese characters."""
+    lines = [""]
+    for piece in WORD.findall(re.sub(r"\s*\n\s*", " ", text)):
+        if lines[-1] and width_of(lines[-1] + piece.rstrip()) > width:
+            lines[-1] = lines[-1].rstrip()
+            lines.append("")
+        lines[-1] += piece if lines[-1] else piece.lstrip()
+    return [*lines[:-1], lines[-1].rstrip()]
+
+
 def print_columns(rows: Sequence[Sequence[str]]) -> None:
     """Print rows of equal length to stdout, cleaned, in aligned columns.
 
     On a terminal the last column wraps between words; in a pipe each row is one line.
     """
     cells = [[clean_line(cell) for cell in row] for row in rows]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]) - 1)]
+    widths = [max(width_of(row[i]) for row in cells) for i in range(len(cells[0]) - 1)]
     left = sum(widths) + len(GAP) * len(widths)
     room = shutil.get_terminal_size().columns - left if is_terminal(sys.stdout) else 0
     for row in cells:
-        lines = textwrap.wrap(row[-1], room) or [""] if room >= NARROWEST else [row[-1]]
-        head = GAP.join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), ""])
+        lines = wrapped(row[-1], room) if room >= NARROWEST else [row[-1]]
+        head = GAP.join([*(padded(cell, width) for cell, width in zip(row, widths, strict=False)), ""])
         print("\n".join(f"{head if i == 0 else ' ' * left}{line}".rstrip() for i, line in enumerate(lines)))
 
 
@@ -96,7 +127,7 @@ def setting_text(value: object) -> str:
     """Return a setting's value as JSON, cleaned."""
     import json  # not needed for `--help`
 
-    return "unset" if value is None else clean_line(json.dumps(value, ensure_ascii=False))
+    return tr("unset") if value is None else clean_line(json.dumps(value, ensure_ascii=False))
 
 
 def say(text: str) -> None:
@@ -115,10 +146,10 @@ def complain(text: str) -> None:
 
 
 def warn(text: str) -> None:
-    complain(f"warning: {text}")
+    complain(tr("warning: {text}", text=text))
 
 
 def stamp(reader: "RunReader") -> None:
     """Print one line per problem with a run's scores; every command that reads a run calls this."""
     for badge, why in reader.badges.items():
-        complain(f"{badge}: run '{reader.name}': {why}")
+        complain(tr("{badge}: run '{name}': {why}", badge=badge, name=reader.name, why=why))

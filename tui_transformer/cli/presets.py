@@ -10,6 +10,7 @@ import typer
 from engine.clean import clean
 from engine.config import presets
 from engine.language import tr, trn
+from engine.retelling import told
 from tui_transformer.cli.commands import Group, command
 from tui_transformer.cli.options import Json, On, Set, preset_names
 from tui_transformer.cli.output import answer, emit, is_terminal, print_columns, setting_text, stdout
@@ -38,8 +39,8 @@ def list_presets(json: Json = False) -> None:
             emit({"name": preset.name, "extends": preset.extends, "description": preset.description})
         return
     found.sort(key=lambda p: (p.extends is not None, p.extends or "", p.name))
-    rows = [(preset.name, preset.extends or "", preset.description) for preset in found]
-    print_columns([("PRESET", "CHANGES", "WHAT IT IS"), *rows])
+    rows = [(preset.name, preset.extends or "", tr(preset.description)) for preset in found]
+    print_columns([(tr("PRESET"), tr("CHANGES"), tr("DESCRIPTION")), *rows])
 
 
 @app.command()
@@ -67,7 +68,7 @@ def show(
 
     preset = presets.find(name)
     config = presets.resolve(preset, on=on, overrides=parse_overrides(set_ or ()))
-    capabilities.require(config, f"preset '{name}'")
+    capabilities.require(config, tr("preset '{name}'", name=name))
     parent = presets.parent_config(preset, on)
     changes = diff(parent, config) if parent is not None else {}
     found = cost(config)
@@ -85,7 +86,7 @@ def show(
         emit({"name": config.preset, "config": config.dump(), "changes": changes, **(known or {}), **dict(pictured)})
         return
     if mask:
-        print_columns([("#", f"{config.preset}: {config.description}")])
+        print_columns([("#", f"{config.preset}: {tr(config.description)}")])
         from tui_transformer.lab.play.pictures import Canvas, pictures
 
         canvas, console, screen = Canvas(), stdout(), is_terminal(sys.stdout)
@@ -96,7 +97,7 @@ def show(
             console.print()
             console.print(picture, soft_wrap=not screen)
         return
-    lines = [f"{config.preset}: {config.description}"]
+    lines = [f"{config.preset}: {tr(config.description)}"]
     lines += [
         tr(
             "changes {key}: {setting_text} → {setting_text2}",
@@ -111,23 +112,26 @@ def show(
     lines += [in_words(key, name) for key in SCHEMES for name in kinds.get(key, [settings[key]])]
     for kind, places in config.model.kinds() if config.model.layers else ():
         which = trn("layer {numbered}", "layers {numbered}", len(places), numbered=numbered(places))
-        lines.append(f"{which}: {kind.attention} attention, position {kind.position}")
+        lines.append(
+            tr(
+                "{layers}: {attention} attention, position {position}",
+                layers=which,
+                attention=kind.attention,
+                position=kind.position,
+            )
+        )
     for name, row in parts_of(config.model).items():
         value = str(settings[f"model.{name}"])
-        lines.append(f"{name} {value}: {sentence_of(f'model.{name}', value) or row.sentence} ({row.citation})")
+        lines.append(f"{name} {value}: {sentence_of(f'model.{name}', value) or tr(row.sentence)} ({row.citation})")
     if found is None:
-        lines.append("parameters: known once the corpus's vocabulary is (the run's model.json)")
+        lines.append(tr("parameters: unknown until the corpus's vocabulary is known (then in the run's model.json)"))
     else:
-        parts = ", ".join(f"{name} {count:,}" for name, count in found.parts.items() if count)
-        most = tr("at most ") if found.vocabulary.at_most else ""
+        parts = ", ".join(f"{told(name)} {count:,}" for name, count in found.parts.items() if count)
+        said: dict[str, object] = {"parameters": found.parameters, "words": found.vocabulary.words, "parts": parts}
         lines += [
-            tr(
-                "{most}{parameters:,} parameters with {words}: {parts}",
-                most=most,
-                parameters=found.parameters,
-                words=found.vocabulary.words,
-                parts=parts,
-            ),
+            tr("at most {parameters:,} parameters with {words}: {parts}", **said)
+            if found.vocabulary.at_most
+            else tr("{parameters:,} parameters with {words}: {parts}", **said),
             tr(
                 "{short} per training token, about {memory} of memory",
                 short=short(found.flops, "FLOP"),
@@ -170,7 +174,7 @@ def diff_presets(
             emit({"key": key, a: left, b: right})
         return
     if not changes:
-        answer(f"{a} and {b} train the same model in the same way")
+        answer(tr("{a} and {b} train the same model in the same way", a=a, b=b))
         return
     rows = [(key, setting_text(left), setting_text(right)) for key, (left, right) in changes.items()]
     print_columns([("", a, b), *rows])

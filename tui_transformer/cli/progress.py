@@ -13,7 +13,8 @@ from rich.text import Text
 
 from engine.clean import clean_line
 from engine.command_line import RUNS
-from engine.language import tr
+from engine.language import tr, trn
+from engine.retelling import told
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.records import Floor, MetricRecord, Status, TrainRecord, ValidationRecord
 from engine.runs.tail import Metrics
@@ -21,7 +22,7 @@ from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Json, RunArgument, RunsDir
 from tui_transformer.cli.output import ExitCode, complain, emit, is_terminal, say, stderr
 from tui_transformer.cli.summary import print_summary
-from tui_transformer.lab.formatting import count, duration, short
+from tui_transformer.lab.formatting import duration, short
 from tui_transformer.lab.records.pace import MOVING, Pace
 from tui_transformer.lab.records.run_view import begun_at
 
@@ -36,16 +37,30 @@ def watch(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUN
     if reader.state in LIVE_STATES:
         follow(reader, lambda: reader.state in LIVE_STATES, as_json=json)
     if not reader.path.is_dir():
-        complain(f"run '{reader.name}' is gone: its folder {reader.path} vanished")
+        complain(tr("run '{name}' is gone: its folder {path} no longer exists", name=reader.name, path=reader.path))
         return ExitCode.FAILED
     state = reader.state
     if state in ("failed", "lost"):
-        why = reader.status.reason or tr("its process is gone")
+        why = told(reader.status.reason) or tr("its process is gone")
         again = "" if reader.status.checkpoint else tr("; {command} starts it over", command=reader.command("resume"))
-        complain(f"run '{reader.name}' is {state} at step {reader.status.step:,}: {why}{again}")
+        complain(
+            tr(
+                "run '{name}' is {state} at step {step:,}: {why}{again}",
+                name=reader.name,
+                state=told(state),
+                step=reader.status.step,
+                why=why,
+                again=again,
+            )
+        )
         return ExitCode.FAILED
     if state == "unknown":
-        complain(f"run '{reader.name}': status.json is missing or damaged; what follows is of its other files")
+        complain(
+            tr(
+                "run '{name}': status.json is missing or damaged; what follows comes from its other files",
+                name=reader.name,
+            )
+        )
     print_summary(reader, as_json=json)
     return ExitCode.DONE
 
@@ -56,7 +71,8 @@ class Snapshot:
     steps: int
     floor: Floor | None = None
     phase: str = "loading"
-    paused: str = ""  # the reason, or "paused" without one
+    paused: str = ""  # the reason, or "paused" without one; shown
+    reason: str = ""  # of a pause, as it is recorded
     step: int = 0
     train: TrainRecord | None = None
     validation: ValidationRecord | None = None
@@ -65,8 +81,9 @@ class Snapshot:
 
     def update(self, status: Status, new: Metrics, clock: float, *, reset: bool = False, since: int = 0) -> None:
         """Take in new records, or all of them on `reset`. The attempt began at step `since`."""
-        why = status.reason
-        self.paused = (tr("paused: {why}", why=why) if why else "paused") if status.state == "paused" else ""
+        self.reason = status.reason if status.state == "paused" else ""
+        why = tr("paused: {why}", why=told(self.reason)) if self.reason else tr("paused")
+        self.paused = why if status.state == "paused" else ""
         self.phase = "paused" if self.paused else status.phase or status.state
         self.step = status.step
         if new.train:
@@ -80,7 +97,7 @@ class Snapshot:
     @property
     def left(self) -> str:
         if self.step >= self.steps:
-            return "finishing"
+            return tr("finishing")
         return (
             tr("{duration} left", duration=duration(self.eta))
             if self.eta is not None
@@ -90,14 +107,15 @@ class Snapshot:
     def losses(self) -> str:
         """Return the losses so far, nats per character or token."""
         parts = []
-        for name, record in (("train", self.train), ("validation", self.validation)):
+        for said, record in ((tr("train {loss}"), self.train), (tr("validation {loss}"), self.validation)):
             if record is not None:
-                parts.append(f"{name} {'not a number' if record.loss is None else f'{record.loss:.3f}'}")
+                parts.append(said.format(loss=tr("not a number") if record.loss is None else f"{record.loss:.3f}"))
         if self.floor is not None:
-            parts.append(f"{'reachable ' if self.floor.context else ''}floor {self.floor.nats:.3f}")
+            said = tr("reachable floor {nats:.3f}") if self.floor.context else tr("floor {nats:.3f}")
+            parts.append(said.format(nats=self.floor.nats))
         if self.validation is not None and self.validation.exact_match is not None:
-            parts.append(f"exact match {self.validation.exact_match:.1%}")
-        return "loss " + " · ".join(parts) if parts else tr("no loss yet")
+            parts.append(tr("exact match {exact_match:.1%}", exact_match=self.validation.exact_match))
+        return tr("loss {parts}", parts=" · ".join(parts)) if parts else tr("no loss yet")
 
     def speed(self) -> str:
         rate = self.train.tokens_per_second if self.train is not None else None
@@ -118,7 +136,7 @@ def follow(
     snapshot = Snapshot(reader.name, reader.config.train.steps, next(iter(reader.data.floors), None))
     origin = reader.run.origin
     if origin is not None and not as_json:
-        say(clean_line(f"{reader.name} starts from {origin.shown}"))
+        say(clean_line(tr("{name} starts from {origin}", name=reader.name, origin=origin.shown)))
 
     def looks() -> Iterator[tuple[Metrics, bool]]:
         """Yield what is new at each poll, and whether the run was paused or continued since the last one."""
@@ -141,7 +159,7 @@ def follow(
         for new, turned in looks():
             if turned:
                 state = "paused" if snapshot.paused else "running"
-                emit({"kind": "status", "state": state, "step": snapshot.step, "reason": snapshot.paused[8:]})
+                emit({"kind": "status", "state": state, "step": snapshot.step, "reason": snapshot.reason})
             lines: list[MetricRecord] = [*new.train, *new.validation]
             for record in sorted(lines, key=lambda r: (r.step, r.kind)):
                 emit(record.dump())
@@ -151,17 +169,26 @@ def follow(
             for _ in looks():
                 live.update(_panel(snapshot), refresh=True)
         return
-    say(f"{snapshot.name}: {count(snapshot.steps, 'step')} in {reader.path}")
+    where = {"name": snapshot.name, "path": reader.path}
+    say(trn("{name}: {n:,} step in {path}", "{name}: {n:,} steps in {path}", snapshot.steps, **where))
     said = time.monotonic()
     for new, turned in looks():
         if turned:
-            say(clean_line(f"{snapshot.name}: {snapshot.paused or 'training continues'}"))
+            state = snapshot.paused or tr("training continues")
+            say(clean_line(tr("{name}: {state}", name=snapshot.name, state=state)))
         due = time.monotonic() - said >= PLAIN_INTERVAL
         if new.validation or (due and new.train):
             said = time.monotonic()
             say(
-                f"{snapshot.name}: step {snapshot.step:,} of {snapshot.steps:,}, {snapshot.losses()}, "
-                f"{snapshot.speed()}, {snapshot.left}"
+                tr(
+                    "{name}: step {step:,} of {steps:,}, {losses}, {speed}, {left}",
+                    name=snapshot.name,
+                    step=snapshot.step,
+                    steps=snapshot.steps,
+                    losses=snapshot.losses(),
+                    speed=snapshot.speed(),
+                    left=snapshot.left,
+                )
             )
 
 
@@ -174,8 +201,16 @@ def _panel(snapshot: Snapshot) -> Group:
     grid.add_row(
         Text(snapshot.name, style="bold"),
         ProgressBar(total=max(1, snapshot.steps), completed=snapshot.step),
-        Text(f"{share:4.0%} · step {snapshot.step:,} / {snapshot.steps:,} · {snapshot.left}"),
+        Text(
+            tr(
+                "{share:4.0%} · step {step:,} / {steps:,} · {left}",
+                share=share,
+                step=snapshot.step,
+                steps=snapshot.steps,
+                left=snapshot.left,
+            )
+        ),
     )
     speed = f" · {snapshot.speed()}" if snapshot.train is not None else ""
-    below = Text(f"  {snapshot.losses()}{speed} · {snapshot.phase}", style="dim", no_wrap=True)
+    below = Text(f"  {snapshot.losses()}{speed} · {told(snapshot.phase)}", style="dim", no_wrap=True)
     return Group(grid, below, *([Text(clean_line(snapshot.paused), style="yellow")] if snapshot.paused else []))

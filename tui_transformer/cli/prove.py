@@ -17,10 +17,11 @@ from engine.command_line import as_typed
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.errors import InputError
-from engine.language import tr
+from engine.language import english, tr
 from engine.proof import attention, memory, networks, resuming, speed
 from engine.proof.prove import BUDGET, Facts, Record, prove
 from engine.proof.result import THREADS, Context, Figure, Proof, Result, failed, judged
+from engine.retelling import told
 from engine.runs.commands import Command, send
 from engine.runs.reader import RunReader
 from engine.training.devices import resolve_device
@@ -36,12 +37,12 @@ from tui_transformer.cli.responsiveness import (
 from tui_transformer.lab.formatting import duration
 from tui_transformer.lab.formatting import memory as bytes_in_words
 from tui_transformer.lab.launch import queue
-from tui_transformer.lab.launch.launch import Training, await_start, enqueue
+from tui_transformer.lab.launch.launch import BUSY, Training, await_start, enqueue
 from tui_transformer.languages import SETTINGS
 
 FILE = Path("gpu-proof.json")
 FEWEST = 3  # equal rows that are merged into one
-MARKS = {"passed": "✓ passed", "failed": "✗ failed", "skipped": "· skipped"}
+MARKS = {"passed": tr("✓ passed"), "failed": tr("✗ failed"), "skipped": tr("· skipped")}
 WATCHED = 8.0  # seconds of training that are timed
 TICK = 0.01  # seconds between event-loop delay measurements
 # On a GPU the CPU is free to draw the screen; on a CPU training competes with it, and the figures are only reported.
@@ -54,11 +55,19 @@ def prove_all(*, device: str, out: Path, as_json: bool) -> int:
     """Return 1 if a proof failed. Raises InputError: no such device, no GPU, or an unwritable file."""
     where = resolve_device(device)
     if device == "auto" and where.type == "cpu":
-        raise InputError("--gpu: no GPU found on this machine; --device cpu runs the same proofs on the CPU")
+        raise InputError(tr("--gpu: no GPU found on this machine; --device cpu runs the same proofs on the CPU"))
     proofs, record = every_proof(), Record(out, settings())
 
     def begins(number: int, proof: Proof, left: float) -> None:
-        say(f"doctor: {number} of {len(proofs)}, about {duration(left)} left: {proof.name}")
+        say(
+            tr(
+                "doctor: {number} of {total}, about {duration} left: {name}",
+                number=number,
+                total=len(proofs),
+                duration=duration(left),
+                name=told(proof.name),
+            )
+        )
 
     found: list[tuple[Proof, Result]] = []
     for done in prove(proofs, str(where), record, begins=begins):
@@ -70,21 +79,27 @@ def prove_all(*, device: str, out: Path, as_json: bool) -> int:
     if not as_json:
         answer(machine_line(record.content["machine"]))
         answer()
-        print_columns([("proof", "result", "seconds", "what was found"), *rows(found)])
+        print_columns([(tr("proof"), tr("result"), tr("seconds"), tr("finding")), *rows(found)])
     counts, seconds = record.content["counts"], record.content["seconds"]
     if as_json:
         emit({"kind": "summary", **counts, "seconds": seconds, "file": str(out)})
-    told = ", ".join(f"{counts[status]} {status}" for status in MARKS)
-    say(f"doctor: {told} in {duration(seconds)}; every figure is in {out}")
+    said = tr("doctor: {passed} passed, {failed} failed, {skipped} skipped in {duration}; every figure is in {out}")
+    say(said.format(**counts, duration=duration(seconds), out=out))
     return ExitCode.FAILED if counts["failed"] else ExitCode.DONE
 
 
 def machine_line(facts: Facts) -> str:
     parts = [str(facts.get("device_name") or facts.get("device"))]
     if facts.get("capability"):
-        parts.append(f"capability {facts['capability']}, {bytes_in_words(facts['device_memory_bytes'])}")
+        parts.append(
+            tr(
+                "compute capability {capability}, {memory}",
+                capability=facts["capability"],
+                memory=bytes_in_words(facts["device_memory_bytes"]),
+            )
+        )
     if facts.get("driver"):
-        parts.append(f"driver {facts['driver']}")
+        parts.append(tr("driver {version}", version=facts["driver"]))
     parts += [
         tr("torch {facts}", facts=facts.get("torch")),
         tr("Python {facts}", facts=facts.get("python")),
@@ -98,7 +113,8 @@ def rows(found: Sequence[tuple[Proof, Result]]) -> Iterator[tuple[str, ...]]:
     for (group, status, why), alike in groupby(found, lambda done: (done[0].group, done[1].status, done[1].why)):
         same = list(alike)
         if len(same) < FEWEST:
-            yield from ((proof.name, MARKS[status], f"{result.seconds:,.1f}", why) for proof, result in same)
+            each = ((told(proof.name), f"{result.seconds:,.1f}") for proof, result in same)
+            yield from ((name, MARKS[status], seconds, told(why)) for name, seconds in each)
             continue
         largest: dict[str, float] = {}  # value of each difference these proofs measured
         for _, result in same:
@@ -106,9 +122,14 @@ def rows(found: Sequence[tuple[Proof, Result]]) -> Iterator[tuple[str, ...]]:
                 if "difference" in name and isinstance(value, int | float):
                     largest[name] = max(largest.get(name, 0.0), float(value))
         shown = ", ".join(f"{name.replace('_', ' ')} {value:.1e}" for name, value in largest.items())
-        words = tr("{why}; largest: {shown}", why=why, shown=shown) if shown else why
+        words = tr("{why}; largest: {shown}", why=told(why), shown=shown) if shown else told(why)
         seconds = sum(result.seconds for _, result in same)
-        yield f"{group} ({len(same)} proofs)", MARKS[status], f"{seconds:,.1f}", words
+        yield (
+            tr("{group} ({proofs} proofs)", group=told(group), proofs=len(same)),
+            MARKS[status],
+            f"{seconds:,.1f}",
+            words,
+        )
 
 
 def every_proof() -> list[Proof]:
@@ -117,8 +138,12 @@ def every_proof() -> list[Proof]:
         *resuming.resuming_proofs(),
         *networks.preset_proofs(),
         *memory.memory_proofs(),
-        Proof(tr("studio: a run trains in a thread beside a live chart"), "studio", studio, seconds=35.0, limit=180.0),
-        Proof(tr("two runs on one device, in one process and in two"), "queue", two_runs, seconds=20.0, limit=240.0),
+        Proof(
+            english("studio: a run trains in a thread beside a live chart"), "studio", studio, seconds=35.0, limit=180.0
+        ),
+        Proof(
+            english("two runs on one device, in one process and in two"), "queue", two_runs, seconds=20.0, limit=240.0
+        ),
         *speed.speed_proofs(),
     ]
 
@@ -161,19 +186,19 @@ def studio(context: Context) -> Result:
         "headless_steps_per_second": round(headless, 2),
         "share_of_headless": round(beside / headless, 3),
     }
-    said = tr(
+    said = english(
         "{beside:.1f} steps/s, {beside2:.2f}x the headless speed; p95 event loop delay {slow:.0f} ms",
         beside=beside,
         beside2=beside / headless,
         slow=1000 * slow,
     )
     if "tok/s" not in text:
-        return failed(tr("the Train pane does not show the run: {said}", said=said), **figures)
+        return failed(english("the Train pane does not show the run: {said}", said=said), **figures)
     well = context.device == "cpu" or (slow <= SLOWEST and beside >= SHARE * headless)
     return judged(
         well,
         said,
-        tr(
+        english(
             "{said}; required: at most {slowest:.0f} ms and at least {share}x the headless speed",
             said=said,
             slowest=1000 * SLOWEST,
@@ -219,11 +244,11 @@ def two_runs(context: Context) -> Result:
     root = context.folder / "runs"
     root.mkdir()
     refusal = _second_thread(context, root)
-    if "trains a run already" not in refusal:
+    if refusal != BUSY:
         return failed(
-            tr(
+            english(
                 "a second training thread in one process was not refused: {refusal}",
-                refusal=refusal or tr("it started"),
+                refusal=refusal or english("it started"),
             )
         )
     before = enqueue(_endless(context), runs_dir=root, name="first", command="")
@@ -236,9 +261,9 @@ def two_runs(context: Context) -> Result:
         runner = threading.Thread(target=queue.work, args=(root, context.device, said.append), daemon=True)
         runner.start()
         began = time.monotonic()
-        while not any("waiting for first" in line for line in said):
+        while not any("first" in line for line in said):
             if time.monotonic() - began > PATIENCE:
-                raise InputError(tr("the queue does not wait for the first run"))
+                raise InputError(english("the queue does not wait for the first run"))
             time.sleep(0.05)
         time.sleep(2.0)
         states = (RunReader(before).state, RunReader(queued).state)
@@ -246,12 +271,12 @@ def two_runs(context: Context) -> Result:
         process.wait(PATIENCE)
         runner.join(2 * PATIENCE)
     ends = (RunReader(before).state, RunReader(queued).state)
-    wrong = tr(
+    wrong = english(
         "while the first run trained, the two were {states}; in the end, {ends}",
-        states=" and ".join(states),
-        ends=" and ".join(ends),
+        states=", ".join(states),
+        ends=", ".join(ends),
     )
-    right = tr("a second thread is refused; a queued run waits for the device, then finishes")
+    right = english("a second thread is refused; a queued run waits for the device, then finishes")
     return judged(states == ("running", "queued") and ends == ("stopped", "finished"), right, wrong)
 
 
@@ -264,6 +289,6 @@ def _second_thread(context: Context, root: Path) -> str:
     except InputError as error:
         return str(error)
     finally:
-        one.stop("proved")
+        one.stop(english("proved"))
         one.join(PATIENCE)
     return ""

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from platformdirs import user_state_path
 
-from engine.errors import InputError
+from engine.errors import InputError, all_of
 from engine.language import tr
 from engine.runs.reader import RunReader
 from tui_transformer.cli.output import complain, is_terminal, loading, say, stamp
@@ -38,9 +38,7 @@ class Session(ABC, Generic[W]):
 
     @property
     def title(self) -> str:
-        return " and ".join(
-            tr("{name} at step {step:,}", name=writer.name, step=writer.step) for writer in self.writers
-        )
+        return all_of(tr("{name} at step {step:,}", name=writer.name, step=writer.step) for writer in self.writers)
 
     def load(self, run: str) -> W:
         reader = RunReader.resolve(run.strip(), self.runs_dir)

@@ -65,4 +65,14 @@ def report(
             tr("is installed") if shutil.which(engine) else tr("was not found on this machine (it comes with TeX Live)")
         )
         folder, name = main.parent, main.name
-        say(f"{engine}{needs} makes a PDF of it, and {found}: cd {folder} && {engine} {name}, twice")
+        say(
+            tr(
+                "to make a PDF of it with {engine}{package}, which {found}, run this twice: cd {folder} && {engine} "
+                "{name}",
+                engine=engine,
+                package=needs,
+                found=found,
+                folder=folder,
+                name=name,
+            )
+        )

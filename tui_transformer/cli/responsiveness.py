@@ -18,7 +18,8 @@ from engine.benchmark.cases import BenchmarkSpec, Measured
 from engine.benchmark.measure import Speed
 from engine.config.schema import RunConfig
 from engine.errors import InputError
-from engine.language import tr
+from engine.language import english, tr
+from engine.retelling import told
 from engine.runs.files import read_json
 from tui_transformer.lab.launch.launch import enqueue, spawn
 from tui_transformer.languages import SETTINGS
@@ -28,8 +29,9 @@ PAINTS = 5
 KEYS = 20  # of a turn
 PATIENCE = 90.0  # seconds for a step
 LEAST_STEPS = 2  # timed per turn, whatever its length
+HEADLESS, DETACHED, THREADED = english("headless"), english("detached"), english("in its thread")  # ways to train
 # Keys and the words they bring up: each x axis in turn, which redraws both charts; the help, a screen of its own.
-AXIS, HELP = tr("x, new axes"), tr("?, all keys")
+AXIS, HELP = english("x, new axes"), english("?, all keys")
 AXES = (b"tokens", b"time", b"steps")
 HELP_SHOWS = b"Study"  # a group of the Train pane's keys
 Keys = dict[str, list[float]]  # seconds by key typed
@@ -48,7 +50,8 @@ class Terminal:
         columns, lines = SIZE
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         variables = os.environ | {"TERM": "xterm-256color", SETTINGS: str(studio_settings(runs_dir))}
-        command = [sys.executable, "-m", "tui_transformer", "--runs-dir", str(runs_dir), *arguments]
+        command = [sys.executable, "-m", "tui_transformer", "--language", "en"]  # whose words are waited for
+        command += ["--runs-dir", str(runs_dir), *arguments]
         self.process = subprocess.Popen(
             command, stdin=slave, stdout=slave, stderr=slave, env=variables, start_new_session=True
         )
@@ -103,31 +106,34 @@ def studio_settings(folder: Path) -> Path:
 def studio_cases(w: BenchmarkSpec) -> Iterator[Measured]:
     """First paint; then steps per second headless, beside the studio, and in its thread, with key latency."""
     if not hasattr(os, "fork"):
-        raise InputError("--case studio needs a pseudo-terminal, which this system has not")
+        raise InputError(tr("--case studio needs a pseudo-terminal, which this system has not"))
     times = []
     for i in range(PAINTS + 1):
-        w.said(f"start {i} of {PAINTS}")
+        w.said(tr("start {start} of {starts}", start=i, starts=PAINTS))
         with tempfile.TemporaryDirectory() as folder:
             started = time.perf_counter()
             with closing(Terminal(Path(folder))) as terminal:
                 terminal.wait_for(b"Playground")
                 times.append(1000 * (time.perf_counter() - started))
-    yield Measured("studio", "until it stands", "ms", [_speed("first paint", times[1:])])  # the first reads the disk
-    turns: dict[str, list[tuple[float, Keys]]] = {"headless": [], "detached": [], "in its thread": []}
+    yield Measured(
+        english("studio"), english("until it stands"), "ms", [_speed(english("first paint"), times[1:])]
+    )  # the first reads the disk
+    turns: dict[str, list[tuple[float, Keys]]] = {HEADLESS: [], DETACHED: [], THREADED: []}
     for i in range(w.rounds):
         kinds = list(turns)
         for kind in [*kinds[i % 3 :], *kinds[: i % 3]]:
-            w.said(f"round {i + 1} of {w.rounds}: {kind}")
+            w.said(tr("round {round} of {rounds}: {case}", round=i + 1, rounds=w.rounds, case=told(kind)))
             turns[kind].append(_turn(w, kind))
-    yield Measured("studio", "training, fp32", "steps/s", [_speed(k, [s for s, _ in t]) for k, t in turns.items()])
+    speeds = [_speed(kind, [speed for speed, _ in turn]) for kind, turn in turns.items()]
+    yield Measured("studio", "training, fp32", "steps/s", speeds)
     for name in (AXIS, HELP):
         found = []
-        for kind in ("detached", "in its thread"):
+        for kind in (DETACHED, THREADED):
             ordered = sorted(1000 * key for _, keys in turns[kind] for key in keys[name])
-            for what, share in (("median", 0.5), ("95 of 100", 0.95)):
+            for what, share in ((english("{case}, median"), 0.5), (english("{case}, 95 of 100"), 0.95)):
                 at = ordered[int(share * len(ordered))]
-                found.append(Speed(f"{kind}, {what}", at, ordered[0], ordered[-1], len(ordered)))
-        yield Measured("studio", f"from the key {name}, to its words", "ms", found)
+                found.append(Speed(what.format(case=kind), at, ordered[0], ordered[-1], len(ordered)))
+        yield Measured("studio", english("from the key {name}, to its words", name=name), "ms", found)
 
 
 def _speed(name: str, values: list[float]) -> Speed:
@@ -140,14 +146,14 @@ def _turn(w: BenchmarkSpec, kind: str) -> tuple[float, Keys]:
         folder = Path(name)
         config = endless(w.config, precision="fp32", threads=w.threads)
         run = enqueue(config, runs_dir=folder, name="run", command="bench")
-        with nullcontext() if kind == "in its thread" else in_own_process(run, str(w.device)):
-            if kind == "headless":
+        with nullcontext() if kind == THREADED else in_own_process(run, str(w.device)):
+            if kind == HEADLESS:
                 return steps_per_second(run, w.seconds), {}
             with closing(Terminal(folder, "--device", str(w.device))) as terminal:
                 terminal.wait_for(b"Playground")
                 terminal.press(b"2")  # the Train pane
                 time.sleep(1.0)
-                if kind == "in its thread":
+                if kind == THREADED:
                     terminal.press(b"r")  # resumes the run
                 return steps_per_second(run, w.seconds), _typed(terminal)
 

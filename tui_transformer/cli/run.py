@@ -25,7 +25,8 @@ from engine.config import presets
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from engine.errors import InputError
-from engine.language import tr
+from engine.language import english, tr
+from engine.retelling import told
 from engine.runs.commands import Command
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.training.control import Control, StopRequested
@@ -70,7 +71,7 @@ class Request:
             raise InputError(tr("pass --preset NAME or --config FILE, e.g. --preset demo"))
         if self.preset is not None and self.config is not None:
             raise InputError(
-                "--preset and --config both say what to build; keep one of them (a config may `extends` one)"
+                tr("--preset and --config both say what to build; keep one of them (a config may `extends` one)")
             )
         return presets.find(self.preset) if self.preset is not None else presets.load(Path(str(self.config)))
 
@@ -80,7 +81,7 @@ class Request:
             tables.append({"data": {"corpus": self.corpus}})
         if self.seed is not None:
             tables.append({"seed": self.seed})
-        where = str(self.config) if self.config is not None else f"preset '{self.preset}'"
+        where = str(self.config) if self.config is not None else tr("preset '{name}'", name=self.preset)
         return presets.resolve(self.source(), on=self.on, overrides=tables, where=where)
 
 
@@ -113,7 +114,16 @@ def run(
         waiting_line.ensure_runner(queued, device)
         record = {"kind": "run", "name": queued.name, "path": str(queued), "state": "queued", "before": before}
         shown = command_line("runs", runs_dir=runs_dir)
-        tell(record, f"{queued.name} is queued, {before} before it; {shown}", as_json=json)
+        tell(
+            record,
+            tr(
+                "{name} is queued, {ahead} ahead of it; {command} lists the runs",
+                name=queued.name,
+                ahead=before,
+                command=shown,
+            ),
+            as_json=json,
+        )
         return ExitCode.DONE
     if detach:
         reader = RunReader(enqueue(asked, runs_dir=runs_dir, name=name, command=command))
@@ -163,7 +173,7 @@ def resume(
     reader = RunReader.resolve(run, runs_dir)
     if detach:
         if reader.state in LIVE_STATES:
-            raise InputError(tr("run '{name}' is already {state}", name=reader.name, state=reader.state))
+            raise InputError(tr("run '{name}' is already {state}", name=reader.name, state=told(reader.state)))
         return _started("resume", reader, device=device, as_json=json, data_dir=data_dir)
     launch = "thread" if is_terminal(sys.stderr) else "process"
 
@@ -171,7 +181,7 @@ def resume(
         from engine.training.assemble import resume
 
         if paused:
-            control.request(Command.PAUSE, "paused when it was handed over")
+            control.request(Command.PAUSE, english("paused when it was handed over"))
         return resume(
             reader.path, data_dir=data_dir, device=device, control=control, launch=launch, handed_over=handed_over
         )
@@ -186,7 +196,7 @@ def queue(device: Device = "auto", json: Json = False, runs_dir: RunsDir = RUNS)
     device = _known(device)
     done = waiting_line.work(runs_dir, device, lambda text: tell({"kind": "queue", "text": text}, text, as_json=json))
     if not json:
-        answer(f"nothing waits for {device} any more; {done} trained")
+        answer(tr("no more runs are waiting for {device}; {trained} trained", device=device, trained=done))
 
 
 def _known(device: str) -> str:
@@ -198,7 +208,7 @@ def _known(device: str) -> str:
 
 
 def _started(verb: str, reader: RunReader, *, device: str, as_json: bool, data_dir: Path | None) -> int:
-    with loading("starting"):
+    with loading(tr("starting")):
         process = started(verb, reader, device=device, data_dir=data_dir)
     name, pid = reader.name, process.pid
     record = {"kind": "run", "name": name, "path": str(reader.path), "pid": pid, "state": reader.state}
@@ -236,13 +246,13 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
                 wait((preparing,), timeout=LOOK)
         stuck = not preparing.done()  # in a library that ignores signals
         if stuck or isinstance(preparing.exception(), StopRequested):
-            say(f"{control.reason}: stopped before training began")
+            say(tr("{reason}: stopped before training began", reason=told(control.reason)))
             if stuck:
                 os._exit(128 + (control.signal or signal.SIGINT))  # `resume` starts over what it leaves behind
             return 128 + (control.signal or signal.SIGINT)
         ready = preparing.result()
         for lint in ready.lints:
-            warn(f"{lint.key}: {lint.text}")
+            warn(lint.words)
         log_to(ready.path / "log.txt")
         from tui_transformer.cli.progress import follow
 
@@ -257,7 +267,7 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
             wait((training,))
         outcome = training.result()
     if outcome.state == "failed":
-        complain(f"run '{reader.name}' failed: {outcome.reason}")
+        complain(tr("run '{name}' failed: {reason}", name=reader.name, reason=told(outcome.reason)))
         return ExitCode.FAILED
 
     from tui_transformer.cli.summary import print_summary
@@ -265,9 +275,14 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
     print_summary(reader, as_json=as_json, data_dir=data_dir)
     if outcome.state == "interrupted":
         saved = reader.status.checkpoint is not None
-        where = tr("with a checkpoint in {path}", path=ready.path) if saved else tr("before the first checkpoint")
-        say(f"{outcome.reason}: stopped at step {outcome.step:,} {where}")
-        say(f"{reader.command('resume', data_dir=data_dir)} {'resumes it' if saved else 'starts it over'}")
+        said = (
+            tr("{reason}: stopped at step {step:,} with a checkpoint in {path}")
+            if saved
+            else tr("{reason}: stopped at step {step:,} before the first checkpoint")
+        )
+        say(said.format(reason=told(outcome.reason), step=outcome.step, path=ready.path))
+        again = reader.command("resume", data_dir=data_dir)
+        say(tr("{command} resumes it", command=again) if saved else tr("{command} starts it over", command=again))
         return 128 + (control.signal or signal.SIGINT)
     return ExitCode.DONE
 

@@ -11,6 +11,7 @@ from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.errors import InputError
 from engine.language import tr
+from engine.retelling import told
 from engine.runs import manage
 from engine.runs.reader import STILL, RunReader, list_runs, no_runs
 from tui_transformer.cli.commands import command
@@ -18,7 +19,8 @@ from tui_transformer.cli.options import Json, RunArgument, RunsDir, run_names
 from tui_transformer.cli.output import emit, is_terminal, print_columns, say, tell
 from tui_transformer.lab.records.badges import in_a_cell, worst_first
 
-HEAD = ("run", "state", "step", "loss", "perplexity", "preset", "from", "checks")
+FROM = tr("from")
+HEAD = (tr("run"), tr("state"), tr("step"), tr("loss"), tr("perplexity"), tr("preset"), FROM, tr("checks"))
 LOOK = 0.2  # seconds between polls
 
 
@@ -35,12 +37,12 @@ def runs(json: Json = False, runs_dir: RunsDir = RUNS) -> None:
         say(no_runs(runs_dir))
         return
     rows = [HEAD, *(row for _, row in described)]
-    if not any(row[HEAD.index("from")] for row in rows[1:]):  # few folders have runs that start from another
-        rows = [tuple(cell for head, cell in zip(HEAD, row, strict=True) if head != "from") for row in rows]
+    if not any(row[HEAD.index(FROM)] for row in rows[1:]):  # few folders have runs that start from another
+        rows = [tuple(cell for head, cell in zip(HEAD, row, strict=True) if head != FROM) for row in rows]
     print_columns(rows)
     for reader in readers:
         if reader.state == "paused" and (why := reader.status.reason):
-            say(f"{reader.name} is paused: {why}")
+            say(tr("{name} is paused: {why}", name=reader.name, why=told(why)))
 
 
 def _described(reader: RunReader) -> tuple[dict[str, object], tuple[str, ...]]:
@@ -63,7 +65,7 @@ def _described(reader: RunReader) -> tuple[dict[str, object], tuple[str, ...]]:
     }
     row = (
         reader.name,
-        state,
+        told(state),
         f"{status.step:,} / {status.steps:,}",
         "–" if loss is None else f"{loss:.4f}",
         "–" if perplexity is None else f"{perplexity:.3f}",
@@ -79,7 +81,13 @@ def _settle(readers: Iterable[RunReader]) -> None:
     doubted = [reader for reader in readers if reader.liveness() == "unknown"]
     if doubted:
         names = ", ".join(clean_line(reader.name) for reader in doubted)
-        say(f"{names}: of another machine; watching for up to {STILL:.0f} s whether it still trains")
+        say(
+            tr(
+                "{names}: on another machine; waiting up to {seconds:.0f} s to see whether it is still training",
+                names=names,
+                seconds=STILL,
+            )
+        )
     while any(reader.liveness() == "unknown" for reader in doubted):
         time.sleep(LOOK)
 
@@ -96,7 +104,7 @@ def rename(
     _settle([reader])
     path = manage.rename(reader, name)
     record = {"run": path.name, "was": reader.name, "path": str(path)}
-    tell(record, clean_line(f"{reader.name} is now {path.name}"), as_json=json)
+    tell(record, clean_line(tr("renamed {name} to {new_name}", name=reader.name, new_name=path.name)), as_json=json)
 
 
 @command(200)
@@ -112,12 +120,13 @@ def delete(
     if not yes:
         if not is_terminal(sys.stdin):
             raise InputError(tr("deleting {names} cannot be undone; pass --yes to confirm", names=names))
-        if input(f"delete {names} with all checkpoints? [y/N] ").strip().lower() not in ("y", "yes"):
+        asked = tr("delete {names} with all checkpoints? [y/N] ", names=names)
+        if input(asked).strip().lower() not in ("y", "yes"):
             return
     _settle(readers)
     for reader in readers:
         manage.delete(reader)
-        tell({"deleted": reader.name}, clean_line(f"deleted {reader.name}"), as_json=json)
+        tell({"deleted": reader.name}, clean_line(tr("deleted {name}", name=reader.name)), as_json=json)
 
 
 @command(210)

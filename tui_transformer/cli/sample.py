@@ -93,7 +93,7 @@ class Writing(Session[Writer]):
 
     def _title(self, writer: Writer) -> None:
         if len(self.writers) > 1 and not self.as_json:
-            answer(f"── {clean_line(writer.name)}, step {writer.step:,}", flush=True)
+            answer(tr("── {name}, step {step:,}", name=clean_line(writer.name), step=writer.step), flush=True)
 
     def alternatives(self, argument: str) -> None:
         wanted = argument.strip() or str(LISTED)
@@ -151,15 +151,16 @@ class Writing(Session[Writer]):
                     continue
                 line = Text()
                 if one.reference:
-                    line.append(*(("right  ", "green") if one.right else ("wrong  ", "red")))
-                line.append(f"{clean_line(one.source)} → {clean_line(one.text) or '(nothing)'}")
+                    line.append(*((tr("right"), "green") if one.right else (tr("wrong"), "red"))).append("  ")
+                written = clean_line(one.text) or tr("(nothing)")
+                line.append(f"{clean_line(one.source)} → {written}")
                 if one.reference and not one.right:
                     line.append(f"   = {clean_line(one.reference)}", "dim")
                 stdout().print(line, soft_wrap=True)
 
     def take_run(self, run: str) -> None:
         self.writers[0], self.answers = self.load(run), []
-        say(f"{self.writers[0].name} at step {self.writers[0].step:,}")
+        say(tr("{name} at step {step:,}", name=self.writers[0].name, step=self.writers[0].step))
 
     def take_second(self, run: str) -> None:
         self.writers = [self.writers[0], *([self.load(run)] if run.strip() else [])]
@@ -208,8 +209,12 @@ def sample(
             writing.answer(prompt, settings, which)
         return
     if is_terminal(sys.stdin):
-        some = tr(", examples for some to try") if first.ranks else ""
-        say(f"{writing.title}: {first.invitation}{some}, /help for commands, /quit to leave")
+        said = (
+            tr("{title}: {invitation}, /examples for some to try, /help for commands, /quit to leave")
+            if first.ranks
+            else tr("{title}: {invitation}, /help for commands, /quit to leave")
+        )
+        say(said.format(title=writing.title, invitation=first.invitation))
     actions = {
         "alternatives": writing.alternatives,
         "surprise": writing.surprise,

@@ -12,7 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from engine.clean import clean_line
-from engine.language import tr
+from engine.language import english, tr
+from engine.retelling import told
 from tui_transformer.cli.output import emit, is_terminal, say, stderr
 from tui_transformer.lab.formatting import duration
 from tui_transformer.lab.studies.plan import Plan
@@ -20,7 +21,7 @@ from tui_transformer.lab.studies.record import ABSENT, SKIPPED, CellStatus, Verb
 from tui_transformer.lab.studies.runner import Audience
 
 PLAIN_INTERVAL = 30.0  # seconds between plain lines about running cells
-LOADING = dict.fromkeys(("queued", "starting"), "loading")
+LOADING = dict.fromkeys(("queued", "starting"), english("loading"))
 WARM_UP = 10.0  # seconds observed before the measured pace counts
 
 
@@ -78,7 +79,7 @@ def how_it_began(standing: CellStatus, verb: Verb) -> str:
         "wait": tr("is already running"),
         "anew": tr("starts over"),
     }
-    return texts.get(verb, "begins")
+    return texts.get(verb, tr("begins"))
 
 
 def how_it_stands(standing: CellStatus) -> str:
@@ -86,16 +87,16 @@ def how_it_stands(standing: CellStatus) -> str:
     loss = tr(", validation loss {loss:.4f}", loss=standing.loss) if standing.loss is not None else ""
     reason = f": {standing.reason}" if standing.reason else ""
     texts = {
-        "finished": f"finished{loss}",
+        "finished": tr("finished{loss}", loss=loss),
         "failed": tr("failed at step {step:,}{reason}", step=standing.step, reason=reason),
         "queued": tr("waiting to start"),
         "lost": tr("process gone at {where}", where=where),
         "stopped": tr("stopped at {where}", where=where),
         "interrupted": tr("interrupted at {where}", where=where),
-        SKIPPED: f"skipped{reason}",
+        SKIPPED: tr("skipped{reason}", reason=reason),
         ABSENT: tr("not begun{reason}", reason=reason),
     }
-    return texts.get(standing.state, f"{standing.state} at {where}")
+    return texts.get(standing.state, tr("{state} at {where}", state=told(standing.state), where=where))
 
 
 class Lines(Audience):
@@ -105,12 +106,19 @@ class Lines(Audience):
         self._board, self._as_json, self._said = board, as_json, time.monotonic()
 
     def begun(self, cell: CellStatus, verb: Verb) -> None:
-        self._tell({**cell_record(cell), "event": verb}, f"{cell.cell.name}: {how_it_began(cell, verb)}")
+        said = tr("{name}: {state}", name=cell.cell.name, state=how_it_began(cell, verb))
+        self._tell({**cell_record(cell), "event": verb}, said)
 
     def ended(self, cell: CellStatus) -> None:
         self._board.see([cell])
-        done = tr("{finished} of {total} done", finished=self._board.finished, total=self._board.total)
-        self._tell({**cell_record(cell), "event": "ended"}, f"{cell.cell.name}: {how_it_stands(cell)} ({done})")
+        said = tr(
+            "{name}: {state} ({finished} of {total} done)",
+            name=cell.cell.name,
+            state=how_it_stands(cell),
+            finished=self._board.finished,
+            total=self._board.total,
+        )
+        self._tell({**cell_record(cell), "event": "ended"}, said)
 
     def looked(self, going: Sequence[CellStatus]) -> None:
         self._board.see(going)
@@ -122,7 +130,15 @@ class Lines(Audience):
                 emit({**cell_record(cell), "event": "progress", "study_seconds_left": left})
             return
         at_work = ", ".join(f"{cell.cell.name} {cell.share:.0%}" for cell in going)
-        say(f"{self._board.finished} of {self._board.total} done; {at_work}; {duration(left)} left")
+        say(
+            tr(
+                "{finished} of {total} done; {running}; {duration} left",
+                finished=self._board.finished,
+                total=self._board.total,
+                running=at_work,
+                duration=duration(left),
+            )
+        )
 
     def _tell(self, record: Mapping[str, object], text: str) -> None:
         if self._as_json:
@@ -157,11 +173,13 @@ class Screen(Audience):
 
     def begun(self, cell: CellStatus, verb: Verb) -> None:
         if verb != "create":  # its bar shows that; a resumed or found cell gets a line
-            self._live.console.print(Text(clean_line(f"{cell.cell.name}: {how_it_began(cell, verb)}")))
+            said = tr("{name}: {state}", name=cell.cell.name, state=how_it_began(cell, verb))
+            self._live.console.print(Text(clean_line(said)))
 
     def ended(self, cell: CellStatus) -> None:
         self._board.see([cell])
-        self._live.console.print(Text(clean_line(f"{cell.cell.name}: {how_it_stands(cell)}")))
+        said = tr("{name}: {state}", name=cell.cell.name, state=how_it_stands(cell))
+        self._live.console.print(Text(clean_line(said)))
 
     def looked(self, going: Sequence[CellStatus]) -> None:
         self._board.see(going)
@@ -181,7 +199,7 @@ def drawn(board: Board, going: Sequence[CellStatus]) -> RenderableType:
         total=board.total,
         left=left,
     )
-    grid.add_row(Text("study", style="bold"), ProgressBar(total=1.0, completed=board.share), Text(whole))
+    grid.add_row(Text(tr("study"), style="bold"), ProgressBar(total=1.0, completed=board.share), Text(whole))
     for standing in going:
         where = tr(
             "{share:4.0%} · step {step:,} / {steps:,}", share=standing.share, step=standing.step, steps=standing.steps
@@ -189,7 +207,7 @@ def drawn(board: Board, going: Sequence[CellStatus]) -> RenderableType:
         grid.add_row(
             Text(clean_line(standing.cell.name)),
             ProgressBar(total=max(1, standing.steps), completed=standing.step),
-            Text(where if standing.step else LOADING.get(standing.state, standing.state), style="dim"),
+            Text(where if standing.step else told(LOADING.get(standing.state, standing.state)), style="dim"),
         )
     # The last line is short: a terminal that echoes ctrl-c at the end of a full one draws all bars again.
     return Group(grid, Text(tr("ctrl-c saves checkpoints and stops; run the same command to continue"), style="dim"))

@@ -11,14 +11,15 @@ from rich.text import Text
 from engine.clean import clean_line
 from engine.command_line import command_line
 from engine.errors import damaged
-from engine.language import tr
+from engine.language import tr, trn
+from engine.retelling import told
 from engine.runs.lineage import drawn
 from engine.runs.reader import RunReader
 from engine.runs.records import ProbeFacts
 from tui_transformer.cli.output import emit, is_terminal, stdout
 from tui_transformer.lab.charts.canvas import Line, line_chart, usual_top
 from tui_transformer.lab.charts.curves import curve_of
-from tui_transformer.lab.formatting import count, duration, short, sparkline
+from tui_transformer.lab.formatting import duration, short, sparkline
 from tui_transformer.lab.records.badges import findings
 
 Part = Text | RichTable
@@ -40,14 +41,14 @@ def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = N
             }
         )
         return
-    console, unit = stdout(), reader.config.task.unit  # a run without a config cannot be summarized at all
+    console, unit = stdout(), told(reader.config.task.unit)  # a run without a config cannot be summarized at all
     columns, floors = reader.follow().load(), reader.data.floors
     train, validation = (curve_of(records, "step", "loss") for records in (columns.train, columns.validation))
     losses = [*train.y, *validation.y]
     chart = line_chart(
         [
-            Line(train.x, train.y, "cyan", label="train"),
-            Line(validation.x, validation.y, "orange1", dots=True, label="validation"),
+            Line(train.x, train.y, "cyan", label=tr("train")),
+            Line(validation.x, validation.y, "orange1", dots=True, label=tr("validation")),
         ],
         title=tr("loss, nats per {unit}", unit=unit),
         width=min(console.width, MAX_WIDTH),
@@ -83,19 +84,17 @@ def _scores(reader: RunReader) -> Text | None:
     last, best = summary.last, summary.best
     if last is None or best is None:
         return None
-    bits = (
-        tr("{bits_per_character:.3f} bits per character, ", bits_per_character=last.bits_per_character)
-        if last.bits_per_character is not None
-        else ""
-    )
+    bits = last.bits_per_character
     windows = (
         "" if config.on_rows else tr(", context {context}, stride {stride}", context=last.context, stride=last.stride)
     )
     newer = tr("; best {loss:.4f} at step {step:,}", loss=best.loss, step=best.step) if best.step != last.step else ""
     lines = [
-        tr("validation loss {loss:.4f} nats per {unit}", loss=last.loss, unit=config.task.unit),
-        tr(
-            "  perplexity {perplexity:.3f}, {bits}accuracy {accuracy:.1%}",
+        tr("validation loss {loss:.4f} nats per {unit}", loss=last.loss, unit=told(config.task.unit)),
+        tr("  perplexity {perplexity:.3f}, accuracy {accuracy:.1%}", perplexity=last.perplexity, accuracy=last.accuracy)
+        if bits is None
+        else tr(
+            "  perplexity {perplexity:.3f}, {bits:.3f} bits per character, accuracy {accuracy:.1%}",
             perplexity=last.perplexity,
             bits=bits,
             accuracy=last.accuracy,
@@ -103,7 +102,7 @@ def _scores(reader: RunReader) -> Text | None:
         tr("  scored over the whole split{windows}{newer}", windows=windows, newer=newer),
     ]
     if "bleu" in config.task.scores:
-        how = "greedily" if last.beam == 1 else tr("with a beam of {beam}", beam=last.beam)
+        how = tr("greedily") if last.beam == 1 else tr("with a beam of {beam}", beam=last.beam)
         lines += [
             tr(
                 "  BLEU {bleu:.2f}, chrF {chrf:.1f}, {exact_match:.1%} exactly right: "
@@ -138,25 +137,47 @@ def _scores(reader: RunReader) -> Text | None:
         lines.append(said)
     if last.excess is not None:
         floor, *others = reader.data.floors
-        lines.append(f"  {last.excess:+.4f} from the {floor.words}, {floor.amount}")
+        lines.append(
+            tr(
+                "  {excess:+.4f} from the {floor} ({amount})",
+                excess=last.excess,
+                floor=floor.words,
+                amount=floor.amount,
+            )
+        )
         lines += [f"  {other.words} {other.amount}" for other in others]
     if last.honest_loss is not None:
-        lines.append(f"  {last.honest_loss:.4f} over the answers that cannot be copied from its input")
+        lines.append(
+            tr(
+                "  {loss:.4f} on answers that cannot be copied from the input",
+                loss=last.honest_loss,
+            )
+        )
     profile = [value for value in last.profile if value is not None]
     if len(profile) > 1:
-        lines.append(f"  by place in the window {sparkline(profile)} {profile[0]:.2f} → {profile[-1]:.2f}")
-    counted = (("unigram", data.unigram), ("bigram", data.bigram))
+        lines.append(
+            tr(
+                "  by position in the window {sparkline} {first:.2f} → {last:.2f}",
+                sparkline=sparkline(profile),
+                first=profile[0],
+                last=profile[-1],
+            )
+        )
+    counted = ((tr("unigram"), data.unigram), (tr("bigram"), data.bigram))
     counts = ", ".join(f"{name} {value:.3f}" for name, value in counted if value is not None)
-    lines.append(f"  knowing only counts would score: {counts}")
+    lines.append(tr("  token counts alone would score: {counts}", counts=counts))
     if last.nanogpt_loss is not None:
-        lines.append(f"  by nanoGPT's random batches: {last.nanogpt_loss:.4f}")
+        lines.append(tr("  on nanoGPT's random batches: {loss:.4f}", loss=last.nanogpt_loss))
     if summary.step is None or summary.tokens is None or summary.seconds is None:
         raise TypeError
-    steps, tokens, took = count(summary.step, "step"), short(summary.tokens), duration(summary.seconds)
-    lines.append(f"  {steps}, {tokens} tokens, {took} of training")
+    steps, tokens = trn("{n:,} step", "{n:,} steps", summary.step), short(summary.tokens)
+    took = duration(summary.seconds)
+    lines.append(tr("  {steps}, {tokens} tokens, {duration} of training", steps=steps, tokens=tokens, duration=took))
     origin = reader.run.origin
     if origin is not None:
-        lines.append(f"  {drawn(origin, clean_line(reader.name))}: from {origin.shown}")
+        lines.append(
+            tr("  {lineage}: from {origin}", lineage=drawn(origin, clean_line(reader.name)), origin=origin.shown)
+        )
     return Text("\n".join(lines))
 
 
@@ -164,7 +185,7 @@ def _verdicts(reader: RunReader) -> Text | None:
     text = Text()
     for finding in findings(reader.verdicts):
         text.append(f"{finding.sign} ", style=STYLES[finding.style])
-        text.append(clean_line(f"{finding.words}: {finding.why}") + "\n")
+        text.append(clean_line(tr("{words}: {why}", words=finding.words, why=finding.why)) + "\n")
     text.rstrip()
     return text if text else None
 
@@ -175,17 +196,24 @@ def _probes(reader: RunReader) -> RichTable | None:
         return None
     described = {probe.name: probe for probe in reader.data.probes}
     grid = RichTable(box=None, pad_edge=False, header_style="bold")
-    grid.add_column("probe", no_wrap=True)
-    for column in ("right", "places", "chance", "shortcut"):
+    grid.add_column(tr("probe"), no_wrap=True)
+    for column in (tr("right"), tr("places"), tr("chance"), tr("shortcut")):
         grid.add_column(column, justify="right", no_wrap=True)
-    grid.add_column("what must be remembered")
+    grid.add_column(tr("what must be remembered"))
     for name, score in last.probes.items():
         probe = described.get(name, ProbeFacts(name=name))
         levels = [f"{value:.0%}" if value is not None else "" for value in (probe.chance, probe.shortcut)]
         places = f"{last.probe_places[name]:,}" if name in last.probe_places else ""
-        grid.add_row(Text(clean_line(name)), f"{score:.0%}", places, *levels, Text(probe.description))
+        grid.add_row(Text(clean_line(name)), f"{score:.0%}", places, *levels, Text(told(probe.description)))
     if last.probes_recorded > len(last.probes):
-        grid.add_row(f"and {last.probes_recorded - len(last.probes):,} more", "", "", "", "", "not shown")
+        grid.add_row(
+            tr("and {n:,} more", n=last.probes_recorded - len(last.probes)),
+            "",
+            "",
+            "",
+            "",
+            tr("not shown"),
+        )
     return grid
 
 
@@ -195,7 +223,7 @@ def _sample(reader: RunReader) -> Text | None:
         return None
     last, task = newest[0], reader.config.task
     if last.translations:
-        text = Text(tr("held-out {rows} at step {step:,}:", rows=task.rows or "texts", step=last.step))
+        text = Text(tr("held-out {rows} at step {step:,}:", rows=told(task.rows) or tr("texts"), step=last.step))
         for row in last.translations:
             source, reference, written = map(clean_line, (row.source, row.reference, row.text))
             text.append(f"\n{source}", "bold").append(f"\n→ {written}")
@@ -203,7 +231,7 @@ def _sample(reader: RunReader) -> Text | None:
                 text.append(f"\n= {reference}", "dim")
         return text
     text = Text(
-        tr("sample at step {step:,}, temperature {temperature}:\n", step=last.step, temperature=last.temperature)
+        tr("sample at step {step:,}, temperature {temperature}:", step=last.step, temperature=last.temperature) + "\n"
     )
     text.append(last.prompt, style="bold")
     if not task.continues:  # the prompt is a source, or a text with gaps
@@ -228,8 +256,8 @@ def _next(reader: RunReader, data_dir: Path | None) -> Text:
     if task.ablated_on:
         words = ("run", "--preset", "no-pe", "--on", task.ablated_on)
         another = command_line(*words, runs_dir=reader.path.parent, data_dir=data_dir)
-        rows.append((another, "the same without positions"))
-    rows.append((command_line("presets", "list"), "other presets"))
+        rows.append((another, tr("the same without position encoding")))
+    rows.append((command_line("presets", "list"), tr("other presets")))
     width = max(len(command) for command, _ in rows)
     text = Text(clean_line(tr("next (this run is in {path})", path=reader.path)), style="bold")
     for command, what in rows:

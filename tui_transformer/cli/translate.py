@@ -13,12 +13,13 @@ from rich.text import Text
 
 from engine.clean import clean_line
 from engine.command_line import RUNS
-from engine.errors import InputError
+from engine.errors import InputError, reason
 from engine.language import tr
+from engine.retelling import told
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir
-from tui_transformer.cli.output import answer, emit, is_terminal, say, stdout
+from tui_transformer.cli.output import answer, emit, has_colour, is_terminal, padded, say, stdout, width_of
 from tui_transformer.cli.repl import Session, converse
 from tui_transformer.lab.play.alignment import alignment_picture, by_words
 from tui_transformer.lab.play.prompt import TRANSLATING, Settings, checked
@@ -104,17 +105,16 @@ class Translating(Session[TranslationWriter]):
         steps = list(self.writers[0].translator.stream(self.last))
         source, target = [*self.writers[0].translator.pieces(self.last), END], [piece for piece, *_ in steps]
         words = by_words(source, target, [attention for *_, attention in steps])
-        console = stdout()
-        console.print(alignment_picture(*words, console.width, bool(console.color_system)))
+        stdout().print(alignment_picture(*words, stdout().width, has_colour()))
 
     def examples(self, _: str) -> None:
         found = self.writers[0].reader.data.examples
         if not found:
             raise InputError(tr("examples: this run has none"))
-        width = max(len(clean_line(one.source)) for one in found)
+        width = max(width_of(clean_line(one.source)) for one in found)
         lines = Text()
         for one in found:
-            lines.append(clean_line(one.source).ljust(width)).append(f"  {clean_line(one.origin)}\n", "dim")
+            lines.append(padded(clean_line(one.source), width)).append(f"  {clean_line(told(one.origin))}\n", "dim")
         lines.rstrip()
         stdout().print(lines)
 
@@ -143,7 +143,7 @@ def translate(
         settings["beam"] = settings["nbest"]
     work = Translating(runs_dir, device, checkpoint, json, settings=settings)
     if text is not None and input_ is not None:
-        raise InputError("--text and --input: which of them? leave one out")
+        raise InputError(tr("--text and --input: which of them? leave one out"))
     lines = None if input_ is None else _file(input_)
     work.take_run(run)
     if text is not None:
@@ -155,7 +155,12 @@ def translate(
         for some in _ready(sys.stdin):
             work.write(some)
     else:
-        say(f"{work.title}: type a sentence, examples for some to try, /help for commands, quit to leave")
+        say(
+            tr(
+                "{title}: type a sentence, /examples for some to try, /help for commands, /quit to leave",
+                title=work.title,
+            )
+        )
         actions = {
             "align": work.align,
             "examples": work.examples,
@@ -170,7 +175,7 @@ def _file(path: Path) -> Iterator[str]:
     try:
         file = path.open("rb")
     except OSError as error:
-        raise InputError(f"--input {path}: cannot be read: {error.strerror or error}") from None
+        raise InputError(tr("--input {path}: cannot be read: {why}", path=path, why=reason(error))) from None
     lines = iter(partial(file.readline, LONGEST_BYTES + 1), b"")  # a device or pipe may yield an endless line
     return _decoded(lines, f"--input {path}")
 
@@ -217,4 +222,4 @@ def _ready(stream: TextIO) -> Iterator[list[str]]:
         if len(rest) > LONGEST_BYTES:
             break
     if rest:
-        yield list(_decoded(iter([rest]), "standard input", number))
+        yield list(_decoded(iter([rest]), tr("standard input"), number))

@@ -10,12 +10,13 @@ import typer
 
 from engine.clean import clean_line
 from engine.command_line import RUNS
-from engine.language import tr
+from engine.language import tr, trn
+from engine.retelling import told
 from engine.runs.reader import RunReader
 from engine.verification.finding import Finding
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, RunsDir
-from tui_transformer.cli.output import ExitCode, answer, emit, is_terminal, loading, stamp, stdout
+from tui_transformer.cli.output import ExitCode, answer, emit, is_terminal, loading, padded, stamp, stdout
 
 SIGNS = {"confirmed": ("✓", "green"), "differs": ("✗", "bold red"), "unchecked": ("–", "dim")}
 LISTED = 4  # differences of a claim
@@ -42,7 +43,7 @@ def verify(
     counts: Counter[str] = Counter()
     while True:
         # Show activity on a terminal: scoring again takes as long as it first did.
-        with loading("checking") if is_terminal(sys.stdout) and not json else nullcontext():
+        with loading(tr("checking")) if is_terminal(sys.stdout) and not json else nullcontext():
             finding = next(findings, None)
         if finding is None:
             break
@@ -56,15 +57,26 @@ def verify(
         return ExitCode.FAILED if counts["differs"] else ExitCode.DONE
     not_here = tr("; {counts} could not be checked here", counts=counts["unchecked"]) if counts["unchecked"] else ""
     if counts["differs"]:
-        differ = tr(
-            "{counts} of {total} claims {value}",
-            counts=counts["differs"],
+        said = trn(
+            "{name}: {n} of {total} claims differs from what was found{unchecked}; do not rely on this run",
+            "{name}: {n} of {total} claims differ from what was found{unchecked}; do not rely on this run",
+            counts["differs"],
+            name=reader.name,
             total=counts.total(),
-            value="differs" if counts["differs"] == 1 else "differ",
+            unchecked=not_here,
         )
-        answer(clean_line(f"{reader.name}: {differ} from what is found{not_here}: do not rely on it"))
+        answer(clean_line(said))
         return ExitCode.FAILED
-    answer(clean_line(f"{reader.name}: nothing differs, {counts['confirmed']} claims confirmed{not_here}"))
+    answer(
+        clean_line(
+            tr(
+                "{name}: nothing differs, {n} claims confirmed{unchecked}",
+                name=reader.name,
+                n=counts["confirmed"],
+                unchecked=not_here,
+            )
+        )
+    )
     return ExitCode.DONE
 
 
@@ -82,12 +94,14 @@ def _show(finding: Finding) -> None:
         )
         for one in wrong[:LISTED]
     )
-    text = Text.assemble((f"{sign} ", style), clean_line(f"{finding.claim:{WIDTH}}  {words or finding.text}"))
+    text = Text.assemble(
+        (f"{sign} ", style), clean_line(f"{padded(told(finding.claim), WIDTH)}  {words or finding.text}")
+    )
     if len(wrong) > LISTED:
-        text.append(f"; and {len(wrong) - LISTED} more")
+        text.append(tr("; and {n} more", n=len(wrong) - LISTED))
     stdout().print(text)
 
 
 def _value(value: object) -> str:
-    text = "nothing" if value is None else str(value)
+    text = tr("nothing") if value is None else str(value)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

@@ -25,11 +25,14 @@ from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Input, Static
 
 from engine.clean import clean
+from engine.errors import reason
 from engine.language import tr
 from engine.runs.reader import LIVE_STATES, list_runs
 from tui_transformer.lab.charts.colours import ON_DARK, ON_LIGHT
+from tui_transformer.lab.formatting import fitted
 from tui_transformer.lab.launch.launches import Launches, LaunchMode
 from tui_transformer.lab.launch.logs import hung_up
+from tui_transformer.lab.wide_characters import break_between_characters, with_widths
 from tui_transformer.languages import settings_file
 from tui_transformer.studio import settings as user
 from tui_transformer.studio.keys import PANES, help_screen
@@ -58,7 +61,7 @@ class TopBar(Horizontal):
 
         def tell_key(self, *, typing: bool) -> None:
             key = f" {'alt+' if typing else ''}{self._number} "
-            self.update(Text.assemble((key, "bold"), f"{self.pane.capitalize()} "))
+            self.update(Text.assemble((key, "bold"), f"{tr(self.pane).capitalize()} "))
 
         async def on_click(self, event: Click) -> None:
             event.stop()
@@ -110,22 +113,24 @@ class Welcome(ModalScreen[bool]):
     """The welcome screen: what this is, and two keys to a growing curve. True if the demo is wanted."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,f5", "dismiss(True)", "start"),
+        Binding("enter,f5", "dismiss(True)", tr("start")),
         Binding("escape", "dismiss(False)", tr("look around")),
     ]
 
     def compose(self) -> ComposeResult:
         words = Text()
-        words.append("A studio for Transformers\n\n", "bold")
-        words.append("Build one from its parts, train it, watch it learn, and trust what the comparison says.\n\n")
+        words.append(tr("A studio for Transformers\n\n"), "bold")
+        words.append(tr("Build one from its parts, train it, watch it learn, and trust what the comparison says.\n\n"))
         for key in PANES["everywhere"]:
             if key.action.startswith("show_pane"):
                 sign = key.key.split(",")[0]
-                words.append(f"  {sign}  {key.description.capitalize():<12}", "bold").append(f"{key.tooltip}\n")
+                words.append(f"  {sign}  {fitted(key.description.capitalize(), 12)}", "bold").append(f"{key.tooltip}\n")
         words.append("\n")
-        words.append("enter", "bold reverse").append("  chooses a demo that a laptop trains in a minute or two;  ")
-        words.append("f5", "bold reverse").append("  then trains it.\n\n")
-        words.append("esc  look around first     ?  the keys, wherever you are", "dim")
+        words.append("enter", "bold reverse").append(
+            tr("  chooses a demo that trains on a laptop in a minute or two;  ")
+        )
+        words.append("f5", "bold reverse").append(tr("  then trains it.\n\n"))
+        words.append(tr("esc  look around first     ?  show the keys at any time"), "dim")
         with Vertical(classes="dialog"):
             yield Static(words)
 
@@ -142,12 +147,13 @@ class Studio(TypingOrder):
     CSS_PATH = "studio.tcss"
     TITLE = "tui-transformer"
     COMMANDS: ClassVar = {_finder}
-    COMMAND_PALETTE_DISPLAY = "palette"
+    COMMAND_PALETTE_DISPLAY = tr("palette")
     BINDINGS: ClassVar[list[BindingType]] = [*PANES["everywhere"]]
 
     def __init__(self, *, runs_dir: Path, data_dir: Path | None = None, device: str = "auto") -> None:
         super().__init__()
         hear_alt_digits()
+        break_between_characters()
         self.runs_dir, self.data_dir, self.device = runs_dir, data_dir, device
         self.launches = Launches(runs_dir, data_dir, device)
         self.last_words: list[str] = []  # said on the terminal once the screen is gone
@@ -155,6 +161,7 @@ class Studio(TypingOrder):
         self._known_runs = list_runs(runs_dir)
         self._leaving = False
         self._adding_panes = asyncio.Lock()
+        self._has_all_panes = False
         for theme in THEMES:
             self.register_theme(theme)
         known = self.settings.theme in self.available_themes
@@ -164,7 +171,7 @@ class Studio(TypingOrder):
 
     def compose(self) -> ComposeResult:
         yield TopBar()
-        first = self.settings.pane if self._known_runs else "design"
+        first = self.settings.pane if self._known_runs and self.settings.pane in PANE_NAMES else "design"
         with PaneSwitcher(initial=first, id="panes"):
             yield self._made(first)
         yield KeyLine()
@@ -191,6 +198,8 @@ class Studio(TypingOrder):
 
     async def _add_other_panes(self) -> None:
         """Add the missing panes; a key or click that comes meanwhile waits for the lock, until every pane exists."""
+        if self._has_all_panes:  # asked at every key: a query walks all widgets
+            return
         async with self._adding_panes:
             for switcher in self.query(PaneSwitcher):  # none while the app closes
                 missing = [pane for pane in PANE_NAMES if pane not in {child.id for child in switcher.children}]
@@ -198,6 +207,7 @@ class Studio(TypingOrder):
                     await switcher.add_content(self._made(pane))
                 if missing:
                     self.run_worker(self._show_live(), group="live")
+                self._has_all_panes = True
 
     def on_mount(self) -> None:
         self.set_keymap(self.settings.keys)
@@ -301,11 +311,18 @@ class Studio(TypingOrder):
         else:
             self._keep(**{name: value})
 
+    def export_screenshot(self, *, title: str | None = None, simplify: bool = False) -> str:
+        return with_widths(super().export_screenshot(title=title, simplify=simplify))
+
     def action_picture(self) -> None:
         try:
-            say(self, f"saved {self.save_screenshot(path=str(Path.cwd()))}")
+            say(self, tr("saved {path}", path=self.save_screenshot(path=str(Path.cwd()))))
         except OSError as error:
-            say(self, f"no picture could be saved in {Path.cwd()}: {error.strerror or error}", "error")
+            say(
+                self,
+                tr("cannot save a screenshot in {folder}: {reason}", folder=Path.cwd(), reason=reason(error)),
+                "error",
+            )
 
     # Training
 
@@ -325,7 +342,7 @@ class Studio(TypingOrder):
             answers: list[Answer[LaunchMode | None]] = [
                 Answer("process", tr("Train it in the background, at the same time")),
                 Answer("queue", tr("Queue it: it starts when the device is free")),
-                Answer(None, "Cancel"),
+                Answer(None, tr("Cancel")),
             ]
             question = tr("{name} is already training here. What about {name2}?", name=here.name, name2=event.name)
             how = await self.push_screen_wait(Ask(question, answers))
@@ -391,8 +408,10 @@ class Studio(TypingOrder):
                 self._keep(on_quit=answer[:-1])
             await self._leave(answer.rstrip("!"))
 
-        text = tr("“Always” choices can be changed in the settings ( , ).")
-        self.push_screen(Ask(f"{here.name} is still training. What should happen to it?", answers, text), answered)
+        text = tr("You can change “Always” choices later in the settings (press , ).")
+        self.push_screen(
+            Ask(tr("{name} is still training. What should happen to it?", name=here.name), answers, text), answered
+        )
 
     @work
     async def action_ask_to_quit(self) -> None:
@@ -400,12 +419,12 @@ class Studio(TypingOrder):
         # If a run trains here, the next question asks anyway.
         sure: bool | None = self.launches.here is not None and self.settings.on_quit == "ask"
         if not sure:
-            sure = await self.push_screen_wait(Ask("Quit?", [Answer(True, "Quit"), Answer(False, "Stay")]))
+            sure = await self.push_screen_wait(Ask(tr("Quit?"), [Answer(True, tr("Quit")), Answer(False, tr("Stay"))]))
         if sure:
             await self.action_leave()
 
     def action_help_quit(self) -> None:
-        say(self, f"{self.settings.keys.get('quit', 'ctrl+q')} quits")
+        say(self, tr("{keys} quits", keys=self.settings.keys.get("quit", "ctrl+q")))
 
     async def action_quit(self) -> None:
         await self.action_leave()
@@ -418,7 +437,7 @@ class Studio(TypingOrder):
             self._keep(pane=self.pane)
         end = self.launches.stop_here if how == "stop" else self.launches.hand_over
         if self.launches.here is not None:
-            say(self, "saving a checkpoint …")
+            say(self, tr("saving a checkpoint …"))
         said = await asyncio.to_thread(end)
         if said:
             self.last_words.append(said)

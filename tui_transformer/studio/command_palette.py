@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.markup import escape
 
 from engine.clean import clean_line
+from engine.language import tr
 from engine.runs.reader import list_runs
 from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.pane import DesignPane
@@ -103,13 +104,13 @@ def named(app: "Studio") -> Iterator[Offer]:
         app.query_one(DesignPane).action_study(name)
 
     for reader in reversed(list_runs(app.runs_dir)):
-        yield Offer(reader.name, "show this run in Train", partial(show_run, reader.path), kind="run")
+        yield Offer(reader.name, tr("show this run in Train"), partial(show_run, reader.path), kind=tr("run"))
     for entry in entries():
         if entry.preset is not None:
-            yield Offer(entry.name, entry.description, partial(show_preset, entry.id), kind="preset")
+            yield Offer(entry.name, entry.description, partial(show_preset, entry.id), kind=tr("preset"))
     for study, name, _ in own_files.offered_studies():
         if study is not None:
-            yield Offer(name, study.description, partial(show_study, name), kind="study")
+            yield Offer(name, tr(study.description), partial(show_study, name), kind=tr("study"))
     for name in choices():
         about = Settings.model_fields[name].description or ""
-        yield Offer(titled(name), about, partial(app.action_settings, name), kind="setting")
+        yield Offer(titled(name), about, partial(app.action_settings, name), kind=tr("setting"))

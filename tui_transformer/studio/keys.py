@@ -4,6 +4,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 from textual.binding import Binding
@@ -74,7 +75,8 @@ def help_screen(pane: str, changed: dict[str, str], where: Path) -> Read:
     groups[-1][1].append(("tab shift+tab", tr("move between parts; the mouse works everywhere")))
     notes = Text(f"\n{NOTES[pane]}\n" if pane in NOTES else "")
     names = "  ".join(f"{key.id} {signs(key, changed)}" for name in (pane, "everywhere") for key in PANES[name])
-    notes.append(f'\nTo change keys, put their names under [keys] in {where}, e.g. launch = "f9":\n{names}', "dim")
+    how = tr('To change keys, put their names under [keys] in {file}, e.g. launch = "f9":', file=where)
+    notes.append(f"\n{how}\n{names}", "dim")
     return Read(tr("Keys"), _Keys(groups), notes)
 
 
@@ -82,7 +84,7 @@ def _grouped(name: str) -> list[tuple[str, list[Binding]]]:
     groups = _GROUPS.get(name, {})
     found = [(title, [key for key in PANES[name] if key.id in ids]) for title, ids in groups.items()]
     rest = [key for key in PANES[name] if not any(key.id in ids for ids in groups.values())]
-    return [*found, *([(tr("More") if groups else name.capitalize(), rest)] if rest else [])]
+    return [*found, *([(tr("More") if groups else tr(name).capitalize(), rest)] if rest else [])]
 
 
 Groups = list[tuple[str, list[tuple[str, str]]]]
@@ -109,7 +111,7 @@ class _Keys(Static):
 
 
 def _column(groups: Groups) -> Table:
-    width = max(len(signs) for _, keys in groups for signs, _ in keys)
+    width = max(cell_len(signs) for _, keys in groups for signs, _ in keys)
     column = Table.grid(padding=(0, 2, 0, 0))
     column.add_column(width=width, no_wrap=True)
     column.add_column(ratio=1)

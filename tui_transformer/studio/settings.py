@@ -7,6 +7,7 @@ from typing import Literal
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from engine.errors import reason
 from engine.language import tr
 from engine.plain_files import read_plain
 from engine.runs.files import write_atomic
@@ -24,10 +25,10 @@ class Settings(BaseModel):
         title=tr("Language"),
         description=tr("The interface language, from the next start on; auto follows your locale."),
     )
-    theme: str = Field("studio-dark", description=tr("The colours of the studio."))
+    theme: str = Field("studio-dark", title=tr("Theme"), description=tr("The colours of the studio."))
     launch: Literal["thread", "process"] = Field(
         "thread",
-        title="Train",
+        title=tr("Train"),
         description=tr(
             "Where f5 trains a run. In the studio, quitting asks what to do with it; in the background it "
             "continues when the studio quits."
@@ -40,7 +41,7 @@ class Settings(BaseModel):
     )
     keys: dict[str, str] = Field(default_factory=dict)  # remapped keys, by the ids shown in the help
     welcomed: bool = False
-    pane: Literal["design", "train", "compare", "playground"] = "design"  # the one shown last
+    pane: str = "design"  # the one shown last
 
 
 def load() -> tuple[Settings, str]:
@@ -59,7 +60,7 @@ def _read(path: Path) -> tuple[Settings, str]:
         where = ".".join(str(part) for part in first["loc"])
         return Settings(), f"{path}: {where}: {first['msg']}"
     except OSError as error:
-        return Settings(), tr("{path} cannot be read: {strerror}", path=path, strerror=error.strerror or error)
+        return Settings(), tr("{path} cannot be read: {strerror}", path=path, strerror=reason(error))
     except RecursionError:
         return Settings(), tr("{path}: nested too deeply", path=path)
     except ValueError as error:  # not UTF-8, or not TOML
@@ -80,8 +81,8 @@ def save(settings: Settings) -> str:
         write_atomic(path.resolve(), tomli_w.dumps(settings.model_dump()))
     except OSError as error:
         return tr(
-            "{path} cannot be written: {strerror}; the setting lasts until you quit",
+            "{path} cannot be written: {strerror}; the setting will only last until you quit",
             path=path,
-            strerror=error.strerror or error,
+            strerror=reason(error),
         )
     return ""

@@ -14,10 +14,13 @@ from textual.widgets.option_list import Option
 
 from engine.clean import clean_line
 from engine.language import tr
+from tui_transformer.lab.formatting import fitted
 from tui_transformer.studio.settings import Settings
 from tui_transformer.studio.themes import THEMES
 
 WORDS = {  # for values that need more than themselves
+    "auto": tr("auto"),
+    "ask": tr("ask"),
     "thread": tr("in the studio"),
     "process": tr("in the background"),
     "hand-over": tr("keep training in the background"),
@@ -29,19 +32,23 @@ def choices() -> dict[str, tuple[object, ...]]:
     """The values of each setting that has a few."""
     return {
         "theme": tuple(theme.name for theme in THEMES),
-        **{name: get_args(field.annotation) for name, field in Settings.model_fields.items() if field.title},
+        **{
+            name: values
+            for name, field in Settings.model_fields.items()
+            if field.title and (values := get_args(field.annotation))
+        },
     }
 
 
 def titled(name: str) -> str:
-    return Settings.model_fields[name].title or name.replace("_", " ").capitalize()
+    return Settings.model_fields[name].title or name
 
 
 class SettingsPage(ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "turn(-1)", tr("previous value"), show=False),
         Binding("right,space", "turn(1)", tr("next value"), show=False),
-        Binding("escape", "dismiss", "close"),
+        Binding("escape", "dismiss", tr("close")),
     ]
 
     def __init__(self, settings: Settings, file: Path, change: Callable[[str, object], None], at: str = "") -> None:
@@ -51,7 +58,7 @@ class SettingsPage(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as dialog:
             dialog.border_subtitle = tr("← →: change · esc: close")
-            yield Static(Text("Settings", style="bold"), classes="dialog-title")
+            yield Static(Text(tr("Settings"), style="bold"), classes="dialog-title")
             yield OptionList(*(Option("", id=name) for name in choices()))
             yield Static("", classes="dialog-text", id="setting-about")
 
@@ -64,12 +71,13 @@ class SettingsPage(ModalScreen[None]):
         names = self.query_one(OptionList)
         for name, values in choices().items():
             value = getattr(self._settings, name)
-            line = Text(f"{titled(name):<20}").append("‹ ", "dim")
+            line = Text(fitted(titled(name), 20)).append("‹ ", "dim")
             line.append(clean_line(WORDS.get(value, str(value))), "bold").append(" ›", "dim")
-            line.append(f"   {values.index(value) + 1} of {len(values)}" if value in values else "", "dim")
+            place = tr("{n:,} of {total:,}", n=values.index(value) + 1, total=len(values)) if value in values else ""
+            line.append(f"   {place}", "dim")
             names.replace_option_prompt(name, line)
-        at = names.highlighted_option
-        about = Settings.model_fields[at.id].description if at is not None and at.id else ""
+        chosen = names.highlighted_option
+        about = Settings.model_fields[chosen.id].description if chosen is not None and chosen.id else ""
         keys = tr(
             'Keys can be changed in {file}, under [keys], e.g. launch = "f9"; the help (?) lists their names.',
             file=self._file,

@@ -16,7 +16,7 @@ from engine.config.sections import DataConfig
 from engine.data.documents.corpus import DocumentCorpus, Question
 from engine.data.parallel.by_path import STEMS, TABLES
 from engine.data.parallel.lines import read_lines
-from engine.errors import InputError, not_a_path
+from engine.errors import InputError, all_of, not_a_path
 from engine.language import tr
 
 DOCUMENTS = "documents.txt"
@@ -110,7 +110,7 @@ def _questions(folder: Path) -> dict[str, tuple[Question, ...]]:
             files[split] = found
     for split in ("train", "validation"):
         if files and split not in files:
-            has = " and ".join(path.name for path in files.values())
+            has = all_of(path.name for path in files.values())
             raise InputError(
                 tr(
                     "{folder}: has {has} but no {split}.tsv; training and held-out questions are both needed",

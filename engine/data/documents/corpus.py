@@ -130,12 +130,12 @@ class DocumentCorpus(Corpus):
                 answers=answers,
             )
             if counts
-            else "none"
+            else tr("none")
         )
         lines = [
-            ("documents", counted(documents)),
-            ("length", tr("{mean:.1f} characters on average, {longest:,} at most", mean=mean, longest=longest)),
-            ("questions", told),
+            (tr("documents"), counted(documents)),
+            (tr("length"), tr("{mean:.1f} characters on average, {longest:,} at most", mean=mean, longest=longest)),
+            (tr("questions"), told),
         ]
         if counts:
             shares = (
@@ -143,17 +143,29 @@ class DocumentCorpus(Corpus):
                 for split, (_, n, of) in majority.items()
                 if of
             )
-            lines.append(("baseline", f"always answering {majority['train'][0]!r} is right in {', '.join(shares)}"))
+            lines.append(
+                (
+                    tr("baseline"),
+                    tr(
+                        "always answering {majority!r} is right in {shares}",
+                        majority=majority["train"][0],
+                        shares=", ".join(shares),
+                    ),
+                )
+            )
         lines += [
             (
-                "vocabulary",
+                tr("vocabulary"),
                 tr(
                     "{characters:,} characters, {words:,} words and punctuation marks",
                     characters=characters,
                     words=words,
                 ),
             ),
-            *(("probe", tr("{probe}: {count:,} facts", probe=probe, count=count)) for probe, count in recalls.items()),
+            *(
+                (tr("probe"), tr("{probe}: {count:,} facts", probe=probe, count=count))
+                for probe, count in recalls.items()
+            ),
             *self.origin_lines(licence, self.notes),
             *overlap_lines,
         ]

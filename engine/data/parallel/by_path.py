@@ -18,7 +18,7 @@ from engine.data.corpus import is_there
 from engine.data.parallel.lines import Lines, read_lines, side_by_side, uneven
 from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split
 from engine.data.parallel.table import LANGUAGES, SIDES, table
-from engine.errors import InputError, not_a_path, one_of
+from engine.errors import InputError, all_of, not_a_path
 from engine.language import tr
 
 STEMS: dict[str, tuple[str, ...]] = {
@@ -173,7 +173,7 @@ def _folder(folder: Path, chosen: tuple[str, str] | None) -> tuple[tuple[str, st
                 )
             )
         if len(found) > 2:
-            several = one_of(found).replace(" or ", " and ")
+            several = all_of(found)
             raise InputError(
                 tr("{folder}: has {several}; choose two: --corpus {folder}#en,de", folder=folder, several=several)
             )

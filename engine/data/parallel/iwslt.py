@@ -8,7 +8,7 @@ from xml.parsers import expat
 
 from engine.data.parallel.lines import Lines, side_by_side, text_of, uneven
 from engine.data.parallel.pairs import Pairs
-from engine.errors import InputError
+from engine.errors import InputError, all_of
 from engine.language import tr
 
 TAG = re.compile(r"\s*</?(url|speaker|talkid|title|description|keywords|reviewer|translator|doc|transcript)\b")
@@ -24,7 +24,7 @@ def tagged(source: Lines, target: Lines) -> tuple[Pairs, int]:
     for number, (one, other) in enumerate(zip(ones, others, strict=False), start=1):
         tags = [match.group(1) if match else None for match in (TAG.match(one), TAG.match(other))]
         if tags[0] != tags[1]:
-            shown = " and ".join(f"<{tag}>" if tag else "a sentence" for tag in tags)
+            shown = all_of(f"<{tag}>" if tag else tr("a sentence") for tag in tags)
             raise source.refuse(
                 number, tr("{shown} in {where}: the two files are not aligned here", shown=shown, where=target.where)
             )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from engine.errors import InputError, nearest
+from engine.errors import InputError, nearest, reason
 from engine.language import tr
 from engine.plain_files import open_plain
 
@@ -111,7 +111,7 @@ def read_bytes(path: Path, where: str) -> bytes:
             hint = tr("; the folder {parent} does not exist either", parent=str(path.parent)[:120])
         raise InputError(tr("{where}: no such file{hint}", where=where, hint=hint)) from None
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
+        why = reason(error)
         raise InputError(tr("{where}: cannot be read: {why}", where=where, why=why)) from None
 
 
@@ -132,9 +132,7 @@ def read_member(archive: Path, name: str) -> tuple[bytes, str]:
             tr("{where}: damaged zip archive ({error}); get a fresh copy from its source", where=where, error=error)
         ) from None
     except OSError as error:
-        raise InputError(
-            tr("{where}: cannot be read: {strerror}", where=where, strerror=error.strerror or error)
-        ) from None
+        raise InputError(tr("{where}: cannot be read: {strerror}", where=where, strerror=reason(error))) from None
 
 
 def _unpacked(file: IO[bytes] | gzip.GzipFile, packed: int, where: str) -> bytes:

@@ -19,7 +19,8 @@ from engine.data.corpus import Characters, Corpus, CorpusPreview, Description, c
 from engine.data.framing import folded, sha256_of_texts
 from engine.data.overlap import Overlap, pair_overlap
 from engine.errors import InputError
-from engine.language import tr
+from engine.language import english, tr
+from engine.retelling import told
 
 SHOWN, WIDEST = 5, 300  # pairs that `data show` prints, and characters of each sentence
 RATIO = 3.0  # times the median length ratio; a pair beyond that is rarely a translation
@@ -91,10 +92,14 @@ def statistics(pairs: Pairs) -> PairStatistics:
 
 # Field, the share at which to warn, and the warning.
 WARNINGS: tuple[tuple[str, float, str], ...] = (
-    ("duplicates", 0.10, tr("are duplicates of others")),
-    ("copies", 0.02, tr("have a target identical to the source")),
-    ("outliers", 0.01, tr("have sides of very different lengths: are the files aligned?")),
-    ("longer", 0.01, tr("have a side longer than {limit} {unit}", limit=LIMIT, unit=UNIT)),
+    ("duplicates", 0.10, english("{split}: {share:.1%} of the pairs are duplicates of others")),
+    ("copies", 0.02, english("{split}: {share:.1%} of the pairs have a target identical to the source")),
+    (
+        "outliers",
+        0.01,
+        english("{split}: {share:.1%} of the pairs have sides of very different lengths: are the files aligned?"),
+    ),
+    ("longer", 0.01, english("{split}: {share:.1%} of the pairs have a side longer than {limit} words")),
 )
 FEW = 100  # pairs; a score on fewer means little
 
@@ -102,11 +107,13 @@ FEW = 100  # pairs; a score on fewer means little
 def warnings(split: str, numbers: PairStatistics) -> list[str]:
     lines = []
     if split != "train" and numbers.pairs < FEW:
-        lines.append(f"{split}: only {numbers.pairs} pairs, and a score on so few says little")
+        lines.append(
+            english("{split}: only {pairs} pairs; a score on so few means little", split=split, pairs=numbers.pairs)
+        )
     for field, share, text in WARNINGS:
         value = getattr(numbers, field)
         if value > share:
-            lines.append(f"{split}: {value:.1%} of the pairs {text}")
+            lines.append(text.format(split=split, share=value, limit=LIMIT))
     return lines
 
 
@@ -165,12 +172,12 @@ class ParallelCorpus(Corpus):
 
         train = splits["train"]
         lines = [
-            ("pairs", counted({split: numbers.pairs for split, numbers in splits.items()})),
-            ("sources", lengths(train.source_mean, train.source_longest, sources)),
-            ("targets", lengths(train.target_mean, train.target_longest, targets)),
+            (tr("pairs"), counted({split: numbers.pairs for split, numbers in splits.items()})),
+            (tr("sources"), lengths(train.source_mean, train.source_longest, sources)),
+            (tr("targets"), lengths(train.target_mean, train.target_longest, targets)),
             *self.origin_lines(licence, self.notes),
             *overlap_lines,
-            *(("⚠", line) for line in warned),
+            *(("⚠", told(line)) for line in warned),
         ]
         shown = [f"\n{clean_line(source[:WIDEST])}\n  {clean_line(target[:WIDEST])}" for source, target in examples]
         return Description(record, lines, shown)

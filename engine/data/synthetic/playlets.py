@@ -31,6 +31,7 @@ from typing import NamedTuple
 from engine.data.synthetic import grammar
 from engine.data.synthetic.belief import WindowFilter
 from engine.data.synthetic.grammar import Choice, GeneratedText, Probe, Writer
+from engine.language import english
 
 VERSION = "playlets@1"
 DEFAULT_SIZE = 1_000_000  # characters
@@ -110,11 +111,13 @@ BRACKET_EDGES = (8, 10, 12, 14, 16, 18, 20, 24)
 COUNTER_EDGES = (45, 65, 75, 85, 95, 110, 130, 150, 170, 190, 230)
 BIND_EDGES = (10, 25, 50, 100, 150, 200, 250, 300, 400, 800)
 PROBES = (
-    Probe("recall", "who is speaking: the name in the exit line", ANY_NAME, NOT_THE_LAST, RECALL_EDGES),
-    Probe("rhyme", "the rhyme: the vowel that ends a couplet", 1 / len(RHYMES), _best_vowel_guess(), RHYME_EDGES),
-    Probe("bracket", "the bracket that closes the open one", ANY_BRACKET, ANY_BRACKET, BRACKET_EDGES),
-    Probe("counter", "the number after the last speech's", ANY_NUMBER, ANY_NUMBER, COUNTER_EDGES),
-    Probe("bind", "whose sign this is: the name after it", ANY_NAME, NOT_THE_LAST, BIND_EDGES),
+    Probe("recall", english("who is speaking: the name in the exit line"), ANY_NAME, NOT_THE_LAST, RECALL_EDGES),
+    Probe(
+        "rhyme", english("the rhyme: the vowel that ends a couplet"), 1 / len(RHYMES), _best_vowel_guess(), RHYME_EDGES
+    ),
+    Probe("bracket", english("the bracket that closes the open one"), ANY_BRACKET, ANY_BRACKET, BRACKET_EDGES),
+    Probe("counter", english("the number after the last speech's"), ANY_NUMBER, ANY_NUMBER, COUNTER_EDGES),
+    Probe("bind", english("whose sign this is: the name after it"), ANY_NAME, NOT_THE_LAST, BIND_EDGES),
 )
 
 

@@ -13,7 +13,7 @@ from engine.data.tokenizers.characters import CharacterTokenizer
 from engine.data.tokenizers.protocol import SCHEMA, AnyTokenizer, Tokenizer
 from engine.data.tokenizers.words import WordTokenizer
 from engine.errors import InputError, damaged, one_of
-from engine.language import tr
+from engine.language import english, tr
 from engine.plain_files import read_plain
 
 MAX_BYTES = 64 * 1024**2
@@ -99,8 +99,8 @@ def described(tokenizer: AnyTokenizer) -> str:
     """Return `61 characters`, `8,000 bpe`, `8,000 bpe for both sides`."""
     if tokenizer.is_pair:
         if tokenizer.shared:
-            return tr("{described} for both sides", described=described(tokenizer.target))
-        return tr(
+            return english("{described} for both sides", described=described(tokenizer.target))
+        return english(
             "{described} for sources, {described2} for targets",
             described=described(tokenizer.source),
             described2=described(tokenizer.target),
@@ -113,23 +113,23 @@ def difference(one: AnyTokenizer, other: AnyTokenizer) -> str:
     if one.sha256 == other.sha256:
         return ""
     if one.kind != other.kind:
-        return tr("kind '{kind}' vs '{kind2}'", kind=one.kind, kind2=other.kind)
+        return english("kind '{kind}' vs '{kind2}'", kind=one.kind, kind2=other.kind)
     if one.is_pair:
         sides = (("sources", one.source, other.source), ("targets", one.target, other.target))
         return next(
-            tr("{side}: {found}", side=side, found=found) for side, a, b in sides if (found := difference(a, b))
+            english("{side}: {found}", side=side, found=found) for side, a, b in sides if (found := difference(a, b))
         )
     sizes = (
         ""
         if one.vocab_size == other.vocab_size
-        else tr("{described} vs {described2}; ", described=described(one), described2=described(other))
+        else english("{described} vs {described2}; ", described=described(one), described2=described(other))
     )
     both = min(one.vocab_size, other.vocab_size)
     for token in range(both):
         a, b = _shown(one.target, token), _shown(other.target, token)
         if a != b:
-            return tr("{sizes}token {token} is {a} vs {b}", sizes=sizes, token=token, a=a, b=b)
-    return tr("{sizes}the first {both:,} are the same", sizes=sizes, both=both)
+            return english("{sizes}token {token} is {a} vs {b}", sizes=sizes, token=token, a=a, b=b)
+    return english("{sizes}the first {both:,} are the same", sizes=sizes, both=both)
 
 
 def _shown(tokenizer: Tokenizer, token: int) -> str:

@@ -16,6 +16,7 @@ from tests.tui_transformer.loaded import loaded
 from tests.tui_transformer.recorded import record
 from tui_transformer.__main__ import main
 from tui_transformer.cli.commands import listed
+from tui_transformer.cli.help import examples
 
 PLACE = Path(tui_transformer.cli.__file__).parent
 ROOT = Path(__file__).parents[3]
@@ -56,7 +57,7 @@ def test_help_imports_no_commands_file() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert set(done.stderr.split()) == {
-        f"tui_transformer.cli.{name}" for name in ("app", "commands", "options", "output")
+        f"tui_transformer.cli.{name}" for name in ("app", "commands", "help", "options", "output")
     }
 
 
@@ -149,3 +150,16 @@ def completed(folder: Path, *words: str) -> list[str]:
 )
 def test_bash_completes(shell, words, offered) -> None:
     assert sorted(completed(shell, *words)) == sorted(offered)
+
+
+def test_every_command_shows_one_to_three_examples_of_itself(capsys) -> None:
+    """That they can be typed is tested with the commands of the guides."""
+    groups = {name: one for name, one in loaded().commands.items() if not one.hidden}
+    below = {f"{name} {other}" for name, one in groups.items() for other in getattr(one, "commands", {})}
+    assert examples().keys() == groups.keys() | below
+    for command, lines in examples().items():
+        assert 1 <= len(lines) <= 3 and all(what.endswith(".") for what in lines.values()), command
+        assert all(line == command or line.startswith(f"{command} ") for line in lines), command
+        assert main([*command.split(), "--help"]) == 0
+        shown = capsys.readouterr().out
+        assert all(f"    # {what}\n    tui-transformer {line}" in shown for line, what in lines.items()), command

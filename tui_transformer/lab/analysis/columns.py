@@ -7,19 +7,20 @@ from typing import Any
 
 from engine.config.keys import all_keys, is_bookkeeping, sentence_of
 from engine.config.schema import RunConfig
-from engine.language import tr
+from engine.language import english, tr
 from engine.measures import MEASURE, family, how_far_back
 from engine.measures import probe as probe_measure
 from engine.runs.lineage import INIT_FROM
 from tui_transformer.lab.analysis.entry import EXACT_MATCH, NO_RUN, SCORES, Entry, probes, scores
 from tui_transformer.lab.analysis.groups import comparable
-from tui_transformer.lab.analysis.verdict import verdict
+from tui_transformer.lab.analysis.language import IN_USE
+from tui_transformer.lab.analysis.verdict import verdict, verdict_kind
 from tui_transformer.lab.formatting import duration, short
 from tui_transformer.lab.records.badges import NONE_YET, PASSED, in_a_cell, worst_first
 
 NONE = NONE_YET
 VAGUE = ("every", "threads")  # last parts of keys that say nothing by themselves
-INTERVAL = "95 % interval"
+INTERVAL = english("95 % interval")
 Value = Any  # a number, a text, a tuple of texts, or None
 
 
@@ -48,30 +49,32 @@ EXPLAINED = {  # by key; others are told by their name
 
 
 def _probe_explained(key: str) -> str:
-    """What a column about a probe shows; "" for any other."""
+    """What a column about a probe shows, in the language in use; "" for any other."""
     name = key.removeprefix("Δ").removesuffix(" verdict")
     known = MEASURE.get(family(name))
     if known is None or not known.asks:
         return ""
-    where = f", {how_far_back(name)}" if how_far_back(name) else ""
+    where = tr(", {where}", where=how_far_back(name)) if how_far_back(name) else ""
     said = tr(
-        "{name}{where}: how often it is right about {asks}; in a filter: {name2}",
-        name=probe_measure(name).name,
+        "{name}{where}: how often it is right about {asks}; in a filter: {key}",
+        name=tr(probe_measure(name).name),
         where=where,
-        asks=known.asks,
-        name2=name,
+        asks=tr(known.asks),
+        key=name,
     )
     return f"Δ {said}" if key.startswith("Δ") else said
 
 
 @dataclass(frozen=True)
 class Column:
+    """A column. Its texts and values are English, as filters and files have them, except what is only shown."""
+
     key: str  # what sorting and filtering call it
-    title: str  # column title on the screen
-    name: str  # in full, with its unit, for files
+    title: str  # of little room
+    name: str  # in full, with its unit
     # from a row and the baseline; a row is a run, or a variant, which has its own baseline
     value: Callable[[Any, Any], Value]
-    show: Callable[[Value], str]  # a value in little room
+    show: Callable[[Value], str]  # a value in little room, in the language in use
     write: Callable[[Value], str]  # a value in a file, sensibly rounded
     right: bool = True  # right-aligned, as numbers are
     always: bool = False  # shown even if no run has a value
@@ -80,22 +83,39 @@ class Column:
     # the row's cell if it has more than the value, as `1.2431 ± 0.0031`
     spread: Callable[[Any], str] | None = None
     nothing: str = NONE  # what to show for an empty tuple
+    # In the language in use: its title and its name, if a translation of the English ones is not all, and a row's cell.
+    shown_title: str = ""
+    shown_name: str = ""
+    said: Callable[[Any, Any], str] | None = None
+    kind: Callable[[Any, Any], str] | None = None  # of a verdict: what `verdict_kind` returns
+
+    @property
+    def head(self) -> str:
+        """Its title on the screen."""
+        return self.title if self.dotted else self.shown_title or tr(self.title)
+
+    @property
+    def full(self) -> str:
+        """Its full name on the screen."""
+        return self.name if self.dotted else self.shown_name or tr(self.name)
 
     @property
     def explained(self) -> str:
         """One sentence on what it shows; not cleaned."""
         said = sentence_of(self.dotted) if self.dotted else EXPLAINED.get(self.key, "") or _probe_explained(self.key)
-        said = said or self.name
-        if INTERVAL in self.name and INTERVAL not in said:
-            said += tr("; beside it, its {interval}", interval=INTERVAL)
-        said = f"{said[:1].upper()}{said[1:]}".rstrip(".") + "."
-        return f"{self.dotted}: {said}" if self.dotted and said != f"{self.dotted}." else said
+        said = said or self.full
+        if INTERVAL in self.name and tr(INTERVAL) not in said:
+            said += tr("; beside it, its {interval}", interval=tr(INTERVAL))
+        said = sentence(said)
+        return f"{self.dotted}: {said}" if self.dotted and said != sentence(self.dotted) else said
 
     def shown(self, row: Any, baseline: Any) -> str:
         """Return the screen cell; not cleaned."""
         value = self.value(row, baseline)
         if not has_value(value):
             return self.nothing if value == () else NONE
+        if self.said is not None:
+            return self.said(row, baseline)
         return self.spread(row) if self.spread is not None else self.show(value)
 
     def written(self, row: Any, baseline: Any) -> str:
@@ -104,6 +124,11 @@ class Column:
         if value is None:
             return ""
         return self.spread(row) if self.spread is not None else self.write(value)
+
+
+def sentence(text: str) -> str:
+    """Return a text with a capital and a full stop, as the language in use writes them."""
+    return tr("{sentence}.", sentence=f"{text[:1].upper()}{text[1:]}".rstrip(".。"))
 
 
 def setting_text(value: Any) -> str:
@@ -155,60 +180,112 @@ _share: Callable[[Value], str] = "{:.0%}".format
 _decimals: Callable[[Value], str] = "{:.4f}".format
 
 
-def text(key: str, value: Callable[[Any], Value], name: str = "", **more: Any) -> Column:
-    return Column(key, key, name or key, lambda row, _: value(row), str, str, right=False, **more)
+def text(key: str, value: Callable[[Any], Value], name: str = "", *, show: Any = str, **more: Any) -> Column:
+    return Column(key, key, name or key, lambda row, _: value(row), show, str, right=False, **more)
 
 
-def _study(entry: Entry) -> str:
+def _study(entry: Entry, said: Callable[[str], str]) -> str:
     study = entry.study
     if study is None:
         return ""
-    return ", ".join(
-        [f"{study.name}: {study.variant}", *([study.stage] if study.stage else []), tr("seed {seed}", seed=study.seed)]
-    )
+    seed = said(english("seed {seed}")).format(seed=study.seed)
+    return ", ".join([f"{study.name}: {study.variant}", *([study.stage] if study.stage else []), seed])
 
 
 def _lower(key: str, value: Callable[[Entry], Value], name: str) -> Column:
-    return Column(f"Δ{key}", f"Δ {key}", name, _difference(value), _change, _change_exact, beside=True)
+    return Column(
+        *(f"Δ{key}", f"Δ {key}", name, _difference(value), _change, _change_exact),
+        beside=True,
+        shown_title=f"Δ {tr(key)}",
+    )
 
 
-NAME = text("run", lambda e: e.name, always=True)
-LAST = Column("last", "last", "last validation loss", lambda e, b: e.last, _loss, _exact, always=True)
-VERDICT = Column("verdict", "verdict", "verdict", verdict, str, str, right=False, beside=True)
-CHECKS = Column("checks", "checks", "checks", checks, _badges, _words, right=False, always=True, nothing=PASSED)
+NAME = text(english("run"), lambda e: e.name, always=True)
+LAST = Column("last", english("last"), english("last validation loss"), lambda e, b: e.last, _loss, _exact, always=True)
+VERDICT = Column(
+    "verdict",
+    english("verdict"),
+    "verdict",
+    verdict,
+    str,
+    str,
+    right=False,
+    beside=True,
+    said=lambda e, b: verdict(e, b, IN_USE),
+    kind=verdict_kind,
+)
+CHECKS = Column(
+    "checks", english("checks"), "checks", checks, _badges, _words, right=False, always=True, nothing=PASSED
+)
 MORE = _difference(lambda e: e.parameters, whatever=True)
-MORE_PARAMETERS = Column("Δparams", "Δ params", tr("parameters − baseline's"), MORE, _signed, str, beside=True)
-JUDGED = (LAST, _lower("last", _final, tr("last loss − baseline's")), VERDICT, CHECKS)
+MORE_PARAMETERS = Column(
+    "Δparams", english("Δ params"), english("parameters − baseline's"), MORE, _signed, str, beside=True
+)
+JUDGED = (LAST, _lower("last", _final, english("last loss − baseline's")), VERDICT, CHECKS)
 MEASURED = (
-    Column("best", "best", "best validation loss", lambda e, b: e.best, _loss, _exact, always=True),
-    _lower("best", lambda e: e.best, tr("best loss − baseline's")),
-    Column("gap", tr("last − best"), tr("gap (last − best loss)"), lambda e, b: e.gap, _loss, _exact),
+    Column("best", english("best"), english("best validation loss"), lambda e, b: e.best, _loss, _exact, always=True),
+    _lower("best", lambda e: e.best, english("best loss − baseline's")),
+    Column("gap", english("last − best"), english("gap (last − best loss)"), lambda e, b: e.gap, _loss, _exact),
     Column(
-        "excess", "excess", tr("last loss above the reachable floor"), lambda e, b: e.excess, _change, _change_exact
+        "excess",
+        english("excess"),
+        english("last loss above the reachable floor"),
+        lambda e, b: e.excess,
+        _change,
+        _change_exact,
     ),
-    Column("params", "params", "parameters", lambda e, b: e.parameters, short, str, always=True),
+    Column("params", english("params"), english("parameters"), lambda e, b: e.parameters, short, str, always=True),
     MORE_PARAMETERS,
-    text("state", lambda e: e.state, always=True),
-    Column("step", "step", "step", lambda e, b: e.step, _whole, str, always=True),
-    Column("steps", "planned", tr("planned steps"), lambda e, b: e.steps, _whole, str),
-    Column("tokens", "tokens", tr("tokens seen"), lambda e, b: e.tokens, short, str),
+    text(english("state"), lambda e: e.state, show=tr, always=True),
+    Column("step", english("step"), "step", lambda e, b: e.step, _whole, str, always=True),
+    Column("steps", english("planned"), english("planned steps"), lambda e, b: e.steps, _whole, str),
+    Column("tokens", english("tokens"), english("tokens seen"), lambda e, b: e.tokens, short, str),
     Column(
-        "flops", "FLOPs/token", tr("floating-point operations per token"), lambda e, b: e.flops_per_token, short, str
+        "flops",
+        english("FLOPs/token"),
+        english("floating-point operations per token"),
+        lambda e, b: e.flops_per_token,
+        short,
+        str,
     ),
     Column(
-        "tok/s", "tok/s", tr("training tokens per second"), lambda e, b: e.tokens_per_second, short, "{:.0f}".format
+        "tok/s",
+        english("tok/s"),
+        english("training tokens per second"),
+        lambda e, b: e.tokens_per_second,
+        short,
+        "{:.0f}".format,
     ),
-    Column("time", "time", "training time (s)", lambda e, b: e.seconds, duration, "{:.1f}".format),
+    Column("time", english("time"), english("training time (s)"), lambda e, b: e.seconds, duration, "{:.1f}".format),
 )
 ABOUT = (
-    text("corpus", lambda e: e.corpus),
-    text("unit", lambda e: tr("nats per {unit}", unit=e.protocol.unit), tr("unit of the loss")),
-    Column("context", "context", tr("context of the score (tokens)"), lambda e, b: e.protocol.context, _whole, str),
-    Column("stride", "stride", tr("stride of the score (tokens)"), lambda e, b: e.protocol.stride, _whole, str),
-    text("preset", lambda e: e.preset),
-    text("study", _study),
-    Column("tags", "tags", "tags", lambda e, b: e.tags, _words, ", ".join, right=False),
-    text("notes", lambda e: e.notes),
+    text(english("corpus"), lambda e: e.corpus),
+    text(
+        english("unit"),
+        lambda e: f"nats per {e.protocol.unit}",
+        english("unit of the loss"),
+        said=lambda e, b: tr("nats per {unit}", unit=tr(e.protocol.unit)),
+    ),
+    Column(
+        "context",
+        english("context"),
+        english("context of the score (tokens)"),
+        lambda e, b: e.protocol.context,
+        _whole,
+        str,
+    ),
+    Column(
+        "stride",
+        english("stride"),
+        english("stride of the score (tokens)"),
+        lambda e, b: e.protocol.stride,
+        _whole,
+        str,
+    ),
+    text(english("preset"), lambda e: e.preset),
+    text(english("study"), lambda e: _study(e, str), said=lambda e, b: _study(e, tr)),
+    Column("tags", english("tags"), "tags", lambda e, b: e.tags, _words, ", ".join, right=False),
+    text(english("notes"), lambda e: e.notes),
 )
 
 ALIASES = {
@@ -236,28 +313,27 @@ def setting(key: str, title: str = "") -> Column:
 
 
 def probe(name: str) -> Column:
-    title = probe_measure(name).title
+    title, said = probe_measure(name).title, english("probe {name} (share correct)")
     return Column(
-        name, title, tr("probe {name} (share correct)", name=name), lambda e, b: e.probes.get(name), _share, _decimals
+        *(name, title, said.format(name=name), lambda e, b: e.probes.get(name), _share, _decimals),
+        shown_name=tr(said, name=tr(title)),
     )
 
 
 def score(name: str) -> Column:
     title, exact_match = name.replace("_", " "), name == EXACT_MATCH
     show = SCORES[name].brief.format if exact_match else "{:.4g}".format
+    said = english("{title}, last (share)") if exact_match else english("{title}, last")
     return Column(
-        name,
-        title,
-        tr("{title}, last{exact_match}", title=title, exact_match=" (share)" * exact_match),
-        lambda e, b: e.scores.get(name),
-        show,
-        _exact,
+        *(name, title, said.format(title=title), lambda e, b: e.scores.get(name), show, _exact),
+        shown_title=tr(SCORES[name].name),
+        shown_name=tr(said, title=tr(SCORES[name].name)),
     )
 
 
-ALWAYS_THE_SAME = tr("exact match − that of always giving the most frequent answer")
+ALWAYS_THE_SAME = english("exact match − that of always giving the most frequent answer")
 OVER = lambda e, b: None if e.state == NO_RUN else e.over_majority
-OVER_MAJORITY = Column("Δmajority", "Δ majority", ALWAYS_THE_SAME, OVER, "{:+.1%}".format, _change_exact)
+OVER_MAJORITY = Column("Δmajority", english("Δ majority"), ALWAYS_THE_SAME, OVER, "{:+.1%}".format, _change_exact)
 FIXED = {column.key: column for column in (NAME, *JUDGED, *MEASURED, OVER_MAJORITY, *ABOUT)}
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from rich.cells import cell_len
 
@@ -26,6 +27,7 @@ from tui_transformer.lab.analysis.entry import LOSSES, Entry, probes, scores
 from tui_transformer.lab.analysis.folder import StudyFile
 from tui_transformer.lab.analysis.group_columns import FAIRNESS, HANDED_IN, main_columns, mean_column, of_runs
 from tui_transformer.lab.analysis.groups import Group, Grouping, unit_of, why_not
+from tui_transformer.lab.analysis.language import IN_USE
 from tui_transformer.lab.analysis.sentences import (
     evidence_sentence,
     expectation_sentence,
@@ -46,11 +48,12 @@ from tui_transformer.lab.analysis.verdict import (
     expectations,
     verdict,
 )
-from tui_transformer.lab.records.badges import badge
+from tui_transformer.lab.formatting import fitted
 
 UNSET = "–"
 NO_BASELINE = tr("No baseline is set; press p to set one.")
 GAP = 2  # spaces between two
+STATE = 10  # columns
 Rows = list[list[str]]
 _KINDS = {AS_EXPECTED: "advice", NOT_AS_EXPECTED: "warn"}
 
@@ -77,11 +80,11 @@ def _blocks(*made: tuple[str, Iterable[Line]]) -> Blocks:
 
 def detail(entry: Entry, baseline: Entry | None) -> Blocks:
     """Return a run's detail, most important first."""
-    wrong, origin, older = [*_badges(entry.badges, "Why: ")], entry.origin, []
+    wrong, origin, older = [*_badges(entry.badges)], entry.origin, []
     if entry.reason:
-        wrong.append(_line(entry.state, entry.reason))
-    written = [_line("tags", " ".join(f"#{tag}" for tag in entry.tags))] if entry.tags else []
-    written += [Line("" if i else "note", line) for i, line in enumerate(entry.notes.splitlines())]
+        wrong.append(_line(tr(entry.state), entry.reason))
+    written = [_line(tr("tags"), " ".join(f"#{tag}" for tag in entry.tags))] if entry.tags else []
+    written += [Line("" if i else tr("note"), line) for i, line in enumerate(entry.notes.splitlines())]
     if entry.redefined:
         names, again = ", ".join(entry.redefined), command_line("evaluate", entry.name, runs_dir=entry.path.parent)
         said = tr(
@@ -91,7 +94,7 @@ def detail(entry: Entry, baseline: Entry | None) -> Blocks:
     lineage = []
     if origin is not None:
         weights = tr("{shown}, weights with SHA-256 {sha256}…", shown=origin.shown, sha256=origin.sha256[:12])
-        lineage = [_line("chain", drawn(origin, entry.name)), _line("from", weights)]
+        lineage = [_line(tr("chain"), drawn(origin, entry.name)), _line(tr("from"), weights)]
     values = (LAST, *MEASURED, *(score(name) for name in entry.scores), *ABOUT)
     shown = [c for c in values if c.key not in ("tags", "notes") and c.value(entry, None) not in (None, "")]
     asked = {name: tr(" of {n:,} places", n=n) for name, n in entry.places.items()}
@@ -100,23 +103,23 @@ def detail(entry: Entry, baseline: Entry | None) -> Blocks:
         (tr("Compared to the baseline"), _beside(entry, baseline)),
         (tr("Where its initial weights come from"), lineage),
         (tr("Notes and tags"), written),
-        ("Scores", (_line(_head(column, entry), column.shown(entry, None)) for column in shown)),
+        (tr("Scores"), (_line(_head(column, entry), column.shown(entry, None)) for column in shown)),
         (
             tr("Probes: share correct"),
             (_line(name, f"{v:.1%}{asked.get(name, '')}") for name, v in entry.probes.items()),
         ),
         (tr("Not comparable"), older),
-        ("Settings", (_line(key, setting_text(value)) for key, value in entry.config.items())),
+        (tr("Settings"), (_line(key, _setting(key, value)) for key, value in entry.config.items())),
     )
 
 
-def _badges(badges: Mapping[str, str], prefix: str = "") -> Iterator[Line]:
+def _badges(badges: Mapping[str, str], *, of_several: bool = False) -> Iterator[Line]:
     for name, why in badges.items():
-        known = badge(name)
+        known = IN_USE.badge(name)
         yield _line(name, known.means, known.severity)
         if why:
-            yield _line("", f"{prefix}{why}")
-        yield _line("", f"What to do: {known.advice}", "advice")
+            yield _line("", why if of_several else tr("Why: {why}", why=why))
+        yield _line("", tr("What to do: {advice}", advice=known.advice), "advice")
 
 
 def _beside(entry: Entry, baseline: Entry | None) -> Iterator[Line]:
@@ -124,9 +127,9 @@ def _beside(entry: Entry, baseline: Entry | None) -> Iterator[Line]:
         yield Line("", NO_BASELINE)
         return
     if baseline.path == entry.path:
-        yield Line("", "This run is the baseline.")
+        yield Line("", tr("This run is the baseline."))
         return
-    yield _line("verdict", verdict(entry, baseline))
+    yield _line(tr("verdict"), verdict(entry, baseline, IN_USE))
     if reason := why_not(entry, baseline):
         yield _line("", reason, "warn")
     for column in (*JUDGED, *MEASURED):
@@ -139,15 +142,25 @@ def _changes(entry: Entry, baseline: Entry, besides: str = "") -> Iterator[Line]
     changed = [change for change in changes(entry, baseline) if change[0] != besides]
     for key, *values in changed:
         own, others = (UNSET if value is None else setting_text(value) for value in values)
-        yield _line(key, f"{own}   (baseline: {others})")
+        yield _line(key, tr("{value}   (baseline: {baseline})", value=own, baseline=others))
     if entry.config and baseline.config and not changed:
-        yield Line("", "No setting differs but bookkeeping.")
+        yield Line("", tr("No settings differ, apart from bookkeeping."))
+
+
+def _setting(key: str, value: Any) -> str:
+    text = setting_text(value)
+    return tr(text) if key == "description" else text
 
 
 def _head(column: Column, entry: Entry) -> str:
     step = {"best": entry.best_step, "last": entry.last_step}.get(column.key)
-    name = column.name.removesuffix(" (s)")  # shown as minutes
+    name = _without_unit(column)
     return name if step is None else tr("{name}, step {step:,}", name=name, step=step)
+
+
+def _without_unit(column: Column) -> str:
+    """Its full name; seconds are shown as minutes."""
+    return column.full.removesuffix(" (s)").removesuffix("（秒）")
 
 
 def group_detail(standing: VariantResult) -> Blocks:
@@ -156,35 +169,36 @@ def group_detail(standing: VariantResult) -> Blocks:
     others = (*probes(standing.runs), *scores(standing.runs))
     judged = [Line("", NO_BASELINE)]
     if baseline is not None:
-        sentence = _line("verdict", verdict_sentence(standing), "warn" if standing.why_not else "plain")
-        judged = [_line("baseline", baseline.name), sentence]
+        sentence = _line(tr("verdict"), verdict_sentence(standing), "warn" if standing.why_not else "plain")
+        judged = [_line(tr("baseline"), baseline.name), sentence]
         judged += [_line("", sentence) for sentence in more_sentences(standing)]
-        judged += [_line("statistics", evidence)] if (evidence := evidence_sentence(standing)) else []
+        judged += [_line(tr("statistics"), evidence)] if (evidence := evidence_sentence(standing)) else []
     expected = [
-        _line(one.what, expectation_sentence(one), _KINDS.get(one.outcome, "plain"))
+        _line(tr(one.what), expectation_sentence(one), _KINDS.get(one.outcome, "plain"))
         for one in expectations(standing, others)
     ]
     if expected and standing.foretold.why:
-        expected.append(_line("why", standing.foretold.why))
+        expected.append(_line(tr("why"), tr(standing.foretold.why)))
     origins = [(run, run.origin) for run in standing.runs if run.origin is not None]
     earlier = [
         _line(tr("seed {seed_of_study}", seed_of_study=run.seed_of_study), drawn(origin, run.name))
         for run, origin in origins
     ]
     earlier += [
-        _line(run.name, _state(run, unit=tr(" nats per {unit}", unit=run.protocol.unit))) for run in group.earlier
+        _line(run.name, _state(run, unit=" " + tr("nats per {unit}", unit=tr(run.protocol.unit))))
+        for run in group.earlier
     ]
     cost = [c for c in (*FAIRNESS, *HANDED_IN) if c.value(standing, None) is not None]
     pinned = baseline.representative if baseline is not None and not standing.is_baseline else None
     return _blocks(
         (tr("Compared to the baseline"), judged),
-        (tr("Problems with its runs"), _badges(standing.badges)),
+        (tr("Problems with its runs"), _badges(standing.badges, of_several=True)),
         (tr("Expected beforehand"), expected),
         (tr("Its runs"), map(partial(_run, group), standing.runs)),
         (tr("Where their initial weights come from"), earlier),
         (tr("Scores: mean and 95 % interval over seeds"), _measured(standing, LOSSES)),
         (tr("Probes and other scores"), _measured(standing, others)),
-        (tr("What it cost"), (_line(c.name.removesuffix(" (s)"), c.shown(standing, None)) for c in cost)),
+        (tr("What it cost"), (_line(_without_unit(c), c.shown(standing, None)) for c in cost)),
         (tr("What it changes"), _changes(group.representative, pinned, "seed") if pinned is not None else ()),
         (tr("What the numbers mean"), (_line("", note) for note in notes([standing]))),
     )
@@ -193,20 +207,15 @@ def group_detail(standing: VariantResult) -> Blocks:
 def _run(group: Group, run: Entry) -> Line:
     seed, reason = run.seed_of_study, group.left_out.get(run.path)
     best = "" if run.best is None else tr("   best {best:.4f}", best=run.best)
-    left_out = tr("   does not count: {reason}", reason=reason) if reason else ""
+    left_out = tr("   does not count: {reason}", reason=tr(reason)) if reason else ""
     head = tr("seed {seed}  {name}", seed=seed if seed is not None else UNSET, name=run.name)
     return _line(head, _state(run, best=best) + left_out, "warn" if reason else "plain")
 
 
 def _state(run: Entry, *, unit: str = "", best: str = "") -> str:
     loss = UNSET if run.last is None else f"{run.last:.4f}{unit}"
-    return tr(
-        "{state:<10}  last {loss}{best}{value}",
-        state=run.state,
-        loss=loss,
-        best=best,
-        value="".join(f"   {name}" for name in run.badges),
-    )
+    state, badges = fitted(tr(run.state), STATE), "".join(f"   {name}" for name in run.badges)
+    return tr("{state}  last {loss}{best}{badges}", state=state, loss=loss, best=best, badges=badges)
 
 
 def _measured(standing: VariantResult, measures: Sequence[Measure]) -> Iterator[Line]:
@@ -218,7 +227,7 @@ def _measured(standing: VariantResult, measures: Sequence[Measure]) -> Iterator[
         if difference is not None and measure.judged:
             text += f"   Δ {measure.spread(difference, sign=True)}"
         said = probe_sentence(standing, measure)
-        yield _line(measure.name, text + (f"   {said}" if said else ""))
+        yield _line(tr(measure.name), text + (f"   {said}" if said else ""))
 
 
 def study_text(entries: Sequence[Entry], study: StudyFile | None = None, *, width: int | None = None) -> str:
@@ -233,7 +242,7 @@ def text_of(standings: Sequence[VariantResult], *, all_settings: bool = False, w
     runs = of_runs(standings)
     columns = main_columns(standings, all_settings=all_settings)
     measures = (*probes(runs), *(m for m in scores(runs) if m.judged))
-    primary = " and ".join(dict.fromkeys(standing.primary.name for standing in standings))
+    primary = IN_USE.joined(dict.fromkeys(tr(standing.primary.name) for standing in standings))
     parts = [
         tr("loss in {unit_of}; verdicts are based on {primary}", unit_of=unit_of(runs), primary=primary),
         *_tables([[c.shown(s, None) for c in columns] for s in standings], columns, width),
@@ -253,7 +262,7 @@ def text_of(standings: Sequence[VariantResult], *, all_settings: bool = False, w
 
 def _tables(rows: Rows, columns: Sequence[Column], width: int | None, *, left: bool = False) -> Iterator[str]:
     """Align cells; if too wide, split into several tables that all repeat the first column."""
-    rows = [[clean_line(cell) for cell in row] for row in ([column.title for column in columns], *rows)]
+    rows = [[clean_line(cell) for cell in row] for row in ([column.head for column in columns], *rows)]
     widths = [max(cell_len(row[i]) for row in rows) for i in range(len(columns))]
     at = 1
     while at < len(columns):
@@ -278,7 +287,7 @@ def _verdicts(standings: Sequence[VariantResult], measures: Sequence[Measure]) -
     everything: list[Expectation] = []
     for standing in standings:
         name = clean_line(standing.group.title if several else standing.name)
-        yield f"{name}: {verdict_sentence(standing)}"
+        yield IN_USE.say("name", name=name, text=verdict_sentence(standing))
         for sentence in (*more_sentences(standing), *noise_of_sentences(standing)):
             yield f"  {clean_line(sentence)}"
         found = expectations(standing, measures)
@@ -286,11 +295,11 @@ def _verdicts(standings: Sequence[VariantResult], measures: Sequence[Measure]) -
         for expectation in found:
             yield f"  {clean_line(expectation_sentence(expectation))}"
         if found and standing.foretold.why:
-            yield f"  why: {clean_line(standing.foretold.why)}"
+            yield tr("  why: {why}", why=clean_line(tr(standing.foretold.why)))
         told = {m.key for e in found for m, _ in e.found}
         for measure in measures:
             said = probe_sentence(standing, measure)
             if said and measure.key not in told:
-                yield f"  {clean_line(measure.name)}: {said}"
+                yield "  " + IN_USE.say("name", name=clean_line(tr(measure.name)), text=said)
     if everything:
-        yield f"expectations: {outcome_counts(everything)}"
+        yield tr("expectations: {counts}", counts=outcome_counts(everything))

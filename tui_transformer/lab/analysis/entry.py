@@ -11,9 +11,10 @@ from engine.config.keys import flatten
 from engine.config.tasks import NextToken, TaskKind, task_named
 from engine.config.toml import MAX_BYTES, parse, read
 from engine.errors import InputError
-from engine.language import tr
+from engine.language import english, tr
 from engine.measures import MEASURE, MEASURES, Measure, probe
 from engine.plain_files import read_plain
+from engine.retelling import told
 from engine.runs.files import read_json
 from engine.runs.lineage import INIT_FROM
 from engine.runs.reader import LIVE_STATES, RunReader, badges_of, softened
@@ -35,16 +36,16 @@ from engine.runs.records import (
     ValidationRecord,
 )
 
-DAMAGED, DAMAGED_FILES = "damaged", "DAMAGED"
-ENDED_EARLY = ("stopped", "interrupted", "failed", "lost")
-NO_RUN = "no run"  # the state of the row for always giving the same answer
+DAMAGED, DAMAGED_FILES = english("damaged"), "DAMAGED"
+ENDED_EARLY = (english("stopped"), english("interrupted"), english("failed"), english("lost"))
+NO_RUN = english("no run")  # the state of the row for always giving the same answer
 CONFIG = "config.toml"
 READ = (CONFIG, Status.file, Summary.file, Checks.file, ModelFacts.file, DataFacts.file, Notes.file)
 REDEFINED_HERE = ("excess", "probes", "flops_per_token")  # the redefinable numbers shown here
 ASKED = ("corpus", "corpus_seed", "corpus_size", "validation_fraction", "test_fraction")
 LOSS = MEASURE["loss"]
-LAST = replace(LOSS, key="last", name="validation loss")
-BEST = replace(LOSS, key="best", name="best validation loss")
+LAST = replace(LOSS, key="last", name=english("validation loss"))
+BEST = replace(LOSS, key="best", name=english("best validation loss"))
 EXCESS = MEASURE["excess"]
 LOSSES = (LAST, BEST, EXCESS)
 # Scores of an evaluation besides its loss and its excess over the floor.
@@ -219,7 +220,7 @@ def read_entry(path: Path) -> Entry:
     verdicts = softened(read_record(Checks, Checks.file).verdicts, data)
     badges = badges_of(verdicts)
     if state == "failed" and _NO_NUMBER.search(status.reason):
-        badges.setdefault("DIVERGED", status.reason)
+        badges.setdefault("DIVERGED", told(status.reason))
     if problems:  # an unreadable file does not mean that nothing is wrong
         badges[DAMAGED_FILES] = tr("{problems} cannot be read", problems=", ".join(problems))
     if last.probes_recorded > MOST_PROBES:
@@ -233,7 +234,7 @@ def read_entry(path: Path) -> Entry:
     return Entry(
         path=path,
         state=state,
-        reason=status.reason,
+        reason=told(status.reason),
         created=born.created,
         preset=born.preset or "",
         step=status.step,

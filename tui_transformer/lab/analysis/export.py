@@ -1,4 +1,4 @@
-"""Comparisons as CSV, Markdown, LaTeX or JSON files. Each format escapes names and notes in its own way."""
+"""Comparisons as CSV, Markdown, LaTeX or JSON files, in English. Each format escapes names and notes in its own way."""
 
 import csv
 import io
@@ -38,11 +38,7 @@ def table(entries: Sequence[Entry], baseline: Entry | None, *, all_settings: boo
     shown = {column.key for column in found}
     found += [FIXED[key] for key in ALWAYS if key not in shown]
     units = {entry.protocol.unit for entry in entries}
-    unit = (
-        tr("nats per {units}", units=clean_line(units.pop()))
-        if len(units) == 1
-        else tr("nats, per the unit in each row")
-    )
+    unit = f"nats per {clean_line(units.pop())}" if len(units) == 1 else "nats, per the unit in each row"
     heads = tuple(clean_line(f"{c.name} ({unit})" if c.key in LOSSES else c.name) for c in found)
     rows = tuple(tuple(clean_line(c.written(e, baseline)) for c in found) for e in entries)
     values = tuple(tuple(c.value(e, baseline) for c in found) for e in entries)
@@ -166,9 +162,9 @@ DATA = ("csv", "json")  # for programs: one number per cell
 FORMATS = {
     "csv": Format("CSV", "csv", tr("for a spreadsheet or pandas"), to_csv),
     "markdown": Format("Markdown", "md", tr("for a README or an issue"), to_markdown),
-    "latex": Format(tr("LaTeX table"), "tex", r"for \input in a paper; no package is needed", tabular),
+    "latex": Format(tr("LaTeX table"), "tex", tr(r"for \input in a paper; no package is needed"), tabular),
     "latex-document": Format(tr("LaTeX document"), "tex", tr("a page that pdflatex compiles"), document),
-    "json": Format("JSON", "json", "for a program", to_json),
+    "json": Format("JSON", "json", tr("for a program"), to_json),
 }
 
 

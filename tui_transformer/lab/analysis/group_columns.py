@@ -5,12 +5,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from engine.language import tr
+from engine.language import english, tr
 from engine.measures import Measure
 from tui_transformer.lab.analysis import columns as runs_columns
-from tui_transformer.lab.analysis.columns import ABOUT, FIXED, INTERVAL, Column, Value, has_value, setting_columns, text
+from tui_transformer.lab.analysis.columns import ABOUT, FIXED, Column, Value, has_value, setting_columns, text
 from tui_transformer.lab.analysis.entry import BEST, EXCESS, LAST, LOSSES, Entry, probes, scores
-from tui_transformer.lab.analysis.language import ENGLISH
+from tui_transformer.lab.analysis.language import ENGLISH, IN_USE, Language
 from tui_transformer.lab.analysis.verdict import VariantResult, brief, expectations, scores_of, summary
 from tui_transformer.lab.formatting import per_cent
 from tui_transformer.lab.records.badges import badge
@@ -18,7 +18,7 @@ from tui_transformer.lab.records.badges import badge
 _number: Callable[[Value], str] = "{:.6g}".format
 _signed: Callable[[Value], str] = "{:+.6g}".format
 _p: Callable[[Value], str] = lambda p: f"{p:.3f}" if p >= 0.001 else "<0.001"
-ADJUSTED = tr("paired t, corrected for all verdicts of the study and a second look")
+ADJUSTED = english("paired t, corrected for all verdicts of the study and a second look")
 
 
 def _badges(standing: VariantResult) -> str:
@@ -28,18 +28,29 @@ def _badges(standing: VariantResult) -> str:
     )
 
 
-VARIANT = text("variant", lambda s: s.group.name, always=True)
-TITLE = replace(VARIANT, title=tr("study: variant"), name=tr("study: variant"), value=lambda s, b: s.group.title)
+VARIANT = text(english("variant"), lambda s: s.group.name, always=True)
+TITLE = replace(VARIANT, title=english("study: variant"), name="study: variant", value=lambda s, b: s.group.title)
 STUDY = text("study", lambda s: s.group.study)
-SEEDS = Column("n", "n", "seeds", lambda s, b: len(s.group.counted), str, str, always=True, spread=lambda s: s.n)
-VERDICT = text("verdict", lambda s: s.verdict(), always=True)
+SEEDS = Column(
+    "n", "n", english("seeds"), lambda s, b: len(s.group.counted), str, str, always=True, spread=lambda s: s.n
+)
+VERDICT = text(
+    "verdict",
+    lambda s: s.verdict(),
+    always=True,
+    said=lambda s, b: s.verdict(IN_USE),
+    kind=lambda s, b: s.verdict_kind,
+)
 CHECKS = replace(runs_columns.CHECKS, spread=_badges)
-P = Column("p", "p adj.", f"p ({ADJUSTED})", lambda s, b: _of(s, s.primary, "adjusted_p"), _p, _number)
-PRIMARY = text("primary", lambda s: s.primary.name, tr("primary measure"))
-PER_CENT = Column("%", "Δ %", "loss − baseline's (% of it)", lambda s, b: s.per_cent(), per_cent, per_cent)
-PPL = "perplexity − baseline's (% of it)"
+P = Column(
+    *("p", english("p adj."), f"p ({ADJUSTED})", lambda s, b: _of(s, s.primary, "adjusted_p"), _p, _number),
+    shown_name=tr("p ({how})", how=tr(ADJUSTED)),
+)
+PRIMARY = text("primary", lambda s: s.primary.name, english("primary measure"), show=tr)
+PER_CENT = Column("%", "Δ %", english("loss − baseline's (% of it)"), lambda s, b: s.per_cent(), per_cent, per_cent)
+PPL = english("perplexity − baseline's (% of it)")
 PERPLEXITY = Column("ppl%", "Δ ppl %", PPL, lambda s, b: s.perplexity_per_cent(), per_cent, per_cent)
-RANK = Column("rank", "rank", tr("rank by mean last loss"), lambda s, b: s.rank, str, str)
+RANK = Column("rank", english("rank"), english("rank by mean last loss"), lambda s, b: s.rank, str, str)
 
 
 def _of(standing: VariantResult, measure: Measure, what: str) -> Any:
@@ -48,36 +59,49 @@ def _of(standing: VariantResult, measure: Measure, what: str) -> Any:
 
 def mean_column(measure: Measure, *, always: bool = False) -> Column:
     """`1.2431 ± 0.0031`; for a share `97.1 [90.2, 99.8]`."""
+    title = measure.title if measure.share else measure.name if not measure.lower else measure.key
+    unit = f" {measure.unit}".rstrip()
     return Column(
-        measure.key,
-        f"{measure.title} %" if measure.unit == "%" else measure.name if not measure.lower else measure.key,
-        f"{_named(measure)}, {INTERVAL}",
-        lambda s, b: getattr(s.mean(measure), "mean", None),
+        *(measure.key, title + unit, _named(measure, "{name}"), lambda s, b: getattr(s.mean(measure), "mean", None)),
         *(measure.amount, measure.amount),
         always=always,
         spread=lambda s: "" if (mean := s.mean(measure)) is None else measure.spread(mean),
+        shown_title=tr(title) + unit,
+        shown_name=_named(measure, "{name}", tr),
     )
 
 
 def difference_column(measure: Measure) -> Column:
     """`+0.0476 ± 0.0050`; for a share `-21.1 [-30.3, -11.9]`."""
+    title = measure.title.replace("_", " ")
     return Column(
-        f"Δ{measure.key}",
-        f"Δ {measure.title.replace('_', ' ')}",
-        f"Δ {_named(measure)}, {INTERVAL}",
-        lambda s, b: _of(s, measure, "mean"),
+        *(f"Δ{measure.key}", f"Δ {title}", _named(measure, "Δ {name}"), lambda s, b: _of(s, measure, "mean")),
         *(_signed, _signed),
         spread=lambda s: "" if (found := s.difference(measure)) is None else measure.spread(found, sign=True),
+        shown_title=f"Δ {tr(title)}",
+        shown_name=_named(measure, "Δ {name}", tr),
     )
 
 
 def verdict_column(measure: Measure) -> Column:
-    made = text(f"{measure.key} verdict", lambda s: brief(s.judgement(measure)))
-    return replace(made, title=tr("{title} verdict", title=measure.title))
+    said = english("{title} verdict")
+
+    def value(standing: VariantResult, language: Language = ENGLISH) -> str:
+        return brief(standing.judgement(measure), language)
+
+    return replace(
+        text(f"{measure.key} verdict", value),
+        title=said.format(title=measure.title),
+        shown_title=tr(said, title=tr(measure.title)),
+        said=lambda s, b: value(s, IN_USE),
+        kind=lambda s, b: getattr(s.judgement(measure), "kind", ""),
+    )
 
 
-def _named(measure: Measure) -> str:
-    return f"{measure.name} (%)" if measure.unit == "%" else measure.name
+def _named(measure: Measure, how: str, said: Callable[[str], str] = str) -> str:
+    """Its name, in the language that `said` translates to, and that its interval is beside it."""
+    name = said(measure.name) + (" (%)" if measure.unit == "%" else "")
+    return said(english("{name}, 95 % interval")).format(name=how.format(name=name))
 
 
 def _averaged(of: Column) -> Column:
@@ -108,8 +132,8 @@ FAIRNESS = (PARAMETERS, MORE_PARAMETERS, *(_averaged(FIXED[key]) for key in ("to
 HANDED_IN = (PER_CENT, PERPLEXITY, RANK)
 MAJORITY = Column(
     "majority",
-    "majority",
-    tr("exact match of always giving the most frequent answer (not a run)"),
+    english("majority"),
+    english("exact match of always giving the most frequent answer (not a run)"),
     lambda s, b: getattr(s.group.representative.majority, "share", None),
     "{:.1%}".format,
     _number,
@@ -132,7 +156,11 @@ def of_runs(standings: Sequence[VariantResult]) -> list[Entry]:
 
 def expected_column(measures: Sequence[Measure]) -> Column:
     """The outcome beside what the study expected."""
-    return text("expected", lambda s: summary(expectations(s, measures)), tr("expected beforehand"))
+
+    def value(standing: VariantResult, language: Language = ENGLISH) -> str:
+        return summary(expectations(standing, measures), language)
+
+    return text(english("expected"), value, english("expected beforehand"), said=lambda s, b: value(s, IN_USE))
 
 
 def main_columns(standings: Sequence[VariantResult], *, all_settings: bool = False) -> list[Column]:
@@ -178,17 +206,17 @@ def data_columns(standings: Sequence[VariantResult], *, all_settings: bool = Fal
 
 _COUNTS: tuple[tuple[str, str, Callable[[VariantResult], Value]], ...] = (
     ("runs", "runs", lambda s: len(s.runs)),
-    ("seeds", tr("seeds, in words"), lambda s: s.seeds()),
+    ("seeds", "seeds, in words", lambda s: s.seeds(ENGLISH)),
     ("baseline", "baseline", lambda s: s.family.baseline.name if s.family.baseline is not None else ""),
 )
 
 
 def _sentence(standing: VariantResult) -> str:
-    judged = standing.judgement(standing.primary)
-    return standing.why_not or (ENGLISH.judgement(judged) if judged is not None else "")
+    judged, reason = standing.judgement(standing.primary), standing.family.reason(standing.group)
+    return ENGLISH.tell(reason) if reason is not None else ENGLISH.judgement(judged) if judged is not None else ""
 
 
-SENTENCE = text("judgement", _sentence, tr("verdict with its numbers"))
+SENTENCE = text("judgement", _sentence, "verdict with its numbers")
 
 
 def _plain(key: str, name: str, value: Callable[[VariantResult], Value]) -> Column:
@@ -205,9 +233,8 @@ def _numbers(measure: Measure) -> Iterable[Column]:
             yield _plain(f"{key} {end}", f"{name}, {end} end of the 95 % interval", at)
         yield _plain(f"{key} places", f"{name}, questions", lambda s: scores_of(s.group, measure).places)
     else:
-        yield _plain(
-            f"{key} ±", f"{name}, half-width of the 95 % interval", lambda s: getattr(s.mean(measure), "half", None)
-        )
+        half = lambda s: getattr(s.mean(measure), "half", None)
+        yield _plain(f"{key} ±", f"{name}, half-width of the 95 % interval", half)
     if measure.judged:
         for suffix, what, of in _DIFFERENCES:
             yield _plain(f"Δ{key}{suffix}", f"{name} − baseline's{what}", partial(_of, measure=measure, what=of))
@@ -215,13 +242,13 @@ def _numbers(measure: Measure) -> Iterable[Column]:
 
 
 _DIFFERENCES = (
-    ("", tr(", paired by seed"), "mean"),
-    (" ±", tr(", half-width of the 95 % interval"), "half"),
-    (" n", tr(", seeds in common"), "n"),
+    ("", ", paired by seed", "mean"),
+    (" ±", ", half-width of the 95 % interval", "half"),
+    (" n", ", seeds in common", "n"),
     (" p", ", p (paired t)", "p"),
     (" p_adjusted", f", p ({ADJUSTED})", "adjusted_p"),
-    (" p_flip", tr(", p (exact sign-flip test)"), "sign_flip_p"),
-    (" r", tr(", correlation over seeds"), "correlation"),
+    (" p_flip", ", p (exact sign-flip test)", "sign_flip_p"),
+    (" r", ", correlation over seeds", "correlation"),
 )
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.config.keys import is_bookkeeping
-from engine.language import tr
+from engine.language import english, tr
 from tui_transformer.lab.analysis.entry import DAMAGED, ENDED_EARLY, Entry, Protocol
-from tui_transformer.lab.analysis.language import ENGLISH, Language, Message, Word
+from tui_transformer.lab.analysis.language import IN_USE, Language, Message, Word
 from tui_transformer.lab.records.badges import badge
 
 if TYPE_CHECKING:
@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 
 DIVERGED, INERT = "DIVERGED", "INERT"
 SHORTEST_NAME = 3  # shortest shared prefix that may name a group of runs
+WITH_OTHER = {  # by what differs from the runs that count
+    english("corpus"): english("with other corpus"),
+    english("split"): english("with other split"),
+    english("objective"): english("with other objective"),
+    english("unit"): english("with other unit"),
+    english("tokens"): english("with other tokens"),
+    english("context"): english("with other context"),
+    english("stride"): english("with other stride"),
+}
 
 
 def _parts(of: Protocol, *, known: bool) -> Iterator[tuple[str, str, object, object]]:
@@ -56,8 +65,9 @@ def other_measure(entry: Entry, baseline: Entry) -> Message | None:
 
 
 def other(entry: Entry, baseline: Entry) -> str:
-    found = other_measure(entry, baseline)
-    return ENGLISH.tell(found) if found is not None else ""
+    """Return what makes their scores different measures, in a word; "" if nothing does."""
+    found = _difference(entry.protocol, baseline.protocol)
+    return found[0] if found is not None else ""
 
 
 def void(entry: Entry) -> str:
@@ -69,7 +79,7 @@ def comparable(entry: Entry, baseline: Entry) -> bool:
     return not (other_measure(entry, baseline) or void(entry) or void(baseline))
 
 
-def why_not(entry: Entry, baseline: Entry, language: Language = ENGLISH) -> str:
+def why_not(entry: Entry, baseline: Entry, language: Language = IN_USE) -> str:
     """Return why two runs cannot be compared, in one sentence; "" if they can."""
     for run in (entry, baseline):
         if void(run):
@@ -83,7 +93,7 @@ def why_not(entry: Entry, baseline: Entry, language: Language = ENGLISH) -> str:
 
 def unit_of(rows: "Sequence[Entry | VariantResult]") -> str:
     units = {row.protocol.unit for row in rows}
-    return tr("nats per {units}", units=units.pop()) if len(units) == 1 else tr("different units")
+    return tr("nats per {unit}", unit=tr(units.pop())) if len(units) == 1 else tr("different units")
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +105,7 @@ class Group:
     name: str  # of the variant, where all belong to one study
     runs: tuple[Entry, ...]  # all of them, by seed
     counted: Mapping[int, Entry]  # seed -> the run whose scores count
-    left_out: Mapping[Path, str]  # run -> why it does not count
+    left_out: Mapping[Path, str]  # run -> why it does not count, in English
     earlier: tuple[Entry, ...] = ()  # runs of earlier stages, whose weights it started from; none count
 
     @property
@@ -180,13 +190,13 @@ class Grouping:
         left_out: dict[Path, str] = {}
         for run in ordered:
             seed = run.seed_of_study
-            reason = _unfinished(run) or ("without a seed" if seed is None else "")
-            if not reason and scored is not None and other(run, scored):
-                reason = f"with {other(run, scored)}"
+            reason = _unfinished(run) or (english("without a seed") if seed is None else "")
+            if not reason and scored is not None:
+                reason = WITH_OTHER.get(other(run, scored), "")
             if not reason and settings is not None and run.config and self._of_settings(run) != settings:
-                reason = "with other settings"
+                reason = english("with other settings")
             if not reason and seed in counted:
-                reason = "with the same seed again"
+                reason = english("with the same seed again")
             if reason or seed is None:
                 left_out[run.path] = reason
             else:
@@ -210,14 +220,15 @@ def _by_seed(run: Entry) -> tuple[int, str, str]:
 
 
 def _unfinished(run: Entry) -> str:
-    """Why a run's scores do not count for its variant; "" if they do."""
+    """Why a run's scores do not count for its variant, in English; "" if they do."""
     if DIVERGED in run.badges:
-        return "diverged"
+        return english("diverged")
     if run.live:
-        return "still training"
-    early = dict.fromkeys(ENDED_EARLY, "ended early")
-    unscored = "without a score" if run.last is None else ""
-    return (early | {"queued": "waiting", "failed": "failed", "finished": unscored}).get(run.state, DAMAGED)
+        return english("still training")
+    early = dict.fromkeys(ENDED_EARLY, english("ended early"))
+    unscored = english("without a score") if run.last is None else ""
+    waiting = {"queued": english("waiting"), "failed": english("failed"), "finished": unscored}
+    return (early | waiting).get(run.state, DAMAGED)
 
 
 def _shared_name(names: Sequence[str]) -> str:

@@ -1,17 +1,21 @@
 """Sentences of a comparison before and after translation: a phrase's key and the values for its gaps.
 
-The modules that know the numbers decide what is said, and when. A language is a table of phrases; the English one is
-`english.toml`, others bring their own. Pure.
+The modules that know the numbers decide what is said, and when. A language has phrases, from `phrases/CODE.toml`, and
+the words of its catalogue. What people see is `IN_USE`; what is filtered, exported or compared is `ENGLISH`. Pure.
 """
 
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
+from gettext import NullTranslations
 from pathlib import Path
 from typing import Any
 
+from engine.language import code
 from tui_transformer.lab.analysis.statistics import Judgement
 from tui_transformer.lab.records.badges import Badge, badge
+from tui_transformer.languages import catalogue
 
 
 @dataclass(frozen=True)
@@ -33,10 +37,8 @@ class Word(str):
 class Language:
     code: str  # as `--language` has it
     phrases: Mapping[str, str]  # key -> text with named gaps
-    # the program's English words -> this language's; unchanged if absent
-    words: Mapping[str, str] = field(default_factory=dict)
-    # badge -> what it means, what to do; English if absent
-    badges: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    catalogue: NullTranslations  # of the program's English words
+    words: Mapping[str, str] = field(default_factory=dict)  # those that it calls otherwise than the catalogue
 
     def say(self, key: str, /, **values: Any) -> str:
         return self.phrases[key].format(**{name: self._said(value) for name, value in values.items()})
@@ -51,12 +53,12 @@ class Language:
 
     def word(self, english: str) -> str:
         """Translate one of the program's words; user-given names are never looked up."""
-        return self.words.get(english, english)
+        return self.words.get(english) or self.catalogue.gettext(english) if english else ""
 
     def badge(self, name: str) -> Badge:
         """Return a badge's meaning in this language."""
-        known = self.badges.get(name)
-        return replace(badge(name), means=known[0], advice=known[1]) if known is not None else badge(name)
+        known = badge(name)
+        return replace(known, means=self.word(known.means), advice=self.word(known.advice))
 
     def judgement(self, found: Judgement, form: str = "judged") -> str:
         """Return a verdict in words; `brief` where its numbers are shown beside it."""
@@ -75,5 +77,24 @@ class Language:
         return self.say(f"{key}.one" if n == 1 else key, n=f"{n:,}", **values)
 
 
-PHRASES: Mapping[str, str] = tomllib.loads(Path(__file__).with_name("english.toml").read_text(encoding="utf-8"))
-ENGLISH = Language("en", PHRASES)
+def read(file: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Return a file's phrases and words. Of a phrase that counts, `KEY[one]` becomes `KEY.one`, `KEY[other]` `KEY`."""
+    found = tomllib.loads(file.read_text(encoding="utf-8"))
+    phrases: dict[str, str] = {}
+    for key, text in found["phrases"].items():
+        name, _, number = key.partition("[")
+        phrases[f"{name}.one" if number == "one]" else name] = text
+        if number == "other]":
+            phrases.setdefault(f"{name}.one", text)
+    return phrases, found.get("words", {})
+
+
+@cache
+def language(code: str) -> Language:
+    """Return one of `LANGUAGES`."""
+    phrases, words = read(Path(__file__).parent / "phrases" / f"{code}.toml")
+    return Language(code, phrases, catalogue(code), words)
+
+
+ENGLISH = language("en")
+IN_USE = language(code())

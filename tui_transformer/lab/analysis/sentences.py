@@ -11,7 +11,7 @@ from engine.runs.records import Translations, read_file
 from tui_transformer.lab.analysis.answer import Answer
 from tui_transformer.lab.analysis.entry import BEST, LAST, LOSS, majorities
 from tui_transformer.lab.analysis.groups import INERT, why_not
-from tui_transformer.lab.analysis.language import ENGLISH, Language, Word
+from tui_transformer.lab.analysis.language import IN_USE, Language, Word
 from tui_transformer.lab.analysis.statistics import Judgement
 from tui_transformer.lab.analysis.verdict import (
     AS_EXPECTED,
@@ -27,7 +27,7 @@ OVERFIT, FALLING = "OVERFIT", "STILL-FALLING"
 EXPLORATORY = 5  # seeds below which a study is a first look
 
 
-def answer_sentences(answer: Answer, language: Language = ENGLISH) -> Iterator[str]:
+def answer_sentences(answer: Answer, language: Language = IN_USE) -> Iterator[str]:
     """The whole conclusion, fit for a report: what differs, what does not count, and what it says nothing about."""
     say, measure, family = language.say, answer.measure, answer.family
     by_kind: dict[str, list[VariantResult]] = {}
@@ -88,7 +88,7 @@ def _listed(names: Sequence[str], language: Language) -> str:
     return language.joined(names)
 
 
-def verdict_sentence(standing: VariantResult, language: Language = ENGLISH) -> str:
+def verdict_sentence(standing: VariantResult, language: Language = IN_USE) -> str:
     """Return the conclusion about its primary measure; `evidence_sentence` has the statistics behind it."""
     group, family = standing.group, standing.family
     say, seeds, reason = language.say, standing.seeds(language), family.reason(group)
@@ -115,7 +115,7 @@ def verdict_sentence(standing: VariantResult, language: Language = ENGLISH) -> s
 
 def evidence_sentence(standing: VariantResult) -> str:
     """The statistics behind a verdict: p values and the correlation over seeds; "" where there are none."""
-    found, say, facts = standing.difference(standing.primary), ENGLISH.say, []
+    found, say, facts = standing.difference(standing.primary), IN_USE.say, []
     if found is None or standing.family.reason(standing.group) is not None:
         return ""
     if found.adjusted_p is not None:
@@ -131,7 +131,7 @@ def _p(p: float) -> str:
     return f"= {p:.3f}" if p >= 0.001 else "< 0.001"
 
 
-def more_sentences(standing: VariantResult, language: Language = ENGLISH) -> Iterator[str]:
+def more_sentences(standing: VariantResult, language: Language = IN_USE) -> Iterator[str]:
     """What to know besides the verdict."""
     group, baseline, say = standing.group, standing.family.baseline, language.say
     if baseline is None or standing.is_baseline:
@@ -167,7 +167,7 @@ def more_sentences(standing: VariantResult, language: Language = ENGLISH) -> Ite
         yield say(key, n=short(abs(own - others)), own=short(own), other=short(others))
 
 
-def expectation_sentence(found: Expectation, language: Language = ENGLISH) -> str:
+def expectation_sentence(found: Expectation, language: Language = IN_USE) -> str:
     """`recall worse: as expected (near recall: worse by 51.3 …)`."""
     say = language.say
     what = say("the-loss") if found.what == LOSS.key else language.word(found.what)
@@ -189,10 +189,10 @@ def _with_unit(measure: Measure, judged: Judgement, language: Language) -> str:
 def probe_sentence(standing: VariantResult, measure: Measure) -> str:
     """The verdict on a probe or another score, in words; "" if there is none."""
     judged = standing.judgement(measure) if measure.judged else None
-    return _with_unit(measure, judged, ENGLISH) if judged is not None else ""
+    return _with_unit(measure, judged, IN_USE) if judged is not None else ""
 
 
-def outcome_counts(found: Sequence[Expectation], language: Language = ENGLISH) -> str:
+def outcome_counts(found: Sequence[Expectation], language: Language = IN_USE) -> str:
     known = [e.outcome for e in found if e.outcome != BEFOREHAND]
     right, wrong = known.count(AS_EXPECTED), known.count(NOT_AS_EXPECTED)
     unknown = len(found) - len(known)
@@ -200,7 +200,7 @@ def outcome_counts(found: Sequence[Expectation], language: Language = ENGLISH) -
     return counts + (language.say("counts.unknown", n=unknown) if unknown else "")
 
 
-def notes(standings: Sequence[VariantResult], language: Language = ENGLISH) -> Iterator[str]:
+def notes(standings: Sequence[VariantResult], language: Language = IN_USE) -> Iterator[str]:
     """What the table's numbers mean; shown once below it."""
     families = list(dict.fromkeys(s.family for s in standings))
     yield language.say("note.interval")
@@ -231,7 +231,7 @@ def notes(standings: Sequence[VariantResult], language: Language = ENGLISH) -> I
             yield language.say("note.unread", why=family.file.problem)
 
 
-def noise_of_sentences(standing: VariantResult, language: Language = ENGLISH) -> Iterator[str]:
+def noise_of_sentences(standing: VariantResult, language: Language = IN_USE) -> Iterator[str]:
     """Say how the choice of test sentences affects a BLEU difference; takes about a second per shared seed."""
     baseline = standing.family.baseline
     if baseline is None or standing.is_baseline or standing.why_not:

@@ -3,7 +3,7 @@
 Two variants are compared over the seeds that both have, by their differences (paired t test). A score that is a count,
 the share of q questions answered, also carries the binomial error of its questions: every seed answers the same ones,
 so more seeds do not reduce it. All verdicts of a study share one error rate (weighted Holm, 1979), which also covers
-judging once more after adding seeds. docs/verdicts.md explains the rules and lists measured error rates.
+judging once more after adding seeds. docs/explanation/verdicts.md explains the rules and lists measured error rates.
 """
 
 import math

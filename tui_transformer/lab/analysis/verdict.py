@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from engine.language import tr
+from engine.language import english
 from engine.measures import Mean, Measure
 from tui_transformer.lab.analysis.entry import (
     DAMAGED,
@@ -29,17 +29,19 @@ from tui_transformer.lab.analysis.entry import (
     setting,
 )
 from tui_transformer.lab.analysis.folder import StudyFile, StudyVariant
-from tui_transformer.lab.analysis.groups import INERT, Group, other, other_measure, void
-from tui_transformer.lab.analysis.language import ENGLISH, Language, Message, Word
+from tui_transformer.lab.analysis.groups import INERT, Group, other_measure, void
+from tui_transformer.lab.analysis.language import ENGLISH, IN_USE, Language, Message, Word
 from tui_transformer.lab.analysis.statistics import Judgement, Paired, Scores, against_baseline, judge, mean_of
 
 BASELINE = "—"
 OWN, BASELINES = Message("whose.own"), Message("whose.baseline")  # whose scores have a problem
 UNKNOWN = "unknown"
-AS_EXPECTED, NOT_AS_EXPECTED, OPEN, BEFOREHAND = "as expected", "not as expected", "open", "unknown beforehand"
+INCOMPARABLE = "incomparable"  # the kind of a verdict on scores that cannot be compared
+AS_EXPECTED, NOT_AS_EXPECTED = english("as expected"), english("not as expected")
+OPEN, BEFOREHAND = english("open"), english("unknown beforehand")
 
 
-def verdict(entry: Entry, baseline: Entry | None) -> str:
+def verdict(entry: Entry, baseline: Entry | None, language: Language = ENGLISH) -> str:
     """Return the verdict on one run against the baseline, in a few words; "" if no baseline is pinned.
 
     With one seed each, the best of five variants without any effect beats the baseline five times in six.
@@ -49,27 +51,48 @@ def verdict(entry: Entry, baseline: Entry | None) -> str:
     if entry.path == baseline.path:
         return BASELINE
     if entry.state == NO_RUN:
-        return NO_RUN
-    if badge := void(entry):
-        return tr("{badge}: not comparable", badge=badge)
-    if badge := void(baseline):
-        return tr("baseline {badge}: not comparable", badge=badge)
-    if reason := other(entry, baseline):
-        return tr("{reason}: not comparable", reason=reason)
-    if entry.last is None or baseline.last is None:
-        return tr("no score yet") if entry.last is None else tr("baseline has no score yet")
+        return language.word(NO_RUN)
+    reason = _why_not_judged(entry, baseline)
+    return language.tell(reason) if reason is not None else brief(_judged(entry, baseline), language)
+
+
+def verdict_kind(entry: Entry, baseline: Entry | None) -> str:
+    """Return the kind of that verdict, `INCOMPARABLE` for scores that cannot be compared; "" if there is none."""
+    if baseline is None or entry.path == baseline.path or entry.state == NO_RUN:
+        return ""
+    reason = _why_not_judged(entry, baseline)
+    return kind_of(reason) if reason is not None else _judged(entry, baseline).kind
+
+
+def kind_of(reason: Message) -> str:
+    return INCOMPARABLE if reason.key in ("no.badge", "no.other") else ""
+
+
+def _why_not_judged(entry: Entry, baseline: Entry) -> Message | None:
+    for run, whose in ((entry, OWN), (baseline, BASELINES)):
+        if badge := void(run):
+            return Message("no.badge", {"whose": whose, "badge": badge})
+    if reason := other_measure(entry, baseline):
+        return Message("no.other", {"what": reason})
+    for run, whose in ((entry, OWN), (baseline, BASELINES)):
+        if run.last is None:
+            return Message("no.score", {"whose": whose})
     if entry.live or baseline.live:
-        return "still training"
-    if entry.state in ENDED_EARLY or baseline.state in ENDED_EARLY:
-        return tr("{value}ended early", value="" if entry.state in ENDED_EARLY else "baseline ")
-    if "STILL-FALLING" in entry.badges or "STILL-FALLING" in baseline.badges:
-        return tr("still falling: inconclusive")
-    own, level = (Scores(((0, loss),)) for loss in (entry.last, baseline.last))
+        return Message("no.training", {"whose": OWN})
+    for run, whose in ((entry, OWN), (baseline, BASELINES)):
+        if run.state in ENDED_EARLY:
+            return Message("no.early", {"whose": whose})
+    falling = "STILL-FALLING" in entry.badges or "STILL-FALLING" in baseline.badges
+    return Message("no.falling") if falling else None
+
+
+def _judged(entry: Entry, baseline: Entry) -> Judgement:
+    own, level = (Scores(((0, loss),)) for loss in (entry.last or 0.0, baseline.last or 0.0))
     difference = against_baseline({LAST.key: {entry.path: own}}, {LAST.key: level}, LAST.key)[LAST.key]
-    return brief(judge(difference.get(entry.path), lower_is_better=True))
+    return judge(difference.get(entry.path), lower_is_better=True)
 
 
-def brief(judgement: Judgement | None, language: Language = ENGLISH) -> str:
+def brief(judgement: Judgement | None, language: Language = IN_USE) -> str:
     """Return a verdict for use beside its numbers."""
     return language.judgement(judgement, "brief") if judgement is not None else ""
 
@@ -215,7 +238,7 @@ class VariantResult:
         count = len(self.group.counted)
         return f"{count}" if count == self.planned else f"{count}/{self.planned}"
 
-    def seeds(self, language: Language = ENGLISH) -> str:
+    def seeds(self, language: Language = IN_USE) -> str:
         """The same in words: `2 of 3 seeds; 1 diverged`."""
         count, total = len(self.group.counted), self.planned
         left = Counter(self.group.left_out.values()).items()
@@ -258,18 +281,28 @@ class VariantResult:
 
     @property
     def why_not(self) -> str:
+        """Why it is not compared with the baseline; "" if it is."""
         found = self.family.reason(self.group)
-        return ENGLISH.tell(found) if found is not None else ""
+        return IN_USE.tell(found) if found is not None else ""
 
     @property
     def rank(self) -> int | None:
         return self.family.ranks.get(self.path)
 
     def verdict(self, language: Language = ENGLISH) -> str:
+        """Return the verdict on its primary measure in a few words; "" without a baseline."""
         if self.family.baseline is None or self.is_baseline:
             return BASELINE if self.is_baseline else ""
         reason = self.family.reason(self.group)
         return language.tell(reason) if reason is not None else brief(self.judgement(self.primary), language)
+
+    @property
+    def verdict_kind(self) -> str:
+        """The kind of that verdict, as of `verdict_kind` of a run."""
+        if self.family.baseline is None or self.is_baseline:
+            return ""
+        reason = self.family.reason(self.group)
+        return kind_of(reason) if reason is not None else getattr(self.judgement(self.primary), "kind", "")
 
     def per_cent(self) -> float | None:
         """Return the difference of the losses as a share of the baseline's."""
@@ -360,5 +393,5 @@ def summary(found: Sequence[Expectation], language: Language = ENGLISH) -> str:
     present = [(outcome, count) for outcome, count in counts.items() if count]
     if len(present) == 1:
         return language.word(present[0][0])
-    words = (f"{count} {language.word(outcome.removesuffix(' beforehand'))}" for outcome, count in present)
+    words = (language.say("counts.of", n=n, outcome=Word(what.removesuffix(" beforehand"))) for what, n in present)
     return language.say("join.comma").join(words)

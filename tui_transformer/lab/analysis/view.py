@@ -45,12 +45,16 @@ class Options:
 
 @dataclass(frozen=True)
 class Row:
-    """A run or a variant and its cells, cleaned; `widths` in columns of the terminal, `verdict` one of the cells."""
+    """A run or a variant and its cells, cleaned; `widths` in columns of the terminal, `verdict` one of the cells.
+
+    `kinds`: of each cell with a verdict, "" for others.
+    """
 
     entry: Listed
     cells: tuple[str, ...]
     widths: tuple[int, ...]
     verdict: str = ""
+    kinds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -172,7 +176,7 @@ class _Cells:
     """The cells of one run or variant, each made on first use, and the last row made from them."""
 
     entry: Listed
-    made: dict[Key, tuple[str, int]] = field(default_factory=dict)
+    made: dict[Key, tuple[str, int, str]] = field(default_factory=dict)
     keys: tuple[Key, ...] = ()
     row: Row | None = None
 
@@ -194,12 +198,13 @@ def _table(
             for key, column in zip(keys, offered, strict=True):
                 if key not in kept.made:
                     text = clean_line(column.shown(entry, baseline)[:LONGEST_CELL])
-                    kept.made[key] = text, cell_len(text)
-            texts, widths = zip(*(kept.made[key] for key in keys), strict=True)
+                    kind = column.kind(entry, baseline) if column.kind is not None else ""
+                    kept.made[key] = text, cell_len(text), kind
+            texts, widths, kinds = zip(*(kept.made[key] for key in keys), strict=True)
             verdict = next((text for text, column in zip(texts, offered, strict=True) if column.key == "verdict"), "")
-            kept.keys, kept.row = keys, Row(entry, texts, widths, verdict)
+            kept.keys, kept.row = keys, Row(entry, texts, widths, verdict, kinds)
         rows.append(kept.row)
-    titles = [cell_len(column.title) + (order is not None and column.key == order.key) for column in offered]
+    titles = [cell_len(column.head) + (order is not None and column.key == order.key) for column in offered]
     widest = tuple(max(column) for column in zip(titles, *(row.widths for row in rows), strict=True))
     return Shown(tuple(offered), tuple(rows), widest, sorted_by=order)
 

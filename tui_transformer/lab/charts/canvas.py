@@ -16,9 +16,10 @@ from rich.cells import cell_len
 from rich.color import ColorSystem
 from rich.style import Style
 
+from engine.language import tr
 from tui_transformer.lab.formatting import short
 
-Cell = tuple[str, str]  # a character, the name of its style
+Cell = tuple[str, str]  # a character, the name of its style; "" right of a character that is two columns wide
 Span = tuple[float, float]  # of x, from the lower end to the higher
 BLANK: Cell = (" ", "")
 FROM_ZERO = 0.2  # share of the largest x: if the first point is nearer to 0, the axis begins at 0
@@ -32,6 +33,14 @@ AXIS = "axis"
 ROUND = (0.5, 1, 2, 2.5, 5, 10)
 EARLY = 0.15  # share of the steps that are the initial fall
 DWARFS = 2.5  # it is cut off if it is as many times higher than the rest
+
+
+def cells_of(text: str, style: str) -> list[Cell]:
+    """Return a text in cells, as many as it is wide."""
+    cells: list[Cell] = []
+    for character in text:
+        cells += [(character, style), *[("", style)] * (cell_len(character) - 1)]
+    return cells
 
 
 class Points(Protocol):
@@ -187,8 +196,9 @@ def draw(
     for column, (_, text) in zip(columns, across, strict=True):
         start = max(margin, min(column - len(text) // 2, width - len(text)))
         cells[-1][start : start + len(text)] = [(c, AXIS) for c in text]
-    if x_label and all(cell == BLANK for cell in cells[-1][-len(x_label) - 1 :]):
-        cells[-1][-len(x_label) :] = [(c, AXIS) for c in x_label]
+    named_x = cells_of(x_label, AXIS)
+    if x_label and all(cell == BLANK for cell in cells[-1][-len(named_x) - 1 :]):
+        cells[-1][-len(named_x) :] = named_x
     for level in reversed(levels):
         row = canvas.row_of(level.y)
         if 0 <= row < rows:
@@ -204,8 +214,8 @@ def draw(
         if 0 <= (row := canvas.row_of(mark.y)) < rows:
             cells[row][canvas.column_of(mark.x)] = (mark.sign, mark.style)
     for row, level in named.items():
-        label = f" {level.label} "
-        cells[row][margin + 1 : margin + 1 + len(label)] = [(c, level.style) for c in label]
+        label = cells_of(f" {level.label} ", level.style)
+        cells[row][margin + 1 : margin + 1 + len(label)] = label
         cells[row][margin:] = [(sign, f"{style}{ON}{level.style}-row") for sign, style in cells[row][margin:]]
     return canvas
 
@@ -329,7 +339,7 @@ def _x_labels(
 ) -> list[tuple[float, str]]:
     """Round numbers with gaps between them, and room for the x name at the end unless that leaves too few."""
     found: list[tuple[float, str]] = []
-    usual, short = max(LABELS, columns // 14), columns - len(x_label) - 1
+    usual, short = max(LABELS, columns // 14), columns - cell_len(x_label) - 1
     for end, least in ((short, usual), (short, 2 * usual), (columns, usual)) if x_label else ((columns, usual),):
         found, free, span = [], 0, high - low
         for value in ticks(low, high, least, least=LABELS):
@@ -361,29 +371,29 @@ def line_chart(
         width=width,
         height=height - 1,
         x_text=lambda x: f"{x:,.10g}",
-        x_label="step",
+        x_label=tr("step"),
         levels=[Level(y, paint) for _, y, paint in seen],
         top=top,
     )
     if canvas is None:
         return ""
-    head = [(c, "bold") for c in title]
+    head = cells_of(title, "bold")
     legend = [("━", one.label, one.style) for one, _ in known] + [("┄", label, paint) for label, _, paint in seen]
     for sign, label, paint in legend:
-        if cell_len("".join(c for c, _ in head) + label) + 5 <= width:
-            head += [*[BLANK] * 3, (sign, paint), BLANK, *((c, paint) for c in label)]
+        if len(head) + cell_len(label) + 5 <= width:
+            head += [*[BLANK] * 3, (sign, paint), BLANK, *cells_of(label, paint)]
     rows = [head[:width], *canvas.cells]
     return "\n".join(_printed(row, colour=colour).rstrip() for row in rows)
 
 
 def _printed(row: Sequence[Cell], *, colour: bool) -> str:
-    plain = "".join(c for c, _ in row)
     if not colour:
-        return plain
+        return "".join(c for c, _ in row)
     styles = [style if style not in ("", AXIS) else "none" for _, style in row]
     ends = [i for i in range(1, len(row) + 1) if i == len(row) or styles[i] != styles[i - 1]]
     parts = zip([0, *ends], ends, strict=False)
-    return "".join(Style.parse(styles[a]).render(plain[a:b], color_system=ColorSystem.EIGHT_BIT) for a, b in parts)
+    runs = ((styles[a], "".join(c for c, _ in row[a:b])) for a, b in parts)
+    return "".join(Style.parse(style).render(text, color_system=ColorSystem.EIGHT_BIT) for style, text in runs)
 
 
 def thin(x: Sequence[float], y: Sequence[float], columns: int) -> tuple[list[float], list[float]]:
@@ -430,7 +440,12 @@ def ticks(low: float, high: float, wanted: int = 6, *, least: int = 1) -> list[f
 
 ACROSS, UPRIGHT, ON = "┄", "┊", " on "  # `run0 on band1`: the style of a cell and of its background
 EMPTY = " ┈╎┼"  # and the grid
-BEHIND = EMPTY + ACROSS  # what may be drawn over
+BEHIND = EMPTY + ACROSS
+
+
+def may_cover(cell: Cell, signs: str = BEHIND) -> bool:
+    """Whether a sign may be drawn over a cell: nothing but background is in it."""
+    return cell[0] != "" and cell[0] in signs
 
 
 @dataclass(frozen=True)
@@ -468,7 +483,7 @@ def across(canvas: Canvas, y: float, style: str) -> None:
     """Draw a horizontal line at y, behind everything else, in the row where dots at y would be."""
     if 0 <= (row := canvas.row_of(y)) < canvas.rows:
         for column in range(canvas.margin, len(canvas.cells[0])):
-            if canvas.cells[row][column][0] in EMPTY:
+            if may_cover(canvas.cells[row][column], EMPTY):
                 _behind(canvas, row, column, ACROSS, style)
 
 
@@ -478,7 +493,7 @@ def upright(canvas: Canvas, x: float, style: str, top: Sequence[Cell] = ()) -> N
         return
     column = canvas.column_of(x)
     for row in range(canvas.rows):
-        if canvas.cells[row][column][0] in BEHIND:
+        if may_cover(canvas.cells[row][column]):
             _behind(canvas, row, column, UPRIGHT, style)
     start = max(canvas.margin, min(column, len(canvas.cells[0]) - len(top)))
     canvas.cells[0][start : start + len(top)] = top

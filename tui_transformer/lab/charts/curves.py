@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self, TypeVar
 
-from engine.language import tr
+from engine.language import english, tr
 from engine.measures import MEASURES, Measure
 from engine.runs.records import LARGEST, Measured, TrainRecord, ValidationRecord
 from tui_transformer.lab.formatting import duration, short
 
 CHARTED = tuple(measure for measure in MEASURES if measure.charted)
-PROBES = Measure("probes", "probes", share=True)  # all of them in one chart, see `overlay.probes_over_time`
-THROUGHPUT = Measure("tokens_per_second", tr("tokens per second"))  # of train records alone
+PROBES = Measure("probes", english("probes"), share=True)  # all of them in one chart, see `overlay.probes_over_time`
+THROUGHPUT = Measure("tokens_per_second", english("tokens per second"))  # of train records alone
 CHARTS = (*CHARTED[:1], PROBES, *(measure for measure in CHARTED[1:] if not measure.probe), THROUGHPUT)
 R = TypeVar("R", bound=Measured)
 AXES = ("step", "tokens", "seconds")
-AXIS_LABELS = {"step": "steps", "tokens": "tokens", "seconds": "time", "distance": tr("characters back")}
+AXIS_LABELS = {"step": tr("steps"), "tokens": tr("tokens"), "seconds": tr("time"), "distance": tr("characters back")}
 # How far back the train-loss mean reaches, as a share of the run.
-SMOOTHINGS = {"off": 0.0, "some": 0.005, "strong": 0.02}
+SMOOTHINGS = {english("off"): 0.0, english("some"): 0.005, english("strong"): 0.02}
 
 
 @dataclass(frozen=True)
@@ -156,8 +156,10 @@ def value_text(measure: Measure, value: float) -> str:
 
 def span_text(axis: str, low: float, high: float, end: float) -> str:
     """`steps 200–800 of 1,200`: the part of an axis that is seen."""
-    named = {"step": "steps", "distance": "distance"}.get(axis, AXIS_LABELS[axis])
-    return f"{named} {axis_text(axis, low)}–{axis_text(axis, high)} of {axis_text(axis, end)}"
+    named, (first, last, of) = tr("distance"), (axis_text(axis, x) for x in (low, high, end))
+    if axis != "distance":
+        named = AXIS_LABELS[axis]
+    return tr("{axis} {first}–{last} of {of}", axis=named, first=first, last=last, of=of)
 
 
 def axis_text(axis: str, value: float) -> str:

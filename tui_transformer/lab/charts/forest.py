@@ -4,6 +4,7 @@ A verdict is told in words, and by shape: a sign before its word; a filled mark 
 thin line. Its colour may be that of some curve, so where curves are drawn too, a row has the colour of its own.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
@@ -18,7 +19,7 @@ from engine.measures import Measure
 from tui_transformer.lab.analysis.answer import Answer
 from tui_transformer.lab.analysis.sentences import FALLING
 from tui_transformer.lab.analysis.verdict import VariantResult, brief
-from tui_transformer.lab.charts.canvas import ticks
+from tui_transformer.lab.charts.canvas import cells_of, ticks
 from tui_transformer.lab.formatting import fitted
 from tui_transformer.lab.records.badges import badge
 
@@ -61,7 +62,7 @@ class Forest:
 def forest(answer: Answer) -> Forest:
     results, measure = answer.results, answer.measure
     rows = tuple(_row(result, measure) for result in results)
-    return Forest(measure.name, measure.lower, 100.0 if measure.share else 1.0, rows)
+    return Forest(tr(measure.name), measure.lower, 100.0 if measure.share else 1.0, rows)
 
 
 def _row(result: VariantResult, measure: Measure) -> ForestRow:
@@ -85,7 +86,7 @@ def _row(result: VariantResult, measure: Measure) -> ForestRow:
     decided = judged.kind in DECIDED
     return ForestRow(
         name,
-        signed(judged.kind, brief(judged).partition(":")[0]),
+        signed(judged.kind, re.split("[:：]", brief(judged))[0]),
         DECIDED.get(judged.kind, "cell"),
         measure.spread(found, sign=True),
         measure.amount(found.mean, sign=True),
@@ -152,14 +153,14 @@ class ForestLayout:
 
     def head(self) -> list[Part]:
         at, cells = self._column(0.0), [" "] * self._plot
-        better, worse = "◂ better", "worse ▸"
-        left, right = (better, worse) if self.forest.better_left else ("◂ worse", "better ▸")
+        names = (tr("better"), tr("worse")) if self.forest.better_left else (tr("worse"), tr("better"))
+        left, right = ([c for c, _ in cells_of(text, "")] for text in (f"◂ {names[0]}", f"{names[1]} ▸"))
         if at > len(left):
             cells[at - 1 - len(left) : at - 1] = left
         if at + 2 + len(right) <= self._plot:
             cells[at + 2 : at + 2 + len(right)] = right
         cells[at] = LINE
-        return self._joined([("", "dim"), ("".join(cells), "dim"), *self._ends(("Δ", "verdict", "badges"))])
+        return self._joined([("", "dim"), ("".join(cells), "dim"), *self._ends(("Δ", tr("verdict"), tr("badges")))])
 
     def axis(self) -> list[Part]:
         found = ticks(self._low, self._high, max(3, self._plot // 10))

@@ -25,7 +25,8 @@ from tui_transformer.lab.analysis.curves import (
     share_band,
 )
 from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.groups import other, unit_of, void
+from tui_transformer.lab.analysis.groups import other, other_measure, unit_of, void
+from tui_transformer.lab.analysis.language import IN_USE
 from tui_transformer.lab.charts.canvas import (
     Canvas,
     Level,
@@ -44,7 +45,11 @@ from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.charts.curves import AXIS_LABELS, Curve, axis_text, curve_of
 from tui_transformer.lab.records.badges import badge
 
-EQUAL = {"step": "steps", "tokens": "tokens", "seconds": "times"}  # axes on which two curves can be compared
+EQUAL = {
+    "step": tr("steps"),
+    "tokens": tr("tokens"),
+    "seconds": tr("times"),
+}  # axes on which two curves can be compared
 NO_METRICS, NO_CURVE = Metrics(), Curve()
 EACH = tr("● zero outside the interval, ○ inside")
 SHADED = tr("shaded: 95 % interval")
@@ -77,6 +82,7 @@ class Overlay:
     waiting: str = ""  # what to show while nothing can be drawn
     log: bool = False  # whether y is logarithmic
     share: bool = False  # whether y is a share from 0 to 1
+    probe: str = ""  # by distance; "" for other charts
     levels: tuple[float, ...] = ()  # other horizontal lines
     # vertical lines: x, and the letters on it
     reaches: tuple[tuple[float, tuple[int, ...]], ...] = ()
@@ -118,7 +124,7 @@ class Drawn:
         )
 
     def waiting(self, otherwise: str) -> str:
-        return otherwise if all(run.path in self.metrics for run in self.runs) else "reading…"
+        return otherwise if all(run.path in self.metrics for run in self.runs) else tr("reading…")
 
     def of_run(self, run: Entry) -> Metrics:
         return self.metrics.get(run.path, NO_METRICS)
@@ -136,7 +142,7 @@ def sign(group: Group, baseline: Group | None) -> str:
 
 def losses(drawn: Drawn, axis: str, *, train: bool, log: bool) -> Overlay:
     """Every run's validation loss, and its train loss if asked for; for variants, means over seeds."""
-    train, mean, strokes = train and not drawn.means, "mean " if drawn.means else "", []
+    train, strokes = train and not drawn.means, []
     for slot, group in drawn.groups:
         made = band(drawn.points(group, axis))
         raw = curve_of(drawn.of_run(group.runs[0]).train, axis, "loss") if train else NO_CURVE
@@ -144,10 +150,10 @@ def losses(drawn: Drawn, axis: str, *, train: bool, log: bool) -> Overlay:
         on_top = drawn.baseline is not None and group.runs == drawn.baseline.runs
         strokes.append(Stroke(slot, group.label, made, raw, sign(group, drawn.baseline), seeds, on_top))
     values = (y for s in strokes for y in (*s.curve.y, *(low for low, _ in s.curve.ends), *s.train.y))
-    what = tr("validation and train loss") if train else tr("{mean}validation loss", mean=mean)
+    what = tr("mean validation loss") if drawn.means else tr("validation loss")
     return Overlay(
-        f"{what}, {unit_of(drawn.runs)}",
-        f"{mean}loss",
+        tr("{name}, {unit}", name=tr("validation and train loss") if train else what, unit=unit_of(drawn.runs)),
+        tr("mean loss") if drawn.means else tr("loss"),
         axis,
         tuple(strokes),
         waiting=drawn.waiting(tr("no evaluation yet")),
@@ -164,16 +170,19 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
     baseline, means = drawn.baseline, drawn.means
     if baseline is None:
         return Overlay(
-            tr("difference from a baseline"), "difference", axis, zero=True, waiting=tr("p: set a run as baseline")
+            tr("difference from a baseline"), tr("difference"), axis, zero=True, waiting=tr("p: set a run as baseline")
         )
-    brief = "difference" if means else tr("Δ at equal {equal}", equal=EQUAL[axis])
+    brief = tr("difference") if means else tr("Δ at equal {equal}", equal=EQUAL[axis])
     how = tr("by seed") if means else tr("at equal {equal}", equal=EQUAL[axis])
-    title = tr(
-        "validation loss − {label}'s {how}, {unit_of}", label=baseline.label, how=how, unit_of=unit_of(baseline.runs)
-    )
+    unit = unit_of(baseline.runs)
+    title = tr("validation loss − {baseline}'s {how}, {unit}", baseline=baseline.label, how=how, unit=unit)
     others = [(slot, group) for slot, group in drawn.groups if group.runs != baseline.runs]
     if not others:
-        waiting = tr("select {value} (space) to compare to the baseline", value="variants" if means else "runs")
+        waiting = (
+            tr("select variants (space) to compare to the baseline")
+            if means
+            else tr("select runs (space) to compare to the baseline")
+        )
         return Overlay(title, brief, axis, zero=True, waiting=waiting)
     level, strokes, reasons = drawn.points(baseline, axis), [], []
     for slot, group in others:
@@ -185,9 +194,9 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
         elif (made := difference_band(ours, level)).n:
             strokes.append(Stroke(slot, group.label, made, seeds=made.n))
         else:
-            reasons.append(f"{group.label}: no seed in common with {baseline.label}")
+            reasons.append(tr("{name}: no seed in common with {baseline}", name=group.label, baseline=baseline.label))
     waiting = drawn.waiting(
-        tr("no evaluation yet") if means else tr("the curves do not overlap on the {axis} axis", axis=axis)
+        tr("no evaluation yet") if means else tr("the curves do not overlap on the {axis} axis", axis=AXIS_LABELS[axis])
     )
     if reasons and (means or not strokes):
         alone = (
@@ -202,8 +211,11 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
 def _reason(group: Group, baseline: Group, *, brief: bool) -> str:
     for run in group.runs:
         for pinned in baseline.runs:
+            alien = other_measure(run, pinned)
             wrong = (
-                void(run) or (tr("baseline {void}", void=void(pinned)) if void(pinned) else "") or other(run, pinned)
+                void(run)
+                or (tr("baseline {void}", void=void(pinned)) if void(pinned) else "")
+                or (IN_USE.tell(alien) if alien is not None else "")
             )
             if wrong:
                 return tr("not comparable") if brief else tr("{wrong}, not comparable", wrong=wrong)
@@ -219,8 +231,8 @@ def _notes(strokes: Sequence[Stroke]) -> tuple[str, ...]:
 
 def shading(strokes: Sequence[Stroke]) -> tuple[str, ...]:
     """What the bands are, and the figures after ± if the values have any."""
-    half = "± and " if any(stroke.curve.half for stroke in strokes) else ""
-    return (f"{half}{SHADED}",) if any(stroke.curve.ends for stroke in strokes) else ()
+    said = tr("± and shaded: 95 % interval") if any(stroke.curve.half for stroke in strokes) else SHADED
+    return (said,) if any(stroke.curve.ends for stroke in strokes) else ()
 
 
 def probes_of(drawn: Drawn) -> tuple[str, ...]:
@@ -254,14 +266,15 @@ def distances(drawn: Drawn, probe: str) -> Overlay:
     ]
     chances = {chance for run in drawn.runs for part, chance in run.chances.items() if family(part) == name}
     return Overlay(
-        tr("{name} accuracy by distance", name=name),
-        name,
+        tr("{name} accuracy by distance", name=tr(name)),
+        tr(name),
         DISTANCE,
         tuple(strokes),
         share=True,
+        probe=name,
         levels=tuple(sorted(chances)),  # runs on other corpora may have another chance level
         reaches=tuple((float(tokens), slots) for tokens, slots in sorted(reaches.items())),
-        waiting=tr("no run here has {name} by distance", name=name),
+        waiting=tr("no run here has {name} by distance", name=tr(name)),
         notes=(*looks, *_notes(strokes)),
     )
 
@@ -273,9 +286,9 @@ def probes_over_time(validation: Sequence[ValidationRecord], axis: str, chances:
     curves = {name: Band.of((float(x), y) for x, y in found if x is not None) for name, found in points.items()}
     return Overlay(
         tr("probe accuracy"),
-        "probes",
+        tr("probes"),
         axis,
-        tuple(Stroke(slot, probe_name(name), curve) for slot, (name, curve) in enumerate(curves.items())),
+        tuple(Stroke(slot, tr(probe_name(name)), curve) for slot, (name, curve) in enumerate(curves.items())),
         share=True,
         levels=tuple(sorted({chances[name] for name in names if name in chances})),
         waiting=tr("no evaluation yet"),

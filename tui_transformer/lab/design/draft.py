@@ -5,6 +5,7 @@ every change gives a new one.
 """
 
 import json
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -51,15 +52,14 @@ class Vocabulary:
     @property
     def words(self) -> str:
         """`a vocabulary of at most 8,003`."""
-        most = tr("at most ") if self.at_most else ""
+        known = {"tokens": self.tokens, "sources": self.sources}
         if self.sources is None:
-            return tr("a vocabulary of {most}{tokens:,}", most=most, tokens=self.tokens)
-        return tr(
-            "vocabularies of {most}{sources:,} for sources and {tokens:,} for targets",
-            most=most,
-            sources=self.sources,
-            tokens=self.tokens,
-        )
+            said = tr("a vocabulary of at most {tokens:,}") if self.at_most else tr("a vocabulary of {tokens:,}")
+        elif self.at_most:
+            said = tr("vocabularies of at most {sources:,} for sources and {tokens:,} for targets")
+        else:
+            said = tr("vocabularies of {sources:,} for sources and {tokens:,} for targets")
+        return said.format(**known)
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Benchmark(Record):
         """`≈ 4 min on cpu (68 ms a step)`."""
         step = self.seconds_per_step
         each = f"{step:.1f} s" if step >= 1 else f"{step * 1000:.3g} ms"
-        return f"≈ {about(self.seconds)} on {self.device} ({each} a step)"
+        return tr("≈ {time} on {device} ({each} a step)", time=about(self.seconds), device=self.device, each=each)
 
 
 def vocabulary(config: RunConfig, characters: Characters | None = None) -> Vocabulary | None:
@@ -195,7 +195,7 @@ class Draft:
         try:
             return presets.resolve(self.preset, on=self.on, overrides=[nested(self.changes)], where="here"), ""
         except InputError as error:
-            return None, str(error).removeprefix("here: ")
+            return None, re.sub("\\Ahere(: |：)", "", str(error))
 
     @property
     def config(self) -> RunConfig | None:
@@ -351,7 +351,7 @@ def values_of(key: str) -> tuple[Any, ...]:
 def sentence(key: str, value: Any = None) -> str:
     """What a setting does, or what one of its values does; "" if there is nothing to say."""
     if key == "data.corpus" and value in CORPORA:
-        return CORPORA[value].description
+        return tr(CORPORA[value].description)
     return sentence_of(key, None if value is None else str(value))
 
 
@@ -367,14 +367,14 @@ def as_set(value: Any) -> str:
 
 def shown(value: Any) -> str:
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return tr("yes") if value else tr("no")
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, list | tuple):
         return ", ".join(shown(part) for part in value)
-    return "unset" if value is None else str(value)
+    return tr("unset") if value is None else str(value)
 
 
 def _other_way(key: str) -> str | None:

@@ -6,15 +6,18 @@ It has the boxes of the report's diagram (`lab.reports.figures.diagram`).
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from textwrap import wrap
 from typing import Literal
 
+from rich.console import Console
+from rich.text import Text
+
 from engine.config.model import ModelConfig
-from engine.language import tr
+from engine.language import code, tr
 from engine.schemes import NORMS
 from tui_transformer.lab.reports.figures.diagram import Box, stack_boxes
 from tui_transformer.lab.reports.languages import language
 
+WRAPS = Console()  # which a text wants for wrapping
 GUTTER = 10  # columns of lines left of the words
 STREAM, OPENS, INSIDE, CLOSES = "│", "├──╯", "│  │", "⊕◂─╮"
 BESIDE = Box(tr("∥ in parallel, on the same input"), "")
@@ -50,8 +53,8 @@ def _compared(rows: Lines, before: Lines) -> list[Row]:
 
 def _stacks(model: ModelConfig, width: int) -> Iterator[Lines]:
     """The rows of each stack, from the top down, without marks."""
-    said = language("en")
-    label = NORMS[model.norm].label["en"]
+    said = language(code())
+    label = NORMS[model.norm].label[said.code]
     norm = Box(label, "") if label else None
     counts = {"tokens": model.n_layers}
     if model.architecture == "encoder-decoder":
@@ -97,6 +100,7 @@ def _words(box: Box, lines: str, width: int) -> Lines:
     """A box's words, from the bottom up; what follows its first line is indented."""
     room, found = max(12, width - GUTTER), list[str]()
     for at, line in enumerate(box.text.split("\n")):
-        indent = "  " if at else ""
-        found += wrap(line, room, initial_indent=indent, subsequent_indent="  ")
+        first, *rest = Text(("  " if at else "") + line).wrap(WRAPS, room) or [Text()]
+        found += [first.plain.rstrip()]
+        found += [f"  {part.plain.rstrip()}" for more in rest for part in more.wrap(WRAPS, room - 2)]
     return [(lines, words) for words in reversed(found)]

@@ -6,6 +6,7 @@ A measuring process is killed when nobody waits for it any more; a training one 
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -17,8 +18,9 @@ from typing import Any
 
 from engine.command_line import command_line
 from engine.config.keys import flatten
-from engine.errors import InputError, no_process
+from engine.errors import InputError, no_process, reason
 from engine.language import tr
+from engine.retelling import told
 from tui_transformer.lab.design.draft import Benchmark, Draft
 from tui_transformer.lab.design.study_draft import Estimate
 from tui_transformer.lab.launch.logs import last_words
@@ -38,11 +40,11 @@ def _of_kind(kind: str, lines: Sequence[str]) -> list[dict[str, Any]]:
 
 
 async def _run(
-    command: list[str], *, stays: bool = False, told: Callable[[str], None] = lambda line: None
+    command: list[str], *, stays: bool = False, hears: Callable[[str], None] = lambda line: None
 ) -> tuple[int, list[str], str]:
     """Return a process's exit code, its stdout lines, and the last line of its complaint.
 
-    Cancelling this kills the process and its children, unless it `stays`. `told` gets each line of its error stream.
+    Cancelling this kills the process and its children, unless it `stays`. `hears` gets each line of its error stream.
     """
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     starting = asyncio.ensure_future(
@@ -52,7 +54,9 @@ async def _run(
     )
     try:
         process = await asyncio.shield(starting)
-        out, complaints = await asyncio.gather(_read(process.stdout), _read(process.stderr, told))
+        out, complaints = await asyncio.gather(
+            _read(process.stdout), _read(process.stderr, lambda line: hears(told(line)))
+        )
         await process.wait()
     except asyncio.CancelledError:
         process = await starting  # it may have started by now
@@ -61,14 +65,14 @@ async def _run(
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
         raise
-    return process.returncode or 0, out, last_words("\n".join(complaints))
+    return process.returncode or 0, out, told(last_words("\n".join(complaints)))
 
 
-async def _read(stream: asyncio.StreamReader | None, told: Callable[[str], None] = lambda line: None) -> list[str]:
+async def _read(stream: asyncio.StreamReader | None, hears: Callable[[str], None] = lambda line: None) -> list[str]:
     found = []
     while stream is not None and (line := await stream.readline()):
         found.append(line.decode("utf-8", "replace").rstrip("\r\n"))
-        told(found[-1])
+        hears(found[-1])
     return found
 
 
@@ -92,11 +96,11 @@ class Benchmarks:
             return found
         return found.model_copy(update={"seconds": found.seconds_per_step * config.train.steps})
 
-    async def measure(self, draft: Draft, told: Callable[[str], None] = lambda line: None) -> Benchmark:
-        """Measure a design; cancelling this kills the process. `told` hears what it does. Raises as `measure` below."""
+    async def measure(self, draft: Draft, hears: Callable[[str], None] = lambda line: None) -> Benchmark:
+        """Measure a design; cancelling this kills the process. `hears` is told what it does. Raises as `measure`."""
         found = self.known(draft)
         if found is None:
-            found = self._known[self._key(draft)] = await measure(self.command(draft), told)
+            found = self._known[self._key(draft)] = await measure(self.command(draft), hears)
         return found
 
     @staticmethod
@@ -113,16 +117,17 @@ class Benchmarks:
         return [*words, "--data-dir", str(self.data_dir)] if self.data_dir is not None else words
 
 
-async def measure(command: list[str], told: Callable[[str], None] = lambda line: None) -> Benchmark:
+async def measure(command: list[str], hears: Callable[[str], None] = lambda line: None) -> Benchmark:
     """Run `check … --json`; problems it finds are an answer. Raises InputError only if there is none."""
     try:
-        _, lines, complaint = await _run(command, told=told)
+        _, lines, complaint = await _run(command, hears=hears)
     except OSError as error:
-        raise InputError(tr("measurement failed: {strerror}", strerror=error.strerror or error)) from None
+        raise InputError(tr("measurement failed: {strerror}", strerror=reason(error))) from None
     costs = _of_kind("cost", lines)
     if not costs:
         raise InputError(complaint or tr("check returned no result"))
-    return Benchmark.read(costs[0] | {"verdicts": _of_kind("verdict", lines)})
+    verdicts = [one | {"why": told(str(one.get("why", "")))} for one in _of_kind("verdict", lines)]
+    return Benchmark.read(costs[0] | {"verdicts": verdicts})
 
 
 # A corpus: `data fetch`
@@ -137,7 +142,7 @@ async def fetch(corpus: str, data_dir: Path | None) -> None:
     except OSError as error:
         raise no_process(error) from None
     if code != 0:
-        raise InputError(complaint.partition("; ")[0] or tr("data fetch failed without an error message"))
+        raise InputError(re.split("; |；", complaint)[0] or tr("data fetch failed without an error message"))
 
 
 # A study: `ablate`
@@ -157,8 +162,8 @@ class LaunchTarget:
 
 async def plan(study: Study, target: LaunchTarget) -> Estimate:
     """Time a step of each variant; cancelling this ends the process. Raises as `start`."""
-    for told in _of_kind("plan", await _ask_ablate(study, target, "--dry-run")):
-        found = Estimate.read(told | {"measured": True})
+    for one in _of_kind("plan", await _ask_ablate(study, target, "--dry-run")):
+        found = Estimate.read(one | {"measured": True})
         if found.seconds is not None:
             return found
     raise InputError(tr("measurement failed: ablate returned no plan"))

@@ -198,7 +198,11 @@ class StudyDraft:
             study = Study("study", base, (this, other), "this", changes=changes, stages=self.stages)
             return tuple(variant_config(study, this, stage) for stage in chain(self.stages, variant.stages))
         except InputError as error:
-            raise InputError(re.sub(r"\Astudy 'study'(, variant 'this')?: ", "", str(error))) from None
+            whole = tr("study '{name}'", name="study")
+            within = tr("{where}, variant '{name}'", where=whole, name="this")
+            raise InputError(
+                re.sub(rf"\A({re.escape(within)}|{re.escape(whole)})(: |：|, |，)", "", str(error))
+            ) from None
 
     def _line(self, variant: Variant, description: str = "") -> VariantLine:
         try:
@@ -222,9 +226,9 @@ class StudyDraft:
             links = presets.chain(preset)
             if len(links) == 1 or links[0].name not in (GENERIC, root):
                 continue
-            line = self._line(variant, preset.description)
+            line = self._line(variant, tr(preset.description))
             same = line.configs and settings_of(line.configs) == as_it_is
-            found.append(replace(line, why_not="the design has this already") if same else line)
+            found.append(replace(line, why_not=tr("the design already has this")) if same else line)
         return sorted(found, key=lambda line: bool(line.why_not))
 
     def has(self, variant: Variant) -> bool:
@@ -284,7 +288,7 @@ class StudyDraft:
             base, changes = self._base
             if len(self.kept) < 2:
                 wrong = next((line for line in self.lines if line.config is None), None)
-                why = f"{wrong.variant.name}: {wrong.why_not}" if wrong else tr("add one")
+                why = tr("{name}: {text}", name=wrong.variant.name, text=wrong.why_not) if wrong else tr("add one")
                 return None, tr("a study compares at least two variants; {why}", why=why)
             study = Study(
                 name=self.name,
@@ -318,16 +322,28 @@ class StudyDraft:
         count = len(self.seeds)
         said = []
         if count == 1:
-            said.append("one seed proves nothing: differences may be luck")
+            said.append(tr("one seed proves nothing: differences may be luck"))
         elif count < DECIDES:
-            said.append(f"{count} seeds can miss small differences; use {DECIDES} or more for a firm verdict")
+            said.append(
+                tr(
+                    "{n} seeds can miss small differences; use {enough} or more for a firm verdict",
+                    n=count,
+                    enough=DECIDES,
+                )
+            )
         for line in self.kept:
             others = [key for key in self.differences(line) if key in LOSS_DEPENDS_ON]
             if others:
                 name = line.variant.name
-                said.append(f"{name}: another {others[0]}, so its loss cannot be compared to the baseline's")
+                said.append(
+                    tr(
+                        "{name}: {key} differs, so its loss cannot be compared with the baseline's",
+                        name=name,
+                        key=others[0],
+                    )
+                )
         lints = [found for line in self.kept if line.config is not None for found in lint(line.config)]
-        return (*said, *([self.note] if self.note else []), *dict.fromkeys(f"{f.key}: {f.text}" for f in lints))
+        return (*said, *([self.note] if self.note else []), *dict.fromkeys(found.words for found in lints))
 
     def toml(self) -> str:
         return "" if self.study is None else self.study.to_toml()

@@ -18,8 +18,9 @@ import psutil
 
 from engine.config.schema import RunConfig
 from engine.errors import InputError, no_process
-from engine.language import tr
+from engine.language import english, tr
 from engine.plain_files import refuse_links
+from engine.retelling import told
 from engine.runs.commands import Command
 from engine.runs.lineage import INIT_FROM, found_again, located
 from engine.runs.names import free_name
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from engine.training.control import Outcome
 
 LOOK = 0.05  # seconds between polls of a starting run
-GIVES_WAY = 5  # niceness; costs nothing on an idle machine
+GIVES_WAY = 10  # niceness; costs nothing on an idle machine
 PATIENCE = 120.0  # seconds to start: large model, cold disk
 
 
@@ -62,8 +63,11 @@ def enqueue(
 
 
 def detached(log: Path, *words: str) -> "subprocess.Popen[bytes]":
-    """Start a command in a separate process that outlives this one. Raises OSError if it cannot be started."""
-    command = [sys.executable, "-m", "tui_transformer", *words]
+    """Start a command in a separate process that outlives this one. Raises OSError if it cannot be started.
+
+    It speaks English: what it says is kept in its log.
+    """
+    command = [sys.executable, "-m", "tui_transformer", "--language", "en", *words]
     with log.open("ab") as file:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True)
 
@@ -76,6 +80,9 @@ def spawn(verb: str, run: Path, *options: str, device: str, data_dir: Path | Non
     if os.name == "posix":
         with suppress(psutil.Error):
             psutil.Process(process.pid).nice(GIVES_WAY)
+        # Linux schedules sessions as groups (`man sched`), so the niceness of a process in one of its own says nothing
+        with suppress(OSError):
+            Path(f"/proc/{process.pid}/autogroup").write_text(str(GIVES_WAY), encoding="ascii")
     return process
 
 
@@ -98,7 +105,7 @@ def await_start(reader: RunReader, process: "subprocess.Popen[bytes]", before: i
         status = reader.status
         taken = status.pid == process.pid and status.attempt > before
         if taken and status.state == "failed":
-            raise InputError(tr("run '{name}' failed: {reason}", name=reader.name, reason=status.reason))
+            raise InputError(tr("run '{name}' failed: {reason}", name=reader.name, reason=told(status.reason)))
         if taken and status.state not in ("queued", "starting"):
             return
         if ended:
@@ -106,7 +113,7 @@ def await_start(reader: RunReader, process: "subprocess.Popen[bytes]", before: i
                 tr(
                     "run '{name}' did not start: {last_words_in}",
                     name=reader.name,
-                    last_words_in=last_words_in(reader.path / "log.txt"),
+                    last_words_in=told(last_words_in(reader.path / "log.txt")),
                 )
             )
         time.sleep(LOOK)
@@ -118,6 +125,9 @@ def await_start(reader: RunReader, process: "subprocess.Popen[bytes]", before: i
             pid=process.pid,
         )
     )
+
+
+BUSY = tr("this process is already training a run; stop it first, or start the other one with --detach")
 
 
 class Training:
@@ -136,9 +146,7 @@ class Training:
     def start(self) -> None:
         """Begin. Raises InputError if this process already trains: dropout and threads are process-wide settings."""
         if not self._one.acquire(blocking=False):
-            raise InputError(
-                tr("this process is already training a run; stop it first, or start the other one with --detach")
-            )
+            raise InputError(BUSY)
         self._thread.start()
 
     @property
@@ -151,7 +159,7 @@ class Training:
     def stop(self, reason: str = "", *, signal: int | None = None) -> None:
         self.control.request(Command.STOP, reason, signal=signal)
 
-    def hand_over(self, reason: str = tr("handed over")) -> "subprocess.Popen[bytes] | None":
+    def hand_over(self, reason: str = english("handed over")) -> "subprocess.Popen[bytes] | None":
         """Hand the run to a separate process, which is returned, and wait until this one has released it.
 
         None if there was nothing to hand over, or it could not be started: the run is then interrupted, with a
@@ -166,7 +174,7 @@ class Training:
                 self.control.hand_over(identity(process.pid), reason)
             except (OSError, psutil.Error) as error:
                 process = None
-                self.stop(f"could not be handed over: {error}", signal=0)
+                self.stop(english("could not be handed over: {error}", error=error), signal=0)
         elif self.alive:
             self.stop(reason, signal=0)
         self.join()

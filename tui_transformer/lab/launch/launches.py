@@ -11,11 +11,11 @@ from typing import Literal
 
 from engine.config.schema import RunConfig
 from engine.errors import InputError
-from engine.language import tr
+from engine.language import english, tr, trn
+from engine.retelling import told
 from engine.runs.commands import Command, send
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.training.control import StopRequested
-from tui_transformer.lab.formatting import count
 from tui_transformer.lab.launch import queue
 from tui_transformer.lab.launch.launch import Training, enqueue, started
 from tui_transformer.lab.studies.record import is_run, stop_file
@@ -45,7 +45,7 @@ class Launches:
     def create(self, config: RunConfig, how: LaunchMode, command: str, name: str | None = None) -> Path:
         """Make a run directory, at once; `start` begins it. Without a name it is the preset's, numbered if taken."""
         if how == "thread":
-            self._require_free("Run this one in the background (f6) or queue it (Q)")
+            self._require_free(tr("Run this one in the background (f6) or queue it (Q)"))
         if how == "queue":
             device = self._device()
             return queue.add(
@@ -76,10 +76,10 @@ class Launches:
         reader = RunReader(run)
         state = reader.state
         if state in (*LIVE_STATES, "finished"):
-            raise InputError(tr("{name} is {state}: nothing to resume", name=run.name, state=state))
+            raise InputError(tr("{name} is {state}: nothing to resume", name=run.name, state=told(state)))
         verb = "begin" if state == "queued" else "resume"
         if how == "thread":
-            self._require_free("Resume this one in the background (f6)")
+            self._require_free(tr("Resume this one in the background (f6)"))
             self._train_here(verb, run)
             return tr("{name} resumes here", name=run.name)
         return self._spawned(verb, run)
@@ -108,11 +108,11 @@ class Launches:
         assert outcome is not None
         if outcome.state == "handing-over":
             return ""  # `hand_over` has said it
-        reason = f": {outcome.reason}" if outcome.reason else ""
+        reason = f": {told(outcome.reason)}" if outcome.reason else ""
         said = tr(
             "{name} {state} at step {step:,}{reason}",
             name=run.name,
-            state=outcome.state,
+            state=told(outcome.state),
             step=outcome.step,
             reason=reason,
         )
@@ -128,8 +128,8 @@ class Launches:
                 tr(
                     "{name} is {state}: nothing to {value}",
                     name=run.name,
-                    state=reader.state,
-                    value=command.value,
+                    state=told(reader.state),
+                    value=told(command.value),
                 )
             )
         send(run, command)
@@ -144,17 +144,19 @@ class Launches:
                 send(run, command)
         if not live and command is not Command.STOP:
             raise InputError(tr("no run of {name} is training", name=name))
-        return count(len(live), "run")
+        return trn("{n:,} run", "{n:,} runs", len(live))
 
     def hand_over(self) -> str:
         training = self.training
         if training is None or not training.alive:
             return ""
-        process = training.hand_over(tr("handed over by the studio"))
+        process = training.hand_over(english("handed over by the studio"))
         reader = RunReader(training.run)
         state = reader.state
         if process is None or state not in ("handing-over", *LIVE_STATES):
-            return tr("{name} is {state}; it can be resumed from its last checkpoint", name=reader.name, state=state)
+            return tr(
+                "{name} is {state}; it can be resumed from its last checkpoint", name=reader.name, state=told(state)
+            )
         return tr(
             "{name} continues in the background (pid {pid}). Watch it: {command}",
             name=reader.name,
@@ -166,13 +168,13 @@ class Launches:
         training = self.training
         if training is None or not training.alive:
             return ""
-        training.stop("the studio was left")
+        training.stop(english("the studio was left"))
         training.join()
         reader = RunReader(training.run)
         return tr(
             "{name} {state}; resume it with {command}",
             name=reader.name,
-            state=reader.state,
+            state=told(reader.state),
             command=reader.command("resume", data_dir=self.data_dir),
         )
 

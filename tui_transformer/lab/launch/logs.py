@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from engine.language import tr
+from engine.language import english
 from engine.runs.tail import end_of
 
 END = 1 << 20  # bytes at the end of a log to search for its last words
@@ -43,10 +43,10 @@ def last_words(said: str) -> str:
 
 
 def last_words_in(log: Path) -> str:
-    """Return a log file's last line, or what is wrong with it."""
+    """Return a log file's last line, which is English, or what is wrong with it."""
     if not log.is_file():
-        return tr("its log cannot be read")
-    return last_words(end_of(log, END).decode("utf-8", "replace")) or tr("its log is empty")
+        return english("its log cannot be read")
+    return last_words(end_of(log, END).decode("utf-8", "replace")) or english("its log is empty")
 
 
 @contextmanager

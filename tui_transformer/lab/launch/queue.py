@@ -15,6 +15,7 @@ from filelock import FileLock, Timeout
 from engine.config.schema import RunConfig
 from engine.errors import InputError, no_process
 from engine.language import tr
+from engine.retelling import told
 from engine.runs.reader import LIVE_STATES, RunReader, list_runs
 from engine.runs.records import QueuePlace
 from engine.runs.writer import RunWriter
@@ -80,11 +81,11 @@ def work(runs_dir: Path, device: str, said: Callable[[str], None]) -> int:
             ) from None
         try:
             while next_one() is not None:
-                told = ""
+                named = ""
                 while others := at_work(runs_dir, device):
-                    if told != others[0].name:
-                        told = others[0].name
-                        said(f"waiting for {told}, which is on {device}")
+                    if named != others[0].name:
+                        named = others[0].name
+                        said(tr("waiting for {name}, which is using {device}", name=named, device=device))
                     time.sleep(LOOK)
                 if (found := next_one()) is not None:  # some may have been removed meanwhile
                     _train(found, said)
@@ -98,7 +99,7 @@ def work(runs_dir: Path, device: str, said: Callable[[str], None]) -> int:
 
 def _train(reader: RunReader, said: Callable[[str], None]) -> None:
     place = reader.run.queue or QueuePlace()
-    said(f"{reader.name} begins")
+    said(tr("starting {name}", name=reader.name))
     folder = Path(place.data_dir) if place.data_dir else None
     try:
         process = spawn("begin", reader.path, device=place.device, data_dir=folder)
@@ -111,4 +112,5 @@ def _train(reader: RunReader, said: Callable[[str], None]) -> None:
             RunWriter.adopt(reader.path).close("failed", reason)
         except (OSError, InputError) as error:
             reason = str(error)
-    said(f"{reader.name} is {reader.state}" + (f": {reason}" if reader.state == "queued" else ""))
+    why = f": {told(reason)}" if reader.state == "queued" else ""
+    said(tr("{name} is {state}{why}", name=reader.name, state=told(reader.state), why=why))

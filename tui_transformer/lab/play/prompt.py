@@ -10,8 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from rich.cells import cell_len
+
 from engine.errors import InputError, nearest
 from engine.language import tr
+from tui_transformer.lab.formatting import fitted
 
 Settings = dict[str, float | int]
 Place = Literal["line", "pane"]
@@ -77,11 +80,10 @@ SETTINGS, SEARCH = WRITING.settings, TRANSLATING.settings
 
 def checked(name: str, value: float | int | str) -> float | int:
     setting = (SETTINGS | SEARCH)[name]
-    right = tr(
-        "must be {what} from {low:g} to {high:g}",
-        what=tr("a whole number") if setting.kind is int else "a number",
-        low=setting.low,
-        high=setting.high,
+    right = (
+        tr("must be a whole number from {low:g} to {high:g}", low=setting.low, high=setting.high)
+        if setting.kind is int
+        else tr("must be a number from {low:g} to {high:g}", low=setting.low, high=setting.high)
     )
     try:
         number = setting.kind(value)
@@ -137,7 +139,9 @@ class Prompt:
         if isinstance(command, Setting):
             if value := rest.strip():
                 self.settings[name] = checked(name, value)
-            self.say(f"{name} {self.settings[name]:g}" if name != "seed" else f"seed {self.settings[name]}")
+            self.say(
+                f"{name} {self.settings[name]:g}" if name != "seed" else tr("seed {seed}", seed=self.settings[name])
+            )
         elif name in self.actions:
             self.actions[name](rest)
         elif name == "quit":
@@ -145,12 +149,12 @@ class Prompt:
         elif name == "help":
             self.say(self.help)
         elif name == "history":
-            self.say("\n".join(self.history) or "nothing has been asked yet")
+            self.say("\n".join(self.history) or tr("nothing has been asked yet"))
         elif name == "again":
             if not self.history:
                 raise InputError(tr("/again: nothing has been asked yet"))
             self.settings["seed"] = int(self.settings["seed"]) + 1
-            self.remark(f"the same prompt with seed {self.settings['seed']}")
+            self.remark(tr("the same prompt with seed {seed}", seed=self.settings["seed"]))
             self.answer(self.history[-1])
         else:
             raise InputError(tr("not available here"))
@@ -172,10 +176,10 @@ class Prompt:
         rows, missing = [], []
         for name, command in self.table.commands.items():
             if self.place in command.why_not:
-                missing.append((f"/{name}", f"not here: {command.why_not[self.place]}"))
+                missing.append((f"/{name}", tr("not available here: {why_not}", why_not=command.why_not[self.place])))
                 continue
             value = self.settings[name] if isinstance(command, Setting) else command.argument
             also = tr("; also /exit and ctrl-d") if name == "quit" else ""
             rows.append((f"/{name} {value}".rstrip(), command.what + also))
-        width = max(len(left) for left, _ in rows)
-        return "\n".join([self.table.first, *(f"{a.ljust(width)}  {b}" for a, b in (*rows, *missing))])
+        width = max(cell_len(left) for left, _ in rows)
+        return "\n".join([self.table.first, *(f"{fitted(a, width)}  {b}" for a, b in (*rows, *missing))])

@@ -7,10 +7,33 @@ from pathlib import Path
 from typing import Literal
 
 from engine.clean import clean_line
-from engine.language import tr
+from engine.language import english, tr
+from engine.retelling import told
 from engine.runs.records import VerdictRecord
 
 SIGNS = {"good": "✓", "bad": "✗", "warn": "!"}
+CHECKS = {  # what they look at, by name
+    "answers": tr("answers"),
+    "cache parity": tr("cache parity"),
+    "curve": tr("curve"),
+    "dropout": tr("dropout"),
+    "gradient": tr("gradient"),
+    "leak": tr("leak"),
+    "learning": tr("learning"),
+    "order": tr("order"),
+    "overlap": tr("overlap"),
+    "parameters": tr("parameters"),
+    "plausible": tr("plausible"),
+    "reference": tr("reference"),
+    "samples": tr("samples"),
+    "sampling": tr("sampling"),
+    "seed": tr("seed"),
+    "source": tr("source"),
+    "switch effect": tr("switch effect"),
+    "switches": tr("switches"),
+    "update": tr("update"),
+}
+WHEN = {"before": tr("before training"), "after": tr("after training")}  # else at an evaluation
 PASSED, NONE_YET = "✓", "–"  # all checks passed; no checks yet
 
 
@@ -35,14 +58,17 @@ BADGES = {name: Badge(name, **table) for name, table in _TABLES.items()}
 
 
 def badge(name: str) -> Badge:
-    """Return a badge's meaning; one from a later version is shown by name."""
-    unknown = tr("This version does not know this badge."), tr("Read its reason; a newer version may say more.")
+    """Return a badge's meaning in English; one from a later version is shown by name."""
+    unknown = (
+        english("This version does not know this badge."),
+        english("Read its reason; a newer version may say more."),
+    )
     return BADGES.get(name) or Badge(name, name[:9], *unknown)
 
 
 def explained(names: Iterable[str]) -> str:
-    """What badges mean, a line each."""
-    return "\n".join(f"{clean_line(badge(name).word)}: {badge(name).means}" for name in names)
+    """What badges mean, a line each, in the language in use."""
+    return "\n".join(f"{clean_line(badge(name).word)}: {tr(badge(name).means)}" for name in names)
 
 
 def worst_first(names: Iterable[str]) -> tuple[str, ...]:
@@ -86,18 +112,20 @@ def findings(verdicts: Iterable[VerdictRecord]) -> tuple[Finding, ...]:
     passed = [check for check, said, when in alike if said == "ok" and when == "before" and check != "leak"]
     found, alarmed = [], set()
     for (check, said, when), same in alike.items():
-        time, why = tr("{when} training", when=when) if when != "evaluation" else tr("while training"), same[-1].why
+        time, why = WHEN.get(when, tr("while training")), told(same[-1].why)
+        name = CHECKS.get(check, check)
         if said != "ok":
             alarmed.add(check)
             words = said
         elif len(passed) > 1 and when == "before" and check in passed:
             if check != passed[0]:
                 continue
-            words, why = tr("{n} more checks passed", n=len(passed)), ", ".join(passed)
+            words, why = tr("{n} more checks passed", n=len(passed)), ", ".join(CHECKS.get(one, one) for one in passed)
         elif check == "leak":
             words = tr("no leak")
         else:
-            words = tr("{check}: ok again", check=check) if check in alarmed else f"{check}: ok"
+            words = tr("{check}: ok again", check=name) if check in alarmed else tr("{check}: ok", check=name)
         again = tr(", {n} times", n=len(same)) if len(same) > 1 else ""
-        found.append(Finding(None if said == "ok" else said, f"{words}, {time}{again}", why))
+        words = tr("{words}, {time}{again}", words=words, time=time, again=again)
+        found.append(Finding(None if said == "ok" else said, words, why))
     return tuple(found)

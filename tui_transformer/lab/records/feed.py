@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from engine.language import english
+from engine.retelling import told
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.records import TrainRecord, ValidationRecord
 from engine.runs.tail import History, newest_records, stamp
@@ -16,7 +18,7 @@ from tui_transformer.lab.records.study_row import StudyRow, Totals, studies
 FOLLOWED = 4  # runs whose curves are kept after another was chosen
 FEW = 50  # train records kept of a study's runs, whose evaluations alone are drawn
 WATCHED = ("status.json", "summary.json", "checks.json")
-QUEUED, DAMAGED = "queued", "damaged"
+QUEUED, DAMAGED = english("queued"), english("damaged")
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def _row(reader: RunReader) -> RunRow:
         path=reader.path,
         state=state,
         phase=status.phase,
-        reason=status.reason,
+        reason=told(status.reason),
         step=status.step,
         steps=status.steps,
         loss=loss,

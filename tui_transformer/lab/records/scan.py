@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from engine.errors import reason
 from engine.language import tr
 from engine.runs.tail import Stamp, stamp
 
@@ -77,9 +78,7 @@ class RunsScan(Generic[T]):
         except FileNotFoundError:
             pass
         except OSError as error:
-            self.problem = tr(
-                "{runs_dir} cannot be read: {strerror}", runs_dir=self._runs_dir, strerror=error.strerror or error
-            )
+            self.problem = tr("{runs_dir} cannot be read: {strerror}", runs_dir=self._runs_dir, strerror=reason(error))
         for path in self._kept.keys() - paths:
             del self._kept[path]
         for path in paths - self._kept.keys():

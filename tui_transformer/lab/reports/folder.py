@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from engine.errors import InputError, refused
+from engine.errors import InputError, reason, refused
+from engine.language import tr
 from tui_transformer.lab.reports.figures.style import FOLDER
 from tui_transformer.lab.reports.formats import FORMATS
 
@@ -30,11 +31,15 @@ def write(files: Mapping[str, bytes], folder: Path) -> list[Path]:
                 name = path.relative_to(folder).as_posix()
                 if name not in REPORTS and not OURS.match(name) and not STAGED.match(path.name):
                     raise InputError(
-                        f"--out {shown}: has {path.relative_to(folder)}, which is no report's; "
-                        "name a new or empty folder, or one with a report"
+                        tr(
+                            "--out {folder}: has {path}, which is no report's; name a new or empty folder, or one with "
+                            "a report",
+                            folder=shown,
+                            path=path.relative_to(folder),
+                        )
                     )
         elif folder.exists() or folder.is_symlink():
-            raise InputError(f"--out {shown}: is a file; a report is a folder")
+            raise InputError(tr("--out {folder}: is a file; a report is a folder", folder=shown))
         folder.mkdir(parents=True, exist_ok=True)
         _put(files, folder)
         pictures = folder / FOLDER
@@ -46,9 +51,10 @@ def write(files: Mapping[str, bytes], folder: Path) -> list[Path]:
     except OSError as error:
         name = Path(error.filename or folder).name
         staged = STAGED.match(name)
-        raise refused(f"--out {shown}: {staged['name'] if staged else name} cannot be written", error) from None
+        name = staged["name"] if staged else name
+        raise refused(tr("--out {folder}: {name} cannot be written", folder=shown, name=name), error) from None
     except ValueError as error:  # a zero byte in its name
-        raise InputError(f"--out {shown!r}: {error}") from None
+        raise InputError(f"--out {shown!r}: {reason(error)}") from None
     return sorted(folder / name for name in files)
 
 

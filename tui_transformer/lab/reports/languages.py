@@ -1,28 +1,21 @@
-"""Report languages: the phrases of `phrases/CODE.toml`, read on first use."""
+"""Report languages: what a comparison says, the phrases of `phrases/CODE.toml` and the aims of the tasks."""
 
-import tomllib
+from dataclasses import replace
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
+from engine.config.tasks import TASKS
 from tui_transformer.lab.analysis import language as comparison
 from tui_transformer.lab.analysis.language import Language
+from tui_transformer.languages import LANGUAGES
 
-LANGUAGES = ("en", "zh")
+__all__ = ["LANGUAGES", "language"]
 
 
 @cache
 def language(code: str) -> Language:
-    """Return one of `LANGUAGES`; English comparison sentences come from that module."""
-    file = resources.files(__package__) / "phrases" / f"{code}.toml"
-    found = tomllib.loads(file.read_text("utf-8"))
-    phrases: dict[str, str] = dict(comparison.PHRASES) if code == "en" else {}
-    for key, text in found["phrases"].items():
-        name, _, number = key.partition("[")  # of a phrase that counts things: `KEY[one]`, `KEY[other]`
-        if number == "one]":
-            phrases[f"{name}.one"] = text
-        else:
-            phrases[name] = text
-        if number == "other]":
-            phrases.setdefault(f"{name}.one", text)
-    badges = {name: (texts["means"], texts["advice"]) for name, texts in found.get("badges", {}).items()}
-    return Language(code, phrases, found["words"], badges)
+    """Return one of `LANGUAGES`."""
+    base = comparison.language(code)
+    phrases, words = comparison.read(Path(__file__).parent / "phrases" / f"{code}.toml")
+    aims = {name: base.word(task.aim) for name, task in TASKS.items()}
+    return replace(base, phrases={**base.phrases, **phrases}, words={**base.words, **aims, **words})

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.language import tr
+from engine.language import tr, trn
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.folder import RunScan, StudyFile
+from tui_transformer.lab.analysis.language import IN_USE
 from tui_transformer.lab.analysis.verdict import VariantResult
 
 MOST = 12  # runs named in a question
@@ -21,8 +22,8 @@ class ReportSelection:
     @property
     def name(self) -> str:
         if self.studies:
-            return tr("the study {studies}", studies=" and ".join(self.studies))
-        return self.entries[0].name if len(self.entries) == 1 else tr("{n} runs", n=len(self.entries))
+            return tr("the study {studies}", studies=IN_USE.joined(self.studies))
+        return self.entries[0].name if len(self.entries) == 1 else trn("{n} run", "{n} runs", len(self.entries))
 
     @property
     def names(self) -> str:

@@ -17,7 +17,7 @@ from engine.config.keys import all_keys, flatten, parse_overrides, parse_value, 
 from engine.config.schema import RunConfig
 from engine.config.tasks import task_named
 from engine.config.toml import validate
-from engine.errors import InputError, one_of
+from engine.errors import InputError, all_of
 from engine.language import tr
 from tui_transformer.lab.studies.study import MOST_RUNS, Study, Variant, base_tables, find_study
 
@@ -49,7 +49,7 @@ class StudyArgs:
                 )
             )
         if self.study is not None and (self.preset is not None or self.vary):
-            raise InputError("--study says base and variants; leave out --preset and --vary")
+            raise InputError(tr("--study says base and variants; leave out --preset and --vary"))
         if self.study is None:
             study = self._named()
         else:
@@ -61,8 +61,14 @@ class StudyArgs:
         for key in own if study.stages else ():
             if not all(key in stage.keys for stage in study.stages):
                 continue  # else changing it below the stages would change nothing
-            names = one_of(stage.name for stage in study.stages).replace(" or ", " and ")
-            raise InputError(f"--set {key}: stages {names} each say it themselves; change it in a file of your own")
+            names = all_of(stage.name for stage in study.stages)
+            raise InputError(
+                tr(
+                    "--set {key}: stages {names} each say it themselves; change it in a file of your own",
+                    key=key,
+                    names=names,
+                )
+            )
         changes = {**study.changes, **own}
         corpus = changes.get("data.corpus")
         if isinstance(corpus, str):
@@ -81,9 +87,9 @@ class StudyArgs:
             )
         axes = dict(parse_axis(text) for text in self.vary)
         if len(axes) < len(self.vary):
-            raise InputError("--vary names one key twice; give all its values at once, with commas between")
+            raise InputError(tr("--vary names one key twice; give all its values at once, with commas between"))
         base = f"{preset}@{self.on}" if self.on is not None else preset
-        config = validate(base_tables(base), f"preset '{preset}'")
+        config = validate(base_tables(base), tr("preset '{name}'", name=preset))
         variants = grid(axes)
         lasts = "-".join(key.rpartition(".")[2] for key in axes)
         name = self.name if self.name is not None else f"{re.sub('[^A-Za-z0-9._-]+', '-', base)}-{lasts}"
@@ -96,13 +102,19 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     if len(parts) > 1 and not parts[-1]:
         parts.pop()
     if not all(part.isascii() and part.isdecimal() and len(part) <= 19 for part in parts):
-        raise InputError(f"--seeds {text[:40]!r}: a number of seeds, e.g. 3, or the seeds themselves, e.g. 1,5,9")
+        raise InputError(
+            tr("--seeds {text!r}: a number of seeds, e.g. 3, or the seeds themselves, e.g. 1,5,9", text=text[:40])
+        )
     numbers = [int(part) for part in parts]
     if "," in text:
         return tuple(numbers)
     if not 1 <= numbers[0] <= MOST_SEEDS:
         raise InputError(
-            f"--seeds {text[:40]}: from 1 to {MOST_SEEDS:,}; the seed {text[:40]} alone is --seeds {text[:40]},"
+            tr(
+                "--seeds {text}: from 1 to {most:,}; the seed {text} alone is --seeds {text},",
+                text=text[:40],
+                most=MOST_SEEDS,
+            )
         )
     return tuple(range(1, numbers[0] + 1))
 
@@ -112,9 +124,11 @@ def parse_axis(text: str, least: int = 2) -> tuple[str, tuple[Any, ...]]:
     key, equals, values = text.partition("=")
     key = key.strip()
     if not equals or not key:
-        raise InputError(f"--vary {text[:80]!r}: write KEY=VALUE,VALUE, e.g. --vary model.n_heads=1,2,4,8")
+        raise InputError(
+            tr("--vary {text!r}: write KEY=VALUE,VALUE, e.g. --vary model.n_heads=1,2,4,8", text=text[:80])
+        )
     if key == "seed":
-        raise InputError("--vary seed: seeds are no variants; --seeds 5, or --seeds 1,5,9")
+        raise InputError(tr("--vary seed: seeds are no variants; --seeds 5, or --seeds 1,5,9"))
     if key not in all_keys():
         raise InputError(f"--vary {text[:80]}: {unknown_key(key)}")
     try:  # a list keeps commas inside its values: [0.9, 0.95], [0.9, 0.98]
@@ -124,7 +138,14 @@ def parse_axis(text: str, least: int = 2) -> tuple[str, tuple[Any, ...]]:
     except (tomllib.TOMLDecodeError, RecursionError, ValueError):
         found = tuple(parse_value(part.strip()) for part in values.split(",") if part.strip())
     if len(found) < least:
-        raise InputError(f"--vary {text[:80]}: give at least two values, e.g. --vary {key}={values.strip()},…")
+        raise InputError(
+            tr(
+                "--vary {text}: give at least two values, e.g. --vary {key}={values},…",
+                text=text[:80],
+                key=key,
+                values=values.strip(),
+            )
+        )
     return key, found
 
 
@@ -132,7 +153,7 @@ def grid(axes: Mapping[str, Sequence[Any]]) -> tuple[Variant, ...]:
     """A variant per combination, last axis fastest; named by key and value: `n_heads-2.position-rope`."""
     count = math.prod(len(values) for values in axes.values())
     if count > MOST_RUNS:
-        raise InputError(f"--vary: {count:,} combinations; a study has at most {MOST_RUNS:,} runs")
+        raise InputError(tr("--vary: {n:,} combinations; a study has at most {most:,} runs", n=count, most=MOST_RUNS))
     lasts = [key.rpartition(".")[2] for key in axes]
     shown = {key: last if lasts.count(last) == 1 else key for key, last in zip(axes, lasts, strict=True)}
     return tuple(

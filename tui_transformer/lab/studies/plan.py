@@ -13,7 +13,7 @@ from pydantic import Field
 
 from engine.config.schema import RunConfig
 from engine.errors import InputError, no_process
-from engine.language import tr
+from engine.language import code, tr
 from engine.model import size
 from engine.model.size import BYTES, memory_bytes
 from engine.runs.records import Count, Number, Raw, Record
@@ -110,8 +110,14 @@ def shared_out(
     room, jobs = max(1, memory // needed), jobs and min(jobs, cells)
     if jobs is not None and jobs > room:
         raise InputError(
-            f"--jobs {jobs}: {jobs} cells at a time need {jobs * needed / 1e9:.1f} GB of memory and "
-            f"{memory / 1e9:.1f} GB are free; --jobs {room} fits"
+            tr(
+                "--jobs {jobs}: {jobs} cells at a time need {needed:.1f} GB of memory and {free:.1f} GB are free; "
+                "--jobs {room} fits",
+                jobs=jobs,
+                needed=jobs * needed / 1e9,
+                free=memory / 1e9,
+                room=room,
+            )
         )
     jobs = jobs or max(1, min(cores // (threads or 1), cells, room))
     return jobs, threads or max(1, min(cores // jobs, worth))
@@ -126,7 +132,7 @@ def measured(
     not work here, or too little memory.
     """
     asked = {"study": study.to_toml(), "device": device, "jobs": jobs, "cells": cells, "took": dict(took)}
-    command = [sys.executable, "-m", "tui_transformer", "measure-study"]
+    command = [sys.executable, "-m", "tui_transformer", "--language", code(), "measure-study"]
     command += ["--data-dir", str(data_dir)] if data_dir is not None else []
     try:
         done = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=False)
@@ -156,7 +162,7 @@ def plan_of(
     else:  # named, comma-separated
         names = list(dict.fromkeys(name.strip() for name in device.split(",") if name.strip()))
     if not names:
-        raise InputError(f"--device {device[:40]!r}: name devices, e.g. --device cuda:0,cuda:1")
+        raise InputError(tr("--device {device!r}: name devices, e.g. --device cuda:0,cuda:1", device=device[:40]))
     devices = tuple(str(resolve_device(name)) for name in names)
     fixed = study.changes.get(THREADS)
     first = [cell for cell in study.cells() if cell.seed == study.seeds[0]]

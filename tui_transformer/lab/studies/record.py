@@ -15,6 +15,7 @@ from engine.config.keys import is_bookkeeping
 from engine.config.toml import shown
 from engine.errors import InputError, refused
 from engine.language import tr
+from engine.retelling import told
 from engine.runs.files import write_atomic
 from engine.runs.reader import LIVE_STATES, RunReader, list_runs
 from tui_transformer.lab.studies.study import SUFFIX, Cell, Study, read_study
@@ -116,24 +117,28 @@ def _differences(asked: Study, before: Study) -> Iterator[str]:
     yield from _changed("primary", asked.primary, before.primary)
     missing = [seed for seed in before.seeds if seed not in asked.seeds]
     if missing:
-        yield f"seed {missing[0]} is left out"
+        yield tr("seed {seed} is left out", seed=missing[0])
     yield from _changes("", asked.changes, before.changes)
     stages = [stage.name for stage in asked.stages]
-    yield from _changed("the list of stages", stages, [stage.name for stage in before.stages])
+    yield from _changed(tr("the list of stages"), stages, [stage.name for stage in before.stages])
     for now, then in zip(asked.stages, before.stages, strict=False):
-        yield from _changed(f"stage '{now.name}': from", now.starts_from, then.starts_from)
-        yield from _changed(f"stage '{now.name}': preset", now.preset, then.preset)
-        yield from _changes(f"stage '{now.name}': ", now.changes, then.changes)
+        yield from _changed(tr("stage '{name}': from", name=now.name), now.starts_from, then.starts_from)
+        yield from _changed(tr("stage '{name}': preset", name=now.name), now.preset, then.preset)
+        yield from _changes(tr("stage '{name}': ", name=now.name), now.changes, then.changes)
     ours, theirs = ({variant.name: variant for variant in study.variants} for study in (asked, before))
     for name in [*ours, *(name for name in theirs if name not in ours)]:
         if name not in theirs or name not in ours:
-            yield f"variant '{name}' is {'new' if name in ours else 'left out'}"
+            yield (
+                tr("variant '{name}' is new", name=name)
+                if name in ours
+                else tr("variant '{name}' is left out", name=name)
+            )
             continue
         one, other = ours[name], theirs[name]
-        yield from _changed(f"variant '{name}': preset", one.preset, other.preset)
-        yield from _changes(f"variant '{name}': ", one.changes, other.changes)
-        yield from _changed(f"variant '{name}': stages", list(one.stages), list(other.stages))
-        yield from _changed(f"variant '{name}': what is expected", dict(one.expect), dict(other.expect))
+        yield from _changed(tr("variant '{name}': preset", name=name), one.preset, other.preset)
+        yield from _changes(tr("variant '{name}': ", name=name), one.changes, other.changes)
+        yield from _changed(tr("variant '{name}': stages", name=name), list(one.stages), list(other.stages))
+        yield from _changed(tr("variant '{name}': expect", name=name), dict(one.expect), dict(other.expect))
 
 
 def _changes(where: str, asked: Any, before: Any) -> Iterator[str]:
@@ -144,11 +149,11 @@ def _changes(where: str, asked: Any, before: Any) -> Iterator[str]:
 
 def _changed(what: str, asked: Any, before: Any) -> Iterator[str]:
     if asked != before:
-        yield f"{what} is {_said(asked)}, was {_said(before)}"
+        yield tr("{what} is {now}, was {before}", what=what, now=_said(asked), before=_said(before))
 
 
 def _said(value: Any) -> str:
-    return "unset" if value is None or value in ("", {}, []) else shown(value)
+    return tr("unset") if value is None or value in ("", {}, []) else shown(value)
 
 
 # Its cells
@@ -238,7 +243,7 @@ def look(cell: Cell, path: Path, reader: RunReader | None = None) -> CellStatus:
         cell,
         path,
         reader.state,
-        status.reason,
+        told(status.reason),
         status.step,
         status.steps,
         status.attempt,
@@ -257,23 +262,27 @@ def look_at_all(cells: Sequence[Cell], paths: Mapping[str, Path]) -> list[CellSt
     for cell in cells:
         now, before = look(cell, paths[cell.name]), found.get(cell.after)
         if before is not None and now.state == ABSENT and before.state != "finished":
-            stage = tr("its stage '{stage}'", stage=before.cell.stage)
+            stage = before.cell.stage
             if before.verb == "failed":
-                was = tr("was skipped") if before.state == SKIPPED else "failed"
-                now = replace(now, state=SKIPPED, reason=f"{stage} {was}")
+                why = (
+                    tr("its stage '{stage}' was skipped", stage=stage)
+                    if before.state == SKIPPED
+                    else tr("its stage '{stage}' failed", stage=stage)
+                )
+                now = replace(now, state=SKIPPED, reason=why)
             elif before.state != ABSENT:
-                now = replace(now, reason=f"{stage} is {before.state}")
+                now = replace(now, reason=tr("its stage '{stage}' is {state}", stage=stage, state=told(before.state)))
         found[cell.name] = now
     return list(found.values())
 
 
 def trained_seconds(path: Path) -> float | None:
     """A finished run's wall seconds, evaluations included; None if unknown."""
-    told = [e for e in RunReader(path).events() if e.event in ("started", "finished", "resumed", "paused")]
-    if [event.event for event in told] != ["started", "finished"]:  # it was interrupted in between
+    turns = [e for e in RunReader(path).events() if e.event in ("started", "finished", "resumed", "paused")]
+    if [event.event for event in turns] != ["started", "finished"]:  # it was interrupted in between
         return None
     try:
-        began, ended = (datetime.fromisoformat(event.time) for event in told)
+        began, ended = (datetime.fromisoformat(event.time) for event in turns)
     except ValueError:
         return None
     return max(0.0, (ended - began).total_seconds())

@@ -24,8 +24,9 @@ from engine.config.keys import all_keys, diff, flatten, is_bookkeeping, unknown_
 from engine.config.schema import RunConfig
 from engine.config.toml import read, shown, validate
 from engine.errors import InputError, nearest, one_of
-from engine.language import tr
+from engine.language import english, tr
 from engine.measures import MEASURES, family
+from engine.retelling import told
 from engine.runs.lineage import INIT_FROM, split_init_from
 from engine.runs.names import check_name
 
@@ -33,7 +34,7 @@ SCHEMA = 1
 SUFFIX = ".study.toml"
 MOST_RUNS = 10_000  # of one study
 MOST_WORDS = 2_000  # characters of a description or a reason
-OUTCOMES = ("worse", "better", "same", "unknown")
+OUTCOMES = (english("worse"), english("better"), english("same"), english("unknown"))
 # Measures with expectable outcomes: scores, and the probes of the built-in corpora without their bands.
 EXPECTABLE = tuple(measure.key for measure in MEASURES if measure.judged)
 Change = tuple[Any, Any]  # before, after; None where a key is unset
@@ -45,9 +46,9 @@ class Stage:
 
     name: str  # a legal part of a run's name
     starts_from: str = ""  # an earlier stage, `NAME` or `NAME@last`; "" for fresh weights
-    # dotted config keys, above the study's changes, below the variant's
+    # dotted config keys; they override the study's changes, and the variant's override them
     changes: Mapping[str, Any] = field(default_factory=dict)
-    preset: str = ""  # an overlay below these changes; "" for none
+    preset: str = ""  # an overlay applied before these changes; "" for none
 
     @property
     def overlay(self) -> list[Tables]:
@@ -87,7 +88,7 @@ class Variant:
     preset: str = ""  # an overlay applied to the study's base; "" for none
     changes: Mapping[str, Any] = field(default_factory=dict)  # dotted config keys on top
     expect: Mapping[str, str] = field(default_factory=dict)  # a measure → an outcome, against the study's baseline
-    stages: tuple[str, ...] = ()  # of the study, including the last; empty means all
+    stages: tuple[str, ...] = ()  # names of the study's stages to run, including the last; empty means all
     why: str = ""  # one sentence on why that is expected
 
 
@@ -133,21 +134,21 @@ class Cell:
 class Study:
     """Variants of one base, each trained with every seed; raises InputError except for what `cells` checks."""
 
-    name: str  # of the study, the first part of its runs' names
+    name: str  # the study's name, with which its runs' names begin
     base: str  # a preset, or `OVERLAY@BASE`
     variants: tuple[Variant, ...]  # in the order they run and are shown
     baseline: str  # the variant that the others are compared with
-    seeds: tuple[int, ...] = (1, 2, 3)  # of the runs; data order and initial weights follow from them
-    # dotted config keys for all variants, below what a variant changes
+    seeds: tuple[int, ...] = (1, 2, 3)  # the runs' seeds, which determine data order and initial weights
+    # dotted config keys for all variants, which a variant's changes override
     changes: Mapping[str, Any] = field(default_factory=dict)
     description: str = ""  # one line
-    stages: tuple[Stage, ...] = ()  # of each variant and seed. Empty: one run each
-    # the measure with most weight in the verdicts, such as `loss` or `recall`; a probe may be named in full,
-    # `recall<110`. "" for the one the base selects checkpoints by
+    stages: tuple[Stage, ...] = ()  # the stages of each variant and seed; empty: one run each
+    # the measure with the most weight in the verdicts, such as `loss`, `recall` or the full name of a probe,
+    # `recall<110`; "" for the one by which the base selects checkpoints
     primary: str = ""
 
     def __post_init__(self) -> None:
-        where = f"study '{self.name[:80]}'"
+        where = tr("study '{name}'", name=self.name[:80])
         check_name(self.name)
         if ending := re.search(r"\.s\d+\Z", self.name):
             raise InputError(
@@ -229,9 +230,9 @@ class Study:
                     tr("{where}: seed {seed} is listed twice; the same seed gives the same run", where=where, seed=seed)
                 )
 
-        _check_changes(self.changes, f"{where}: changes")
+        _check_changes(self.changes, tr("{where}: changes", where=where))
         for variant in self.variants:
-            _check_changes(variant.changes, f"{where}, variant '{variant.name}': changes")
+            _check_changes(variant.changes, tr("{where}, variant '{name}': changes", where=where, name=variant.name))
             for measure, outcome in variant.expect.items():
                 said = tr("{where}, variant '{name}': expect", where=where, name=variant.name)
                 if measure not in EXPECTABLE:
@@ -304,7 +305,7 @@ class Study:
             said = tr("{where}, stage '{name}'", where=where, name=stage.name)
             with _within(said):
                 check_name(stage.name)
-            _check_changes(stage.changes, f"{said}: changes")
+            _check_changes(stage.changes, tr("{where}: changes", where=said))
             with _within(said):
                 keys = stage.keys
             if stage.starts_from and INIT_FROM in keys:
@@ -386,7 +387,7 @@ def _within(where: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(f"{where}: {error}") from None
+        raise InputError(tr("{where}: {error}", where=where, error=error)) from None
 
 
 def _check_changes(changes: Mapping[str, Any], where: str) -> None:
@@ -439,10 +440,10 @@ class StudyFile(_File):
 
 FILE_KINDS = {
     "int": tr("a whole number"),
-    "string": "text",
-    "list": "a list",
-    "dict": "a table",
-    "model": "a table, [[{}]]",
+    "string": tr("text"),
+    "list": tr("a list"),
+    "dict": tr("a table"),
+    "model": tr("a table, [[{name}]]"),
 }
 
 
@@ -456,7 +457,7 @@ def _problem(error: ValidationError) -> str:
     kinds: dict[str, type[BaseModel]] = {"stages": StageFile, "variants": VariantFile}
     kind = kinds.get(list_name, StudyFile) if row else StudyFile
     number = key if isinstance(key, int) else row[1] if row else None
-    where = f"{list_name[:-1]} {int(number) + 1}" if isinstance(number, int) else ""
+    where = tr("{kind} {number}", kind=told(list_name[:-1]), number=int(number) + 1) if isinstance(number, int) else ""
     said = f"{where}: " if where else ""
     if problem["type"] == "extra_forbidden":
         known = [one.alias or name for name, one in kind.model_fields.items()]
@@ -478,7 +479,7 @@ def _problem(error: ValidationError) -> str:
             n=len(problem["input"]),
             most_words=MOST_WORDS,
         )
-    must = FILE_KINDS[problem["type"].partition("_")[0]].format(list_name)
+    must = FILE_KINDS[problem["type"].partition("_")[0]].format(name=list_name)
     return tr(
         "{where} = {problem}: must be {must}",
         where=where if isinstance(key, int) else f"{said}{key}",
@@ -555,13 +556,13 @@ def variant_config(study: Study, variant: Variant, stage: Stage) -> RunConfig:
     Base, the study's changes, the stage's preset and changes, overlay, the variant's changes: each overrides those
     before it.
     """
-    where = f"study '{study.name}'"
+    where = tr("study '{name}'", name=study.name)
     with _within(where):
         base = base_tables(study.base)
-    where += f", variant '{variant.name}'"
+    where = tr("{where}, variant '{name}'", where=where, name=variant.name)
     with _within(where):
         overlay = presets.overlay(variant.preset, tr("a variant changes the study's base")) if variant.preset else []
-    where += f", stage '{stage.name}'" if stage.name else ""
+    where = tr("{where}, stage '{name}'", where=where, name=stage.name) if stage.name else where
     with _within(where):
         staged = [*stage.overlay, nested(stage.changes)]
     own = [*(link.tables for link in overlay), nested(variant.changes), {"seed": study.seeds[0]}]

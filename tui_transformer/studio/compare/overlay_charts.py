@@ -13,7 +13,8 @@ from textual.message import Message
 
 from engine.clean import clean_line
 from engine.language import tr
-from tui_transformer.lab.charts.canvas import Canvas, Cell, Span
+from tui_transformer.lab.analysis.language import IN_USE
+from tui_transformer.lab.charts.canvas import Canvas, Cell, Span, cells_of
 from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.charts.curves import AXES, Curve, axis_text
 from tui_transformer.lab.charts.overlay import (
@@ -29,11 +30,12 @@ from tui_transformer.lab.charts.overlay import (
     shading,
 )
 from tui_transformer.lab.formatting import fitted
-from tui_transformer.studio.shared.chart import ALL_HIDDEN, HIDDEN, Chart, cells_of, seen_part, title_line, whole
+from tui_transformer.studio.shared.chart import ALL_HIDDEN, HIDDEN, Chart, seen_part, title_line, whole
 
-WHERE = {"step": "step {}", "tokens": "{} tokens", DISTANCE: "{} back"}
+WHERE = {"step": tr("step {place}"), "tokens": tr("{place} tokens"), DISTANCE: tr("{place} back")}
 BRIEF = (("", 2, True), ("", 3, False), ("", 2, False))  # a value without its spread is still correct
 MORE = "…"  # stands for runs that do not fit
+LOG = IN_USE.word("log")  # of a logarithmic axis
 SHORTEST = 6  # least columns of a meaningful name in the legend
 
 
@@ -56,20 +58,20 @@ class OverlayDrawing:
         made = self.made
         if zoomed is not None:
             part = seen_part(made.axis, zoomed)
-            made = replace(made, title=f"{made.brief or made.title}, {part}", brief=part)
+            made = replace(made, title=tr("{name}, {part}", name=made.brief or made.title, part=part), brief=part)
         drawn = [replace(s, sign=HIDDEN, seeds=None) if s.slot in self.hidden else s for s in made.drawn]
         names = [(stroke, clean_line(stroke.name)) for stroke in drawn]
-        log = [("log", "dim")] if made.log else []
+        log = [(LOG, "dim")] if made.log else []
         longest = max((cell_len(name) for _, name in names), default=0)
         for label in (clean_line(made.title), clean_line(made.brief), *([""] if zoomed is None else [])):
             for room in range(longest, SHORTEST - 1, -1):
                 legend = [(" ".join(_words(s, _cut(name, room))), self._style(s)) for s, name in names]
                 taken = cell_len(label) + sum(cell_len(text) + 2 for text, _ in legend)
-                if taken + (4 if made.log else 0) <= width:
+                if taken + sum(cell_len(text) + 1 for text, _ in log) <= width:
                     return title_line(label, style, [*legend, *log], width, 2)
         for words in (_words(stroke, "") for stroke, _ in names), ([LETTERS[s.slot], s.sign] for s, _ in names):
             legend = [(" ".join(word), self._style(s)) for word, (s, _) in zip(words, names, strict=True)]
-            if cell_len(made.brief) + sum(cell_len(text) + 2 for text, _ in legend) + (5 if made.log else 0) <= width:
+            if cell_len(made.brief) + sum(cell_len(text) + 2 for text, _ in (*legend, *log)) <= width:
                 break
         return title_line(made.brief, style, [*legend, *log], width, 2)
 
@@ -82,9 +84,9 @@ class OverlayDrawing:
         if not strokes:
             return []
         place = "" if x is None else axis_text(made.axis, x)
-        where = WHERE.get(made.axis, "{}").format(place)
+        where = WHERE.get(made.axis, "{place}").format(place=place)
         ends = [(s, s.curve.y[-1] if x is None else _value(s.curve, x)) for s in strokes]
-        last = ("furthest", "far") if made.axis == DISTANCE else (tr("at the end"), "end")
+        last = (tr("furthest"), tr("far")) if made.axis == DISTANCE else (tr("at the end"), tr("end"))
         for head, decimals, spread in ((last[0], 4, True), (last[1], 4, True), (last[1], 3, True), *BRIEF):
             parts = [cells_of(head, "dim") if x is None else cells_of(where, "cursor")]
             for stroke, value in ends:
@@ -131,7 +133,7 @@ def _cut(text: str, width: int) -> str:
 CURVES, DIFFERENCE = "curves", "difference"
 VIEWS = (CURVES, DIFFERENCE, DISTANCE)
 ABOUT = {  # of means over seeds
-    CURVES: tr("A line is the mean over a variant's seeds; the shading is its 95 % interval."),
+    CURVES: tr("Each line is the mean over a variant's seeds; the shading is its 95 % interval."),
     DIFFERENCE: tr("A line is the mean difference from the baseline, seed by seed; the shading is its 95 % interval."),
     DISTANCE: tr("How often the model is right, by how far back it has to look. Dotted: guessing. ┊ its reach."),
 }

@@ -50,8 +50,8 @@ def _written(lines: Sequence[Line], palette: Palette) -> RenderableType:
 
 class NotePage(ModalScreen[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "keep", "keep", priority=True),
-        Binding("escape", "dismiss", "back", priority=True),
+        Binding("ctrl+s", "keep", tr("keep"), priority=True),
+        Binding("escape", "dismiss", tr("back"), priority=True),
     ]
 
     def __init__(self, name: str, text: str) -> None:
@@ -60,10 +60,12 @@ class NotePage(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
-            yield Static(Text(clean_line(f"A note about {self._of}"), style="bold"), classes="dialog-title")
+            yield Static(
+                Text(clean_line(tr("A note about {name}", name=self._of)), style="bold"), classes="dialog-title"
+            )
             yield TextArea(clean(self._text), soft_wrap=True)
             yield Static("", classes="dialog-wrong")
-            yield Static(Text("ctrl+s: save · esc: discard"), classes="dialog-text")
+            yield Static(Text(tr("ctrl+s: save · esc: discard")), classes="dialog-text")
 
     def on_mount(self) -> None:
         area = self.query_one(TextArea)

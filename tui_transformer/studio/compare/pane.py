@@ -22,7 +22,7 @@ from textual.events import DescendantBlur
 from textual.widgets import Input
 
 from engine.clean import clean_line
-from engine.language import tr
+from engine.language import code, tr, trn
 from engine.runs.manage import check_tag, write_notes
 from engine.runs.tail import Metrics
 from tui_transformer.lab.analysis.answer import Answer
@@ -32,15 +32,14 @@ from tui_transformer.lab.analysis.entry import NO_RUN, Entry
 from tui_transformer.lab.analysis.export import DATA, FORMATS, group_table, save, table
 from tui_transformer.lab.analysis.folder import Folder, RunScan
 from tui_transformer.lab.analysis.groups import unit_of
+from tui_transformer.lab.analysis.language import IN_USE
 from tui_transformer.lab.analysis.query import best_first
 from tui_transformer.lab.analysis.sentences import answer_sentences, verdict_sentence
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.analysis.view import RUNS, VARIANTS, Options, Selection, Shown, View
 from tui_transformer.lab.charts.overlay import Drawn
-from tui_transformer.lab.formatting import count
 from tui_transformer.lab.records.pace import PollInterval
 from tui_transformer.lab.reports.formats import FORMATS as REPORTS
-from tui_transformer.lab.reports.languages import LANGUAGES
 from tui_transformer.lab.reports.selection import ReportSelection, of_runs, of_variants
 from tui_transformer.studio.compare.forest import ForestList, ForestPlot
 from tui_transformer.studio.compare.overlay_charts import CompareCharts
@@ -66,7 +65,7 @@ AROUND_TITLE = 6  # columns of a frame
 FEW = 4  # curves drawn at first where there are more variants than letters
 EXAMPLE = "rope   n_heads>=2   loss<1.3   badge:LEAK   tag:good   -failed"
 FILE = "comparison"  # of an export, without suffix
-SPOKEN = {"en": "in English", "zh": "in Chinese, 中文"}
+SPOKEN = {"en": tr("in English"), "zh": tr("in Chinese, 中文")}
 
 
 class ComparePane(Vertical, can_focus=True):
@@ -95,7 +94,7 @@ class ComparePane(Vertical, can_focus=True):
         self._forest, self._head, self._table = ForestPlot(), TableHead(), RunTable()
         self._top = panel(Vertical(self._forest, self._head, self._table, id="compare-top"))
         self._sentence, self._splitter = Words(id="compare-sentence"), Splitter()
-        self._charts = panel(CompareCharts(), "Charts")
+        self._charts = panel(CompareCharts(), tr("Charts"))
         self._looked = False
         self._changed: set[Path] = set()  # runs changed here, to be reread
         self._grouped: tuple[Path, ...] = ()  # the runs of the variants that are drawn
@@ -115,7 +114,7 @@ class ComparePane(Vertical, can_focus=True):
 
     def on_mount(self) -> None:
         self.add_class("-empty")
-        self._nothing.show(Text("reading the runs…", style="dim"))
+        self._nothing.show(Text(tr("reading the runs…"), style="dim"))
         self.run_worker(self._watch(), name="compare the runs", group="look", exclusive=True)
 
     def focus_first(self) -> None:
@@ -203,7 +202,7 @@ class ComparePane(Vertical, can_focus=True):
             if answer is not None:
                 slots = {result.path: self._slot_of(result) for result in answer.results}
                 self._forest.show(answer, slots, self.chosen)
-                self._sentence.show(Text(clean_line(" ".join(answer_sentences(answer)))))
+                self._sentence.show(Text(clean_line(IN_USE.say("join.sentence").join(answer_sentences(answer)))))
             self._table.show(shown, marks, self.chosen)
             if answer is None:
                 self.chosen = self._table.chosen or self.chosen
@@ -322,18 +321,21 @@ class ComparePane(Vertical, can_focus=True):
         """Show the verdict under the cursor if the table cuts it, and what to do next."""
         row, lines = self._table.row, []
         if row is not None and isinstance(row.entry, VariantResult):
-            lines.append(f"{row.entry.name}: {verdict_sentence(row.entry)}")
+            lines.append(IN_USE.say("name", name=row.entry.name, text=verdict_sentence(row.entry)))
         elif row is not None and self._table.verdict_is_cut:
-            lines.append(f"{row.entry.name}: {row.verdict}")
+            lines.append(IN_USE.say("name", name=row.entry.name, text=row.verdict))
         if self.answer is not None:
             lines = [] if self.selection.runs else [tr("Nothing is plotted. space: plot this variant")]
         elif self.shown.total == 1 and self.shown.by == RUNS:
-            lines.append("You need two runs to compare. Press 1 to design another.")
+            lines.append(tr("You need two runs to compare. Press 1 to design another."))
         elif self.shown.rows and self._why:
             lines.append(self._why)
         elif self.shown.rows and not self.selection.runs:
             lines.append(
-                f"space: plot · p: set as baseline · v: {'every run' if self.shown.by == VARIANTS else 'variants'}"
+                tr(
+                    "space: plot · p: set as baseline · v: {what}",
+                    what=tr("every run") if self.shown.by == VARIANTS else tr("variants"),
+                )
             )
         self.set_class(bool(lines), "-hinted")
         self._hint.show(Text("\n".join(map(clean_line, lines)), no_wrap=True, overflow="ellipsis"))
@@ -413,7 +415,7 @@ class ComparePane(Vertical, can_focus=True):
         if entry is not None:
             self.touched = True
             if not self.selection.turn(entry.path):
-                say(self, f"{MOST} curves are as many as can be told apart: unselect one first", "warning")
+                say(self, tr("at most {n} curves can be told apart: unselect one first", n=MOST), "warning")
             self._selected()
 
     def action_pin(self) -> None:
@@ -473,7 +475,7 @@ class ComparePane(Vertical, can_focus=True):
 
     def action_only(self) -> None:
         if not self.chosen_runs and not self.options.only:
-            say(self, "no run is selected: space selects one", "warning")
+            say(self, tr("no run is selected: press space to select one"), "warning")
             return
         self._arrange(replace(self.options, only=not self.options.only))
 
@@ -560,7 +562,7 @@ class ComparePane(Vertical, can_focus=True):
         entry, variant, palette = self.current(), self.variant(), Palette.of(self.app.theme_variables)
         if entry is not None:
             blocks = detail(entry, self.shown.baseline)
-            self.app.push_screen(DetailPage(f"{entry.name}   {entry.state}", blocks, palette))
+            self.app.push_screen(DetailPage(f"{entry.name}   {tr(entry.state)}", blocks, palette))
         elif variant is not None:
             title = f"{variant.group.title}   {variant.seeds()}"
             self.app.push_screen(DetailPage(title, group_detail(variant), palette))
@@ -614,12 +616,10 @@ class ComparePane(Vertical, can_focus=True):
     @work(exit_on_error=False)
     async def action_export(self) -> None:
         if not self.shown.rows:
-            say(self, "no run is shown that could be exported", "warning")
+            say(self, tr("no runs to export"), "warning")
             return
-        answers = [Choice(key, f"{kind.name}: {kind.what}") for key, kind in FORMATS.items()]
-        rows, what = len(self.shown.rows), self.shown.by
-        count = f"{rows:,} {what}" if rows > 1 else tr("one {what}", what=what.removesuffix("s"))
-        words = tr("{count}, in the order and with the filter shown.", count=count)
+        answers = [Choice(key, tr("{name}: {what}", name=kind.name, what=kind.what)) for key, kind in FORMATS.items()]
+        words = tr("{count}, in the order and with the filter shown.", count=_counted(self.shown))
         key = await self.app.push_screen_wait(Ask(tr("Export the comparison"), answers, words))
         if key is None:
             return
@@ -645,8 +645,7 @@ class ComparePane(Vertical, can_focus=True):
 
         with errors_said(self):
             await asyncio.to_thread(export)
-            what = shown.by if len(shown.rows) > 1 else shown.by.removesuffix("s")
-            say(self, f"{len(shown.rows):,} {what} written to {path.absolute()}")
+            say(self, tr("{count} written to {path}", count=_counted(shown), path=path.absolute()))
 
     def what_is_reported(self) -> ReportSelection:
         look, selection = self.look, self.selection
@@ -660,12 +659,15 @@ class ComparePane(Vertical, can_focus=True):
     async def action_report(self) -> None:
         chosen = self.what_is_reported()
         if not chosen.entries:
-            say(self, "no run is selected that could be reported", "warning")
+            say(self, tr("no runs to report on: select some first"), "warning")
             return
-        keys = [(kind, language) for kind in ("html", "latex", "markdown") for language in LANGUAGES]
-        answers = [Choice(key, f"{REPORTS[key[0]].name} {SPOKEN[key[1]]}: {REPORTS[key[0]].what}") for key in keys]
+        answers = [
+            Choice((kind, language), tr("{name} {spoken}: {what}", name=made.name, spoken=spoken, what=made.what))
+            for kind, made in sorted(REPORTS.items())
+            for language, spoken in sorted(SPOKEN.items(), key=lambda one: one[0] != code())
+        ]
         words = tr("Covers the conclusions, model, data, settings, curves, tables, limits, and how to reproduce it.")
-        words += f"\nRuns: {clean_line(chosen.names)}"
+        words += "\n" + tr("Runs: {names}", names=clean_line(chosen.names))
         key = await self.app.push_screen_wait(Ask(tr("A report on {name}", name=chosen.name), answers, words))
         if key is None:
             return
@@ -674,7 +676,7 @@ class ComparePane(Vertical, can_focus=True):
         wrong = lambda text: wrong_place(text, "folder")
         text = await self.app.push_screen_wait(AskText(tr("Folder for the report"), folder, wrong=wrong))
         if text is not None:
-            say(self, f"writing a report on {chosen.name} …")
+            say(self, tr("writing a report on {name} …", name=chosen.name))
             self._report(chosen, kind, language, Path(text).expanduser())
 
     @work(group="report", exclusive=True, exit_on_error=False)
@@ -695,35 +697,40 @@ def _answer_title(answer: Answer, of: int) -> list[tuple[str, int]]:
     seeds, planned = {result.planned for result in answer.results}, sum(result.planned for result in answer.results)
     finished, measure = sum(run.state == "finished" for run in runs), answer.measure
     at, measures = next(i for i, m in enumerate(answer.measures, 1) if m.key == measure.key), len(answer.measures)
-    counts = tr("{n} variants", n=len(answer.results)) + (f" × {count(seeds.pop(), 'seed')}" if len(seeds) == 1 else "")
+    counts = trn("{n} variant", "{n} variants", len(answer.results))
+    if len(seeds) == 1:
+        counts = f"{counts} × {IN_USE.counted('seeds', seeds.pop())}"
     done = (
         tr("all {planned:,} runs finished", planned=planned)
         if finished == planned
         else tr("{finished:,} of {planned:,} runs finished", finished=finished, planned=planned)
     )
     baseline = answer.family.baseline
-    parts = [(tr("Study  {study}", study=answer.study) if answer.study else "Runs", 0), (counts, 1), (done, 3)]
+    parts = [(tr("Study  {study}", study=answer.study) if answer.study else tr("Runs"), 0), (counts, 1), (done, 3)]
     parts += [(tr("baseline {name}", name=baseline.name), 2)] if baseline is not None else []
-    parts += [(f"{measure.name} (← → {at} of {measures})" if measures > 1 else measure.name, 0)]
+    name = tr(measure.name)
+    parts += [(tr("{name} (← → {at} of {n})", name=name, at=at, n=measures) if measures > 1 else name, 0)]
     return [*parts, (tr("V: next of {of}", of=of), 4)] if of > 1 else parts
 
 
 def _title(shown: Shown, options: Options) -> list[tuple[str, int]]:
-    count = f"{shown.count:,} of {shown.total:,}" if shown.count != shown.total else f"{shown.total:,}"
-    parts = [(f"{shown.by.capitalize()}  {count}", 0)]
+    n = f"{shown.total:,}"
+    if shown.count != shown.total:
+        n = tr("{n:,} of {total:,}", n=shown.count, total=shown.total)
+    parts = [(f"{tr('Runs') if shown.by == RUNS else tr('Variants')}  {n}", 0)]
     if options.selected:
-        parts.append((f"{len(options.selected)} selected", 1))
+        parts.append((tr("{n} selected", n=len(options.selected)), 1))
     baselines = dict.fromkeys(v.name for v in shown.variants if v.is_baseline)
     if shown.by == VARIANTS and len(baselines) > 1:
-        parts.append((f"◆ {len(baselines)} baselines", 2))
+        parts.append((tr("◆ {n} baselines", n=len(baselines)), 2))
     elif shown.by == VARIANTS:
         parts += [(f"◆ {name}", 2) for name in baselines]
     elif shown.baseline is not None:
         parts.append((f"◆ {shown.baseline.name}", 2))
     if shown.sorted_by is not None:
-        parts.append((f"by {shown.sorted_by.title} {'↓' if options.reverse else '↑'}", 3))
+        parts.append((tr("by {column} {arrow}", column=shown.sorted_by.head, arrow="↓" if options.reverse else "↑"), 3))
     if shown.rows:
-        parts.append((f"loss: {unit_of([row.entry for row in shown.rows])}", 4))
+        parts.append((tr("loss: {unit}", unit=unit_of([row.entry for row in shown.rows])), 4))
     return parts
 
 
@@ -732,8 +739,13 @@ def _nothing(shown: Shown, problem: str) -> Text:
         hint = tr("With two runs, you see where their settings differ and their curves overlaid.")
         return nothing_here(tr("There is nothing to compare yet"), hint, problem)
     words = Text(justify="center").append(f"{clean_line(shown.nothing)}\n\n", "bold")
-    words.append("escape", "bold").append("  shows all runs again      ")
+    words.append("escape", "bold").append(tr("  shows all runs again      "))
     return words.append("/", "bold").append(tr("  changes the filter"))
+
+
+def _counted(shown: Shown) -> str:
+    n = len(shown.rows)
+    return trn("{n} run", "{n} runs", n) if shown.by == RUNS else trn("{n} variant", "{n} variants", n)
 
 
 def wrong_place(text: str, what: Literal["file", "folder"]) -> str:
@@ -741,11 +753,11 @@ def wrong_place(text: str, what: Literal["file", "folder"]) -> str:
     try:
         path = Path(text).expanduser()
         if not text.strip():
-            return tr("enter a {what} name", what=what)
+            return tr("enter a file name") if what == "file" else tr("enter a folder name")
         if what == "folder":
             return tr("{path} is a file; a report needs a folder", path=path) if path.is_file() else ""
         if path.is_dir():
             return tr("{path} is a folder: add a file name", path=path)
         return "" if path.parent.is_dir() else tr("there is no folder {parent}", parent=path.parent)
     except (OSError, ValueError, RuntimeError) as error:
-        return tr("not a valid {what}: {error}", what=what, error=error)
+        return tr("not a valid name: {error}", error=error)

@@ -18,12 +18,13 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from engine.clean import clean_line
-from engine.language import tr
+from engine.language import tr, trn
 from tui_transformer.lab.analysis.columns import NONE
+from tui_transformer.lab.analysis.verdict import INCOMPARABLE
 from tui_transformer.lab.analysis.view import Row, Shown
 from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.charts.forest import DECIDED, signed
-from tui_transformer.lab.formatting import count, fitted
+from tui_transformer.lab.formatting import fitted
 from tui_transformer.lab.records.badges import badge, explained, worst_first
 from tui_transformer.studio.shared.line_list import LineList
 from tui_transformer.studio.shared.run_states import STATES, UNKNOWN
@@ -36,7 +37,7 @@ NAME = ((150, 36), (100, 24), (0, 16))  # from so many screen columns, at most s
 WIDEST = {"verdict": 32, "notes": 40, "tags": 24, "checks": 24, "corpus": 24, "expected": 32}
 NARROWEST = {"verdict": 12, "expected": 14}  # a column that is cut rather than hidden
 USUAL = 18  # the widest cell of any other column
-LEAST = {"verdict": len("✓ better")}
+LEAST = {"verdict": cell_len("✓ " + tr("better"))}
 
 
 @dataclass(frozen=True)
@@ -100,9 +101,7 @@ class TableHead(Widget):
     def on_mouse_move(self, event: MouseMove) -> None:
         index = self._layout_of.at(event.x)
         if event.x == self.size.width - 1 and self._layout_of.more:
-            self.tooltip = Content(
-                tr("{count}: press → in the table.", count=count(self._layout_of.more, tr("more column")))
-            )
+            self.tooltip = Content(tr("{columns}: press → in the table.", columns=_more_columns(self._layout_of.more)))
             return
         said = self._shown.columns[index].explained if index is not None else ""
         self.tooltip = Content(tr("{said} Click: sort by it.", said=clean_line(said))) if said else None
@@ -118,21 +117,21 @@ class TableHead(Widget):
         sorted_by = self._shown.sorted_by.key if self._shown.sorted_by is not None else ""
         for place in self._layout_of.places:
             column = self._shown.columns[place.index]
-            title, style = clean_line(column.title), styles["title"]
+            title, style = clean_line(column.head), styles["title"]
             if column.key == sorted_by:
                 arrow = "↓" if self._reverse else "↑"
                 title, style = fitted(title, place.width - 1).rstrip() + arrow, styles["sorted"]
             segments.append(Segment(fitted(title, place.width, right=column.right) + " " * GAP, style))
         width, more = self.size.width, self._layout_of.more
         room = width - cell_len("".join(segment.text for segment in segments).rstrip()) - 1
-        texts = (
-            (f"› {count(more, tr('more column'))}: →", tr("› {more} more: →", more=more), f"{more} ›", "›")
-            if more
-            else (" ",)
-        )
-        text = next((text for text in texts if len(text) <= room), texts[-1])
-        strip = Strip(segments).adjust_cell_length(width - len(text), self.rich_style)
+        texts = (f"› {_more_columns(more)}: →", tr("› {more} more: →", more=more), f"{more} ›", "›") if more else (" ",)
+        text = next((text for text in texts if cell_len(text) <= room), texts[-1])
+        strip = Strip(segments).adjust_cell_length(width - cell_len(text), self.rich_style)
         return Strip([*strip, Segment(text, styles["more"])]).adjust_cell_length(width, self.rich_style)
+
+
+def _more_columns(n: int) -> str:
+    return trn("{n} more column", "{n} more columns", n)
 
 
 PINNED = "◆"
@@ -245,25 +244,22 @@ class RunTable(LineList):
         parts = [(" ", "dim"), letter, (PINNED if pinned else " ", "pin"), (state.sign, state.style), (" ", "dim")]
         for place in self.layout_of.places:
             column, text = self.shown.columns[place.index], row.cells[place.index]
-            style = "name" if place.index == 0 else _cell_style(column.key, row, text)
-            if text in DECIDED and _is_verdict(column.key):
-                text = signed(text, text)
+            kind = row.kinds[place.index]
+            style = "name" if place.index == 0 else _cell_style(column.key, row, text, kind)
+            if kind in DECIDED:
+                text = signed(kind, text)
             parts.append((fitted(text, place.width, right=column.right) + " " * GAP, style))
         return parts
 
 
-def _is_verdict(key: str) -> bool:
-    return key == "verdict" or key.endswith(" verdict")
-
-
-def _cell_style(key: str, row: Row, text: str) -> str:
+def _cell_style(key: str, row: Row, text: str, kind: str) -> str:
     if text == NONE:
         return "dim"
     if key == "checks":
         names = worst_first(row.entry.badges)
         return badge(names[0]).severity if names else "good"
-    if _is_verdict(key):
-        return DECIDED.get(text, "warn" if text.endswith("not comparable") else "dim")
+    if key == "verdict" or key.endswith(" verdict"):
+        return DECIDED.get(kind, "warn" if kind == INCOMPARABLE else "dim")
     if key == "state":
         return STATES.get(row.entry.state, UNKNOWN).style
     return "cell"

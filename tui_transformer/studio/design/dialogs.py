@@ -4,6 +4,7 @@ import re
 from collections.abc import Container, Sequence
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -33,21 +34,21 @@ class Ticks(ModalScreen[StudyDraft | None]):
     """A checklist of overlays as variants; enter returns the study with the ticked ones, escape None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "back"),
-        Binding("space", "tick", "tick"),
-        Binding("enter", "take", "take", priority=True),
+        Binding("escape", "dismiss", tr("back")),
+        Binding("space", "tick", tr("tick")),
+        Binding("enter", "take", tr("take"), priority=True),
     ]
 
     def __init__(self, draft: StudyDraft, offered: Sequence[VariantLine]) -> None:
         super().__init__()
         self._draft, self._offered = draft, offered
         self._ticked = {at for at, overlay in enumerate(offered) if draft.has(overlay.variant)}
-        self._width = max((len(overlay.variant.name) for overlay in offered), default=0)
+        self._width = max((cell_len(overlay.variant.name) for overlay in offered), default=0)
 
     def compose(self) -> ComposeResult:
         with Vertical(id="ticks"):
-            yield Static(Text(clean_line(f"Pick changes to {self._draft.design.name}"), style="bold"))
-            yield Static(Text("space: toggle · enter: apply · esc: cancel"), id="how")
+            yield Static(Text(clean_line(tr("Pick changes to {name}", name=self._draft.design.name)), style="bold"))
+            yield Static(Text(tr("space: toggle · enter: apply · esc: cancel")), id="how")
             yield OptionList(*(Option(self._line(at)) for at in range(len(self._offered))))  # all must stay readable
 
     def on_mount(self) -> None:
@@ -81,7 +82,7 @@ class Ticks(ModalScreen[StudyDraft | None]):
 
 
 class TomlPage(Read):
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("C", "copy", "copy")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("C", "copy", tr("copy"))]
 
     def __init__(
         self, title: str, toml: str, palette: Palette, *, changed: Container[str] = (), above: Text | None = None
@@ -99,11 +100,11 @@ class TomlPage(Read):
             text.append(name + equals, palette.dim if equals else "")
             text.append(value, f"bold {palette.accent}".strip() if marked else "")
             text.append("  ●\n" if marked else "\n", palette.accent if marked else "")
-        super().__init__(f"{title}   C: copy · esc: close", text)
+        super().__init__(tr("{title}   C: copy · esc: close", title=title), text)
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._toml)  # OSC 52
-        say(self, "copied the TOML to the clipboard (if your terminal allows it)")
+        say(self, tr("copied the TOML to the clipboard (if your terminal allows it)"))
 
 
 def which_number(draft: Draft, switch: Switch) -> AskText:
@@ -116,7 +117,9 @@ def which_number(draft: Draft, switch: Switch) -> AskText:
     def hopeless(text: str) -> str:
         return "" if NUMBER_BEGUN.fullmatch(text.strip()) else wrong(text)
 
-    return AskText(f"{switch.label.strip()} ({switch.key})", written, wrong=wrong, hopeless=hopeless)
+    return AskText(
+        tr("{name} ({key})", name=switch.label.strip(), key=switch.key), written, wrong=wrong, hopeless=hopeless
+    )
 
 
 def which_setting(draft: Draft) -> AskText:

@@ -13,10 +13,9 @@ from textual.widgets import Input, Static
 
 from engine.clean import clean_line
 from engine.language import tr
-from engine.runs.names import check_name
 from tui_transformer.lab.design.forecast import VERY_LONG, Forecast
 from tui_transformer.lab.formatting import memory
-from tui_transformer.studio.shared.dialog import complaint
+from tui_transformer.studio.design.own_files import wrong_name
 from tui_transformer.studio.shared.palette import Palette
 
 ROOMY, VERY_ROOMY = 100, 118  # columns for the whole sentence
@@ -51,15 +50,17 @@ class LaunchLine(Horizontal):
     def show(self, name: str, forecast: Forecast | None, palette: Palette, *, problem: bool) -> None:
         width, line = self.size.width, Text(no_wrap=True)
         if problem:
-            line.append(" f5  ", palette.dim).append("this design cannot be trained", palette.bad)
+            line.append(" f5  ", palette.dim).append(tr("this design cannot be trained"), palette.bad)
         else:
-            line.append(" f5 ", "reverse").append(" train " if width >= ROOMY else " ").append(clean_line(name), "bold")
+            line.append(" f5 ", "reverse").append(f" {tr('train')} " if width >= ROOMY else " ").append(
+                clean_line(name), "bold"
+            )
         if forecast is not None and not problem:
             line.append("   ").append(forecast.time, f"bold {time_colour(forecast, palette)}".strip())
-            on = f" on {forecast.device}" if width >= ROOMY else ""
-            how = "measured" if forecast.source == "measured" else "estimated" if forecast.seconds else ""
+            on = tr(" on {device}", device=forecast.device) if width >= ROOMY else ""
+            how = tr("measured") if forecast.source == "measured" else tr("estimated") if forecast.seconds else ""
             line.append(f"{on} {how}".rstrip(), palette.dim)
-            words = (" tensors", " disk")
+            words = (tr(" tensors"), tr(" disk"))
             if width >= ROOMY:
                 words = (
                     tr(" for model and activations") if width >= VERY_ROOMY else tr(" for the model"),
@@ -67,7 +68,7 @@ class LaunchLine(Horizontal):
                 )
             for size, what in zip((forecast.memory, forecast.disk), words, strict=True):
                 line.append(" · ", palette.dim).append(memory(size)).append(what, palette.dim)
-        rename = Text.assemble((" n ", "reverse"), " rename ")
+        rename = Text.assemble((" n ", "reverse"), f" {tr('rename')} ")
         if not problem and line.cell_len + rename.cell_len < width:
             line.append(" " * (width - line.cell_len - rename.cell_len)).append_text(rename)
         self.query_one("#launch-words", Static).update(line)
@@ -81,7 +82,7 @@ class LaunchLine(Horizontal):
     def ask(self, name: str) -> None:
         """Edit the name in place; the next keys are meant for it."""
         line = self.query_one(NameInput)
-        self.query_one("#launch-words", Static).update(Text.assemble((" name ", "reverse"), " "))
+        self.query_one("#launch-words", Static).update(Text.assemble((f" {tr('name')} ", "reverse"), " "))
         self.add_class("-naming")
         line.value, line.cursor_position = name, len(name)
         self.screen.set_focus(line)
@@ -95,7 +96,7 @@ class LaunchLine(Horizontal):
 
     def wrong(self, name: str) -> str:
         taken = tr("a run with this name already exists") if name and (self._runs_dir / name).exists() else ""
-        return complaint(lambda: check_name(name)).partition(": ")[2] or taken
+        return wrong_name(name) or taken
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()

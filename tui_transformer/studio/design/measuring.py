@@ -8,6 +8,7 @@ from textual.widget import Widget
 
 from engine.clean import clean_line
 from engine.errors import InputError
+from engine.language import tr
 
 GROUP = "measurement"
 TICK = 1.0  # seconds between updates on it
@@ -25,7 +26,7 @@ class Measurement:
         self._failed: tuple[object, str] | None = None
 
     def begin(self, of: object, work: Awaitable[object]) -> None:
-        self.of, self._failed, self.since, self.doing = of, None, monotonic(), "measuring"
+        self.of, self._failed, self.since, self.doing = of, None, monotonic(), tr("measuring")
         self._tick = self._widget.set_interval(TICK, self._redraw)
         self._widget.run_worker(self._run(of, work), group=self._group, exclusive=True)
         self._redraw()

@@ -87,11 +87,11 @@ class DesignPane(Vertical):
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="columns"):
-            yield panel(PresetList(), "Presets")
-            with panel(Vertical(id="middle"), "Settings"):
+            yield panel(PresetList(), tr("Presets"))
+            with panel(Vertical(id="middle"), tr("Settings")):
                 yield Switches(self.draft)
                 yield Words(id="hint")
-            yield panel(Preview(), "Network and cost")
+            yield panel(Preview(), tr("Network and cost"))
         yield LaunchLine(self.runs_dir)
 
     def on_mount(self) -> None:
@@ -215,7 +215,7 @@ class DesignPane(Vertical):
             self._fetching.stop()
             self._preview()
         elif wanted is None:
-            say(self, "nothing to download for this design")
+            say(self, tr("nothing to download for this design"))
         else:
             self._fetching.begin(wanted.corpus, self._fetch(wanted.corpus))
 
@@ -223,7 +223,11 @@ class DesignPane(Vertical):
         await processes.fetch(corpus, self.data_dir)
         self._corpora = {key: seen for key, seen in self._corpora.items() if not seen.problem}
         licence = CORPORA[corpus].licence
-        say(self, f"{corpus} is downloaded" + (f"; it may be used under {licence}" if licence else ""))
+        say(
+            self,
+            tr("{corpus} is downloaded", corpus=corpus)
+            + (tr("; licence: {licence}", licence=licence) if licence else ""),
+        )
         self._show(self.draft)
 
     # What it takes
@@ -284,13 +288,14 @@ class DesignPane(Vertical):
             changes = draft.way(switch.key, value) if reason else None
             if changes is not None:
                 others = ", ".join(f"{key} = {shown(one)}" for key, one in changes.items() if key != switch.key)
-                answers.append(Answer(changes, f"  ↳ {shown(value)}, with {others}"))
+                answers.append(Answer(changes, tr("  ↳ {value}, with {changes}", value=shown(value), changes=others)))
         if switch.key == CORPUS:
             possible = sum(not reason for _, reason in choices)
-            answers.insert(possible, Answer({FILE: FILE}, FILES.get(_corpus_kind(draft), "a text file …")))
+            answers.insert(possible, Answer({FILE: FILE}, FILES.get(_corpus_kind(draft), tr("a text file …"))))
         at = {switch.key: draft.values.get(switch.key)}
         about = sentence(switch.key)
-        question = Ask(f"{switch.label.strip()}: {about}" if about else switch.label.strip(), answers, at=at)
+        name = switch.label.strip()
+        question = Ask(tr("{name}: {text}", name=name, text=about) if about else name, answers, at=at)
         chosen = await self.app.push_screen_wait(question)
         if chosen is None:
             return
@@ -304,12 +309,12 @@ class DesignPane(Vertical):
     async def _ask_for_file(self, draft: Draft) -> None:
         kind = _corpus_kind(draft)
         if kind == "documents":
-            question = AskText("Documents", placeholder=tr("path/to/documents.txt or a folder"), text=OF_DOCUMENTS)
+            question = AskText(tr("Documents"), placeholder=tr("path/to/documents.txt or a folder"), text=OF_DOCUMENTS)
         elif kind == "pairs":
             example = tr("pairs.tsv or text.en,text.de or a folder")
             question = AskText(tr("Sentence pairs"), placeholder=example, text=OF_PAIRS)
         else:
-            question = AskText(tr("A text file, UTF-8"), placeholder="path/to/text.txt")
+            question = AskText(tr("A text file, UTF-8"), placeholder=tr("path/to/text.txt"))
         path = (await self.app.push_screen_wait(question) or "").strip()
         if not path:
             return
@@ -345,13 +350,13 @@ class DesignPane(Vertical):
         if self._histories[self._at].undo():
             self._show(self.draft)
         else:
-            say(self, "nothing to undo")
+            say(self, tr("nothing to undo"))
 
     def action_redo(self) -> None:
         if self._histories[self._at].redo():
             self._show(self.draft)
         else:
-            say(self, "nothing to redo")
+            say(self, tr("nothing to redo"))
 
     def action_reset(self) -> None:
         self._show(self._histories[self._at].first)
@@ -360,13 +365,16 @@ class DesignPane(Vertical):
     async def action_base(self) -> None:
         draft = self.draft
         if draft.own_base is None:
-            say(self, f"{draft.name} is a base preset; only one-change presets can be applied to another base")
+            say(
+                self,
+                tr("{name} is a base preset; only one-change presets can be applied to another base", name=draft.name),
+            )
             return
         answers: list[Answer[Draft]] = []
         for on, problem in draft.bases():
             cost = self._forecast(on) if not problem else None
             words = [tr("its own base") if on.on is None else "", cost.time if cost is not None else ""]
-            words.append(presets.find(on.base or "").description)
+            words.append(tr(presets.find(on.base or "").description))
             answers.append(Answer(on, on.base or "", problem, " · ".join(filter(None, words))))
         chosen = await self.app.push_screen_wait(
             Ask(tr('Apply "{name}" on top of which preset?', name=draft.preset.name), answers, at=draft)
@@ -406,13 +414,18 @@ class DesignPane(Vertical):
     async def _ask_before(self, draft: Draft, forecast: Forecast) -> None:
         """Before a long run: at this size, the same change on a small base, in the background, or not at all."""
         answers: list[Answer[tuple[Draft, How] | None]] = []
-        answers.append(Answer((draft, "usual"), f"Train it at this size ({forecast.time})"))
+        answers.append(Answer((draft, "usual"), tr("Train it at this size ({time})", time=forecast.time)))
         small = draft.small()
         less = self._forecast(small) if small is not None else None
         if small is not None and small.against_parent() and less is not None and not less.long:
-            answers.append(Answer((small, "usual"), f"Apply the same change to {SMALL} instead ({less.time})"))
-        answers.append(Answer((draft, "process"), "Train it in the background, even after the studio closes"))
-        answers.append(Answer(None, "Cancel"))
+            answers.append(
+                Answer(
+                    (small, "usual"),
+                    tr("Apply the same change to {base} instead ({time})", base=SMALL, time=less.time),
+                )
+            )
+        answers.append(Answer((draft, "process"), tr("Train it in the background, even after the studio closes")))
+        answers.append(Answer(None, tr("Cancel")))
         title = tr(
             "{run_name} takes about {time} on {device}",
             run_name=self._run_name,
@@ -437,7 +450,7 @@ class DesignPane(Vertical):
     def action_copy_command(self) -> None:
         command = self.draft.command(self._options)
         self.app.copy_to_clipboard(command)
-        say(self, f"copied to the clipboard (if your terminal allows it): {command}")
+        say(self, tr("copied to the clipboard (if your terminal allows it): {command}", command=command))
 
     def action_toml(self) -> None:
         draft = self.draft
@@ -453,7 +466,7 @@ class DesignPane(Vertical):
         if draft is None:
             return
         words = tr('Saved to {presets_folder} and listed under "your own".', presets_folder=own_files.presets_folder())
-        asked = AskText(tr("Save as a preset"), text=words, placeholder="name", wrong=own_files.wrong_preset_name)
+        asked = AskText(tr("Save as a preset"), text=words, placeholder=tr("name"), wrong=own_files.wrong_preset_name)
         name = await self.app.push_screen_wait(asked)
         if name is None:
             return
@@ -464,7 +477,7 @@ class DesignPane(Vertical):
             path = own_files.save_preset(draft, name)
             self._histories.pop(str(path), None)
             self.query_one(PresetList).reload(str(path))
-            say(self, f"saved {path}")
+            say(self, tr("saved {path}", path=path))
 
     # A study of it
 
@@ -485,7 +498,14 @@ class DesignPane(Vertical):
         self._studies[at], launched = await self.app.push_screen_wait(builder)
         if launched is not None:
             runs = self._studies[at].runs
-            say(self, f"{launched.name}: its {runs} runs start once a step of every variant has been timed")
+            say(
+                self,
+                tr(
+                    "{name}: its {runs} runs start after timing one step of each variant",
+                    name=launched.name,
+                    runs=runs,
+                ),
+            )
             with errors_said(self):
                 say(self, await processes.start(launched, target))
 

@@ -44,7 +44,7 @@ def entries() -> list[Entry]:
     found = []
     for preset in presets.list_presets():
         group = GROUPS[2 if preset.name.startswith(REPORT) else 0 if preset.extends is None else 1]
-        found.append(Entry(group, preset.name, preset, preset.description))
+        found.append(Entry(group, preset.name, preset, tr(preset.description)))
     for path, own, problem in own_presets():
         found.append(Entry(GROUPS[3], path.stem, own, own.description if own is not None else problem, path))
     return sorted(found, key=lambda entry: (GROUPS.index(entry.group), entry.name != "baseline", entry.name))
@@ -62,7 +62,7 @@ class PresetList(Vertical):
         self._changed: frozenset[str] = frozenset()
 
     def compose(self) -> ComposeResult:
-        yield SearchLine("/ search", self.to_list)
+        yield SearchLine(tr("/ search"), self.to_list)
         yield OptionList(id="preset-names")
         yield Words(id="about")
 
@@ -98,7 +98,7 @@ class PresetList(Vertical):
                 options.append(Option(Text(f"  {group}"), id=f"# {group}", disabled=True))
             options += [Option("", id=entry.id, disabled=entry.preset is None) for entry in inside]
         if not found:
-            options.append(Option(Text("  no preset matches", "italic"), id="# none", disabled=True))
+            options.append(Option(Text(tr("  no preset matches"), "italic"), id="# none", disabled=True))
         names = self.names
         names.set_options(options)
         ids = [option.id for option in options]
@@ -130,7 +130,7 @@ class PresetList(Vertical):
         if entry is None:
             return
         about = Text().append(clean_line(entry.name) + "\n", "bold")
-        about.append(clean_line(entry.description) or "no description", palette.dim)
+        about.append(clean_line(entry.description) or tr("no description"), palette.dim)
         self.query_one("#about", Words).show(about)
         self.call_after_refresh(names.scroll_to_highlight)  # the words may have taken its line
 

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass, replace
 from functools import partial
 
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console, RenderableType
 from rich.segment import Segment
 from rich.table import Table
@@ -21,13 +22,14 @@ from engine.command_line import command_line
 from engine.config.model import ModelConfig, parts_of
 from engine.config.schema import RunConfig
 from engine.data.corpus import Characters, CorpusPreview
-from engine.language import tr
+from engine.language import code, tr
 from engine.model import size
 from tui_transformer.lab.design.draft import Benchmark, Differences, Draft, shown
 from tui_transformer.lab.design.drawing import GUTTER, drawn
 from tui_transformer.lab.design.forecast import Forecast
-from tui_transformer.lab.formatting import bar, duration, memory, short
+from tui_transformer.lab.formatting import bar, duration, fitted, memory, short
 from tui_transformer.lab.play.pictures import KIND, Canvas, mask_picture, position_picture, stacks
+from tui_transformer.lab.reports.languages import language
 from tui_transformer.lab.studies.plan import PROCESS
 from tui_transformer.studio.design.launch_line import time_colour
 from tui_transformer.studio.shared.engine_thread import in_engine_thread
@@ -51,7 +53,8 @@ CORPUS_LINES = 10  # shown of the corpus; more where there is room
 TABLE_FROM = 40  # least columns for the table of components
 REST = 0.06  # idle seconds before torch is asked
 LONGEST_WORDS = (110, 80)  # characters above a picture, so that these always take as many lines
-SHARE = re.compile(r"first [\d,]+ of [\d,]+")
+# How much of a picture is drawn: the end of its words.
+SHARE = re.compile(re.sub(r"\\\{.*?\\\}", r"[\\d,]+", re.escape(tr("; first {n} of {length:,}").strip("; ；"))))
 WRAPS = Console()  # which a text wants for wrapping
 PICTURED = tuple[str, int, Canvas]
 
@@ -68,10 +71,13 @@ class Download:
 
     def words(self, palette: Palette) -> Text:
         text = Text()
-        text.append("✗ ", palette.bad).append(f"{clean_line(self.corpus)} is not on this machine\n")
+        text.append("✗ ", palette.bad).append(tr("{corpus} is not on this machine\n", corpus=clean_line(self.corpus)))
         if self.seconds is not None:
-            text.append(f"downloading … {duration(self.seconds)}, {self.done / 1e6:.1f} MB  ", palette.accent)
-            return text.append(" ctrl+d ", "reverse").append(" cancels\n", palette.dim)
+            text.append(
+                tr("downloading … {duration}, {done:.1f} MB  ", duration=duration(self.seconds), done=self.done / 1e6),
+                palette.accent,
+            )
+            return text.append(" ctrl+d ", "reverse").append(tr(" cancels\n"), palette.dim)
         if self.failed:
             text.append("✗ ", palette.bad).append(clean_line(self.failed) + "\n")
         again = tr("downloads it, at most {memory}", memory=memory(self.most))
@@ -87,7 +93,7 @@ class Download:
 class DesignFacts:
     benchmark: Benchmark | None = None
     measuring: float | None = None  # seconds since measuring began; None if none is running
-    doing: str = "measuring"  # what it does now
+    doing: str = ""  # what it does now
     failed: str = ""  # why the last one failed
     corpus: CorpusPreview | None = None
     forecast: Forecast | None = None
@@ -264,7 +270,7 @@ def network(model: ModelConfig, before: RunConfig | None, name: str, width: int,
     legend = Text.assemble(
         ("● ", palette.accent), (tr("differs from {name}", name=clean_line(name)) if differs else "", palette.dim)
     )
-    made.add_row(legend if differs else Text("the network", palette.dim))
+    made.add_row(legend if differs else Text(tr("the network"), palette.dim))
     if beside:
         made.add_row(*pictures)
     else:
@@ -330,7 +336,7 @@ def heading(words: list[Text], style: str, *, brief: bool) -> Text:
     """A picture's words; if brief, what it is and how much of it is drawn."""
     if brief and len(words) > 1:
         part = SHARE.search(words[-1].plain)
-        words = [Text.assemble(words[-2], f"; {part[0]}" if part else "")]
+        words = [Text.assemble(words[-2], tr("; {more}", more=part[0]) if part else "")]
     dimmed = Text(style=style)
     return dimmed.append_text(Text("\n").join(words))
 
@@ -345,12 +351,12 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
     cost = draft.cost(facts.characters)
     text = Text()
     if cost is None:
-        text.append("parameters: known once the corpus is read\n", palette.dim)
+        text.append(tr("parameters: known once the corpus is read\n"), palette.dim)
     else:
         most = (tr("at most ") if width >= TABLE_FROM else "≤ ") if cost.vocabulary.at_most else ""
-        text.append(most, palette.dim).append(f"{cost.parameters:,}", "bold").append(" parameters\n")
+        text.append(most, palette.dim).append(f"{cost.parameters:,}", "bold").append(tr(" parameters\n"))
         text.append(f"{short(cost.flops, 'FLOP')}", "bold").append(
-            " per token, forward and backward\n" if width >= TABLE_FROM else " per token\n"
+            tr(" per token, forward and backward\n") if width >= TABLE_FROM else tr(" per token\n")
         )
     benchmark = facts.benchmark
     device = benchmark.device if benchmark is not None else facts.forecast.device if facts.forecast is not None else ""
@@ -364,20 +370,22 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
             good = verdict.verdict == "ok"
             sign, colour = ("✓ ", palette.good) if good else ("✗ ", palette.bad)
             text.append(sign, colour).append(clean_line(verdict.check), "" if good else "bold")
-            text.append(clean_line(f": {verdict.why}") + "\n", palette.dim if good else "")
+            text.append(clean_line(tr(": {why}", why=verdict.why)) + "\n", palette.dim if good else "")
     elif cost is not None and width >= TABLE_FROM:  # else the line at the foot has to do
-        text.append(f"{'at most' if cost.at_most else 'about'} {memory(cost.memory)}", "bold").append(of_tensors)
+        most = tr("at most {size}") if cost.at_most else tr("about {size}")
+        text.append(most.format(size=memory(cost.memory)), "bold").append(of_tensors)
     if benchmark is None and facts.forecast is not None and width >= TABLE_FROM:
         text.append(facts.forecast.time, f"bold {time_colour(facts.forecast, palette)}".strip())
-        text.append(f" on {facts.forecast.device}, {clean_line(facts.forecast.source)}\n", palette.dim)
+        source = clean_line(facts.forecast.source)
+        text.append(tr(" on {device}, {source}\n", device=facts.forecast.device, source=source), palette.dim)
     if benchmark is None and facts.measuring is not None:
         text.append(f"{facts.doing} … {duration(facts.measuring)}  ", palette.accent)
-        text.append(" m ", "reverse").append(" cancels\n", palette.dim)
+        text.append(" m ", "reverse").append(tr(" cancels\n"), palette.dim)
     elif benchmark is None and facts.failed:
         text.append("✗ ", palette.bad).append(clean_line(facts.failed) + "\n")
     elif benchmark is None:
         what = tr("time and memory") if width >= TABLE_FROM else tr("the time")
-        text.append(" m ", "reverse").append(f" measures {what}\n", palette.dim)
+        text.append(" m ", "reverse").append(tr(" measures {what}\n", what=what), palette.dim)
     if facts.download is not None:
         text.append_text(facts.download.words(palette))
     elif facts.corpus is not None and facts.corpus.problem:
@@ -385,7 +393,7 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
     if draft.own_base is not None and draft.config is not None and not draft.against_parent():
         text.append("⚠ ", palette.warn).append(clean_line(nothing_new(draft.parent or "", facts.run_name)) + "\n")
     for found in draft.lints(facts.corpus.train_tokens if facts.corpus else None):
-        text.append("⚠ ", palette.warn).append(clean_line(f"{found.key}: {found.text}") + "\n")
+        text.append("⚠ ", palette.warn).append(clean_line(found.words) + "\n")
     return text
 
 
@@ -402,7 +410,7 @@ def components(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
         if count:
             name = _of_parts(draft) if name == "parts" else name
             share = count / max(1, cost.parameters) if cost else 0
-            text.append(f"{name:<{COMPONENT}}", palette.dim).append(f"{count:>14,}")
+            text.append(fitted(language(code()).word(name), COMPONENT), palette.dim).append(f"{count:>14,}")
             text.append(f" {share:>4.0%} ", palette.dim).append(f"{bar(share, BAR)}\n", palette.calm)
     return text
 
@@ -412,20 +420,25 @@ def _of_parts(draft: Draft) -> str:
     assert draft.config is not None
     model = draft.config.model
     rows, stacks_ = parts_of(model).values(), size.stacks(model)
-    found = [row.label["en"] for row in rows if any(row.parameters(model, stack) for stack in stacks_)]
+    found = [row.label[code()] for row in rows if any(row.parameters(model, stack) for stack in stacks_)]
     found = [label.format(**dict(model)) for label in found]
-    return found[0] if len(found) == 1 and len(found[0]) <= COMPONENT else tr("optional parts")
+    return found[0] if len(found) == 1 and cell_len(found[0]) <= COMPONENT else tr("optional parts")
 
 
 def differences(draft: Draft, palette: Palette) -> Text:
     text = Text()
     own = draft.against_preset()
     if own:
-        text.append(f"changed in {clean_line(draft.name)}\n", "bold")
+        text.append(tr("changed in {name}\n", name=clean_line(draft.name)), "bold")
         _lines(text, own, palette, "● ")
     parent = {key: pair for key, pair in draft.against_parent().items() if key not in own}
     if parent and draft.parent:
-        text.append(f"what {clean_line(draft.preset.name)} changes in {clean_line(draft.parent)}\n", "bold")
+        text.append(
+            tr(
+                "what {name} changes in {parent}\n", name=clean_line(draft.preset.name), parent=clean_line(draft.parent)
+            ),
+            "bold",
+        )
         _lines(text, parent, palette, "  ")
     return text
 
@@ -444,10 +457,14 @@ def corpus_words(facts: DesignFacts, palette: Palette, width: int, lines: int) -
         return Text()
     names = ("…/" * ("/" in part) + part.rsplit("/", 1)[-1] for part in clean_line(seen.corpus).split(","))
     text = Text().append(",".join(names), "bold")
-    text.append(f", {seen.train} to train on\n" if seen.train else "\n", palette.dim)
+    text.append(tr(", {size} to train on\n", size=seen.train) if seen.train else "\n", palette.dim)
     for at, line in enumerate(seen.lines[:lines]):  # in pairs: a source, then its target; a question, then its answer
         if seen.paired and at % 2 == 0:
-            text.append(line[:width] + "\n")
+            text.append(_start(line, width) + "\n")
         else:
-            text.append(f"  {line[: width - 2]}\n" if seen.paired else line[:width] + "\n", palette.dim)
+            text.append(f"  {_start(line, width - 2)}\n" if seen.paired else _start(line, width) + "\n", palette.dim)
     return text
+
+
+def _start(line: str, width: int) -> str:
+    return line if cell_len(line) <= width else set_cell_size(line, width)

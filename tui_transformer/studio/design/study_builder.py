@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from textwrap import wrap
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -24,6 +23,7 @@ from engine.config import presets
 from engine.config.keys import all_keys
 from engine.data.corpus import CorpusPreview
 from engine.language import tr, trn
+from tui_transformer.lab.analysis.language import IN_USE
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Benchmark, sentence, shown
 from tui_transformer.lab.design.forecast import Machine
@@ -38,13 +38,13 @@ from tui_transformer.lab.design.study_draft import (
     free_name,
 )
 from tui_transformer.lab.design.study_draft import command as study_command
-from tui_transformer.lab.formatting import about, count, duration, fitted, memory
+from tui_transformer.lab.formatting import about, duration, fitted, memory
 from tui_transformer.lab.studies.plan import Price
 from tui_transformer.lab.studies.study import Study, started_studies
 from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.dialogs import Ticks, TomlPage
 from tui_transformer.studio.design.measuring import Measurement
-from tui_transformer.studio.design.preview import NETWORK, network
+from tui_transformer.studio.design.preview import NETWORK, WRAPS, network
 from tui_transformer.studio.keys import KEYS, PANES
 from tui_transformer.studio.messages import errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, complaint, may_replace
@@ -144,13 +144,10 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         toml = draft.toml()
         estimate = self._measured.get(toml) if draft.study is not None else None
         estimate = estimate or estimated(draft, self._benchmark, self._characters, self._machine, self._train_tokens)
-        changed = ", changed" if draft.design.changes else ""
+        of = tr("a study of {name}, changed") if draft.design.changes else tr("a study of {name}")
         title = Text(clean_line(draft.name), "bold")
-        title = Text.assemble(
-            title,
-            (clean_line(tr("   a study of {name}{changed}", name=draft.design.name, changed=changed)), palette.dim),
-        )
-        title.append(" " * (width - title.cell_len - len(ALL_KEYS))).append(ALL_KEYS, palette.dim)
+        title = Text.assemble(title, ("   " + clean_line(of.format(name=draft.design.name)), palette.dim))
+        title.append(" " * (width - title.cell_len - cell_len(ALL_KEYS))).append(ALL_KEYS, palette.dim)
         self.query_one("#study-title", Static).update(title)
         head = heading(width, name_width(draft, width), palette)
         self.query_one("#study-heading", Static).update(head)
@@ -162,7 +159,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         command = Text()
         if draft.study is not None:
             said, unsaved = self._command()
-            command.append("once saved (ctrl+s): " if unsaved else "", palette.dim)
+            command.append(tr("once saved (ctrl+s): ") if unsaved else "", palette.dim)
             command.append("$ ", palette.dim).append(clean_line(said), palette.calm)
         self.query_one("#command", Static).update(command)
 
@@ -184,13 +181,14 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         draft, toml, text = self._draft, self._draft.toml(), Text()
         kept, seeds = len(draft.kept), len(draft.seeds)
         listed = ", ".join(map(str, draft.seeds)) if seeds <= MOST_SEEDS else f"{draft.seeds[0]} … {draft.seeds[-1]}"
-        text.append(f"{count(kept, 'variant')} × {count(seeds, 'seed')} ({listed})")
+        counts = trn("{n} variant", "{n} variants", kept), trn("{n} seed", "{n} seeds", seeds)
+        text.append(tr("{variants} × {seeds} ({listed})", variants=counts[0], seeds=counts[1], listed=listed))
         if draft.stages:
-            text.append(clean_line(f", in stages {' → '.join(stage.name for stage in draft.stages)}"))
+            text.append(clean_line(tr(", in stages {value}", value=" → ".join(stage.name for stage in draft.stages))))
         text.append(" = ")
-        text.append(f"{draft.runs:,} runs", "bold")
+        text.append(tr("{runs:,} runs", runs=draft.runs), "bold")
         left_out = len(draft.lines) - kept
-        text.append(f"   {left_out} left out\n" if left_out else "\n", palette.dim)
+        text.append(tr("   {n} left out\n", n=left_out) if left_out else "\n", palette.dim)
 
         measuring = self._measuring.seconds(toml)
         timing = (
@@ -199,22 +197,24 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             else tr("timing a step of every variant … {duration}, m cancels", duration=duration(measuring))
         )
         if estimate.seconds is None:
-            text.append(timing or "time unknown; m measures it", palette.accent if timing else palette.dim)
+            text.append(timing or tr("time unknown; m measures it"), palette.accent if timing else palette.dim)
         else:
             text.append(f"≈ {about(estimate.seconds)}", "bold")
-            text.append(f" on {clean_line(', '.join(estimate.devices))}" if estimate.devices else "")
+            devices = clean_line(", ".join(estimate.devices))
+            text.append(tr(" on {device}", device=devices) if devices else "")
         if estimate.seconds is not None and estimate.measured:
             threads = trn(", {n} thread each", ", {n} threads each", estimate.threads) if estimate.threads else ""
-            text.append(f", {estimate.jobs} at a time{threads}", palette.dim)
+            text.append(tr(", {n} at a time", n=estimate.jobs) + threads, palette.dim)
         elif estimate.seconds is not None:
-            text.append(" one after the other, ", palette.dim)
+            text.append(tr(" one at a time, "), palette.dim)
             text.append(
-                "estimated" if self._benchmark is None else "from the design's measured step",
+                tr("estimated") if self._benchmark is None else tr("from the design's measured step"),
                 palette.dim,
             )
-            text.append(f"; {timing or 'm times every variant'}", palette.accent if timing else palette.dim)
+            more = timing or tr("m times every variant")
+            text.append(tr("; {more}", more=more), palette.accent if timing else palette.dim)
         if estimate.disk_bytes is not None:
-            text.append(" · ", palette.dim).append(memory(estimate.disk_bytes), "bold").append(" of disk")
+            text.append(" · ", palette.dim).append(memory(estimate.disk_bytes), "bold").append(tr(" of disk"))
         text.append("\n")
 
         problems = filter(None, (self._measuring.failure(toml), draft.problem))
@@ -225,7 +225,8 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         warnings = [*([started] if draft.name in self._started else []), *draft.warnings]
         for sign, colour, said in (("✗ ", palette.bad, problems), ("⚠ ", palette.warn, warnings)):
             for words in said:
-                text.append(sign, colour).append("\n  ".join(wrap(clean_line(words), width - 2)) + "\n")
+                lines = Text(clean_line(words)).wrap(WRAPS, width - 2)
+                text.append(sign, colour).append("\n  ".join(line.plain.rstrip() for line in lines) + "\n")
         text.rstrip()
         return text
 
@@ -263,7 +264,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             if study is None:
                 answers.append(Answer(draft, name, where))
                 continue
-            words = study.description or tr("{n} variants of {base}", n=len(study.variants), base=study.base)
+            words = tr(study.description) or tr("{n} variants of {base}", n=len(study.variants), base=study.base)
             taken = draft.with_study(study)
             answers.append(Answer(taken, name, taken.problem, words + (f"  ({where})" if where else "")))
         text = tr("Its variants replace the current ones; {name} stays the base.", name=draft.design.name)
@@ -281,7 +282,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         if line is None:
             return
         if line.config is None:
-            say(self, f"{line.variant.name} cannot be trained: {line.why_not}", "error")
+            say(self, tr("{name} cannot be trained: {why_not}", name=line.variant.name, why_not=line.why_not), "error")
             return
         self._show(replace(self._draft, baseline=line.variant.name, said_as=()))
 
@@ -347,7 +348,10 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         command, unsaved = self._command()
         self.app.copy_to_clipboard(command)
         first = tr("; press ctrl+s to save the file it names") if unsaved else ""
-        say(self, f"copied to the clipboard (if your terminal allows it): {command}{first}")
+        say(
+            self,
+            tr("copied to the clipboard (if your terminal allows it): {command}{hint}", command=command, hint=first),
+        )
 
     def action_toml(self) -> None:
         if self._study() is None:
@@ -369,7 +373,10 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         ):
             return
         with errors_said(self):
-            say(self, f"saved {own_files.save_study(study)}; C copies the command that runs it")
+            say(
+                self,
+                tr("saved {path}; C copies the command that runs it", path=own_files.save_study(study)),
+            )
             self._redraw()
 
 
@@ -389,11 +396,11 @@ def started_names(runs_dir: Path) -> frozenset[str]:
 
 
 def heading(width: int, names: int, palette: Palette) -> Text:
-    text = Text("  ").append(fitted("VARIANT", names)).append(" " * GAP)
+    text = Text("  ").append(fitted(tr("VARIANT"), names)).append(" " * GAP)
     rest = max(0, width - text.cell_len - _figures(width))
-    text.append(fitted("CHANGES", rest))
+    text.append(fitted(tr("CHANGES"), rest))
     if width >= ROOMY:
-        text.append(f"{'PARAMETERS':>{PARAMETERS}}{'A RUN':>{TIME}}")
+        text.append(fitted(tr("PARAMETERS"), PARAMETERS, right=True) + fitted(tr("A RUN"), TIME, right=True))
     text.stylize(palette.dim)
     return text
 
@@ -425,7 +432,7 @@ def variant_line(line: VariantLine, draft: StudyDraft, estimate: Estimate, width
         price = estimate.prices.get(name, Price())
         parameters = f"{price.parameters:,}" if price.parameters else ""
         seconds = f"≈ {about(price.seconds)}" if price.seconds else ""
-        text.append(f"{parameters:>{PARAMETERS}}", palette.dim).append(f"{seconds:>{TIME}}")
+        text.append(f"{parameters:>{PARAMETERS}}", palette.dim).append(fitted(seconds, TIME, right=True))
     return text
 
 
@@ -443,7 +450,7 @@ def at_hand(line: VariantLine | None, draft: StudyDraft, width: int, palette: Pa
     if line.why_not:
         return Text().append(tr("{name} is left out: ", name=name), "bold").append(clean_line(line.why_not))
     words = Text().append(name, "bold")
-    words.append(" is the baseline: the other variants are compared to it\n" if held else "\n", palette.dim)
+    words.append(tr(" is the baseline: the other variants are compared to it\n") if held else "\n", palette.dim)
     if begins := draft.begins(line.variant):
         words.append(f"{clean_line(begins)}\n")
     for key, (before, after) in draft.differences(line).items():
@@ -453,12 +460,12 @@ def at_hand(line: VariantLine | None, draft: StudyDraft, width: int, palette: Pa
             words.append(f"  {clean_line(says)}", palette.dim)
         words.append("\n")
     if said := expected(line):
-        words.append("expected: " if says_what_to_expect(line) else "", palette.dim).append(f"{said}\n")
+        words.append(tr("expected: ") if says_what_to_expect(line) else "", palette.dim).append(f"{said}\n")
     others = [other for other in draft.kept if other is not line and other.variant.name != draft.held_against]
     others = [other for other in others if says_what_to_expect(other)]
     drawn = line.config is not None and width >= DRAWN_FROM
     names, room = name_width(draft, width), width - (NETWORK + GAP if drawn else 0)
-    words.append("\nexpected of the others\n" if others else "", f"bold {palette.dim}".strip())
+    words.append(tr("\nexpected of the others\n") if others else "", f"bold {palette.dim}".strip())
     for other in others:  # a line each
         words.append(fitted(clean_line(other.variant.name), names) + " " * GAP)
         words.append(fitted(expected(other), room - names - GAP) + "\n", palette.dim)
@@ -478,10 +485,14 @@ def says_what_to_expect(line: VariantLine) -> bool:
 def expected(line: VariantLine) -> str:
     """What a variant is expected to do, by its study or its preset; "" if neither says."""
     variant = line.variant
-    known = [f"{measure} {outcome}" for measure, outcome in variant.expect.items() if outcome != "unknown"]
-    found = [", ".join(known) or "unknown"] if variant.expect else []
-    found.append(variant.why or (presets.find(variant.preset).description if variant.preset else ""))
-    return clean_line(". ".join(filter(None, found)))
+    known = [
+        tr("{measure} {outcome}", measure=tr(measure), outcome=tr(outcome))
+        for measure, outcome in variant.expect.items()
+        if outcome != "unknown"
+    ]
+    found = [IN_USE.say("join.comma").join(known) or tr("unknown")] if variant.expect else []
+    found.append(tr(variant.why or (presets.find(variant.preset).description if variant.preset else "")))
+    return clean_line(tr(". ").join(filter(None, found)))
 
 
 def _figures(width: int) -> int:

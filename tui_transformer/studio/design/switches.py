@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.events import Key, Resize
@@ -20,9 +21,10 @@ from engine.config import presets
 from engine.config.model import PARTS, ModelConfig
 from engine.config.schema import RunConfig
 from engine.errors import InputError
-from engine.language import tr
+from engine.language import english, tr
 from engine.lints import ACTS
 from tui_transformer.lab.design.draft import Draft, sentence, shown
+from tui_transformer.lab.formatting import fitted
 from tui_transformer.studio.shared.palette import Palette
 
 LABEL = 14  # columns
@@ -86,14 +88,14 @@ class Switch:
     def value(self, draft: Draft) -> str:
         value = draft.values.get(self.key)
         if value is None and self.stands_for:
-            return f"as {self.stands_for.split('.')[-1].removeprefix('n_')}"
+            return tr("as {label}", label=BY_KEY[self.stands_for].label)
         return shown(value)
 
     def sentences(self, draft: Draft) -> tuple[str, str]:
         """What it does, and what its value does."""
         value = draft.values.get(self.key)
         said = sentence(self.key, value) if value is not None else ""
-        return sentence(self.key), f"{shown(value)}: {said}" if said else ""
+        return sentence(self.key), _named(shown(value), said) if said else ""
 
     def step(self, draft: Draft, way: int) -> Any:
         """The next valid value, up (1) or down (-1); None if there is none."""
@@ -131,7 +133,7 @@ class BaseSwitch(Switch):
     def sentences(self, draft: Draft) -> tuple[str, str]:
         return (
             tr("the preset that this change is applied to"),
-            f"{draft.base}: {presets.find(draft.base or '').description}",
+            _named(draft.base or "", tr(presets.find(draft.base or "").description)),
         )
 
     def step(self, draft: Draft, way: int) -> Any:
@@ -140,6 +142,10 @@ class BaseSwitch(Switch):
 
     def changed(self, draft: Draft, value: Any) -> Draft:
         return draft.with_base(value)
+
+
+def _named(name: str, text: str) -> str:
+    return tr("{name}: {text}", name=name, text=text)
 
 
 def _ratio(config: RunConfig) -> str:
@@ -162,56 +168,58 @@ def _of_parts() -> Iterator[Switch]:
 
 BASE = "base"  # the one switch that is no setting
 SWITCHES: dict[str, tuple[Switch, ...]] = {
-    "start from": (BaseSwitch(BASE, "base"),),
-    "model": (
-        Switch("model.architecture", "architecture"),
-        Switch("model.position", "position"),
-        Switch("model.attention", "attention"),
-        Switch("model.window", "  window", _doubling, _ACTS["model.window"]),
+    english("start from"): (BaseSwitch(BASE, tr("base")),),
+    english("model"): (
+        Switch("model.architecture", tr("architecture")),
+        Switch("model.position", tr("position")),
+        Switch("model.attention", tr("attention")),
+        Switch("model.window", tr("  window"), _doubling, _ACTS["model.window"]),
         Switch("model.link_every", tr("  link every"), _doubling, _ACTS["model.link_every"]),
-        Switch("model.norm", "norm"),
-        Switch("model.norm_placement", "placement", None, lambda c: c.model.norm != "none"),
-        Switch("model.residual", "residual"),
-        Switch("model.activation", "activation"),
-        Switch("model.n_encoder_layers", "encoder", _by_one, _ACTS["model.n_encoder_layers"], "model.n_layers"),
-        Switch("model.n_layers", "layers", _by_one),
+        Switch("model.norm", tr("norm")),
+        Switch("model.norm_placement", tr("placement"), None, lambda c: c.model.norm != "none"),
+        Switch("model.residual", tr("residual")),
+        Switch("model.activation", tr("activation")),
+        Switch(
+            "model.n_encoder_layers", tr("encoder layers"), _by_one, _ACTS["model.n_encoder_layers"], "model.n_layers"
+        ),
+        Switch("model.n_layers", tr("layers"), _by_one),
         Switch("model.d_model", "d_model", _doubling),
-        Switch("model.n_heads", "heads", _divisors("model.d_model")),
+        Switch("model.n_heads", tr("heads"), _divisors("model.d_model")),
         Switch("model.n_kv_heads", tr("kv heads"), _divisors("model.n_heads"), stands_for="model.n_heads"),
         Switch("model.d_ff", "d_ff", _doubling, note=_ratio),
-        Switch("model.context_length", "context", _doubling),
+        Switch("model.context_length", tr("context"), _doubling),
         Switch("model.dropout", "dropout", _of(0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)),
     ),
-    "data": (
-        Switch("data.corpus", "corpus"),
-        Switch("objective.kind", "objective"),
+    english("data"): (
+        Switch("data.corpus", tr("corpus")),
+        Switch("objective.kind", tr("objective")),
         Switch("objective.span_form", tr("span form"), None, _about("objective.span_form")),
-        Switch("data.tokenizer", "tokenizer", None, lambda c: c.on_rows),
+        Switch("data.tokenizer", tr("tokenizer"), None, lambda c: c.on_rows),
         Switch("data.bpe_size", tr("  byte pairs"), _round_numbers(1, 2, 3, 4, 6, 8), _ACTS["data.bpe_size"]),
         Switch("data.shared_vocabulary", tr("shared vocab"), None, _about("data.shared_vocabulary")),
         Switch(
             "objective.label_smoothing",
-            "smoothing",
+            tr("smoothing"),
             _of(0.0, 0.05, 0.1, 0.15, 0.2),
             _about("objective.label_smoothing"),
         ),
     ),
-    "training": (
-        Switch("train.steps", "steps", _whole_round_numbers, lambda c: c.train.epochs is None),
-        Switch("train.epochs", "epochs", _by_one, lambda c: c.train.epochs is not None),
-        Switch("train.batch_size", "batch", _doubling, lambda c: c.train.batch_tokens is None),
+    english("training"): (
+        Switch("train.steps", tr("steps"), _whole_round_numbers, lambda c: c.train.epochs is None),
+        Switch("train.epochs", tr("epochs"), _by_one, lambda c: c.train.epochs is not None),
+        Switch("train.batch_size", tr("batch"), _doubling, lambda c: c.train.batch_tokens is None),
         Switch("train.batch_tokens", tr("batch tokens"), _doubling, lambda c: c.train.batch_tokens is not None),
-        Switch("optimizer.lr", "lr", _round_numbers(1, 2, 3, 5)),
-        Switch("optimizer.schedule", "schedule"),
-        Switch("optimizer.warmup", "warm-up", _whole_round_numbers),
-        Switch("seed", "seed", _by_one),
-        Switch("train.precision", "precision"),
+        Switch("optimizer.lr", tr("lr"), _round_numbers(1, 2, 3, 5)),
+        Switch("optimizer.schedule", tr("schedule")),
+        Switch("optimizer.warmup", tr("warm-up"), _whole_round_numbers),
+        Switch("seed", tr("seed"), _by_one),
+        Switch("train.precision", tr("precision")),
     ),
-    "evaluation": (
-        Switch("evaluation.beam", "beam", _by_one, _about("evaluation.beam")),
+    english("evaluation"): (
+        Switch("evaluation.beam", tr("beam"), _by_one, _about("evaluation.beam")),
         Switch("evaluation.select", tr("best by"), None, lambda c: len(c.task.scores) > 1),
     ),
-    "parts": tuple(_of_parts()),
+    english("parts"): tuple(_of_parts()),
 }
 BY_KEY = {switch.key: switch for switches in SWITCHES.values() for switch in switches}
 
@@ -274,27 +282,27 @@ class Switches(OptionList):
     def _line(self, name: str, here: bool, palette: Palette) -> Text:
         draft = self._draft
         if name.startswith("#"):
-            return Text(f"  {name[2:]}")
+            return Text(f"  {tr(name[2:])}")
         switch, plain = BY_KEY[name], here and self.has_focus
         changed, broken = name in draft.changes, draft.refusal is not None and name in draft.refusal.keys
         colour = palette.bad if broken else palette.accent if changed else ""
         mark = "✗ " if broken else "● " if changed else "  "
         line = Text()
         line.append(mark, "" if plain else colour)
-        line.append(f"{switch.label:<{LABEL}}", "" if plain else palette.dim)
+        line.append(fitted(switch.label, LABEL), "" if plain else palette.dim)
         width = self.scrollable_content_region.width
         value = clean_line(switch.value(draft))
-        if "/" in value and line.cell_len + len(value) > width:  # the end of a path says more
+        if "/" in value and line.cell_len + cell_len(value) > width:  # the end of a path says more
             value = "…/" + value.rsplit("/", 1)[1]
         if here and self._typed is not None:
             line.append(f"{clean_line(self._typed)}▏", "underline")
         elif plain:
-            arrows = len(value) + line.cell_len + 4 <= width
+            arrows = cell_len(value) + line.cell_len + 4 <= width
             line.append(f"‹ {value} ›" if arrows else value, "bold")
         else:
             line.append(value, colour)
             note = switch.note(draft.config) if switch.note and draft.config else ""
-            if line.cell_len + len(note) <= width:
+            if line.cell_len + cell_len(note) <= width:
                 line.append(note, palette.dim)
         if width > 0:
             line.truncate(width, overflow="ellipsis")
@@ -312,7 +320,9 @@ class Switches(OptionList):
         value = switch.step(draft, way)
         if value is None:
             few = tr("enter says why") if switch.ladder is None else tr("type a number, or press enter")
-            self.post_message(self.Said(f"{switch.label.strip()} is already at its limit; {few}"))
+            self.post_message(
+                self.Said(tr("{label} is already at its limit; {hint}", label=switch.label.strip(), hint=few))
+            )
             return
         self.post_message(self.Changed(switch.changed(draft, value)))
 
@@ -378,7 +388,7 @@ class Switches(OptionList):
             problem = switch.typed(draft, self._typed).problem if self._typed else ""
         except InputError as error:
             problem = str(error)
-        self.post_message(self.Said(problem or "enter: accept · esc: cancel", wrong=bool(problem)))
+        self.post_message(self.Said(problem or tr("enter: accept · esc: cancel"), wrong=bool(problem)))
 
     # Other causes of redrawing
 

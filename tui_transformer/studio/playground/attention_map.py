@@ -42,8 +42,8 @@ class AttentionMap(Widget):
         colour = not self.app.no_color
 
         # In words: the token and head, the keys it attends to most, the mask's rule.
-        title = Text.assemble((looks.title, "bold"), ("  token ", palette.dim), (sign(looks.queries[row]), "bold"))
-        title.append(f" ({row})", palette.dim).append("    h j: another head, layer", palette.dim)
+        title = Text.assemble((looks.title, "bold"), (tr("  token "), palette.dim), (sign(looks.queries[row]), "bold"))
+        title.append(f" ({row})", palette.dim).append(tr("    h j: another head, layer"), palette.dim)
         weights, seen = looks.weights[row], int(looks.visible[row].sum())
         most = Text(tr("attends to {seen} of {n} tokens, most to", seen=seen, n=len(looks.keys)), palette.dim)
         for key in map(int, weights.argsort()[::-1][: min(NAMED, seen)]):
@@ -69,9 +69,9 @@ class AttentionMap(Widget):
             rows = min(rows, columns)
         near = row if looks.weights.shape[0] == looks.weights.shape[1] else int(weights.argmax())
         queries, keys = _window(row, rows, len(looks.queries)), _window(near, columns, len(looks.keys))
-        pictures: list[tuple[Values, str]] = [(_shares(looks, queries, keys), "weights")]
+        pictures: list[tuple[Values, str]] = [(_shares(looks, queries, keys), tr("weights"))]
         pictures += [_allowed(looks, queries, keys)] if both else []
-        axis = Text("".join(fitted(names[1][key], cell - (cell > 2)).ljust(cell) for key in keys), palette.dim)
+        axis = Text("".join(fitted(fitted(names[1][key], cell - (cell > 2)), cell) for key in keys), palette.dim)
         drawn = [
             [
                 Text(tr("{name}, keys {start}–{stop}", name=name, start=keys.start, stop=keys.stop - 1), palette.dim),
@@ -84,7 +84,7 @@ class AttentionMap(Widget):
             at, line = queries.start + (i - 2) * step, Text(no_wrap=True)
             here = i > 1 and at <= row < at + step
             shown = names[0][at : min(at + step, queries.stop)] if i > 1 else []
-            name = fitted("".join(shown), left) if words else "".join(shown).ljust(left)
+            name = fitted("".join(shown), left)
             for part in parts:
                 line.append(f"{'▸' if here else ' '}{name} ", palette.accent if here else palette.dim)
                 line.append("│" if i > 1 else " ", palette.dim).append_text(part)

@@ -114,9 +114,14 @@ class RunColumn(Vertical):
         if not self.which:
             live = await asyncio.to_thread(lambda: RunReader(run).state in LIVE_STATES)
             self.which = "last" if live else "best"
-        what = "model" if "torch" in sys.modules else tr("engine, then the model")
+        torch = "torch" in sys.modules
         self._title()
-        self._say(f"loading the {what} of {run.name} @{self.which} …")
+        said = (
+            tr("loading the model of {name} @{checkpoint} …")
+            if torch
+            else tr("loading the engine, then the model of {name} @{checkpoint} …")
+        )
+        self._say(said.format(name=run.name, checkpoint=self.which))
         self._files = await asyncio.to_thread(checkpoints, run)
         await self._get()
         self._say("")
@@ -184,7 +189,7 @@ class RunColumn(Vertical):
             self.surprised, self.looks = None, None
             self.text.stand(None)
             self.text.show(self._tokens(), follow=True)
-            self._say("writing … (esc: stop)")
+            self._say(tr("writing … (esc: stop)"))
             self.post_message(self.Changed(self))
             settings["length"] = max(1, int(settings["length"]) - len(kept))
             begun = monotonic()
@@ -223,7 +228,7 @@ class RunColumn(Vertical):
         was, self.writing = self.writing, False
         if was:
             self.workers.cancel_group(self, "work")
-            self._say(f"stopped after {len(self.pieces):,} tokens")
+            self._say(tr("stopped after {n:,} tokens", n=len(self.pieces)))
             self.post_message(self.Changed(self))
         return was
 
@@ -264,14 +269,14 @@ class RunColumn(Vertical):
             self.text.show(self._tokens())
             self.text.stand(at)
             left = len(text + written) - len(looks.queries) if which == "self" and writer.continues else 0
-            self._say(f"the newest {len(looks.queries)} tokens: its whole context" if left > 0 else "")
+            self._say(tr("the last {n} tokens: the model's whole context", n=len(looks.queries)) if left > 0 else "")
             self.post_message(self.Changed(self))
 
         self._do(work)
 
     def _ready(self) -> Writer:
         if self.writer is None:
-            name = self.run_path.name if self.run_path else "no run"
+            name = self.run_path.name if self.run_path else "–"
             raise InputError(tr("{name}: no model is loaded", name=name))
         return self.writer
 
@@ -286,7 +291,7 @@ class RunColumn(Vertical):
         self.mode = "write"
         self.text.show(self._tokens())
         if self.pieces:
-            self._say(f"{len(self.pieces):,} tokens")
+            self._say(tr("{n:,} tokens", n=len(self.pieces)))
 
     def redraw(self) -> None:
         if self.mode == "attention" and self.looks is not None:
@@ -354,7 +359,7 @@ class RunColumn(Vertical):
         words = Text(no_wrap=True, overflow="ellipsis")
         if run is not None:
             words.append(clean_line(run.name), "bold").append(f"  @{self.which}", palette.dim)
-            words.append(f"  step {writer.step:,}" if writer is not None else "", palette.dim)
+            words.append(tr("  step {step:,}", step=writer.step) if writer is not None else "", palette.dim)
         self._heading.update(words)
         self.border_title = words
 

@@ -70,7 +70,7 @@ class Likeliest(Widget, can_focus=True):
         nats = piece.nats or 0.0
         drawn = piece.chance is not None
         words = Text.assemble(
-            ("token ", palette.dim),
+            (tr("token "), palette.dim),
             (sign(piece.text), f"bold {level_style(palette, piece.probability)}"),
             (f"  p {number(piece.probability)}", ""),
             (tr("   {nats:.2f} nats, {nats2:.2f} bits", nats=nats, nats2=nats / math.log(2)), palette.dim),
@@ -86,9 +86,14 @@ class Likeliest(Widget, can_focus=True):
             words.append(bar(one.probability, room).ljust(room), palette.primary)
             words.append(f" {number(one.probability):<5}", "bold" if one.text == piece.text else "")
             if drawn:
-                words.append(f"  sampled at {number(one.chance)}" if one.chance > 0 else "  cut off", palette.dim)
+                words.append(
+                    tr("  sampled at {probability}", probability=number(one.chance))
+                    if one.chance > 0
+                    else tr("  cut off"),
+                    palette.dim,
+                )
         if self.has_focus and self._takes:
-            words.append("\nenter: continue from this token", palette.dim)
+            words.append(tr("\nenter: continue from this token"), palette.dim)
         return words
 
 

@@ -16,7 +16,8 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from engine.clean import clean, clean_line
-from engine.language import tr
+from engine.language import english, tr
+from tui_transformer.lab.formatting import fitted
 from tui_transformer.lab.play.prompt import SETTINGS, Prompt, Settings, checked
 from tui_transformer.lab.play.written import LEVELS, SIGNS, sign
 from tui_transformer.studio.keys import KEYS
@@ -25,8 +26,14 @@ from tui_transformer.studio.shared.dialog import AskText, complaint
 from tui_transformer.studio.shared.name_line import Places, name_at
 from tui_transformer.studio.shared.palette import Palette
 
-NAMES = {"temperature": "temperature", "top_k": "top-k", "top_p": "top-p", "seed": "seed", "length": "length"}
-BRIEF = {"temperature": "temp"}
+NAMES = {
+    "temperature": tr("temperature"),
+    "top_k": "top-k",
+    "top_p": "top-p",
+    "seed": tr("seed"),
+    "length": tr("length"),
+}
+BRIEF = {"temperature": tr("temp")}
 STEPS: dict[str, tuple[float | int, ...]] = {  # next values for numbers without an even step
     "top_k": (0, 1, 2, 3, 5, 10, 20, 40, 80, 200),
     "length": (10, 25, 50, 100, 200, 400, 800, 1600, 3200),
@@ -131,7 +138,9 @@ class Controls(Widget, can_focus=True):
         return line
 
 
-MODES = tuple((mode, KEYS["playground"][mode]) for mode in ("write", "surprise", "attention"))
+MODES = tuple(
+    (mode, KEYS["playground"][mode]) for mode in (english("write"), english("surprise"), english("attention"))
+)
 NATS = ("0.7", "1.6", "3.0", "4.6")  # −log of the levels
 
 
@@ -140,7 +149,7 @@ def mode_line(chosen: str, palette: Palette, width: int) -> tuple[Text, Places]:
     places: Places = []
     for mode, key in MODES:
         start = line.cell_len
-        line.append(mode, f"bold {palette.accent}" if mode == chosen else "").append(f" {key}", palette.dim)
+        line.append(tr(mode), f"bold {palette.accent}" if mode == chosen else "").append(f" {key}", palette.dim)
         places.append((start, line.cell_len, mode))
         line.append("  ")
     legend = _legend(chosen, palette, brief=width < 76)
@@ -153,25 +162,25 @@ def _legend(mode: str, palette: Palette, *, brief: bool) -> Text:
         return Text(tr("bright: high attention; dim: masked"), palette.dim)
     words = Text()
     if mode == "write":
-        words.append("" if brief else "probability ", palette.dim)
+        words.append("" if brief else tr("probability "), palette.dim)
         for probability in LEVELS:
             words.append(f"≥{probability:g}".replace("0.", "."), level_style(palette, probability)).append(" ")
-        return words.append("less", level_style(palette, 0.0))
-    words.append("" if brief else "surprise in nats ", palette.dim)
+        return words.append(tr("less"), level_style(palette, 0.0))
+    words.append("" if brief else tr("surprise in nats "), palette.dim)
     for nats, probability in zip(NATS, LEVELS, strict=True):
         words.append(f"≤{nats}", level_style(palette, probability)).append(" ")
-    return words.append("more", level_style(palette, 0.0))
+    return words.append(tr("more"), level_style(palette, 0.0))
 
 
-TRY = 24  # most characters of a prompt to try
+TRY = 24  # most columns of a prompt to try
 
 
 def example_line(prompts: Sequence[str], palette: Palette, width: int) -> tuple[Text, Places]:
     """The prompts to try, as many as fit, each to click on."""
-    line, places = Text("try  ", palette.dim, no_wrap=True, overflow="ellipsis"), []
+    line, places = Text(tr("try  "), palette.dim, no_wrap=True, overflow="ellipsis"), []
     for prompt in prompts:
         name = " ".join(map(sign, prompt.split())) or sign(prompt)
-        name = name if len(name) <= TRY else f"{name[: TRY - 1]}…"
+        name = fitted(name, TRY) if cell_len(name) > TRY else name
         start = line.cell_len
         if start + cell_len(name) > width:
             break

@@ -66,7 +66,7 @@ class PlaygroundPane(Vertical):
         self._controls, self._modes = Controls(), NameLine(modes, self.action_mode, id="modes")
         tries = lambda width: example_line(self._first.prompts, Palette.of(self.app.theme_variables), width)
         self._tries = NameLine(tries, self._ask, id="tries")
-        self._likeliest, self._map = panel(Likeliest(), "Alternatives"), panel(AttentionMap(), "Attention")
+        self._likeliest, self._map = panel(Likeliest(), tr("Alternatives")), panel(AttentionMap(), tr("Attention"))
         self._surprises, self._nothing = panel(Surprises(), tr("Most surprising")), Words(id="nothing")
         # The available runs
         self._feed = Feed(runs_dir)
@@ -101,10 +101,10 @@ class PlaygroundPane(Vertical):
             remark=lambda words: say(self, words),
             complain=lambda words: say(self, words, "warning"),
         )
-        self._line = panel(PromptLine(self.session), "Prompt")
+        self._line = panel(PromptLine(self.session), tr("Prompt"))
 
     def compose(self) -> ComposeResult:
-        with panel(Vertical(id="settings"), "Settings"):
+        with panel(Vertical(id="settings"), tr("Settings")):
             yield self._controls
             yield self._modes
         with Container(id="parts"):
@@ -195,7 +195,7 @@ class PlaygroundPane(Vertical):
         words = nothing_here(tr("Nothing has been trained yet"), hint)
         if self._rows:
             words = Text(justify="center").append(tr("No run has a checkpoint yet\n\n"), "bold")
-            words.append("A run saves its first one as it starts.\n\n")
+            words.append(tr("A run saves its first one as it starts.\n\n"))
             words.append(hint, "dim")
         self._nothing.show(words)
 
@@ -206,7 +206,7 @@ class PlaygroundPane(Vertical):
     async def action_choose(self, id: str | None) -> None:
         """Ask at once; runs found meanwhile become choices."""
         column = self._first if id == "first" else self._second
-        title = "Run" if column is self._first else tr("Compare with")
+        title = tr("Run") if column is self._first else tr("Compare with")
         question: Ask[Path | str] = Ask(title, self._answers(column), at=column.run_path)
         self._asked = column, question
         self.run_worker(self._look(), group="look")
@@ -218,19 +218,17 @@ class PlaygroundPane(Vertical):
             self._take(column, None)
 
     def _answers(self, column: RunColumn) -> list[Answer[Path | str]]:
-        answers: list[Answer[Path | str]] = [Answer(NOBODY, NOBODY)] if column is self._second else []
+        answers: list[Answer[Path | str]] = [Answer(NOBODY, tr("none"))] if column is self._second else []
         if not self._looked:
             return [*answers, Answer("", tr("reading the runs …"), tr("one moment"))]
         for row in self._rows:
-            loss = (
-                ""
-                if row.loss is None
-                else tr(" · {value}loss {loss:.3f}", value="" if row.scored else "train ", loss=row.loss)
+            parts = [row.name, tr(row.state), tr("step {step:,}", step=row.step)]
+            if row.loss is not None:
+                said = tr("loss {loss:.3f}") if row.scored else tr("train loss {loss:.3f}")
+                parts.append(said.format(loss=row.loss))
+            answers.append(
+                Answer(row.path, " · ".join(parts), "" if row.saved is not None else tr("no checkpoint yet"))
             )
-            label = tr(
-                "{name} · {state} · step {step:,}{loss}", name=row.name, state=row.state, step=row.step, loss=loss
-            )
-            answers.append(Answer(row.path, label, "" if row.saved is not None else "no checkpoint yet"))
         return answers
 
     def _take_named(self, column: RunColumn, name: str) -> None:
@@ -328,24 +326,24 @@ class PlaygroundPane(Vertical):
 
     def action_copy_answer(self) -> None:
         if not self._active.whole:
-            say(self, "there is nothing to copy yet", "warning")
+            say(self, tr("there is nothing to copy yet"), "warning")
             return
         self.app.copy_to_clipboard(self._active.whole)
-        say(self, "copied to the clipboard (if your terminal allows it)")
+        say(self, tr("copied to the clipboard (if your terminal allows it)"))
 
     def _help(self) -> None:
-        self.app.push_screen(Read("At the prompt", Text(self.session.help)))
+        self.app.push_screen(Read(tr("Commands at the prompt"), Text(self.session.help)))
 
     def _show_history(self) -> None:
         asked = list(dict.fromkeys(reversed(self.session.history)))
         if not asked:
             raise InputError(tr("/history: nothing has been asked yet"))
-        self._choose_prompt("Prompts so far", asked)
+        self._choose_prompt(tr("Prompts so far"), asked)
 
     def _show_examples(self) -> None:
         if not self._first.prompts:
             raise InputError(tr("/examples: this run has none yet"))
-        self._choose_prompt("Prompts to try", self._first.prompts)
+        self._choose_prompt(tr("Prompts to try"), self._first.prompts)
 
     def _choose_prompt(self, title: str, prompts: Sequence[str]) -> None:
         take = lambda text: None if text is None else self._ask(text)
@@ -421,7 +419,7 @@ class PlaygroundPane(Vertical):
         column = self._active
         places = ranked(column.asked)
         if not places or column.mode == "attention":
-            say(self, "nothing to inspect yet; type a prompt first", "warning")
+            say(self, tr("nothing to inspect yet; type a prompt first"), "warning")
             return
         place = argument.strip()
         wanted = int(place) - 1 if place.isdecimal() and len(place) < 10 else None
@@ -495,7 +493,7 @@ class PlaygroundPane(Vertical):
         column = self._active
         if self._mode == "attention":
             row = column.at if column.at is not None else 10**9
-            self._map.show(column.looks, row, "type a prompt to see its attention")
+            self._map.show(column.looks, row, tr("type a prompt to see its attention"))
             return
         at = column.at
         piece: AnswerToken | None = column.asked[at] if at is not None and at < len(column.asked) else None

@@ -46,7 +46,7 @@ class Surprises(Widget):
         for at in self._ranked[:height]:
             piece = self._pieces[at]
             line = Text(no_wrap=True).append("▸ " if at == self._at else "  ", palette.accent)
-            line.append(f"{piece.nats or 0.0:>5.2f} nats", "bold").append(
+            line.append(tr("{nats:>5.2f} nats", nats=piece.nats or 0.0), "bold").append(
                 f"  p {number(piece.probability or 0.0):<5}  "
             )
             lines.append(line.append_text(self._within(at, width - NUMBERS, palette)))

@@ -21,7 +21,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from engine.language import tr
-from tui_transformer.lab.charts.canvas import BEHIND, BLANK, ON, Canvas, Cell, Span
+from tui_transformer.lab.charts.canvas import BLANK, ON, Canvas, Cell, Span, cells_of, may_cover
 from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.charts.curves import span_text
 
@@ -246,14 +246,14 @@ class Chart(Widget, can_focus=True):
         if canvas is None:
             if y != height // 2:
                 return Strip.blank(width, self.rich_style)
-            text = self._waiting[:width]
-            return self._strip([*[BLANK] * ((width - len(text)) // 2), *cells_of(text, "dim")], width)
+            cells = cells_of(self._waiting, "dim")
+            return self._strip([*[BLANK] * ((width - len(cells)) // 2), *cells], width)
         cells = canvas.cells[y - 1]
         if self._pressed is not None and self._dragged is not None and y - 1 < canvas.rows:
             cells = _selected(cells, *sorted((self._pressed, self._dragged)))
         if self._x is not None and y - 1 < canvas.rows:
             column = canvas.column_of(self._x)
-            if cells[column][0] in BEHIND:
+            if may_cover(cells[column]):
                 cells = [*cells[:column], ("│", "cursor"), *cells[column + 1 :]]
         return self._strip(cells, width)
 
@@ -296,7 +296,7 @@ def _selected(cells: list[Cell], first: int, last: int) -> list[Cell]:
     made = list(cells)
     for column in range(first, min(last, len(cells) - 1) + 1):
         sign, style = cells[column]
-        edge = column in (first, last) and sign in BEHIND
+        edge = column in (first, last) and may_cover(cells[column])
         made[column] = ("│" if edge else sign, f"{'cursor' if edge else style.partition(ON)[0]}{ON}selection")
     return made
 
@@ -311,12 +311,8 @@ def whole(parts: Iterable[list[Cell]], width: int) -> list[Cell]:
     return cells
 
 
-def cells_of(text: str, style: str) -> list[Cell]:
-    return [(character, style) for character in text]
-
-
 def seen_part(axis: str, canvas: Canvas) -> str:
-    return tr("{span_text} (esc: all)", span_text=span_text(axis, canvas.low, canvas.high, canvas.whole[1]))
+    return tr("{part} (esc: all)", part=span_text(axis, canvas.low, canvas.high, canvas.whole[1]))
 
 
 def title_line(label: str, style: str, legend: list[tuple[str, str]], width: int, gap: int) -> list[Cell]:

@@ -44,7 +44,7 @@ class Ask(ModalScreen[T | None], Generic[T]):
     Typing filters a list of more than a few.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "back")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", tr("back"))]
 
     def __init__(self, title: str, answers: "list[Answer[T]]", text: str = "", at: T | None = None) -> None:
         super().__init__()
@@ -150,7 +150,7 @@ class AskText(ModalScreen[str | None]):
     instead where there is one: what is wrong that typing on cannot mend.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "back")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", tr("back"))]
 
     def __init__(
         self,
@@ -210,14 +210,14 @@ async def may_replace(app: App[Any], file: Path, question: str) -> bool:
     """Whether a file may be written: it is new, or the user agrees to replace it."""
     if not file.exists():
         return True
-    answer = await app.push_screen_wait(Ask(question, [Answer(False, "Keep"), Answer(True, "Overwrite")]))
+    answer = await app.push_screen_wait(Ask(question, [Answer(False, tr("Keep it")), Answer(True, tr("Overwrite"))]))
     return answer is True
 
 
 class Read(ModalScreen[None]):
     """Texts to read, in a modal screen; escape, enter or q closes it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,q", "dismiss", "back")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,q", "dismiss", tr("back"))]
 
     def __init__(self, title: str, *texts: Text | Static) -> None:
         super().__init__()

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from engine.language import tr
+from rich.cells import cell_len
+
+from engine.language import english, tr, trn
 from engine.runs.reader import LIVE_STATES, WAITING_FOR_SPACE
-from tui_transformer.lab.formatting import count, duration
+from tui_transformer.lab.formatting import duration
 from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.lab.records.study_row import StudyRow
 
@@ -25,17 +27,17 @@ class StateStyle(NamedTuple):
 
 STATES = {
     "running": StateStyle("●", "live"),
-    "starting": StateStyle("◌", "live", "starts"),
-    "handing-over": StateStyle("»", "live", "moving"),
-    "paused": StateStyle("‖", "paused", "paused"),
-    "queued": StateStyle("◌", "queued", "queued"),
-    "finished": StateStyle("✓", "good"),
-    "stopped": StateStyle("■", "ended", "stopped"),
+    "starting": StateStyle("◌", "live", tr("starts")),
+    "handing-over": StateStyle("»", "live", tr("moving")),
+    "paused": StateStyle("‖", "paused", tr("paused")),
+    "queued": StateStyle("◌", "queued", tr("queued")),
+    english("finished"): StateStyle("✓", "good"),
+    "stopped": StateStyle("■", "ended", tr("stopped")),
     "interrupted": StateStyle("■", "ended", tr("cut off")),
-    "failed": StateStyle("✗", "bad", "failed"),
-    "lost": StateStyle("!", "bad", "lost"),
-    "damaged": StateStyle("!", "bad", "damaged"),
-    "no run": StateStyle("=", "ended", "no run"),
+    "failed": StateStyle("✗", "bad", tr("failed")),
+    "lost": StateStyle("!", "bad", tr("lost")),
+    "damaged": StateStyle("!", "bad", tr("damaged")),
+    "no run": StateStyle("=", "ended", tr("no run")),
 }
 UNKNOWN = StateStyle("?", "ended", "?")  # a later version's state
 
@@ -82,7 +84,7 @@ def notice(row: RunRow, view: RunView | None) -> Notice:
             parts = [tr("best validation loss {loss:.4g} at step {step:,}", loss=best.loss, step=best.step)]
             parts += [_above(view, best.loss)] if view.floors else []
             if view.seconds is not None:
-                parts.append(f"{duration(view.seconds)} of training")
+                parts.append(tr("{duration} of training", duration=duration(view.seconds)))
             return Notice(" · ".join([*parts, row.reason] if row.reason else parts))
         case "stopped":
             return Notice(then(row.reason, resumes))
@@ -125,21 +127,21 @@ def next_steps(row: RunRow, width: int) -> str:
         tr("next: w write with it · 3 compare it · {again}", again=again),
         tr("next: w write · 3 compare · {brief}", brief=brief),
     )
-    return next((form for form in forms if len(form) <= width), "")
+    return next((form for form in forms if cell_len(form) <= width), "")
 
 
 def nothing_yet(row: RunRow, view: RunView | None) -> str:
     if view is None:
-        return "reading…"
+        return tr("reading…")
     if row.state in ("queued", "starting"):
-        return tr("not started yet") if row.state == "queued" else "starting…"
+        return tr("not started yet") if row.state == "queued" else tr("starting…")
     if row.live:
         often = (
             tr(" the curve gets a point every {log_every:,} steps", log_every=view.log_every)
             if view.log_every > 1
             else ""
         )
-        return "compiling…" if row.phase == "compiling" else tr("waiting for the first steps…{often}", often=often)
+        return tr("compiling…") if row.phase == "compiling" else tr("waiting for the first steps…{often}", often=often)
     return tr("no metrics were written")
 
 
@@ -150,37 +152,37 @@ def why_not(action: str, row: RunRow | None, here: bool) -> str:
     if row is None:
         return tr("no run is selected")
     state, name = row.state, row.name
-    nothing = tr("{name} is {state}: there is nothing to", name=name, state=state)
+    said = {"name": name, "state": tr(state)}
     match action:
         case "pause" if state not in ("running", "paused"):
-            return tr("{nothing} pause", nothing=nothing)
+            return tr("{name} is {state}: there is nothing to pause", **said)
         case "checkpoint" if state not in ("running", "paused"):
             if state == "handing-over":
                 return tr("{name} is moving to the background; try again in a moment", name=name)
-            return tr("{nothing} save", nothing=nothing)
+            return tr("{name} is {state}: there is nothing to save", **said)
         case "stop" if state not in ("starting", "running", "paused"):
-            return tr("{nothing} stop", nothing=nothing)
+            return tr("{name} is {state}: there is nothing to stop", **said)
         case "detach" if not row.live:
-            return tr("{nothing} move to the background", nothing=nothing)
+            return tr("{name} is {state}: there is nothing to move to the background", **said)
         case "detach" if not here:
             return tr("{name} is already running in the background", name=name)
         case "play" if row.saved is None:
             return tr("{name} has no checkpoint to write with yet", name=name)
         case "rename" | "delete" if row.live:
-            return tr("Stop {name} first (s), then {action} it", name=name, action=action)
+            if action == "rename":
+                return tr("Stop {name} first (s), then rename it", name=name)
+            return tr("Stop {name} first (s), then delete it", name=name)
         case "resume" if state == "finished":
-            return tr(
-                "{name} has finished all its {count}. {longer}",
-                name=name,
-                count=count(row.steps, "step"),
-                longer=LONGER,
+            done = trn(
+                "{name} has finished its {n} step.", "{name} has finished all its {n:,} steps.", row.steps, name=name
             )
+            return tr("{said} {more}", said=done, more=LONGER)
         case "resume" if state == "paused":
             return tr("{name} is paused: press space to continue", name=name)
         case "resume" if state == "queued":
             return tr("{name} is queued: it starts automatically", name=name) if row.waits_for else ""
         case "resume" if state not in ENDED:
-            return tr("{nothing} resume", nothing=nothing)
+            return tr("{name} is {state}: there is nothing to resume", **said)
     return ""
 
 
@@ -189,7 +191,7 @@ def why_not_study(action: str, study: StudyRow) -> str:
     if action in ("pause", "stop") and not study.live:
         return tr("no run of {name} is training", name=study.name)
     if action == "resume" and study.live:
-        return tr("{name} is {state}: nothing to resume", name=study.name, state=study.state)
+        return tr("{name} is {state}: nothing to resume", name=study.name, state=tr(study.state))
     if action == "resume" and study.state == "finished":
         return tr("all runs of {name} have finished", name=study.name)
     if action in ACTIONS and action not in ("pause", "stop", "resume"):

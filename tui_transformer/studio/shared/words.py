@@ -22,5 +22,5 @@ def nothing_here(title: str, hint: str, problem: str = "") -> Text:
         words.append(f"{clean_line(problem)}\n\n", "bold")
         return words.append(tr("The studio checks again every two seconds."))
     words.append(f"{title}\n\n", "bold")
-    words.append("1", "bold").append("  choose a design      ").append("f5", "bold").append("  train it\n\n")
+    words.append("1", "bold").append(tr("  choose a design      ")).append("f5", "bold").append(tr("  train it\n\n"))
     return words.append(hint, "dim")

@@ -72,10 +72,10 @@ class TrainPane(Horizontal):
         self._opened: set[Path] = set()  # studies whose runs are listed
         self._ghosts, self._haunted = Ghosts(), True  # the second: whether one is drawn
         self._ghost: Ghost | None = None
-        self._runs = panel(Vertical(self._title, self._list), "Runs")
-        self._settings = panel(Words(id="run-settings"), "Settings")
+        self._runs = panel(Vertical(self._title, self._list), tr("Runs"))
+        self._settings = panel(Words(id="run-settings"), tr("Settings"))
         self._settings.border_subtitle = tr("changed from the defaults")
-        self._header, self._charts = RunHeader(), panel(RunCharts(), "Charts")
+        self._header, self._charts = RunHeader(), panel(RunCharts(), tr("Charts"))
         self._gauges, self._tabs = Gauges(), panel(RunTabs())
         self._place = 0  # the chosen run's place in the list, for when it goes
         self._interval = PollInterval()
@@ -155,7 +155,7 @@ class TrainPane(Horizontal):
         self.set_class(not rows, "-empty")
         if not rows:
             hint = tr("Runs started elsewhere in {runs_dir} appear here automatically.", runs_dir=self.runs_dir)
-            self._nothing.show(nothing_here("Nothing has been trained yet", hint, snapshot.problem))
+            self._nothing.show(nothing_here(tr("Nothing has been trained yet"), hint, snapshot.problem))
             self._refresh_allowed(None)
             return
         (row, view), study = self.current(), self.snapshot.study(self.chosen)
@@ -205,7 +205,9 @@ class TrainPane(Horizontal):
             cut = settings if len(settings) <= most else settings[: most - 1]
             width = self._runs.size.width - 2
             text = settings_text(cut, width, Palette.of(self.app.theme_variables).dim)
-            box.show(text.append(f"\nand {len(settings) - len(cut)} more", "dim") if cut != settings else text)
+            box.show(
+                text.append("\n" + tr("and {n} more", n=len(settings) - len(cut)), "dim") if cut != settings else text
+            )
 
     def current(self) -> tuple[RunRow | None, RunView | None]:
         row, view = self.snapshot.row(self.chosen), self.snapshot.view
@@ -302,7 +304,12 @@ class TrainPane(Horizontal):
 
     def action_ghost(self) -> None:
         self._haunted = not self._haunted
-        say(self, "the best other run is drawn behind, dashed" if self._haunted else "no other run is drawn behind")
+        say(
+            self,
+            tr("the best other run is drawn dashed behind the curves")
+            if self._haunted
+            else tr("no other run is drawn behind the curves"),
+        )
         self.look_now()
 
     def action_x_axis(self) -> None:
@@ -312,7 +319,7 @@ class TrainPane(Horizontal):
         self._charts.turn_log()
 
     def action_smooth(self) -> None:
-        say(self, f"training loss smoothed: {self._charts.turn_smoothing()}")
+        say(self, tr("training loss smoothing: {level}", level=tr(self._charts.turn_smoothing())))
 
     def action_next_chart(self) -> None:
         self._charts.turn_measure()
@@ -383,34 +390,42 @@ class TrainPane(Horizontal):
         launches = self.launches
         with errors_said(self):
             target = LaunchTarget(self.runs_dir, launches.data_dir, launches.device)
-            say(self, f"{study.name}: resuming…")
+            say(self, tr("{name}: resuming…", name=study.name))
             await start(read_study(study.path), target)
-            say(self, f"{study.name} trains in the background")
+            say(self, tr("{name} is training in the background", name=study.name))
 
     def action_pause(self) -> None:
         if (study := self.snapshot.study(self.chosen)) is not None:
             paused = study.state == "paused"
             command = Command.CONTINUE if paused else Command.PAUSE
-            self._tell_study(study, command, "resuming" if paused else "pausing")
+            self._tell_study(study, command, tr("resuming") if paused else tr("pausing"))
         elif self._row.state == "paused":
-            self._tell(Command.CONTINUE, "resuming…", lambda now: f"resumes from step {now.step:,}")
+            self._tell(Command.CONTINUE, tr("resuming…"), lambda now: tr("resumes from step {step:,}", step=now.step))
         else:
-            self._tell(Command.PAUSE, "pausing…", lambda now: f"is {now.state} at step {now.step:,}")
+            self._tell(
+                Command.PAUSE,
+                tr("pausing…"),
+                lambda now: tr("is {state} at step {step:,}", state=tr(now.state), step=now.step),
+            )
 
     def action_stop(self) -> None:
         if (study := self.snapshot.study(self.chosen)) is not None:
-            self._tell_study(study, Command.STOP, "stopping")
+            self._tell_study(study, Command.STOP, tr("stopping"))
             return
         # The app itself reports how a run in this process ended.
         done = (
             None
             if self._is_here(self._row)
-            else lambda now: tr("is {state} at step {step:,}", state=now.state, step=now.step)
+            else lambda now: tr("is {state} at step {step:,}", state=tr(now.state), step=now.step)
         )
-        self._tell(Command.STOP, "stopping…", done)
+        self._tell(Command.STOP, tr("stopping…"), done)
 
     def action_checkpoint(self) -> None:
-        self._tell(Command.CHECKPOINT, "saving…", lambda now: f"has a checkpoint of step {now.saved or 0:,}")
+        self._tell(
+            Command.CHECKPOINT,
+            tr("saving…"),
+            lambda now: tr("saved a checkpoint at step {step:,}", step=now.saved or 0),
+        )
 
     @work(group="actions", exit_on_error=False)
     async def _tell(self, command: Command, words: str, done: Callable[[RunRow], str] | None) -> None:
@@ -422,14 +437,14 @@ class TrainPane(Horizontal):
         if (study := self.snapshot.study(self.chosen)) is not None:
             self._resume_study(study)
             return
-        self._wait_for(self._row, "resuming…", None, live=False)
+        self._wait_for(self._row, tr("resuming…"), None, live=False)
         self.post_message(Resume(self._row.path, how))
 
     @work(group="actions", exit_on_error=False)
     async def action_detach(self) -> None:
         row = self._row
         said: list[str] = []
-        self._wait_for(row, "moving to the background…", None)
+        self._wait_for(row, tr("moving to the background…"), None)
         if await self._done(lambda: said.append(self.launches.hand_over()), row.path):
             self._pending.pop(row.path, None)
             say(self, said[0])
@@ -452,7 +467,7 @@ class TrainPane(Horizontal):
         if name and name != row.name and await self._done(lambda: rename(RunReader(row.path), name), row.path):
             if self.chosen == row.path:
                 self.chosen = row.path.with_name(name)
-            say(self, f"{row.name} is now called {name}")
+            say(self, tr("renamed {name} to {new_name}", name=row.name, new_name=name))
 
     @work(group="actions", exit_on_error=False)
     async def action_delete(self) -> None:
@@ -461,4 +476,4 @@ class TrainPane(Horizontal):
         question = Ask(tr("Delete {name}?", name=row.name), answers, tr("This cannot be undone."))
         sure = await self.app.push_screen_wait(question)
         if sure and await self._done(lambda: delete(RunReader(row.path)), row.path):
-            say(self, f"{row.name} is deleted")
+            say(self, tr("deleted {name}", name=row.name))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
@@ -20,6 +21,7 @@ from tui_transformer.lab.charts.canvas import (
     Mark,
     Shade,
     Span,
+    cells_of,
     draw,
     grid,
     shade,
@@ -41,7 +43,7 @@ from tui_transformer.lab.charts.curves import (
 from tui_transformer.lab.charts.overlay import probes_over_time, study_losses
 from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.lab.records.study_row import StudyRow
-from tui_transformer.studio.compare.overlay_charts import OverlayDrawing
+from tui_transformer.studio.compare.overlay_charts import LOG, OverlayDrawing
 from tui_transformer.studio.keys import WORDS
 from tui_transformer.studio.shared.chart import (
     ALL_HIDDEN,
@@ -49,7 +51,6 @@ from tui_transformer.studio.shared.chart import (
     OFF,
     Chart,
     Drawing,
-    cells_of,
     seen_part,
     title_line,
     whole,
@@ -67,6 +68,7 @@ GAP = tr(
 )
 BEST_POSSIBLE, ROOM = tr("floor: the best possible"), 48  # beside the line, from so many columns
 LOSS = CHARTS[0]
+TRAIN, VALIDATION = tr("train"), tr("validation")
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class RunDrawing:
         floors = [floor for floor in self._floors if floor[2] not in hidden]
         low = min([level for _, level, _ in floors], default=min(y for curve in curves for y in curve.y))
         best = made.best if "validation" not in hidden else None
-        label = BEST_POSSIBLE if width >= ROOM else "floor"
+        label = BEST_POSSIBLE if width >= ROOM else tr("floor")
         marks = [Mark(made.validation.x[best], made.validation.y[best], "★", "best")] if best is not None else []
         canvas = draw(
             lines,
@@ -115,11 +117,11 @@ class RunDrawing:
     def title(self, width: int, style: str, zoomed: Canvas | None = None) -> list[Cell]:
         """The measure and its legend, in the longest form that fits; zoomed, the part that is seen."""
         made = self.made
-        name = made.measure.name
+        name = tr(made.measure.name)
         if zoomed is not None:
-            name += f", {seen_part(made.axis, zoomed)}"
+            name = tr("{name}, {part}", name=name, part=seen_part(made.axis, zoomed))
         long = (
-            tr("{name}, nats per {unit}", name=name, unit=self.unit)
+            tr("{name}, nats per {unit}", name=name, unit=tr(self.unit))
             if made.measure.key == "loss" and zoomed is None
             else name
         )
@@ -133,10 +135,10 @@ class RunDrawing:
         )
         for label, gap, form in forms:
             legend = self._legend(made, form)
-            if len(label) + sum(len(text) + gap for text, _ in legend) <= width:
+            if cell_len(label) + sum(cell_len(text) + gap for text, _ in legend) <= width:
                 break
         else:
-            while legend and len(name) + sum(len(text) + 1 for text, _ in legend) > width:
+            while legend and cell_len(name) + sum(cell_len(text) + 1 for text, _ in legend) > width:
                 legend.pop()
         return title_line(label, style, legend, width, gap)
 
@@ -144,8 +146,9 @@ class RunDrawing:
     def about(self) -> str:
         made = self.made
         drawn = {"floor": bool(made.floors), "★": made.best is not None, "ghost": bool(made.ghost.x)}
-        named = {"ghost": f"{self.ghost}, {MEANS['ghost']}"}
-        said = [f"{word}: {named.get(word, MEANS[word])}." for word, there in drawn.items() if there]
+        named = {"ghost": tr("{name}, {means}", name=self.ghost, means=MEANS["ghost"])}
+        words = ((word, named.get(word, MEANS[word])) for word, there in drawn.items() if there)
+        said = [tr("{word}: {means}.", word=tr(word), means=means) for word, means in words]
         return "\n".join([*([GAP] if self._has_gap else []), *said])
 
     @property
@@ -158,31 +161,32 @@ class RunDrawing:
         if len(made.floors) == 2:
             reachable, past = made.floors
             return [(tr("reachable floor"), reachable, "floor"), (tr("given the whole past"), past, "past")]
-        return [("floor", level, "floor") for level in made.floors]
+        return [(tr("floor"), level, "floor") for level in made.floors]
 
     def _legend(self, made: Picture, form: int) -> list[Cell]:
         legend, brief = [], form >= BRIEF
         if made.train.x and made.measure is not THROUGHPUT:
-            legend.append(("━ train", "train"))
+            legend.append((f"━ {TRAIN}", "train"))
         if made.validation.x:
-            legend.append(("•━ val" if brief else "•━ validation", "validation"))
+            legend.append((f"•━ {tr('val') if brief else VALIDATION}", "validation"))
         if made.best is not None:
-            sign = "★ " if brief else "★ best "
+            sign = "★ " if brief else f"★ {tr('best')} "
             legend.append((sign + value_text(made.measure, made.validation.y[made.best]), "best"))
         for name, level, style in self._floors[: 2 if form == FULL else 1]:
-            sign = "┄ " if form == LEAST else f"┄ {style if brief else name} "
+            short = tr("floor") if style == "floor" else tr("past")
+            sign = "┄ " if form == LEAST else f"┄ {short if brief else name} "
             legend.append((sign + value_text(made.measure, level), style))
         if made.ghost.x:
             whose = tr("best other run: ") if form == FULL else tr("other run: ")
-            legend.append(("╌ other run" if form == LEAST else f"╌ {whose}{self.ghost}", "ghost"))
+            legend.append((tr("╌ other run") if form == LEAST else f"╌ {whose}{self.ghost}", "ghost"))
         legend = [
             (f"{HIDDEN} {text.partition(' ')[2]}", f"dim{OFF}{of}") if of in self.hidden else (text, of)
             for text, of in legend
         ]
         if made.log:
-            legend.append(("log", "dim"))
+            legend.append((LOG, "dim"))
         if self._has_gap:  # the first to go where there is no room
-            legend.append((" gap train–validation " if form == FULL else " gap ", f"dim{ON}bandgap"))
+            legend.append((tr(" train–validation gap ") if form == FULL else f" {tr('gap')} ", f"dim{ON}bandgap"))
         return legend
 
     def values(self, width: int, x: float | None) -> list[Cell]:
@@ -200,8 +204,9 @@ class RunDrawing:
             "tokens": tr("{place} tokens", place=place),
             "seconds": place,
         }[made.axis]
+        full, short = (TRAIN, VALIDATION), (TRAIN, tr("val"))
         values = [(curve, curve.near(at) if style not in self.hidden else None) for style, curve in named.items()]
-        for now, names in (("now ", ("train", "validation")), ("", ("train", "val")), ("", ("", ""))):
+        for now, names in ((tr("now "), full), ("", short), ("", ("", ""))):
             head = where if x is not None else now + where
             parts = [cells_of(head, "dim" if x is None else "cursor")]
             for (curve, index), name, style in zip(values, names, ("train", "validation"), strict=True):

@@ -9,10 +9,10 @@ from textual.events import MouseMove
 from textual.widgets import Static
 
 from engine.clean import clean_line
-from engine.language import tr
+from engine.language import tr, trn
 from engine.runs.lineage import drawn
 from tui_transformer.lab.charts.curves import curve_of
-from tui_transformer.lab.formatting import BARS, count, done_at, duration, memory, short
+from tui_transformer.lab.formatting import BARS, done_at, duration, fitted, memory, short
 from tui_transformer.lab.records.badges import badge, explained
 from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.lab.records.study_row import StudyRow
@@ -33,6 +33,12 @@ COLOURS = {
 }
 ALARMS = {"bad": "$error bold", "warn": "$warning bold"}  # style by severity of a badge
 LEAST_BAR = 8
+PHASES = {
+    "evaluating": tr("evaluating"),
+    "checkpointing": tr("checkpointing"),
+    "compiling": tr("compiling"),
+    "waiting-for-space": tr("waiting for space"),
+}
 
 
 class RunHeader(Static):
@@ -56,44 +62,47 @@ class RunHeader(Static):
         if view is not None and view.origin is not None:
             origin = tr("from {shown}", shown=view.origin.shown)
             chain = f"{drawn(view.origin, row.name)}, {origin}" if view.origin.before is not None else origin
-            lineage = clean_line(chain if len(clean_line(chain)) <= width else origin)
-            cut = lineage if len(lineage) <= width else lineage[: width - 1] + "…"
-            lines.append(Content.styled(cut, COLOURS["dim"]))
+            lineage = clean_line(chain if cell_len(clean_line(chain)) <= width else origin)
+            lines.append(Content.styled(fitted(lineage, width).rstrip(), COLOURS["dim"]))
         said = notice(row, view)
         words = [part for line in said.text.splitlines() for part in broken(clean_line(line), width)]
         lines += [Content.styled(line, COLOURS[said.style]) for line in words]
         if following := next_steps(row, width):
             lines.append(Content.styled(following, "$accent"))
         if view is not None and view.problems:
-            lines.append(Content.styled(f"damaged: {', '.join(view.problems)}", COLOURS["warning"]))
+            lines.append(Content.styled(tr("damaged: {files}", files=", ".join(view.problems)), COLOURS["warning"]))
         self._put(lines)
 
     def show_study(self, study: StudyRow) -> None:
         self._of, self._places = study, []
         width = max(30, self.content_size.width)
         state = STATES.get(study.state, UNKNOWN)
-        said = f"{state.sign} {study.state}"
+        said = f"{state.sign} {tr(study.state)}"
         name = clean_line(study.name)
         facts = _counted(study)
-        while facts and len(name) + len(said) + sum(len(fact) + 3 for fact in facts) + 1 > width:
+        while facts and cell_len(name) + cell_len(said) + sum(cell_len(fact) + 3 for fact in facts) + 1 > width:
             facts.pop()
         left = Content.assemble((name, "bold"), *((f" · {fact}", "$foreground 75%") for fact in facts))
         right = Content.styled(said, COLOURS[state.style])
         first = Content.assemble(left, " " * max(1, width - left.cell_length - right.cell_length), right)
-        parts = [f"{study.share:.0%}", f"{study.finished} of {count(study.total, 'run')}"]
+        parts = [f"{study.share:.0%}", trn("{done} of {n} run", "{done} of {n} runs", study.total, done=study.finished)]
         parts += [_left(study.eta)] if study.eta is not None else []
         text = " · ".join(parts)
-        if study.eta is not None and len(text) + LEAST_BAR + 2 > width:
+        if study.eta is not None and cell_len(text) + LEAST_BAR + 2 > width:
             text = " · ".join([*parts[:-1], tr("{duration} left", duration=duration(study.eta))])
         lines = [first, _meter(study.share, text, state.style, width)]
         failed = [run.study.variant + f".s{run.study.seed}" for run in study.runs if run.state in ("failed", "lost")]
         if failed:
             more = tr(" and {n} more", n=len(failed) - 3) if len(failed) > 3 else ""
-            lines.append(Content.styled(clean_line(f"failed: {', '.join(failed[:3])}{more}"), COLOURS["error"]))
+            lines.append(
+                Content.styled(
+                    clean_line(tr("failed: {runs}{more}", runs=", ".join(failed[:3]), more=more)), COLOURS["error"]
+                )
+            )
         keys = tr("space pauses, s stops all of its runs") if study.live else tr("r resumes its unfinished runs")
         if study.state == "finished":
             keys = tr("next: 3 compare its variants")
-        lines.append(Content.styled(f"{keys} · enter lists its runs", COLOURS["dim"]))
+        lines.append(Content.styled(tr("{keys} · enter lists its runs", keys=keys), COLOURS["dim"]))
         self._put(lines)
 
     def _put(self, lines: list[Content]) -> None:
@@ -121,21 +130,22 @@ def broken(line: str, width: int) -> list[str]:
 def _first_line(row: RunRow, view: RunView | None, pending: str, width: int) -> tuple[Content, Places]:
     """Name and facts at the left, badges and state at the right; facts are dropped first if space is short."""
     style = STATES.get(row.state, UNKNOWN)
-    words = row.state if row.state != "running" or row.phase in ("", "training") else row.phase.replace("-", " ")
+    words = tr(row.state)
+    if row.state == "running" and row.phase not in ("", "training"):
+        words = PHASES.get(row.phase, row.phase.replace("-", " "))
     state = f"{style.sign} {clean_line(pending or words)}"
     badges = [(clean_line(badge(name).word) + "  ", ALARMS[badge(name).severity]) for name in row.badges]
     facts = [clean_line(view.corpus)] if view is not None and view.corpus else []
     if view is not None and view.parameters:
-        facts.append(f"{short(view.parameters)} parameters")
+        facts.append(tr("{n} parameters", n=short(view.parameters)))
     if row.device:
         facts.append(clean_line(row.device))
-    fixed = len(state) + sum(len(text) for text, _ in badges) + 2
+    fixed = cell_len(state) + sum(cell_len(text) for text, _ in badges) + 2
     called = clean_line(row.name)
-    while facts and len(called) + sum(len(fact) + 3 for fact in facts) + fixed > width:
+    while facts and cell_len(called) + sum(cell_len(fact) + 3 for fact in facts) + fixed > width:
         facts.pop()
-    room = width - fixed - sum(len(fact) + 3 for fact in facts)
-    if len(called) > room:
-        called = called[: max(1, room - 1)] + "…"
+    room = width - fixed - sum(cell_len(fact) + 3 for fact in facts)
+    called = fitted(called, max(2, room)).rstrip()
     left = Content.assemble((called, "bold"), *((f" · {fact}", "$foreground 75%") for fact in facts))
     right = Content.assemble(*badges, (state, "$warning bold" if pending else COLOURS[style.style]))
     gap = max(1, width - left.cell_length - right.cell_length)
@@ -150,19 +160,21 @@ def _progress(row: RunRow, view: RunView | None, width: int) -> Content:
     parts = [f"{row.share:.0%}", tr("step {step:,} / {steps:,}", step=row.step, steps=row.steps)]
     if row.live and view is not None:
         if view.newest is not None and view.newest.tokens_per_second:
-            parts.append(f"{short(view.newest.tokens_per_second)} tok/s")
+            parts.append(tr("{short} tok/s", short=short(view.newest.tokens_per_second)))
         if row.state == "running" and row.step >= row.steps:
-            parts.append("finishing")
+            parts.append(tr("finishing"))
         elif row.state == "running":
-            parts.append(_left(view.eta) if view.eta is not None else "estimating the time left…")
+            parts.append(_left(view.eta) if view.eta is not None else tr("estimating the time left…"))
     text = " · ".join(parts)
-    if len(text) + LEAST_BAR + 2 > width and len(parts) > 2:
+    if cell_len(text) + LEAST_BAR + 2 > width and len(parts) > 2:
         parts[1] = f"{row.step:,} / {row.steps:,}"
         text = " · ".join(parts)
-    if len(text) + LEAST_BAR + 2 > width:
-        parts[-1] = parts[-1].partition(", done")[0]
+    if cell_len(text) + LEAST_BAR + 2 > width and view is not None and view.eta is not None:
+        parts = [
+            tr("{duration} left", duration=duration(view.eta)) if part == _left(view.eta) else part for part in parts
+        ]
         text = " · ".join(parts)
-    while len(text) + LEAST_BAR + 2 > width and len(parts) > 1:
+    while cell_len(text) + LEAST_BAR + 2 > width and len(parts) > 1:
         parts.pop(1)
         text = " · ".join(parts)
     return _meter(row.share, text, STATES.get(row.state, UNKNOWN).style, width)
@@ -175,12 +187,13 @@ def now() -> datetime:
 
 def _left(seconds: float) -> str:
     """`2:10 left, done at 14:32`."""
-    return ", ".join(filter(None, (tr("{duration} left", duration=duration(seconds)), done_at(seconds, now()))))
+    left, done = tr("{duration} left", duration=duration(seconds)), done_at(seconds, now())
+    return tr("{left}, {done}", left=left, done=done) if done else left
 
 
 def _meter(share: float, text: str, style: str, width: int) -> Content:
     """A progress bar with words at its right."""
-    room = max(LEAST_BAR, width - len(text) - 2)
+    room = max(LEAST_BAR, width - cell_len(text) - 2)
     colour = {"bad": "$error", "good": "$success", "paused": "$warning"}.get(style, "$accent")
     return Content.assemble(*_filled(share, room, colour), f"  {text}")
 
@@ -193,8 +206,9 @@ def _filled(share: float, room: int, colour: str) -> tuple[tuple[str, str], tupl
 
 def _counted(study: StudyRow) -> list[str]:
     variants, seeds = ({getattr(run.study, key) for run in study.runs} for key in ("variant", "seed"))
-    so_far = tr(" so far") if len(study.runs) < study.total else ""
-    return [f"{count(len(variants), 'variant')} × {count(len(seeds), 'seed')}{so_far}"]
+    counts = trn("{n} variant", "{n} variants", len(variants)), trn("{n} seed", "{n} seeds", len(seeds))
+    said = " × ".join(counts)
+    return [tr("{counts} so far", counts=said) if len(study.runs) < study.total else said]
 
 
 GAP, MARK = 2, "◆"
@@ -276,7 +290,7 @@ def _rate(row: RunRow, view: RunView, width: int) -> tuple[Content, Picture]:
         )
 
     now = view.newest.lr if view.newest is not None else None
-    return _label(tr("learning rate") if width >= 22 else "lr", "–" if now is None else f"{now:.2g}"), picture
+    return _label(tr("learning rate") if width >= 22 else tr("lr"), "–" if now is None else f"{now:.2g}"), picture
 
 
 def _gradient(row: RunRow, view: RunView, width: int) -> tuple[Content, Picture]:
@@ -288,7 +302,7 @@ def _gradient(row: RunRow, view: RunView, width: int) -> tuple[Content, Picture]
         return Content.styled(_bars(values, high) if high > 0 else "", "$primary 70%")
 
     now = view.newest.grad_norm if view.newest is not None else None
-    return _label(tr("gradient norm") if width >= 22 else "grad", "–" if now is None else f"{now:.3g}"), picture
+    return _label(tr("gradient norm") if width >= 22 else tr("grad"), "–" if now is None else f"{now:.3g}"), picture
 
 
 def _load(row: RunRow, view: RunView, width: int) -> tuple[Content, Picture]:
@@ -304,11 +318,14 @@ def _memory(row: RunRow, view: RunView, width: int) -> tuple[Content, Picture]:
     total = view.memory_total if row.device.startswith(MACHINE) else None
     value = "–" if now is None else memory(now)
     if total and width >= 24:
-        value += f" of {memory(total)}"
+        value = tr("{used} of {total}", used=value, total=memory(total))
     share = now / total if now and total else None
     colour = "$error" if share and share > 0.95 else "$warning" if share and share > 0.8 else "$primary"
     process = row.device.startswith(MACHINE)  # all of it; Design says what the model and its activations take
-    whose = (tr("process memory") if width >= 32 else "process") if process else "memory" if width >= 24 else "mem"
+    if process:
+        whose = tr("process memory") if width >= 32 else tr("process")
+    else:
+        whose = tr("memory") if width >= 24 else tr("mem")
     return _label(whose, value), _share_of_all(share, colour)
 
 

@@ -45,11 +45,11 @@ def run_line(row: RunRow, width: int, *, inside: bool) -> list[Part]:
     if row.badges:
         worst = badge(row.badges[0])
         long = clean_line(worst.word)
-        word = long if cell_len(name) + len(long) + 1 <= room else SIGNS[worst.severity]
+        word = long if cell_len(name) + cell_len(long) + 1 <= room else SIGNS[worst.severity]
         style = worst.severity
-    elif score and not row.live and cell_len(name) + len(word) + 1 > room:
+    elif score and not row.live and cell_len(name) + cell_len(word) + 1 > room:
         word = ""  # the sign before the name says it
-    name = middle(name, room - (len(word) + 1 if word else 0))
+    name = middle(name, room - (cell_len(word) + 1 if word else 0))
     return [
         (lead, state.style),
         (name, "name"),
@@ -67,7 +67,7 @@ def study_line(study: StudyRow, width: int, *, opened: bool) -> list[Part]:
     done = round(study.share * BAR) if study.share < 1 else BAR
     bar = f" {'▰' * done}{'▱' * (BAR - done)}" if width >= ROOMY else ""
     tail = f" {study.finished}/{study.total}{bar}"
-    name = middle(clean_line(study.name), width - 4 - len(tail) - len(word) - 1)
+    name = middle(clean_line(study.name), width - 4 - cell_len(tail) - cell_len(word) - 1)
     return [
         (f" {'▾' if opened else '▸'} ", state.style),
         (name, "name"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -10,18 +11,35 @@ from textual.events import Click, DescendantBlur, DescendantFocus, Resize
 from textual.widgets import Static
 
 from engine.clean import clean_line
-from engine.language import tr
+from engine.language import english, tr
 from engine.measures import probe_name
+from engine.retelling import told
 from engine.runs.records import WrittenRow
-from tui_transformer.lab.formatting import about, bar
+from tui_transformer.lab.formatting import about, bar, fitted
 from tui_transformer.lab.records.run_view import RunView
 from tui_transformer.studio.keys import KEYS
 from tui_transformer.studio.shared.name_line import NameLine, Places
 
-TABS = tuple((name, KEYS["train"][name]) for name in ("samples", "checks", "log"))
+TABS = tuple((name, KEYS["train"][name]) for name in (english("samples"), english("checks"), english("log")))
 DIM = "$foreground 65%"
 STYLES = {"good": "$success", "bad": "$error bold", "warn": "$warning bold"}  # of findings
 BAR = 10  # columns of a probe's bar
+STEP = 11  # columns of a step
+EVENTS = {
+    "begun again": tr("begun again"),
+    "checkpoint": tr("checkpoint"),
+    "continued": tr("continued"),
+    "damaged checkpoint": tr("damaged checkpoint"),
+    "failed": tr("failed"),
+    "finished": tr("finished"),
+    "interrupted": tr("interrupted"),
+    "leak": tr("leak"),
+    "lint": tr("warning"),
+    "paused": tr("paused"),
+    "resumed": tr("resumed"),
+    "started": tr("started"),
+    "stopped": tr("stopped"),
+}
 TITLE = 3  # columns of a frame before its title
 SCROLLS = (  # while a text has the focus
     tr("  ↑ ↓ scroll · escape: back to the runs"),
@@ -112,7 +130,7 @@ class RunTabs(Vertical):
         for name, key in TABS:
             start, other = line.cell_length, name == self._other
             style = "$accent bold" if name == self.tab else "$foreground bold" if other else "$foreground 75%"
-            line = Content.assemble(line, (f"{name} ", style), (key, DIM))
+            line = Content.assemble(line, (f"{tr(name)} ", style), (key, DIM))
             if name == "checks" and self._wrong:
                 line = Content.assemble(line, (f" ✗{self._wrong}", "$error bold"))
             places.append((start, line.cell_length, name))
@@ -124,8 +142,8 @@ class RunTabs(Vertical):
         line, places = self._tabs(Content.styled("── ", "$foreground 25%"))
         room = width - line.cell_length
         scrolls = self._first.has_focus or self._beside.has_focus
-        words = next((words for words in SCROLLS if len(words) <= room), "") if scrolls else ""
-        rule = "─" * max(0, room - len(words))
+        words = next((words for words in SCROLLS if cell_len(words) <= room), "") if scrolls else ""
+        rule = "─" * max(0, room - cell_len(words))
         return Content.assemble(line, (rule, "$foreground 25%"), (words, "$accent")), places
 
     def on_click(self, event: Click) -> None:
@@ -148,11 +166,9 @@ def _no_samples(view: RunView) -> str:
     if view.over:
         return tr("no samples were written")
     soon = tr(" (in about {about})", about=about(view.sample_in)) if view.sample_in is not None else ""
-    return tr(
-        "first sample {what}{soon}",
-        what=tr("at step {sample_at:,}", sample_at=view.sample_at) if view.sample_at else tr("at the end"),
-        soon=soon,
-    )
+    if view.sample_at:
+        return tr("first sample at step {step:,}{soon}", step=view.sample_at, soon=soon)
+    return tr("first sample at the end{soon}", soon=soon)
 
 
 def samples_text(view: RunView) -> Content:
@@ -190,20 +206,23 @@ def checks_text(view: RunView) -> Content:
     for finding in view.findings:
         style = STYLES[finding.style]
         words = (clean_line(finding.words), "" if finding.fine else style)
-        lines.append(Content.assemble((f"{finding.sign} ", style), words, (f": {clean_line(finding.why)}", DIM)))
+        why = tr(": {why}", why=clean_line(finding.why))
+        lines.append(Content.assemble((f"{finding.sign} ", style), words, (why, DIM)))
     if view.probes:
-        names = [probe_name(clean_line(probe.name)) for probe in view.probes]
-        width = max(map(len, names))
+        names = [tr(probe_name(clean_line(probe.name))) for probe in view.probes]
+        width = max(map(cell_len, names))
         counted = max(len(f"{probe.places:,}") for probe in view.probes)
         for name, probe in zip(names, view.probes, strict=True):
-            chance = tr("chance {chance:>4.0%}", chance=probe.chance) if probe.chance is not None else " " * 11
+            chance = tr("chance {chance:>4.0%}", chance=probe.chance or 0.0)
+            if probe.chance is None:
+                chance = " " * cell_len(chance)
             lines.append(
                 Content.assemble(
-                    f"{name:<{width}}  ",
+                    f"{fitted(name, width)}  ",
                     (bar(probe.right, BAR).ljust(BAR, "·"), "$success" if probe.beats_chance else DIM),
                     (f" {probe.right:>4.0%}", "bold"),
-                    (f" of {probe.places:>{counted},}" if probe.places else "", DIM),
-                    (f"  {chance}  {clean_line(probe.what)}", DIM),
+                    (tr(" of {places}", places=f"{probe.places:>{counted},}") if probe.places else "", DIM),
+                    (f"  {chance}  {tr(clean_line(probe.what))}", DIM),
                 )
             )
     return Content("\n").join(lines)
@@ -213,9 +232,9 @@ def log_text(view: RunView) -> Content:
     lines = []
     for event in view.events:
         time = clean_line(event.time).replace("T", " ").partition("+")[0]
-        said = f"  {clean_line(event.text)}" if event.text else ""
-        head = (tr("{time}  step {step:<6,} ", time=time, step=event.step), DIM)
-        lines.append(Content.assemble(head, (clean_line(event.event), "bold"), said))
+        said = f"  {clean_line(told(event.text))}" if event.text else ""
+        head = (f"{time}  {fitted(tr('step {step:,}', step=event.step), STEP)}  ", DIM)
+        lines.append(Content.assemble(head, (EVENTS.get(event.event) or clean_line(event.event), "bold"), said))
     if view.log:
         lines += [Content.styled("log.txt", DIM)] if lines else []
         lines += [Content(clean_line(line)) for line in view.log]

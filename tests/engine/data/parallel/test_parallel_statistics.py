@@ -19,7 +19,7 @@ def test_a_split_with_few_pairs_gets_a_warning() -> None:
     few = Pairs(("one", "two"), ("a", "b"))
     corpus = ParallelCorpus("x", "x", "x", ("en", "de"), {"train": PAIRS, "validation": few})
     lines = warnings("validation", statistics(corpus.splits["validation"]))
-    assert lines == ["validation: only 2 pairs, and a score on so few says little"]
+    assert lines == ["validation: only 2 pairs; a score on so few means little"]
 
 
 def test_a_misaligned_file_is_warned_of() -> None:

@@ -14,7 +14,7 @@ GOLDEN = {  # change biographies.VERSION when one of these changes: saved runs n
     20: "a610fb2540984357c930d4116c1c42c6c9b4f1ca16a5607a42a118f3def0a5ea",
     500: "7760eccdff67981cb7e3771f41983b9ab4078cc0fece988eff4fa1d5ea950c81",
 }
-DOCUMENTATION = (Path(__file__).parents[4] / "docs/biographies.md").read_text(encoding="utf-8")
+DOCUMENTATION = (Path(__file__).parents[4] / "docs/explanation/biographies.md").read_text(encoding="utf-8")
 
 
 @cache

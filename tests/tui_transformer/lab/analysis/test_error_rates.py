@@ -1,4 +1,4 @@
-"""Error rates and power of verdicts, measured on simulated studies: the tables of docs/verdicts.md.
+"""Error rates and power of verdicts, measured on simulated studies: the tables of docs/explanation/verdicts.md.
 
 pytest -m slow -s tests/tui_transformer/lab/analysis/test_error_rates.py
 """

@@ -120,7 +120,7 @@ def test_a_setting_that_makes_no_variants_says_why(text: str, said: str) -> None
 def test_overlays_are_offered_with_the_reason_against_those_that_cannot_be() -> None:
     offered = {o.variant.name: o for o in of("demo", model__position="alibi").overlays()}
     assert "no score matrix" in offered["linear"].why_not and offered["win16"].why_not == ""
-    assert offered["alibi"].why_not == "the design has this already"
+    assert offered["alibi"].why_not == "the design already has this"
     assert "report-decoder-2heads" not in offered and "baseline" not in offered
     own = {o.variant.name for o in of("report-decoder").overlays()}
     assert "report-decoder-2heads" in own and "report-encoder-win16" not in own
@@ -162,7 +162,7 @@ def test_few_seeds_are_warned_of(count: int) -> None:
 def test_a_loss_of_another_kind_is_warned_of() -> None:
     draft = of("demo").with_variants([Variant("encoder-mlm", "encoder-mlm"), Variant("win16", "win16")])
     found = [warning for warning in draft.warnings if "cannot be compared" in warning]
-    assert len(found) == 1 and found[0].startswith("encoder-mlm: another objective.kind")
+    assert len(found) == 1 and found[0].startswith("encoder-mlm: objective.kind differs")
 
 
 @pytest.mark.parametrize(("text", "seeds"), [("3", (1, 2, 3)), ("1,5,9", (1, 5, 9)), ("42,", (42,))])

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from engine.config.model import ModelConfig
 from engine.config.presets import list_presets
-from engine.model.positions import alibi_slopes
+from engine.model.positions import TransformerXL, alibi_slopes
 from engine.model.transformer import build_model
 from engine.model.visibility import Visibility, self_attention
 from engine.schemes import ATTENTIONS, POSITIONS
@@ -101,6 +101,15 @@ def test_two_rows_share_a_line() -> None:
         "█▄▀ ",
         " ▀ ▀",
     ]
+
+
+def test_a_term_of_the_content_that_has_no_table_is_said_in_a_line(monkeypatch) -> None:
+    model = ModelConfig(position="xl", d_model=8, n_heads=2, context_length=6)
+    (stack,) = stacks(model)
+    assert len(position_picture(model, stack, 1, Canvas()).plain.splitlines()) > 6
+    monkeypatch.setattr(TransformerXL, "waves", None)
+    said = position_picture(model, stack, 1, Canvas()).plain
+    assert said == "position xl: its term depends on the query's content"
 
 
 @pytest.mark.parametrize("attention", ["global", "window", "sparse", "linear"])
@@ -266,7 +275,7 @@ def test_every_network_fits_a_terminal_of_80_by_24(
         assert "rows: queries, columns: keys; position 0 at the top left" in text
         assert all(word in text for word in WORDS[position])
         assert ("the mask is applied through the sums" in text) == (not ATTENTIONS[attention].scores)
-        assert ("sees all of the source" in text) == (config.model.architecture == "encoder-decoder")
+        assert ("sees the whole source" in text) == (config.model.architecture == "encoder-decoder")
 
 
 def test_a_window_wider_than_the_picture_is_said_to_be(tiny) -> None:

@@ -43,7 +43,9 @@ def test_what_passed_before_training_is_one_line_and_what_failed_has_its_own() -
 
 def test_a_verdict_of_anything_is_survived() -> None:
     damaged = {"check": 3, "verdict": ["ok"], "when": None, "why": {}}
-    assert findings([VerdictRecord.read({}), VerdictRecord.read(damaged)]) == (Finding("", ",  training, 2 times", ""),)
+    assert findings([VerdictRecord.read({}), VerdictRecord.read(damaged)]) == (
+        Finding("", ", while training, 2 times", ""),
+    )
 
 
 def test_a_finding_looks_as_severe_as_its_badge_and_not_by_colour_alone() -> None:

@@ -145,7 +145,7 @@ CHANGED = {
     "an overlay": ({"variants": (VARIANTS[0], replace(VARIANTS[1], preset="t5"))}, "preset is 't5', was 'alibi'"),
     "what is expected": (
         {"variants": (VARIANTS[0], replace(VARIANTS[1], expect={"loss": "worse"}))},
-        "what is expected is {'loss': 'worse'}, was unset",
+        "expect is {'loss': 'worse'}, was unset",
     ),
 }
 

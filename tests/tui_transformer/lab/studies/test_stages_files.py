@@ -156,7 +156,7 @@ def test_a_bad_file_is_named_with_what_would_be_right(tmp_path, text: str) -> No
 
 
 def test_the_study_in_the_documentation_is_one(tmp_path) -> None:
-    text = (Path(__file__).parents[4] / "docs" / "stages.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[4] / "docs" / "how-to" / "stages.md").read_text(encoding="utf-8")
     (tmp_path / "s.toml").write_text(text.partition("```toml\n")[2].partition("```")[0])
     found = read_study(tmp_path / "s.toml")
     assert [cell.kind for cell in found.cells()[:5]] == [

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.language import tr
+from engine.language import code, tr
 from tui_transformer.lab.analysis.curves import Group
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.analysis.verdict import VariantResult
@@ -41,20 +41,20 @@ def by_distance(context: ReportContext, standings: Sequence[VariantResult]) -> t
     return tuple(made for probe in probes_of(drawn)[:MOST] if (made := distances(drawn, probe)).drawn)
 
 
-def distance_figure(charts: Sequence[Overlay], language: Language) -> "Figure":
+def distance_figure(charts: Sequence[Overlay], language: Language, *, alone: bool = False) -> "Figure":
     down, across = -(-len(charts) // ACROSS), min(ACROSS, len(charts))
     made = figure(2.35 * down + 0.5)
     places = list(made.subplots(down, across, squeeze=False, sharey=True).flat)
     handles: dict[str, Artist] = {}
     for axes, chart in zip(places, charts, strict=False):
-        handles |= _panel(axes, chart, language)
+        handles |= _panel(axes, chart, language, chart.title if alone else language.word(chart.probe))
     for axes in places[len(charts) :]:
         axes.set_axis_off()
     legend_below(made, list(handles.values()))
     return made
 
 
-def _panel(axes: "Axes", chart: Overlay, language: Language) -> "dict[str, Artist]":
+def _panel(axes: "Axes", chart: Overlay, language: Language, title: str) -> "dict[str, Artist]":
     from matplotlib.ticker import PercentFormatter
 
     handles: dict[str, Artist] = {}
@@ -73,7 +73,7 @@ def _panel(axes: "Axes", chart: Overlay, language: Language) -> "dict[str, Artis
         colour = COLOURS[slots[0] % len(COLOURS)] if len(slots) == 1 else INK
         handles[said] = axes.axvline(tokens, color=colour, linestyle=(0, (4, 2)), linewidth=1, label=said)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, 0))
-    axes.set(title=language.word(chart.brief), xlabel=language.say("figure.distance"), ylim=(-0.03, 1.03))
+    axes.set(title=title, xlabel=language.say("figure.distance"), ylim=(-0.03, 1.03))
     axes.set_xlim(left=0)
     return handles
 
@@ -87,7 +87,7 @@ def distance_picture(chart: Overlay) -> str:
     words = [*(tr("chance {level:.0%}", level=level) for level in chart.levels), *chart.notes]
 
     def draw() -> "Figure":
-        made = distance_figure([replace(chart, brief=chart.title, strokes=tuple(strokes))], language("en"))
+        made = distance_figure([replace(chart, strokes=tuple(strokes))], language(code()), alone=True)
         (axes,) = made.axes
         axes.set_xlabel(f"{axes.get_xlabel()}\n{label('; '.join(words), 200)}")
         return made

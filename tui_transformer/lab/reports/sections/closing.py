@@ -79,13 +79,13 @@ def _limits(context: ReportContext) -> Iterator[str]:
     if any(run.state != "finished" for run in runs):
         yield say("limits.unfinished")
 
-    # Settings surely not intended, in the checker's own English
+    # Settings surely not intended
     seen: dict[str, list[str]] = {}
     for standing in standings:
         config = config_of(standing.group.representative)
         for found in lint(config) if config is not None else ():
             if found.key != ABOUT_COST:
-                seen.setdefault(f"{found.key}: {found.text}", []).append(context.name(standing))
+                seen.setdefault(found.words, []).append(context.name(standing))
     for words, names in seen.items():
         yield say("limits.setting", names=language.joined(names), text=words)
 

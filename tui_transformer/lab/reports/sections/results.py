@@ -244,7 +244,12 @@ def probing(context: ReportContext) -> Iterator[doc.Block]:
         charts = by_distance(context, part[:MOST])
         if charts:
             each = [  # how far back each can look, if less than its context
-                context.say("caption.reach.each", name=context.name(standing), n=found.tokens, why=found.why)
+                context.say(
+                    "caption.reach.each",
+                    name=context.name(standing),
+                    n=found.tokens,
+                    why=context.language.word(found.why),
+                )
                 for standing in part
                 if (found := reach(standing.group.representative.config)) is not None and found.why != "context"
             ]

@@ -21,7 +21,7 @@ GOLDEN = {  # change corpus.VERSION when one of these changes: saved runs name t
     500: "99ff27c410c1bd3563bee0fa3274eb66d31e46a8d6024e20e20209781a12734e",
     5_000: "27da7432455022516e17caef17c7de6655600fec08c56ad542db8788762eeb0c",
 }
-DOCUMENTATION = (Path(__file__).parents[5] / "docs/phrasebook.md").read_text(encoding="utf-8")
+DOCUMENTATION = (Path(__file__).parents[5] / "docs/explanation/phrasebook.md").read_text(encoding="utf-8")
 HELD_OUT = tuple(name for name in SPLITS if name != "train")
 
 

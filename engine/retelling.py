@@ -1,0 +1,102 @@
+"""Say in the language in use what was recorded in English, such as why a check failed.
+
+A recorded text is a message with its gaps filled. `told` finds the message that fits, and fills its translation with
+the same words; a text that no message fits stays as it is.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from string import Formatter
+
+from engine import language
+
+NUMBER = r"\S+"  # what fills a gap with a format, such as {steps:,}
+WORDS = r".*?"
+APART = ("; ", ": ")  # parts of a text that may be messages of their own
+TAILS = (",", ";", " (")  # a message that begins so goes on from another
+WORD = re.compile(r"[^\W\d_]{3}|[\u4e00-\u9fff]")  # what a tail must have beside its gaps
+LETTERS, LEAST = re.compile(r"[^\W\d_]+(?![^{}]*\})"), 8  # how much a message must say beside its gaps
+
+
+@dataclass(frozen=True)
+class _Message:
+    pattern: str
+    tail: bool  # it goes on from another message: `, in training and scoring`
+    literals: tuple[str, ...]
+    names: tuple[str, ...]  # of its gaps, in order
+    said: tuple[tuple[str, str | None], ...]  # the translation: a literal, and the name of the gap after it
+
+    def fill(self, text: str) -> str | None:
+        at = 0
+        for literal in self.literals:
+            at = text.find(literal, at)
+            if at < 0:
+                return None
+            at += len(literal)
+        found = re.fullmatch(self.pattern, text, re.DOTALL)
+        if found is None:
+            return None
+        head, *gaps = found.groups()
+        values = dict(zip(reversed(self.names), reversed(gaps), strict=True))
+        return told(head) + "".join(f"{literal}{_of(values[name]) if name else ''}" for literal, name in self.said)
+
+
+def told(text: str) -> str:
+    """Return a recorded English text in the language in use."""
+    return _told(text, language.code())
+
+
+@lru_cache(maxsize=4096)
+def _told(text: str, code: str) -> str:
+    exact, messages = _messages(code)
+    if not exact or not text:
+        return text
+    if text in exact:
+        return exact[text]
+    for message in messages:
+        said = message.fill(text)
+        if said is not None:
+            return said
+    for sign in APART:
+        head, found, rest = text.partition(sign)
+        if found and (parts := (told(head), told(rest))) != (head, rest):
+            return sign.join(parts)
+    return text
+
+
+def _of(value: str) -> str:
+    """Return what fills a gap; a single word may be a name."""
+    return told(value) if " " in value else value
+
+
+@lru_cache(maxsize=2)
+def _messages(code: str) -> tuple[dict[str, str], list[_Message]]:
+    """Return the messages without gaps, and those with gaps, the longest first."""
+    exact: dict[str, str] = {}
+    found: list[_Message] = []
+    for text, said in language.pairs():
+        try:
+            parts, others = _parsed(text), _parsed(said)
+        except ValueError:  # a brace that is no gap
+            parts = others = []
+        gaps = any(name is not None for _, name, _ in parts)
+        tail = text.startswith(TAILS) and any(WORD.search(literal) for literal, _, _ in parts or [(text, None, "")])
+        if not gaps:
+            exact[text] = said
+        if tail or (gaps and (sum(map(len, LETTERS.findall(text))) >= LEAST or any(spec for _, _, spec in parts))):
+            pattern = "(.*?)" if tail else "()"
+            pattern += "".join(
+                re.escape(literal) + (f"({NUMBER if spec else WORDS})" if name is not None else "")
+                for literal, name, spec in parts
+            )
+            literals = tuple(literal for literal, _, _ in parts if literal)
+            ends = tuple((literal, name) for literal, name, _ in others)
+            found.append(
+                _Message(pattern, tail, literals, tuple(name for _, name, _ in parts if name is not None), ends)
+            )
+    return exact, sorted(found, key=lambda one: (one.tail, -sum(map(len, one.literals))))
+
+
+def _parsed(text: str) -> list[tuple[str, str | None, str]]:
+    return [(literal, name, spec or "") for literal, name, spec, _ in Formatter().parse(text)]

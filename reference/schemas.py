@@ -1,0 +1,69 @@
+"""What a JSON schema says of a value, in words."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, TypeGuard
+
+from reference.markup import Html, code, link, words
+
+ENDLESS = 10**12  # a bound from here on is no limit that a reader meets
+
+
+def kind(schema: Mapping[str, Any]) -> Html:
+    """`whole number, 1 to 1,000`; a table of the same page becomes a link."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return link(words(name), name)
+    if "enum" in schema:
+        return ", ".join(code(value) for value in schema["enum"])
+    if "const" in schema:
+        return code(schema["const"])
+    if "anyOf" in schema or "oneOf" in schema:
+        each = schema.get("anyOf") or schema["oneOf"]
+        return " or ".join(dict.fromkeys(kind(one) for one in each if one.get("type") != "null"))
+    if "allOf" in schema:
+        return kind(schema["allOf"][0])
+    match schema.get("type"):
+        case "integer":
+            return "whole number" + _bounds(schema)
+        case "number":
+            return "number" + _bounds(schema)
+        case "boolean":
+            return f"{code('true')} or {code('false')}"
+        case "string":
+            return "text"
+        case "array":
+            if "prefixItems" in schema:
+                each = schema["prefixItems"]
+                return f"list of {len(each)} {_plural(kind(each[0]))}"
+            return f"list of {_plural(kind(schema['items']))}" if schema.get("items") else "list"
+        case "object":
+            below = schema.get("additionalProperties")
+            return f"object of {_plural(kind(below))}" if isinstance(below, Mapping) and below else "object"
+    return "any value"
+
+
+def optional(schema: Mapping[str, Any]) -> bool:
+    return any(one.get("type") == "null" for one in schema.get("anyOf", ()))
+
+
+def _bounds(schema: Mapping[str, Any]) -> Html:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    if _limit(low) and _limit(high):
+        return f", {number(low)} to {number(high)}"
+    signs = (("≥", low), (">", above), ("≤", high), ("<", below))
+    said = " and ".join(words(f"{sign} {number(bound)}") for sign, bound in signs if _limit(bound))
+    return f", {said}" if said else ""
+
+
+def _limit(bound: float | None) -> TypeGuard[float]:
+    return bound is not None and abs(bound) < ENDLESS
+
+
+def number(bound: float) -> str:
+    return f"{bound:,.0f}" if bound == int(bound) else f"{bound:g}"
+
+
+def _plural(said: Html) -> Html:
+    return re.sub(r"^(whole number|number|text|list|object)", r"\1s", said)

@@ -1,0 +1,151 @@
+"""Every text that people read is in the catalogue: a text of two words or more outside it is here, with the reason."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.catalogue import KEYWORDS, ROOT, messages
+from tui_transformer.cli import bench
+
+PROSE = re.compile(r"[A-Za-z]{2,}[,:;.?!)'’]* [(‘“]?[A-Za-z]{2,}")
+SHOWN = {*KEYWORDS, "Says"}  # calls whose texts the catalogue has
+# Calls that read, compare or log texts, and never show them.
+READS = {
+    *("compile", "fullmatch", "match", "search", "sub", "findall", "split", "partition", "startswith", "removeprefix"),
+    *("replace", "index", "debug", "info", "warning", "exception"),
+    *("literal_eval", "query_one", "query", "get", "stylize", "part"),
+}
+STYLES = re.compile(r"(not |on |bold|dim|italic|underline|reverse|red|green|yellow|\$[\w-]+|\{\}| )+$")
+NAMED = {"citation", "paper", "formula", "classes", "style", "styles", "id", "key", "keys", "va", "loc"}  # arguments
+CONSTANTS = {"DEFAULT_CSS", "CSS", "BINDINGS"}
+
+# Whole files: what they have is no text of the program.
+FILES = {
+    "engine/data/synthetic": "words of the generated corpora, and names of their grammars' states",
+    "engine/data/documents/named.py": "sentences of a generated corpus",
+    "engine/schemes.py": "papers",
+    "tui_transformer/lab/reports/figures/style.py": "names of fonts",
+}
+LOOKED_UP = "looked up, never shown"
+RECORDED = "recorded, and translated by `told`"
+EVENT = "the name of an event, recorded"
+EXPORTED = "a head of a table that is exported, in English"
+TYPED = "typed as it is"
+TORCHS = "as torch says it"
+WORKER = "the name of a worker, for developers"
+PROMPT = "a prompt for a model that reads English"
+# Single texts, by file; `{}` is a gap.
+TEXTS = {
+    "engine/model/size.py": {"as it is": LOOKED_UP, "in the mask": LOOKED_UP},
+    "engine/proof/memory.py": {"CUDA out of memory": TORCHS},
+    "engine/proof/resuming.py": {"CUDA error: unspecified launch failure": TORCHS},
+    "engine/training/assemble.py": {"damaged checkpoint": EVENT, "begun again": EVENT},
+    "engine/training/devices.py": {"cpu family": "a field of /proc/cpuinfo"},
+    "engine/training/translation_task.py": {
+        "--set model.context_length={}": TYPED,
+        " --set model.source_length={}": TYPED,
+    },
+    "engine/verification/repeats.py": {"is not a number": LOOKED_UP},
+    "tui_transformer/cli/bench.py": dict.fromkeys(
+        (
+            *(bench.MARK, bench.MEMORY_TITLE, bench.MEMORY_NOTE, "{}, {}, one thread, torch {}"),
+            *("tui-transformer bench --case memory --size all --write docs/benchmarks.md", "largest batch"),
+            *("estimate, MiB", "measured, MiB"),
+        ),
+        "a page of the documentation, which is English",
+    ),
+    "tui_transformer/cli/data.py": {"first use": LOOKED_UP},
+    "tui_transformer/cli/mistyped.py": {"No such command": "typer's words, looked up", "data fetch": TYPED},
+    "tui_transformer/cli/repl.py": {"tab: complete": "a setting of readline"},
+    "tui_transformer/cli/responsiveness.py": {"training, fp32": RECORDED},
+    "tui_transformer/lab/analysis/columns.py": {"nats per {}": EXPORTED},
+    "tui_transformer/lab/analysis/export.py": dict.fromkeys(
+        (
+            *("nats per {}", "nats, per the unit in each row"),
+            "% \\input this where the table is to stand; it needs no package.",
+        ),
+        EXPORTED,
+    ),
+    "tui_transformer/lab/analysis/group_columns.py": dict.fromkeys(
+        (
+            *("verdict with its numbers", "seeds, in words", ", paired by seed", ", half-width of the 95 % interval"),
+            *(", seeds in common", ", p (exact sign-flip test)", ", correlation over seeds"),
+            *("{}, half-width of the 95 % interval", "{}, {} end of the 95 % interval"),
+        ),
+        EXPORTED,
+    ),
+    "tui_transformer/lab/play/writers.py": {
+        "'Where was Ada Lovelace born?'": PROMPT,
+        "'Ada Lovelace was born in ___.'": PROMPT,
+    },
+    "tui_transformer/lab/reports/figures/bars.py": {"offset points": "a unit of matplotlib"},
+    "tui_transformer/studio/compare/pane.py": {"compare the runs": WORKER},
+    "tui_transformer/studio/keys.py": {"tab shift+tab": "keys"},
+    "tui_transformer/studio/train/pane.py": {"look at the runs": WORKER},
+}
+
+
+def prose(path: Path) -> Iterator[tuple[int, str]]:
+    """The texts of a file that are in no call of the catalogue, nor only read; `{}` is a gap."""
+    tree = ast.parse(path.read_bytes())
+    above = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    for node in ast.walk(tree):
+        text = _text(node)
+        if text and PROSE.search(text) and not STYLES.match(text) and not _allowed(node, above):
+            yield node.lineno, text
+
+
+def _text(node: ast.AST) -> str:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+    return ""
+
+
+def _allowed(node: ast.AST, above: dict[ast.AST, ast.AST]) -> bool:
+    inner = node
+    while (outer := above.get(inner)) is not None:
+        if isinstance(outer, ast.JoinedStr | ast.Expr | ast.Compare | ast.Assert) and inner is node:
+            return True  # a part of a text, a docstring, compared, for developers
+        if isinstance(outer, ast.Subscript) and outer.slice is inner:
+            return True
+        if isinstance(outer, ast.Dict) and inner in outer.keys and _text(inner):
+            return True
+        if isinstance(outer, ast.keyword) and outer.arg in NAMED:
+            return True
+        if isinstance(outer, ast.arg) or inner in (getattr(outer, "returns", 0), getattr(outer, "annotation", 0)):
+            return True  # a type
+        if isinstance(outer, ast.Assign | ast.AnnAssign):
+            targets = outer.targets if isinstance(outer, ast.Assign) else [outer.target]
+            if any(ast.unparse(target) in CONSTANTS for target in targets):
+                return True
+        if isinstance(outer, ast.Call):
+            name = ast.unparse(outer.func).rpartition(".")[2]
+            if name in SHOWN | READS:
+                return True
+        inner = outer
+    return False
+
+
+def python_files() -> list[Path]:
+    return sorted(path for folder in ("engine", "tui_transformer") for path in (ROOT / folder).rglob("*.py"))
+
+
+def test_every_text_that_people_read_is_in_the_catalogue() -> None:
+    found, used = [], set[tuple[str, str]]()
+    known = {
+        text for _, text in messages() if isinstance(text, str)
+    }  # used again as recorded, and translated by `told`
+    for path in python_files():
+        where = path.relative_to(ROOT).as_posix()
+        if any(where.startswith(plain) for plain in FILES):
+            continue
+        for line, text in prose(path):
+            if text in TEXTS.get(where, {}):
+                used.add((where, text))
+            elif text not in known:
+                found.append(f"{where}:{line}: {text[:100]!r}")
+    assert not found, "wrap them in tr(…), trn(…) or english(…), or say here why not:\n" + "\n".join(found)
+    assert used == {(where, text) for where, texts in TEXTS.items() for text in texts}, "no longer needed here"

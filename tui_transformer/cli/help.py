@@ -1,0 +1,95 @@
+"""The text of `--help` in the language in use, wrapped by columns of the terminal, and a command's examples."""
+
+import re
+import tomllib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from typer import core
+from typer._click.core import Context
+from typer._click.formatting import HelpFormatter
+
+from engine.command_line import PROGRAM
+from engine.language import english, tr
+from tui_transformer.cli.output import padded, width_of, wrapped
+
+# What typer says by itself, translated when it is shown.
+TYPERS = (
+    english("Usage: "),
+    english("Arguments"),
+    english("Options"),
+    english("Commands"),
+    english("default: {default}"),
+    english("env var: {var}"),
+    english("required"),
+    english("Show this message and exit."),
+    english("Install completion for the current shell."),
+    english("Show completion for the current shell, to copy it or customize the installation."),
+    english("Install completion for the specified shell."),
+    english("Show completion for the specified shell, to copy it or customize the installation."),
+)
+setattr(core, "_", tr)  # noqa: B010 - typer's own gettext
+WIDEST = 30  # columns of an option that has its help beside it
+_CLAUSE = re.compile(r"(.+?)([.;:](?=\s|$)|[。；：])", re.DOTALL)
+
+
+def brief(words: str) -> str:
+    """Return a command's help for a list of commands: its first clause."""
+    found = _CLAUSE.match(words)
+    return words if found is None else found[1] + ("." if found[2] in ".;:" else "。")
+
+
+class Formatter(HelpFormatter):
+    """Measures in columns of the terminal: a Chinese character takes two."""
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        usage = tr("Usage: ") if prefix is None else prefix
+        head = f"{usage}{prog} "
+        first, *more = wrapped(args, max(20, self.width - width_of(head)))
+        self.write("\n".join([f"{head}{first}", *(" " * width_of(head) + line for line in more)]) + "\n")
+
+    def write_heading(self, heading: str) -> None:
+        self.write(" " * self.current_indent + tr("{heading}:", heading=heading) + "\n")
+
+    def write_text(self, text: str) -> None:
+        """Wrap each paragraph; one that begins with a `\\b` line stays as it is."""
+        indent, shown = " " * self.current_indent, []
+        for part in re.split(r"\n\s*\n", text.strip("\n")):
+            whole, _, raw = part.partition("\b\n")
+            lines = raw.split("\n") if raw and not whole else wrapped(part, self.width - self.current_indent)
+            shown.append("\n".join(f"{indent}{line}".rstrip() for line in lines))
+        self.write("\n\n".join(shown) + "\n")
+
+    def write_dl(self, rows: Sequence[tuple[str, str]], col_max: int = WIDEST, col_spacing: int = 2) -> None:
+        indent = " " * self.current_indent
+        column = min(max(width_of(first) for first, _ in rows), col_max) + col_spacing
+        for first, second in rows:
+            lines = wrapped(tr(second), max(self.width - column - self.current_indent, 10))
+            if width_of(first) + col_spacing > column:
+                self.write(f"{indent}{first}\n")
+                first = ""
+            self.write(f"{indent}{padded(first, column)}{lines[0]}".rstrip() + "\n")
+            for line in lines[1:]:
+                self.write(f"{indent}{' ' * column}{line}\n")
+
+
+Context.formatter_class = Formatter
+
+
+@cache
+def examples() -> dict[str, dict[str, str]]:
+    """Return for each command, such as `data show`, its examples: a line, and what it does."""
+    text = Path(__file__).with_name("examples.toml").read_text(encoding="utf-8")
+    found: dict[str, dict[str, str]] = tomllib.loads(text)
+    return found
+
+
+def epilog(command: str) -> str | None:
+    """Return what stands below a command's options: its examples, as they are typed."""
+    lines = [
+        words
+        for line, what in examples().get(command, {}).items()
+        for words in (f"  # {tr(what)}", f"  {PROGRAM} {line}")
+    ]
+    return "\n".join(["\b", tr("Examples:"), *lines]) if lines else None
