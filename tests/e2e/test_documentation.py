@@ -23,7 +23,7 @@ from tui_transformer.lab.studies.arguments import StudyArgs
 from tui_transformer.lab.studies.study import shipped_studies
 
 ROOT = Path(__file__).parents[2]
-README = ROOT / "README.md"
+README, CHINESE = ROOT / "README.md", ROOT / "README.zh-CN.md"
 FOR_CONTRIBUTORS = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 DOCS = ROOT / "docs"
 REPORTS = DOCS / "report-biographies"  # written by the program
@@ -88,7 +88,7 @@ def test_the_pages_show_the_commands_that_people_need() -> None:
     assert public <= shown
 
 
-@pytest.mark.parametrize("page", [README, *HOW_TO], ids=name_of)
+@pytest.mark.parametrize("page", [README, CHINESE, *HOW_TO], ids=name_of)
 def test_a_run_that_is_named_was_trained_before(page) -> None:
     """`compare demo no-pe-demo` comes after the command that trains no-pe-demo, under that name."""
     made = {"last", "demo", "demo-2", *shipped_studies()}  # `make demo` trains the demo
@@ -218,10 +218,37 @@ def test_what_is_made_is_in_the_makefile() -> None:
         assert set(named) <= targets, page.name
 
 
-def test_the_front_page_is_short_enough_to_be_read() -> None:
-    lines = README.read_text(encoding="utf-8").splitlines()
+@pytest.mark.parametrize("page", [README, CHINESE], ids=lambda page: page.name)
+def test_the_front_page_is_short_enough_to_be_read(page) -> None:
+    lines = page.read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 150
     assert {"make studio", "make demo", "source .venv/bin/activate"} <= {line.partition("  ")[0] for line in lines}
+
+
+def test_the_front_page_says_the_same_in_chinese() -> None:
+    """The same sections, things to do, commands, links, pictures and figures, in the same order, but for the words."""
+    english, chinese = (page.read_text(encoding="utf-8") for page in (README, CHINESE))
+    assert outline(english) == outline(chinese)
+    assert [bare(line) for line in code(README).splitlines()] == [bare(line) for line in code(CHINESE).splitlines()]
+    assert sorted(INLINE.findall(english)) == sorted(INLINE.findall(chinese))
+    assert sorted(LINK.findall(english)[1:]) == sorted(LINK.findall(chinese)[1:])  # all but the link to the other
+    assert re.findall(r"\d+\.\d+|[A-Z]{4,}", english) == re.findall(r"\d+\.\d+|[A-Z]{4,}", chinese)
+
+
+def test_each_front_page_leads_to_the_other_at_its_top() -> None:
+    assert f"[简体中文]({CHINESE.name})" in README.read_text(encoding="utf-8").splitlines()[1]
+    assert f"[English]({README.name})" in CHINESE.read_text(encoding="utf-8").splitlines()[1]
+
+
+def outline(text: str) -> list[str]:
+    """Its shape: headings by their level, numbered things, bullets, rows of tables, and pictures by their file."""
+    shape = r"^(#+) |^\*\*(\d\.) |^(\*) |^(\|) |^!\[[^]]+\]\(([^)]+)\)$|^(```)"
+    return ["".join(part) for part in re.findall(shape, text, re.MULTILINE)]
+
+
+def bare(line: str) -> str:
+    """A line of code without its comment."""
+    return line.partition("  #")[0].rstrip()
 
 
 def test_one_sentence_says_what_it_is() -> None:
