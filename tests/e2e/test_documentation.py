@@ -31,7 +31,7 @@ WRITTEN = sorted(path for path in DOCS.rglob("*.md") if REPORTS not in path.pare
 TRANSLATED = sorted(ROOT.glob("README.*.md"))
 PAGES = [README, *TRANSLATED, ROOT / "SECURITY.md", *FOR_CONTRIBUTORS, *WRITTEN]
 HOW_TO = [path for path in WRITTEN if path.parent == DOCS / "how-to"]
-CHINESE = sorted((DOCS / "zh" / "tutorials").glob("*.md"))
+IN_CHINESE = sorted((DOCS / "zh" / "tutorials").glob("*.md"))
 INLINE = re.compile(rf"`{PROGRAM}( [^`\n]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 WRITES = re.compile(r"`presets/(?:studies/)?([\w-]+)\.toml`.*\n+```toml$", re.MULTILINE)  # what the reader is told to
@@ -113,7 +113,7 @@ def fences(page: Path) -> list[str]:
     return [fence.group() for fence in FENCE.finditer(page.read_text(encoding="utf-8"))]
 
 
-@pytest.mark.parametrize("page", CHINESE, ids=name_of)
+@pytest.mark.parametrize("page", IN_CHINESE, ids=name_of)
 def test_a_chinese_tutorial_has_the_code_blocks_of_the_english_one(page) -> None:
     english = DOCS / "tutorials" / page.name
     if not english.is_file() or english.read_text(encoding="utf-8").count("\n") == 1:
