@@ -56,6 +56,7 @@ class Part(Scheme):
     `engine.config.model`; its texts and rules apply when it is on.
     """
 
+    words: str  # what Design calls it
     on: tuple[Any, ...]  # values that turn it on: all of them, or examples of a number
     where: Literal["attention", "positions", "feed-forward", "layer", "head"]  # the diagram box that shows its label
     options: Mapping[str, str] = {}  # a sentence for each named value

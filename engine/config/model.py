@@ -222,6 +222,7 @@ class ModelConfig(Section):
     rope_part: float = part(
         1.0,
         Part(
+            words=english("rope part"),
             sentence=english("only the first part of each head is rotated; its other features carry no position"),
             citation="Black et al. 2022",
             title={"en": "Partial rotary embedding", "zh": "部分旋转位置编码"},
@@ -263,6 +264,7 @@ class ModelConfig(Section):
     rope_scaling: Literal["none", "linear", "ntk", "yarn", "llama3"] = part(
         "none",
         Part(
+            words=english("rope scaling"),
             sentence=english("rotations are slowed, so that longer contexts stay within the angles seen in training"),
             citation="Chen et al. 2023; bloc97 2023; Peng et al. 2023; Llama Team 2024",
             options={
@@ -427,6 +429,7 @@ class ModelConfig(Section):
     parallel: StrictBool = part(
         False,
         Part(
+            words=english("parallel"),
             sentence=english("attention and feed-forward read the same input, and both add to the residual stream"),
             citation="Wang and Komatsuzaki 2021; Black et al. 2022",
             title={"en": "Parallel attention and feed-forward", "zh": "层：注意力与前馈并行"},
@@ -458,6 +461,7 @@ class ModelConfig(Section):
     layer_scale: float = part(
         0.0,
         Part(
+            words=english("layer scale"),
             sentence=english("each residual branch is scaled by a learned gain per feature, small at initialisation"),
             citation="Touvron et al. 2021",
             title={
@@ -489,6 +493,7 @@ class ModelConfig(Section):
     embedding_mix: StrictBool = part(
         False,
         Part(
+            words=english("embedding mix"),
             sentence=english("each layer reads a learned mix of the residual stream and the initial embedding"),
             citation="Jordan et al. 2024",
             title={
@@ -510,6 +515,7 @@ class ModelConfig(Section):
     conv: int = part(
         0,
         Part(
+            words=english("conv"),
             sentence=english(
                 "a short causal convolution over tokens precedes attention, and another precedes the feed-forward"
             ),
@@ -543,6 +549,7 @@ class ModelConfig(Section):
     logit_softcap: float = part(
         0.0,
         Part(
+            words=english("logit softcap"),
             sentence=english("a scaled tanh keeps logits below the cap"),
             citation="Gemma Team 2024",
             title={"en": "Soft-capped logits", "zh": "对数几率软截断"},
@@ -558,6 +565,7 @@ class ModelConfig(Section):
     qk_norm: Literal["none", "before", "after"] = part(
         "none",
         Part(
+            words=english("qk norm"),
             sentence=english("queries and keys are RMS-normalised in each head, so that scores stay bounded"),
             options={
                 "before": english(
@@ -598,6 +606,7 @@ class ModelConfig(Section):
     score_cap: float = part(
         0.0,
         Part(
+            words=english("score cap"),
             sentence=english("a scaled tanh keeps attention scores below the cap, before biases and masks"),
             citation="Gemma Team 2024",
             title={"en": "Soft-capped attention scores", "zh": "注意力分数软截断"},
@@ -622,6 +631,7 @@ class ModelConfig(Section):
     sinks: StrictBool = part(
         False,
         Part(
+            words=english("sinks"),
             sentence=english(
                 "a learned logit without a value joins each head's softmax, so that a head can attend to nothing"
             ),
@@ -642,6 +652,7 @@ class ModelConfig(Section):
     gate: Literal["none", "head", "output"] = part(
         "none",
         Part(
+            words=english("gate"),
             sentence=english("a sigmoid gate computed from the layer's input scales the attention output"),
             options={
                 "head": english("a sigmoid gate computed from the layer's input scales each head's output"),
@@ -668,6 +679,7 @@ class ModelConfig(Section):
     value_mix: StrictBool = part(
         False,
         Part(
+            words=english("value mix"),
             sentence=english(
                 "from the second layer on, values are mixed with the first layer's by two learned weights"
             ),
@@ -696,6 +708,7 @@ class ModelConfig(Section):
     layer_drop: float = part(
         0.0,
         Part(
+            words=english("layer drop"),
             sentence=english("in training, each sequence skips sublayers at random, more often in deeper layers"),
             citation="Huang et al. 2016",
             title={
@@ -736,6 +749,7 @@ class ModelConfig(Section):
     zero_init: Literal["none", "outputs", "outputs-and-head"] = part(
         "none",
         Part(
+            words=english("zero init"),
             sentence=english("output projections start at zero, so that each layer starts as the identity"),
             citation="Goyal et al. 2017; Zhang et al. 2019",
             title={"en": "Output projections at step 0", "zh": "输出投影的零初始化"},

@@ -3,24 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.language import english
-
 OK = "ok"
 LEAK, BROKEN, NO_ORDER, INERT, OVERLAP = "LEAK", "BROKEN", "NO-ORDER", "INERT", "OVERLAP"
 IMPLAUSIBLE, SUSPICIOUS = "IMPLAUSIBLE", "SUSPICIOUS"
 NOT_LEARNING, SAME_TEXT = "NOT-LEARNING", "SAME-TEXT"
 DIVERGED, OVERFIT, STILL_FALLING = "DIVERGED", "OVERFIT", "STILL-FALLING"
-# The checks but those of `self_check`, which names its own.
-CHECKS = (
-    english("leak"),
-    english("overlap"),
-    english("plausible"),
-    english("learning"),
-    english("answers"),
-    english("samples"),
-    english("curve"),
-    english("switch effect"),
-)
 When = Literal["before", "evaluation", "after"]
 
 

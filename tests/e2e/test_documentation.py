@@ -31,8 +31,10 @@ WRITTEN = sorted(path for path in DOCS.rglob("*.md") if REPORTS not in path.pare
 TRANSLATED = sorted(ROOT.glob("README.*.md"))
 PAGES = [README, *TRANSLATED, ROOT / "SECURITY.md", *FOR_CONTRIBUTORS, *WRITTEN]
 HOW_TO = [path for path in WRITTEN if path.parent == DOCS / "how-to"]
+IN_CHINESE = sorted((DOCS / "zh" / "tutorials").glob("*.md"))
 INLINE = re.compile(rf"`{PROGRAM}( [^`\n]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+WRITES = re.compile(r"`presets/(?:studies/)?([\w-]+)\.toml`.*\n+```toml$", re.MULTILINE)  # what the reader is told to
 
 
 def name_of(page: Path) -> str:
@@ -52,13 +54,21 @@ def parsed(line: str) -> tuple[str, dict[str, Any]]:
         level, words = below[words[0]], words[1:]
 
 
-COMMANDS = [pytest.param(line, id=f"{name_of(page)}: {line}") for page in PAGES for line in ours(page)]
-COMMANDS += [pytest.param(line, id=f"--help: {line}") for lines in examples().values() for line in lines]
+TUTORIALS = [path for path in WRITTEN if path.parent == DOCS / "tutorials"]  # tests/tutorials runs their commands
+COMMANDS = [
+    pytest.param(page, line, id=f"{name_of(page)}: {line}")
+    for page in PAGES
+    if page not in TUTORIALS
+    for line in ours(page)
+]
+COMMANDS += [pytest.param(README, line, id=f"--help: {line}") for lines in examples().values() for line in lines]
 
 
-@pytest.mark.parametrize("line", COMMANDS)
-def test_every_command_that_is_shown_can_be_typed(line) -> None:
+@pytest.mark.parametrize(("page", "line"), COMMANDS)
+def test_every_command_that_is_shown_can_be_typed(page, line) -> None:
     name, given = parsed(line)
+    if {given.get("preset"), given.get("study")} & set(WRITES.findall(page.read_text(encoding="utf-8"))):
+        return  # the tests of the tutorials write it and run the command
     if name in ("run", "check") and given["preset"] is not None:
         on, overrides, corpus = given["on"], tuple(given["set_"] or ()), given["corpus"]
         Request(given["preset"], None, on, overrides, corpus, given.get("seed")).resolve()
@@ -69,7 +79,7 @@ def test_every_command_that_is_shown_can_be_typed(line) -> None:
         for preset in (given.get("name"), given.get("first"), given.get("second")):
             assert preset is None or presets.find(preset)
     elif name in ("data show", "data fetch"):
-        assert kind_by_name(given["name"])
+        assert kind_by_name(given["name"]) or given["name"].endswith(".txt")  # a text of one's own
 
 
 def test_the_pages_show_the_commands_that_people_need() -> None:
@@ -97,6 +107,18 @@ def test_commands_in_a_sentence_can_be_typed(page) -> None:
     for line in INLINE.findall(page.read_text(encoding="utf-8")):
         if not re.search(r"[|…\[]|COMMAND|--write$", line):  # a form to fill in
             parsed(line.strip())
+
+
+def fences(page: Path) -> list[str]:
+    return [fence.group() for fence in FENCE.finditer(page.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("page", IN_CHINESE, ids=name_of)
+def test_a_chinese_tutorial_has_the_code_blocks_of_the_english_one(page) -> None:
+    english = DOCS / "tutorials" / page.name
+    if not english.is_file() or english.read_text(encoding="utf-8").count("\n") == 1:
+        pytest.skip("the English page is not written yet")
+    assert fences(page) == fences(english)
 
 
 @cache

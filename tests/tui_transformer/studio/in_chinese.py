@@ -1,7 +1,7 @@
 """The studio's screens in Chinese as text: `python -m tests.tui_transformer.studio.in_chinese WIDTH HEIGHT FOLDER`.
 
 A process of its own, for module-level texts are translated when their module is imported. FOLDER is written to: the
-runs that are shown, and each scene as NAME.txt. `--svg NAME …` also saves pictures of these.
+runs that are shown, and each scene as NAME.txt; those that are named after it also as NAME.svg.
 
 A studio is walked through from scene to scene: the keys of one go on from the screen before.
 """
@@ -29,7 +29,14 @@ SIGNS = {
     "<": "less_than_sign",
     ">": "greater_than_sign",
 }
-RECORDED = "（记录的原文）"  # stands for what a run recorded, in whatever language
+# What the engine would have recorded, in place of the fixtures' words.
+RECORDED = {
+    "no later token is seen (256 of 256 positions tried)": "the model sees no later token (256 of 256 positions tried)",
+    "the loss at 12 of 256 places sees a later token": "a position's prediction depends on its answer or what follows "
+    "it (gradient 0.12, change 0.41): the model can read what it has to predict, so its scores are meaningless",
+    "the loss is not finite at step 310 (NaN)": "the loss is not a number at step 310; the last good state is step 309",
+    "the loss is not a number": "the loss is not a number at step 310; the last good state is step 309",
+}
 TALE = "门已关上，今夜无人可过。\n朱丽叶：那就等月亮落下。\n"
 ENDS = ("escape",)
 FIND = ("slash", "ctrl+u")  # a preset
@@ -50,10 +57,7 @@ NONE: list[Scene] = [
     ("design-refused", ("escape", "e", *"model.attention=linear", "enter")),
     ("design-long", ("escape", *FIND, *"baseline", "enter", "f5")),
     ("design-no-corpus", ("escape", *FIND, *"multi30k", "enter")),
-    ("design-phrasebook", (*FIND, *"phrasebook", "enter", "enter", "end")),
     ("design-encoder-decoder", ("escape", *FIND, *"copy", "enter")),
-    ("design-documents", (*FIND, *"biographies-pretrain", "enter")),
-    ("design-report", (*FIND, *"report-encoder-sparse", "enter")),
     ("design-name", (*FIND, *"demo", "enter", "n")),
     ("design-save", ("escape", "ctrl+s")),
     ("study", ("escape", "v")),
@@ -66,6 +70,11 @@ NONE: list[Scene] = [
     ("study-rename", ("n",)),
     ("study-help", ("escape", "question_mark")),
     ("help-design", ("escape", "escape", "question_mark")),
+]
+CORPORA: list[Scene] = [  # that take seconds to make
+    ("design-phrasebook", ("1", *FIND, *"phrasebook", "enter", "enter", "end")),
+    ("design-documents", ("escape", *FIND, *"biographies-pretrain", "enter")),
+    ("design-report", (*FIND, *"report-encoder-sparse", "enter")),
 ]
 RUNS: list[Scene] = [
     ("train-starting", ("2", "home")),
@@ -137,27 +146,25 @@ PLAY: list[Scene] = [
 ]
 
 
-def in_no_language(runs: Path) -> None:
-    """Put a stand-in where a run recorded sentences: they are not the studio's."""
+def as_recorded(runs: Path) -> None:
+    """Put the engine's own words where a run recorded sentences, and Chinese text where it wrote."""
 
     def put(found: Any) -> Any:
         if isinstance(found, dict):
-            return {key: _stand_in(key, put(value)) for key, value in found.items()}
+            return {key: _as_recorded(key, put(value)) for key, value in found.items()}
         return [put(value) for value in found] if isinstance(found, list) else found
 
     for file in (*runs.glob("*/*.json"), *runs.glob("*/samples.jsonl"), *runs.glob("*/events.jsonl")):
         lines = file.read_text(encoding="utf-8").splitlines()
         file.write_text("".join(json.dumps(put(json.loads(line))) + "\n" for line in lines), encoding="utf-8")
-    for log in runs.glob("*/log.txt"):
-        log.write_text(f"{RECORDED}\n", encoding="utf-8")
 
 
-def _stand_in(key: str, value: Any) -> Any:
+def _as_recorded(key: str, value: Any) -> Any:
     if key == "prompt":
         return "罗密欧："
-    if key == "text" and value and "\n" in value:
+    if key == "text" and "\n" in value:
         return TALE
-    return RECORDED if key in ("why", "reason", "text") and value and value != "SIGTERM" else value
+    return RECORDED.get(value, value) if isinstance(value, str) else value
 
 
 def pictured(app: Any) -> str:
@@ -191,10 +198,10 @@ async def walk(scenes: list[Scene], runs: Path, folder: Path, size: tuple[int, i
     async def rest() -> None:
         same, before = 0, ""
         for _ in range(400):
-            await pilot.pause(0.03)
+            await pilot.pause(0.05)
             now = pictured(app)
             same, before = (same + 1 if now == before and not busy() else 0), now
-            if same == 4:
+            if same == 3:
                 return
 
     async with app.run_test(size=size) as pilot:
@@ -221,34 +228,44 @@ def plain(folder: Path) -> None:
 
     from engine.data import corpus
     from engine.errors import InputError
+    from engine.language import tr
+    from engine.retelling import told
+    from engine.runs.reader import RunReader
     from tests.tui_transformer.conftest import NOON
     from tests.tui_transformer.fake_writer import FakeWriter, FakeWriters
     from tui_transformer.lab.launch.launches import Launches
+    from tui_transformer.lab.play.pictures import stacks, who_sees_whom
     from tui_transformer.studio.app import Studio
     from tui_transformer.studio.design import own_files
     from tui_transformer.studio.playground import column, pane
     from tui_transformer.studio.train import run_header
 
     class Writer(FakeWriter):
-        """Says nothing in English, whatever the language is."""
+        """Says what the engine's would say, in the language in use."""
 
-        invitation = RECORDED
+        invitation = tr("type some text to continue")
 
         def notice(self, text: str, settings: object) -> str:
             return ""
 
         def surprise(self, text: str, alternatives: int = 0) -> Any:
-            return replace(super().surprise(text, alternatives), rule=RECORDED)
+            rule = tr(
+                "each character given those before it, at most {context}; past that, at least {context2}",
+                context=256,
+                context2=128,
+            )
+            return replace(super().surprise(text, alternatives), rule=rule)
 
         def attention(self, *asked: Any) -> Any:
-            return replace(super().attention(*asked), title=RECORDED, rule=RECORDED)
+            seen, model = super().attention(*asked), RunReader(Path("play") / self.name).config.model
+            return replace(seen, title=told(seen.title), rule=who_sees_whom(stacks(model)[0], len(seen.keys)))
 
     class Writers(FakeWriters):
         def get(self, run: Path, which: str) -> FakeWriter:
             return self.known.setdefault(run.name, Writer(run.name, text=TALE))  # type: ignore[return-value]
 
     def refuse(*_: object) -> None:
-        raise InputError(RECORDED)  # nothing is trained here
+        raise InputError(tr("a run with this name already exists"))  # nothing is trained here
 
     Launches.create = refuse  # type: ignore[assignment]
     run_header.now = lambda: NOON
@@ -281,6 +298,7 @@ def main() -> None:
     plain(folder)
     walks: dict[str, tuple[list[Scene], Callable[[Path], object]]] = {
         "none": (NONE, Path.mkdir),
+        "corpora": (CORPORA, Path.mkdir),
         "runs": (RUNS, everything),
         "study": (STUDY, attention),
         "play": (PLAY, two),
@@ -290,7 +308,7 @@ def main() -> None:
         scenes, make = walks[name]
         settings.write_text(f"welcomed = {str(name != 'none').lower()}\n")
         make(Path(name))
-        in_no_language(Path(name))
+        as_recorded(Path(name))
         asyncio.run(walk(scenes, Path(name), folder, (width, height), set(sys.argv[4:])))
 
 

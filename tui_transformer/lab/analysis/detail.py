@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from engine.clean import clean_line
 from engine.command_line import command_line
 from engine.language import tr
-from engine.measures import Measure
+from engine.measures import Measure, probe_name
 from engine.runs.lineage import drawn
 from tui_transformer.lab.analysis.columns import (
     ABOUT,
@@ -106,7 +106,7 @@ def detail(entry: Entry, baseline: Entry | None) -> Blocks:
         (tr("Scores"), (_line(_head(column, entry), column.shown(entry, None)) for column in shown)),
         (
             tr("Probes: share correct"),
-            (_line(name, f"{v:.1%}{asked.get(name, '')}") for name, v in entry.probes.items()),
+            (_line(tr(probe_name(name)), f"{v:.1%}{asked.get(name, '')}") for name, v in entry.probes.items()),
         ),
         (tr("Not comparable"), older),
         (tr("Settings"), (_line(key, _setting(key, value)) for key, value in entry.config.items())),

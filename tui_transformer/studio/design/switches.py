@@ -163,7 +163,7 @@ def _of_parts() -> Iterator[Switch]:
     for name, row in PARTS.items():
         off = ModelConfig.model_fields[name].default
         ladder = None if isinstance(off, str | bool) else _of(off, *sorted(row.on))
-        yield Switch(f"model.{name}", name.replace("_", " "), ladder)
+        yield Switch(f"model.{name}", tr(row.words), ladder)
 
 
 BASE = "base"  # the one switch that is no setting
