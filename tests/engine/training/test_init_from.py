@@ -114,7 +114,7 @@ def test_a_text_is_read_by_the_other_runs_tokenizer_whatever_characters_it_has(
     ready.trainer.run()
     own, other = (RunReader(runs / name).raw("data") for name in ("finetune", "pretrain"))
     assert own["tokenizer_sha256"] == other["tokenizer_sha256"] and own["vocabulary"] == other["vocabulary"]
-    assert "this text alone would be read otherwise" in events(ready.path, "init_from")[1]
+    assert "made from this text alone would differ" in events(ready.path, "init_from")[1]
 
 
 def test_a_character_that_the_tokenizer_has_not_is_named_with_its_place(runs: Path, tiny: Tiny, tmp_path) -> None:
@@ -174,7 +174,7 @@ MISFITS: dict[str, tuple[tuple[str, ...], str]] = {
         r"layers.0.attention_norm.weight: is \(16,\), must be \(32,\); .* and 22 more: "
         r"model.d_model differs \(16 there, 32 here\)",
     ),
-    "fewer layers": (("model.n_layers=1",), "layers.1.attention.*must not be there.*model.n_layers differs"),
+    "fewer layers": (("model.n_layers=1",), "layers.1.attention.*should not exist.*model.n_layers differs"),
     "more layers": (("model.n_layers=3",), "layers.2.attention_norm.weight: is missing, must be .16,."),
     "tied": (("model.tie_embeddings=true",), "head.weight: is .64, 16., should not exist: model.tie_embeddings"),
     "another network": (
