@@ -41,7 +41,7 @@ docs: $(VENV)/.installed-docs  ## build the documentation site into site/
 docs-serve: $(VENV)/.installed-docs  ## serve the site at http://127.0.0.1:8000 and reload it as pages change
 	$(PY) -m mkdocs serve --livereload
 
-pictures: $(VENV)/.installed-dev  ## redraw docs/*.svg from real runs, training any that are missing from runs/
+pictures: $(VENV)/.installed-dev  ## redraw docs/*.svg from real runs; trains those missing from runs/ (half an hour)
 	$(PY) -m tests.tui_transformer.draw_pictures
 
 $(VENV)/.python:

@@ -205,7 +205,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         yield Refusal(
             ("model.source_vocab_size", "data.shared_vocabulary"),
             tr(
-                "source and target share one vocabulary, sized by model.vocab_size; leave source_vocab_size out or "
+                "source and target share one vocabulary, sized by model.vocab_size; remove source_vocab_size or use "
                 "--set data.shared_vocabulary=false"
             ),
         )

@@ -7,7 +7,7 @@ from functools import partial
 from engine.config.keys import flatten
 from engine.config.model import PARTS, parts_of
 from engine.config.schema import RunConfig
-from engine.language import english
+from engine.language import english, tr
 from engine.retelling import told
 from engine.schemes import ATTENTIONS, SCHEMES
 
@@ -20,7 +20,7 @@ class Lint:
     @property
     def words(self) -> str:
         """The warning in the language in use, with its key."""
-        return f"{self.key}: {told(self.text)}"
+        return tr("{name}: {text}", name=self.key, text=told(self.text))
 
 
 DEEP_POST_NORM = 6  # encoder and decoder layers together: in tests, 4 learned without warm-up, 6 + 6 did not

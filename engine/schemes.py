@@ -56,6 +56,7 @@ class Part(Scheme):
     `engine.config.model`; its texts and rules apply when it is on.
     """
 
+    words: str  # what Design calls it
     on: tuple[Any, ...]  # values that turn it on: all of them, or examples of a number
     where: Literal["attention", "positions", "feed-forward", "layer", "head"]  # the diagram box that shows its label
     options: Mapping[str, str] = {}  # a sentence for each named value
@@ -308,6 +309,7 @@ class Attention(Scheme):
     seen: Callable[["ModelConfig", bool], str] = staticmethod(lambda model, causal: "")
     sees: Callable[["ModelConfig", bool], str]  # the same in words: "each query sees …"
     scores: bool = True  # whether each pair of query and key has a score, to which a bias can be added
+    # those that a config may name; without `sdpa` its weights are no softmax, and are written out
     backends: tuple[str, ...] = ("auto", "reference", "sdpa", "banded")
     # context from which a layer is faster than full attention: 0 for full attention itself, None for never
     saves_from: Callable[["ModelConfig"], int | None]

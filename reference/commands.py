@@ -19,7 +19,7 @@ def commands() -> str:
         paragraphs(group.help or ""),
         fence(f"{PROGRAM} [OPTIONS]\n{PROGRAM} COMMAND [OPTIONS]"),
         "Without a command, it opens the studio. `--runs-dir`, `--data-dir`, `--device` and `--json` work before or "
-        "after a command's name; the later one wins. [What the exit codes mean](exit-codes.md).",
+        "after a command's name; the later one wins. See [what the exit codes mean](exit-codes.md).",
         _options(group, root),
     ]
     for name, one in group.commands.items():

@@ -13,8 +13,9 @@ MOST = 8  # examples of a command
 
 
 def code(page: Path) -> str:
-    """Return what is in the page's fences."""
-    return "\n".join(text for _, text in FENCE.findall(page.read_text(encoding="utf-8")))
+    """Return what is in the page's fences; a line that ends in a backslash goes on in the next."""
+    text = "\n".join(text for _, text in FENCE.findall(page.read_text(encoding="utf-8")))
+    return re.sub(r"\s*\\\n\s*", " ", text)
 
 
 def simple_commands(line: str) -> Iterator[list[str]]:

@@ -53,7 +53,7 @@ def studies() -> str:
     found = {name: read_study(path) for name, path in shipped_studies().items()}
     blocks = [
         "A study trains variants of one base with the same seeds, and gives each a verdict. "
-        f"`{PROGRAM} ablate --study NAME` runs one; [Run an ablation](../how-to/ablate.md) says how.",
+        f"`{PROGRAM} ablate --study NAME` runs one; [Run an ablation](../how-to/ablate.md) explains how.",
         table(
             ("study", "what it asks"), [(link(code(name), name), words(one.description)) for name, one in found.items()]
         ),
@@ -107,10 +107,10 @@ def _file() -> Iterator[str]:
         f"[[{name}s]]": (described, schema["$defs"][file])
         for name, described, file in (("stage", Stage, "StageFile"), ("variant", Variant, "VariantFile"))
     }
-    yield heading(2, "The file of a study", "file", as_code=False)
+    yield heading(2, "The study file", "file", as_code=False)
     outcomes, judged = (", ".join(f"`{one}`" for one in ones) for ones in (OUTCOMES, EXPECTABLE))
     yield (
-        "A study of your own is a TOML file; `v` in Design writes one. What is expected of a variant is an outcome "
+        "A study of your own is a TOML file; `v` in Design writes one. A variant's expectations name an outcome "
         f"({outcomes}) for a measure ({judged})."
     )
     for name, (described, said) in tables.items():
@@ -143,9 +143,9 @@ def corpora() -> str:
     ]
     return page(
         "Corpora",
-        f"The texts, sentence pairs and documents that have a name. `{PROGRAM} data list` says where each is on this "
-        f"machine, `{PROGRAM} data show NAME` how large it is and how it begins. For texts of your own, see "
-        "[Train on your own text](../how-to/own-text.md).",
+        f"All named texts, sentence pairs and documents. `{PROGRAM} data list` shows where each is on this machine, "
+        f"`{PROGRAM} data show NAME` its size and an excerpt. For your own text, see [Train on your own "
+        "text](../how-to/own-text.md).",
         table(("corpus", "kind", "what it is", "comes from", "licence", "preset"), rows),
     )
 

@@ -16,7 +16,7 @@ from tui_transformer.lab.records.badges import BADGES
 
 OTHERS = {  # files without records
     "config.toml": "the complete config; `run --config` repeats the run with it",
-    "tokenizer.json": "the tokens of the vocabulary; every checkpoint has it too",
+    "tokenizer.json": "the tokens of the vocabulary, also in every checkpoint",
     "predictions.txt": "answers of the best evaluation, one per line, if questions are asked",
     "log.txt": "what a background process printed",
     "checkpoints/step-NNNNNNNN/": "a checkpoint: `model.safetensors`, `optimizer.safetensors`, `state.json`, "
@@ -33,9 +33,9 @@ def run_directory() -> str:
         parts |= schema.get("$defs", {})
     files = {name: _described(one) for name, one in SCHEMAS.items()}
     blocks = [
-        "A run is a folder of plain files that survives being copied. A `.jsonl` file holds one JSON object per line, "
-        "and the table of its fields is that of a line. Readers should ignore fields they do not know; a damaged value "
-        "reads as missing. `tui-transformer schema` prints these tables as JSON schemas.",
+        "A run is a folder of plain files that you can copy. A `.jsonl` file has one JSON object per line, and its "
+        "table lists the fields of a line. Readers should ignore fields they do not know; a damaged value is read as "
+        "missing. `tui-transformer schema` prints these tables as JSON schemas.",
         table(
             ("file", "what is in it"),
             [(link(code(name), name), sentence(said)) for name, said in files.items()]
@@ -62,7 +62,7 @@ def type_of(file: str) -> type[Record]:
 
 def _described(kind: Any) -> str:
     """The docstring of a file's class, without the file's name."""
-    said = getdoc(kind) if isinstance(kind, type) else "the curves: what was trained and what evaluations found"
+    said = getdoc(kind) if isinstance(kind, type) else "the curves: training and evaluation records"
     return (said or "").partition(": ")[2] or said or ""
 
 
@@ -82,8 +82,8 @@ def measures() -> str:
     return page(
         "Measures",
         "Every score and probe that an evaluation records. Variants are compared on a measure that has a smallest "
-        "difference that matters: *no difference* means that the whole interval lies within it. A probe counts only "
-        "places whose evidence the model can see; [what a number means](../explanation/numbers.md) explains each.",
+        "difference that matters: *no difference* means that the whole interval lies within it. Probes are scored only "
+        "where the model can see the evidence; [what a number means](../explanation/numbers.md) explains each of them.",
         table(
             ("measure", "name", "what it is", "better if", "unit", "smallest difference that matters"),
             [_measure(one) for one in MEASURES],
@@ -108,7 +108,7 @@ def _measure(measure: Measure) -> tuple[Html, ...]:
 def badges() -> str:
     blocks = [
         "A badge is a warning about a run's scores. A red one means that the score is void: the run is not compared. "
-        "[When each is checked](networks.md#alarms).",
+        "See [when each is checked](networks.md#alarms).",
         table(
             ("badge", "colour", "what it means"),
             [(link(code(name), name), _colour(name), words(one.means)) for name, one in BADGES.items()],

@@ -27,8 +27,8 @@ TITLES = {
 def settings() -> str:
     usual, schema = flatten(RunConfig().dump()), RunConfig.model_json_schema(by_alias=True)
     blocks = [
-        "Every key of a config: of a preset file, of `config.toml` in a run directory, and of `--set KEY=VALUE`. A key "
-        "that is left out has its default. A key marked *bookkeeping* does not affect what is learned, so comparisons "
+        "Every key of a config, in a preset file, in a run's `config.toml`, or with `--set KEY=VALUE`. A key that is "
+        "left out has its default value. A key marked *bookkeeping* does not affect what is learned, so comparisons "
         "ignore it.",
         "Values that exclude each other are refused with the reason. [Schemes and parts](schemes.md) has papers and "
         "formulas; `tui-transformer presets schema` prints this page as a JSON schema, for editors.",
@@ -97,8 +97,8 @@ def _acts_with(key: str) -> list[Html]:
 
 def schemes() -> str:
     blocks = [
-        "Each scheme is a value of the setting in the heading, each part a setting of its own that is off by default. "
-        "Formulas have the numbers of the default config. [Networks](networks.md) says how they are tested.",
+        "A scheme is a value of the setting in its heading; a part is a setting of its own that is off by default. "
+        "Formulas use the numbers of the default config. [Networks](networks.md) explains how all of them are tested.",
     ]
     for key, rows in SCHEMES.items():
         blocks += [heading(2, TITLES[key], key, as_code=False), f"<p>Values of {code(key)}.</p>"]

@@ -12,8 +12,8 @@ TITLES = {"everywhere": "Everywhere", "study": "Study builder"}
 
 def keys() -> str:
     blocks = [
-        "`?` in the studio lists the keys of the pane that is shown. To change keys, put their names under `[keys]` in "
-        'the settings file, whose path `?` names: `launch = "f9"`.',
+        "`?` in the studio lists the keys of the current pane. To change keys, put their names under `[keys]` in the "
+        'settings file, whose path is shown by `?`: `launch = "f9"`.',
     ]
     for pane, bindings in PANES.items():
         blocks += [
@@ -37,8 +37,8 @@ def prompt() -> str:
     other = ", ".join(f"`/{name}` is `/{meant}`" for name, meant in OTHER_NAMES.items())
     return page(
         "Prompt commands",
-        "What can be typed after a slash in the Playground, in `sample` and in `translate`. "
-        f"{other}. Any other line is for the model.",
+        "What you can type after a slash in the Playground, in `sample` and in `translate`. "
+        f"{other}. Any other line goes to the model.",
         heading(2, "In the Playground and sample", "text", as_code=False),
         f"<p>{sentence(WRITING.first)} With a run on documents and questions, {words(ASKING.first)}.</p>",
         table(("command", "what it does", "values", "where"), _commands(COMMANDS)),

@@ -183,12 +183,14 @@ class ModelConfig(Section):
     d_model: Annotated[Width, Says("width of the residual stream; most costs grow with its square")] = 256
     n_heads: Annotated[Depth, Says("attention heads in parallel, each d_model / heads features wide")] = 4
     n_kv_heads: Annotated[
-        Depth | None, Says("key and value heads, shared by the query heads; fewer make a smaller cache")
+        Depth | None, Says("key and value heads, shared by the query heads; fewer make the cache smaller")
     ] = None  # None: n_heads
     d_ff: Annotated[Width, Says("features inside the feed-forward, usually 4 × d_model")] = Field(
         default_factory=lambda earlier: 4 * earlier.get("d_model", 256)
     )
-    context_length: Annotated[Positive, Says("maximum tokens seen at once; full attention costs its square")] = 128
+    context_length: Annotated[
+        Positive, Says("maximum tokens seen at once; the cost of full attention grows with its square")
+    ] = 128
     source_length: Annotated[Positive | None, Says("maximum source tokens of an encoder-decoder")] = (
         None  # None: context_length
     )
@@ -196,15 +198,15 @@ class ModelConfig(Section):
         None
     )
     source_vocab_size: Annotated[
-        Width | None, Says("the same for the source, if source and target do not share a vocabulary")
+        Width | None, Says("rows of the source's embedding, if source and target do not share a vocabulary")
     ] = None
 
     position: Annotated[PositionName, Says("how the network knows the order of tokens")] = "sinusoidal"
     position_init: Annotated[
         Literal["normal", "zero"],
         Says(
-            "how a learned table of positions starts",
-            {"normal": "at random, as `init` says", "zero": "at zero: all positions are alike at first"},
+            "how learned positions are initialised",
+            {"normal": "at random, according to `init`", "zero": "at zero: all positions are the same at first"},
         ),
     ] = "normal"
     rope_base: Annotated[
@@ -214,12 +216,13 @@ class ModelConfig(Section):
         Literal["half", "adjacent"],
         Says(
             "which two features of a head rope rotates together",
-            {"half": "feature i and the one half a head later, as in LLaMA", "adjacent": "features 2i and 2i + 1"},
+            {"half": "features i and i + half the head's width, as in LLaMA", "adjacent": "features 2i and 2i + 1"},
         ),
     ] = "half"
     rope_part: float = part(
         1.0,
         Part(
+            words=english("rope part"),
             sentence=english("only the first part of each head is rotated; its other features carry no position"),
             citation="Black et al. 2022",
             title={"en": "Partial rotary embedding", "zh": "部分旋转位置编码"},
@@ -261,6 +264,7 @@ class ModelConfig(Section):
     rope_scaling: Literal["none", "linear", "ntk", "yarn", "llama3"] = part(
         "none",
         Part(
+            words=english("rope scaling"),
             sentence=english("rotations are slowed, so that longer contexts stay within the angles seen in training"),
             citation="Chen et al. 2023; bloc97 2023; Peng et al. 2023; Llama Team 2024",
             options={
@@ -344,33 +348,33 @@ class ModelConfig(Section):
             ),
         ),
     )
-    rope_factor: Annotated[float, Says("how many times the trained context rope is stretched to")] = later(
+    rope_factor: Annotated[float, Says("how far rope is stretched, as a multiple of the training context")] = later(
         4.0, gt=1.0, le=1e6
     )
     rope_original: Annotated[
-        Positive | None, Says("the context trained at, in tokens; unset: context_length / rope_factor")
+        Positive | None, Says("the training context in tokens; unset: context_length / rope_factor")
     ] = later(None)
     yarn_fast: Annotated[
-        float, Says("turns within the trained context above which YaRN keeps a frequency unchanged")
+        float, Says("rotations within the training context above which YaRN leaves a frequency unchanged")
     ] = later(32.0, gt=0.0, le=1e6)
     yarn_slow: Annotated[
-        float, Says("turns within the trained context below which YaRN divides a frequency by the factor")
+        float, Says("rotations within the training context below which YaRN divides a frequency by the factor")
     ] = later(1.0, gt=0.0, le=1e6)
     yarn_gain: Annotated[
         Annotated[float, Field(gt=0.0, le=100.0)] | None,
-        Says("what YaRN multiplies queries and keys by; unset: 0.1 ln(rope_factor) + 1"),
+        Says("factor by which YaRN multiplies queries and keys; unset: 0.1 ln(rope_factor) + 1"),
     ] = later(None)
     llama3_low: Annotated[
-        float, Says("wavelengths within the trained context below which Llama 3's scaling divides a frequency")
+        float, Says("wavelengths within the training context below which Llama 3's scaling divides a frequency")
     ] = later(1.0, gt=0.0, le=1e6)
     llama3_high: Annotated[
-        float, Says("wavelengths within the trained context above which Llama 3's scaling keeps a frequency")
+        float, Says("wavelengths within the training context above which Llama 3's scaling keeps a frequency")
     ] = later(4.0, gt=0.0, le=1e6)
     relative_max_distance: Annotated[Positive, Says("distance in tokens at which relative positions are clipped")] = 64
     t5_buckets: Annotated[
         int, Field(strict=True, ge=4, le=10_000), Says("how many buckets T5 sorts distances into; each has a bias")
     ] = 32
-    t5_max_distance: Annotated[Positive, Says("distance in tokens from which all share T5's last bucket")] = 128
+    t5_max_distance: Annotated[Positive, Says("distance in tokens beyond which all share T5's last bucket")] = 128
     embedding_scale: Annotated[
         StrictBool, Says("whether embeddings are multiplied by the square root of d_model, as in Vaswani et al. 2017")
     ] = False
@@ -392,22 +396,22 @@ class ModelConfig(Section):
             "the implementation that computes attention",
             {
                 "auto": "the fastest that applies",
-                "reference": "everything written out, in fp32",
+                "reference": "plain code, in fp32",
                 "sdpa": "torch's fused kernel",
-                "dense": "three products over all heads at once",
+                "dense": "three matrix products over all heads at once",
                 "banded": "windows in blocks of queries, each with the keys it can see",
                 "chunked": "linear attention in chunks with prefix sums between them",
             },
         ),
     ] = bookkeeping("auto")
 
-    norm: Annotated[NormName, Says("what keeps activations at one scale")] = "layer"
+    norm: Annotated[NormName, Says("what keeps activations on the same scale")] = "layer"
     norm_placement: Annotated[
         Literal["pre", "post", "sandwich"],
         Says(
             "where the norms are",
             {
-                "pre": "before attention and feed-forward; deep networks train steadily",
+                "pre": "before attention and feed-forward; deep networks train stably",
                 "post": "after each sum, as in the original Transformer; needs a warm-up",
                 "sandwich": "before and after attention and feed-forward",
             },
@@ -420,11 +424,12 @@ class ModelConfig(Section):
         1e-5
     )
     residual: Annotated[
-        StrictBool, Says("whether each sublayer adds to its input or replaces it; deep networks hardly learn without")
+        StrictBool, Says("whether each sublayer adds to its input instead of replacing it; deep networks need this")
     ] = True
     parallel: StrictBool = part(
         False,
         Part(
+            words=english("parallel"),
             sentence=english("attention and feed-forward read the same input, and both add to the residual stream"),
             citation="Wang and Komatsuzaki 2021; Black et al. 2022",
             title={"en": "Parallel attention and feed-forward", "zh": "层：注意力与前馈并行"},
@@ -445,7 +450,8 @@ class ModelConfig(Section):
                     ("model.parallel", "model.norm_placement"),
                     lambda m: m.norm_placement == "post",
                     lambda m: tr(
-                        "post-norm would sit between attention and feed-forward; --set model.norm_placement=pre"
+                        "parallel layers have no place for post-norm, which would sit between attention and "
+                        "feed-forward; --set model.norm_placement=pre"
                     ),
                 ),
             ),
@@ -455,6 +461,7 @@ class ModelConfig(Section):
     layer_scale: float = part(
         0.0,
         Part(
+            words=english("layer scale"),
             sentence=english("each residual branch is scaled by a learned gain per feature, small at initialisation"),
             citation="Touvron et al. 2021",
             title={
@@ -486,6 +493,7 @@ class ModelConfig(Section):
     embedding_mix: StrictBool = part(
         False,
         Part(
+            words=english("embedding mix"),
             sentence=english("each layer reads a learned mix of the residual stream and the initial embedding"),
             citation="Jordan et al. 2024",
             title={
@@ -507,6 +515,7 @@ class ModelConfig(Section):
     conv: int = part(
         0,
         Part(
+            words=english("conv"),
             sentence=english(
                 "a short causal convolution over tokens precedes attention, and another precedes the feed-forward"
             ),
@@ -535,11 +544,12 @@ class ModelConfig(Section):
     )
     activation: Annotated[ActivationName, Says("the nonlinearity of the feed-forward")] = "gelu"
     bias: Annotated[StrictBool, Says("whether linear maps and layer norms have a bias")] = True
-    head_bias: Annotated[StrictBool, Says("whether the output has a bias per token")] = False
-    tie_embeddings: Annotated[StrictBool, Says("whether the output uses the embedding's matrix")] = False
+    head_bias: Annotated[StrictBool, Says("whether the output layer has a bias per token")] = False
+    tie_embeddings: Annotated[StrictBool, Says("whether the output layer uses the embedding matrix")] = False
     logit_softcap: float = part(
         0.0,
         Part(
+            words=english("logit softcap"),
             sentence=english("a scaled tanh keeps logits below the cap"),
             citation="Gemma Team 2024",
             title={"en": "Soft-capped logits", "zh": "对数几率软截断"},
@@ -555,6 +565,7 @@ class ModelConfig(Section):
     qk_norm: Literal["none", "before", "after"] = part(
         "none",
         Part(
+            words=english("qk norm"),
             sentence=english("queries and keys are RMS-normalised in each head, so that scores stay bounded"),
             options={
                 "before": english(
@@ -595,6 +606,7 @@ class ModelConfig(Section):
     score_cap: float = part(
         0.0,
         Part(
+            words=english("score cap"),
             sentence=english("a scaled tanh keeps attention scores below the cap, before biases and masks"),
             citation="Gemma Team 2024",
             title={"en": "Soft-capped attention scores", "zh": "注意力分数软截断"},
@@ -619,6 +631,7 @@ class ModelConfig(Section):
     sinks: StrictBool = part(
         False,
         Part(
+            words=english("sinks"),
             sentence=english(
                 "a learned logit without a value joins each head's softmax, so that a head can attend to nothing"
             ),
@@ -639,6 +652,7 @@ class ModelConfig(Section):
     gate: Literal["none", "head", "output"] = part(
         "none",
         Part(
+            words=english("gate"),
             sentence=english("a sigmoid gate computed from the layer's input scales the attention output"),
             options={
                 "head": english("a sigmoid gate computed from the layer's input scales each head's output"),
@@ -665,6 +679,7 @@ class ModelConfig(Section):
     value_mix: StrictBool = part(
         False,
         Part(
+            words=english("value mix"),
             sentence=english(
                 "from the second layer on, values are mixed with the first layer's by two learned weights"
             ),
@@ -687,12 +702,13 @@ class ModelConfig(Section):
             earlier.get("dropout", 0.1) if all(ATTENTIONS[name].scores for name in _attentions_of(earlier)) else 0.0
         )
     )
-    attention_output_dropout: Annotated[Fraction, Says("dropout of what attention adds")] = as_dropout()
+    attention_output_dropout: Annotated[Fraction, Says("dropout of attention's output")] = as_dropout()
     embedding_dropout: Annotated[Fraction, Says("dropout of the embeddings")] = as_dropout()
     ff_dropout: Annotated[Fraction, Says("dropout inside the feed-forward, after its activation")] = as_dropout()
     layer_drop: float = part(
         0.0,
         Part(
+            words=english("layer drop"),
             sentence=english("in training, each sequence skips sublayers at random, more often in deeper layers"),
             citation="Huang et al. 2016",
             title={
@@ -716,23 +732,24 @@ class ModelConfig(Section):
     init: Annotated[
         Literal["scaled-normal", "normal", "xavier", "torch"],
         Says(
-            "how matrices start",
+            "how matrices are initialised",
             {
                 "scaled-normal": "normal with init_std, residual outputs divided by √(number of branches), as in GPT-2",
                 "normal": "normal with init_std",
                 "xavier": "uniform, scaled to both widths of the matrix (Glorot and Bengio 2010)",
-                "torch": "torch's defaults: embeddings from N(0, 1), linear maps uniform by their inputs",
+                "torch": "torch's defaults: embeddings from N(0, 1), linear maps uniform, scaled to their inputs",
             },
         ),
     ] = "scaled-normal"
     init_std: Annotated[float, Field(gt=0.0, le=10.0), Says("standard deviation of normal initial weights")] = 0.02
     embedding_std: Annotated[
         Annotated[float, Field(gt=0.0, le=10.0)] | None,
-        Says("standard deviation of the initial embedding; unset: as `init` says"),
+        Says("standard deviation of the initial embedding; unset: according to `init`"),
     ] = None
     zero_init: Literal["none", "outputs", "outputs-and-head"] = part(
         "none",
         Part(
+            words=english("zero init"),
             sentence=english("output projections start at zero, so that each layer starts as the identity"),
             citation="Goyal et al. 2017; Zhang et al. 2019",
             title={"en": "Output projections at step 0", "zh": "输出投影的零初始化"},

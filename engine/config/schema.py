@@ -37,10 +37,10 @@ class RunConfig(Section):
     schema_version: Annotated[Literal[1], Says("version of this format")] = Field(
         1, alias="schema", json_schema_extra={"bookkeeping": True}
     )
-    preset: Annotated[str, Field(max_length=200), Says("the preset it came from")] = bookkeeping("")
-    description: Annotated[str, Field(max_length=2000), Says("one line on what it is for")] = bookkeeping("")
+    preset: Annotated[str, Field(max_length=200), Says("the preset that the config came from")] = bookkeeping("")
+    description: Annotated[str, Field(max_length=2000), Says("one line on its purpose")] = bookkeeping("")
     seed: Annotated[
-        Seed, Says("for the initial weights and the order of examples; other seeds show what is chance")
+        Seed, Says("seed of the initial weights and the order of examples; other seeds show what is due to chance")
     ] = 1
     model: ModelConfig = ModelConfig()
     data: DataConfig = DataConfig()

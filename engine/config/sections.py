@@ -31,10 +31,10 @@ class DataConfig(Section):
     """The corpus, its splits and its tokenizer."""
 
     corpus: Annotated[str, Field(min_length=1, max_length=4096), Says("the text to train on")] = "playlets"
-    corpus_seed: Annotated[Seed, Says("the seed that a generated corpus is drawn from")] = 1
+    corpus_seed: Annotated[Seed, Says("the seed from which a generated corpus is drawn")] = 1
     corpus_size: Annotated[
         Annotated[int, Field(strict=True, ge=20, le=10**8)] | None,
-        Says("size of a generated corpus: characters of playlets, sentences of phrasebook, people of biographies"),
+        Says("size of a generated corpus: characters in playlets, sentences in phrasebook, people in biographies"),
     ] = None
     tokenizer: Annotated[
         Literal["characters", "bpe", "words"],
@@ -57,7 +57,7 @@ class DataConfig(Section):
     )
     test_fraction: Annotated[Fraction, Says("share of the text held out for testing")] = 0.0
     window_stride: Annotated[
-        Positive | None, Says("tokens between the windows that training may start at; unset: windows do not overlap")
+        Positive | None, Says("tokens between the starts of training windows; unset: windows do not overlap")
     ] = None
 
     @model_validator(mode="after")
@@ -91,10 +91,10 @@ class ObjectiveConfig(Section):
             {
                 "next-token": "each token from those before it, as in GPT",
                 "masked": "hidden tokens from both sides, as in BERT",
-                "copy": "the source itself: does information get across?",
-                "reverse": "the source backwards: does each position find its counterpart?",
+                "copy": "the source itself, to test whether information gets through",
+                "reverse": "the source backwards, to test whether each position finds its counterpart",
                 "continuation": "the text that follows the source",
-                "shifted": "the source moved by one token: a common mistake, to see what it does",
+                "shifted": "the source shifted by one token, to show the effect of a common mistake",
                 "translation": "a sentence in another language",
                 "span-corruption": "a removed span from the text around it, as in T5",
                 "question-answer": "the answer to a question about the documents",
@@ -110,8 +110,8 @@ class ObjectiveConfig(Section):
             "how removed spans are written",
             {
                 "cs224n": "prefix, suffix, then the span, for decoders",
-                "cs224n-half": "the same with spans half as long",
-                "t5": "a numbered mark for each span in the source; the target lists them, for encoder-decoders",
+                "cs224n-half": "the same, with spans half as long",
+                "t5": "a numbered sentinel for each span in the source, the spans in the target; for encoder-decoders",
             },
         ),
     ] = "cs224n"
@@ -122,7 +122,7 @@ class ObjectiveConfig(Section):
         float, Field(gt=0.0, le=0.5), Says("share of the cut document that `cs224n` removes, on average")
     ] = 0.25
     cut_fraction: Annotated[
-        float, Field(gt=0.0, le=1.0), Says("share of the context that a document is cut to at most, in `cs224n`")
+        float, Field(gt=0.0, le=1.0), Says("in `cs224n`, the longest cut of a document, as a share of the context")
     ] = 0.875
     label_smoothing: Annotated[
         Fraction, Says("share of each target spread over all tokens, so that the model is less overconfident")
@@ -147,20 +147,22 @@ class TrainConfig(Section):
     steps: Annotated[Count, Says("number of weight updates")] = 2000
     epochs: Annotated[Annotated[float, Field(gt=0.0, le=1e6)] | None, Says("passes over the training split")] = None
     batch_size: Annotated[
-        int, Field(strict=True, ge=1, le=1_000_000), Says("examples per step; more make it less noisy and slower")
+        int, Field(strict=True, ge=1, le=1_000_000), Says("examples per step; more make a step less noisy but slower")
     ] = 64
     batch_tokens: Annotated[Positive | None, Says("tokens per step, in any number of rows")] = None
     accumulation: Annotated[
         int, Field(strict=True, ge=1, le=100_000), Says("batches whose gradients are added up in one step")
     ] = 1
-    clip: Annotated[Rate, Says("largest norm of a step's gradient; longer ones are scaled to it, 0 never")] = 1.0
+    clip: Annotated[
+        Rate, Says("maximum norm of a step's gradient; larger ones are scaled down to it; 0: no clipping")
+    ] = 1.0
     precision: Annotated[
         Literal["auto", "fp32", "bf16"],
         Says(
             "the number format of matrix products",
             {
                 "auto": "bf16 on a GPU that has it, fp32 elsewhere",
-                "fp32": "32 bits: exact enough to repeat and compare",
+                "fp32": "32 bits: exact enough to reproduce and compare runs",
                 "bf16": "16 bits with fp32's range: faster on GPUs, about three digits",
             },
         ),
@@ -169,20 +171,20 @@ class TrainConfig(Section):
         Literal["exact", "fast"],
         Says(
             "how fp32 matrices are multiplied",
-            {"exact": "in fp32", "fast": "from rounded numbers: TF32 on a GPU, pieces of bf16 on a CPU"},
+            {"exact": "in fp32", "fast": "with rounded inputs: TF32 on a GPU, bf16 pieces on a CPU"},
         ),
     ] = "exact"
     auto_batch: Annotated[StrictBool, Says("whether a batch that does not fit into memory is computed in pieces")] = (
         False
     )
     activation_checkpointing: Annotated[
-        StrictBool, Says("whether each layer is computed again in the backward pass: less memory, more time")
+        StrictBool, Says("whether each layer is recomputed in the backward pass: less memory, more time")
     ] = False
     compile: Annotated[
         Literal["auto", "never", "always"],
         Says(
             "whether torch compiles a step",
-            {"auto": "large models on a GPU, if the run is long enough", "never": "no", "always": "yes, anywhere"},
+            {"auto": "large models on a GPU, if the run is long enough", "never": "no", "always": "yes, on any device"},
         ),
     ] = "auto"
     allow_leak: Annotated[
@@ -197,7 +199,7 @@ class TrainConfig(Section):
     ] = None
     ema: Annotated[
         Fraction,
-        Says("decay of a moving average of the weights, the checkpoint `ema`; 0.999: about the last 1,000 steps"),
+        Says("decay of a moving average of the weights (the checkpoint `ema`); 0.999 averages about 1,000 steps"),
     ] = later(0.0)
 
     @model_validator(mode="after")
@@ -219,18 +221,19 @@ class OptimizerConfig(Section):
     Zhai et al. 2022.
     """
 
-    kind: Annotated[OptimizerName, Says("how gradients become updates of the weights")] = "adamw"
-    lr: Annotated[Rate, Says("size of the steps: too high diverges, too low is slow")] = 3e-4
+    kind: Annotated[OptimizerName, Says("how gradients become weight updates")] = "adamw"
+    lr: Annotated[Rate, Says("size of the steps: if too high, training diverges; if too low, it is slow")] = 3e-4
     min_lr: Annotated[Rate, Says("the learning rate that a schedule decays to")] = 0.0
     betas: Annotated[
-        tuple[Fraction, Fraction], Says("decay of the averages of the gradient and of its square; Lion's two weights")
+        tuple[Fraction, Fraction],
+        Says("decay of the averages of the gradient and its square; for Lion, its two weights"),
     ] = (0.9, 0.98)
     eps: Annotated[float, Field(gt=0.0, le=1.0), Says("added to Adam's divisor, so that it is never 0")] = 1e-8
     weight_decay: Annotated[Rate, Says("how strongly weights are pulled towards 0")] = 0.01
     decay: Annotated[
         Literal["matrices", "matrices-and-positions", "linear-weights", "all"],
         Says(
-            "which weights are decayed",
+            "which weights decay",
             {
                 "matrices": "linear maps and embeddings",
                 "matrices-and-positions": "these and learned positions, as in nanoGPT",
@@ -240,9 +243,9 @@ class OptimizerConfig(Section):
         ),
     ] = "matrices"
     schedule: Annotated[ScheduleName, Says("how the learning rate changes over the run")] = "cosine"
-    warmup: Annotated[Duration, Says("steps in which the learning rate rises from 0")] = 100
+    warmup: Annotated[Duration, Says("steps over which the learning rate rises from 0")] = 100
     decay_every: Annotated[
-        Duration | None, Says("the rate changes only at its multiples, like a scheduler stepped once per epoch")
+        Duration | None, Says("interval between changes of the rate, as with a scheduler stepped once per epoch")
     ] = None
     decay_over: Annotated[Duration | None, Says("length of a cosine or linear decay; unset: to the end of the run")] = (
         None
@@ -294,28 +297,30 @@ class EvaluationConfig(Section):
     nanogpt_batches: Annotated[
         int,
         Field(strict=True, ge=0, le=100_000),
-        Says("random batches scored as nanoGPT does, besides the whole split"),
+        Says("random batches scored as in nanoGPT, in addition to the whole split"),
     ] = bookkeeping(0)
-    seed: Annotated[Seed, Says("for everything random in an evaluation: masks, nanoGPT's batches")] = bookkeeping(1)
+    seed: Annotated[Seed, Says("seed of everything random in an evaluation: masks, nanoGPT's batches")] = bookkeeping(1)
     probes: Annotated[StrictBool, Says("whether the corpus's probes are scored")] = bookkeeping(True)
     sample_every: Annotated[Count, Says("steps between samples; 0: only at the end")] = bookkeeping(500)
     sample_prompt: Annotated[
-        str, Field(max_length=10_000), Says("what samples begin with; empty: how the held-out text begins")
+        str, Field(max_length=10_000), Says("what samples begin with; empty: the beginning of the held-out text")
     ] = bookkeeping("")
-    sample_length: Annotated[int, Field(strict=True, ge=0, le=100_000), Says("tokens of a sample")] = bookkeeping(200)
+    sample_length: Annotated[int, Field(strict=True, ge=0, le=100_000), Says("tokens per sample")] = bookkeeping(200)
     select: Annotated[
         Literal["loss", "bleu", "exact_match"],
         Says(
             "the score that chooses the best checkpoint",
             {
                 "loss": "the lowest validation loss",
-                "bleu": "the best BLEU of its translations",
-                "exact_match": "the most answers that are right to the letter",
+                "bleu": "the best BLEU",
+                "exact_match": "the most exactly right answers",
             },
         ),
     ] = "loss"
     patience: Annotated[
-        int, Field(strict=True, ge=0, le=1_000_000), Says("evaluations without a new best that end the run; 0: never")
+        int,
+        Field(strict=True, ge=0, le=1_000_000),
+        Says("evaluations without a new best after which the run ends; 0: never"),
     ] = 0
     beam: Annotated[int, Field(strict=True, ge=1, le=1_000), Says("hypotheses kept while decoding; 1 is greedy")] = (
         bookkeeping(1)
@@ -335,7 +340,7 @@ class CheckpointConfig(Section):
     average_last: Annotated[
         int,
         Field(strict=True, ge=0, le=1_000),
-        Says("also save and score the mean of so many last checkpoints' weights (Vaswani et al. 2017, §6.1)"),
+        Says("how many last checkpoints to average into one, also saved and scored (Vaswani et al. 2017, §6.1)"),
     ] = 0
 
 
@@ -354,8 +359,8 @@ class GenerationConfig(Section):
     overflow: Annotated[
         Literal["restart", "stop"],
         Says(
-            "what happens at a full context",
-            {"restart": "text goes on from the newest half of it", "stop": "text ends"},
+            "what happens when the context is full",
+            {"restart": "generation continues from its newest half", "stop": "generation ends"},
         ),
     ] = bookkeeping("restart")
     length_penalty: Annotated[
@@ -366,7 +371,9 @@ class GenerationConfig(Section):
         ),
     ] = bookkeeping("gnmt")
     alpha: Annotated[
-        float, Field(ge=0.0, le=10.0), Says("strength of the length penalty; 0: none, higher favours longer texts")
+        float,
+        Field(ge=0.0, le=10.0),
+        Says("strength of the length penalty; 0: none; higher values favour longer texts"),
     ] = bookkeeping(0.6)
 
 

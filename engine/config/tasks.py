@@ -49,6 +49,8 @@ class TaskKind:
     from_its_past = False  # it predicts a text from its past alone, so the text's entropy bounds the loss
     fills_gaps = False  # hidden tokens are predicted in place, from both sides
 
+    aim = ""  # in a report: what a run of it was trained for
+
     # In messages.
     needs = ""  # subject and verb of what corpus it needs; "" for its name
     does = tr("writes")
@@ -92,6 +94,7 @@ class TaskKind:
 
 class NextToken(TaskKind):
     name = "next-token"
+    aim = english("prediction of the next token")
     examples = "engine.data.objectives.NextToken"
     architectures = ("decoder", "encoder")
     why_not: ClassVar[Mapping[str, str]] = {
@@ -130,6 +133,7 @@ class NextToken(TaskKind):
 
 class Masked(TaskKind):
     name = "masked"
+    aim = english("prediction of hidden tokens")
     examples = "engine.data.objectives.Masked"
     architectures = ("encoder",)
     why_not: ClassVar[Mapping[str, str]] = {
@@ -149,6 +153,7 @@ class Masked(TaskKind):
 
 class Copy(TaskKind):
     name = "copy"
+    aim = english("copying the source")
     special = (START,)
 
     def window_targets(self, config: "RunConfig") -> int:
@@ -157,6 +162,7 @@ class Copy(TaskKind):
 
 class Reverse(Copy):
     name = "reverse"
+    aim = english("writing the source backwards")
     examples = "engine.data.objectives.Reverse"
 
 
@@ -164,6 +170,7 @@ class Continuation(TaskKind):
     """The text that follows the source."""
 
     name = "continuation"
+    aim = english("continuing the source")
     examples = "engine.data.objectives.Continuation"
     from_its_past = True
 
@@ -178,6 +185,7 @@ class Shifted(TaskKind):
     """A course report's mistake: the target is the source shifted by one token."""
 
     name = "shifted"
+    aim = english("the source, moved on by one")
     examples = "engine.data.objectives.Shifted"
     from_its_past = True
 
@@ -212,6 +220,7 @@ class Shifted(TaskKind):
 
 class Translation(TaskKind):
     name = "translation"
+    aim = english("translation")
     task = "engine.training.translation_task.TranslationTask"
     corpus, rows = "pairs", english("sentences")
     scores = ("loss", "bleu", "exact_match")
@@ -257,6 +266,7 @@ class _OnDocuments(TaskKind):
 
 class SpanCorruption(_OnDocuments):
     name = "span-corruption"
+    aim = english("span-corruption")
     task = "engine.training.document_tasks.SpanTask"
     examples = "engine.data.objectives.span_corruption"
     rows = english("documents")
@@ -315,6 +325,7 @@ class SpanCorruption(_OnDocuments):
 
 class QuestionAnswer(_OnDocuments):
     name = "question-answer"
+    aim = english("question-answer")
     task = "engine.training.document_tasks.QuestionTask"
     examples = "engine.data.objectives.QuestionAnswer"
     rows = english("questions")

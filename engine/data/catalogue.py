@@ -51,9 +51,19 @@ def portable(corpus: str, kind: Kind) -> str:
     return corpus if kind_by_name(corpus) is not None else KINDS[kind].portable(corpus)
 
 
+def _found_again(data: DataConfig, kind: CorpusKind[Any], data_dir: Path | None) -> DataConfig:
+    """A text that a run read by its full path, and that is not there any more: that of its name in `data_dir`."""
+    path = Path(data.corpus)
+    if data_dir is None or kind is not TEXT or not path.is_absolute() or is_there(data.corpus):
+        return data
+    here = data_dir / path.name
+    return data.model_copy(update={"corpus": str(here)}) if is_there(str(here)) else data
+
+
 def load_corpus(made: type[C], data: DataConfig, data_dir: Path | None = None) -> C:
     """Load the corpus that a config names, by path or by registered name, perhaps with a direction; a named one is
-    looked for in `data_dir` first. `InputError`: no such corpus or file, or a fault in it, with its file and line.
+    looked for in `data_dir` first, and a text there if it is not at its full path. `InputError`: no such corpus or
+    file, or a fault in it, with its file and line.
     """
     kind = KINDS[made.kind]
     name, chosen = kind.selected(data.corpus)
@@ -65,7 +75,7 @@ def load_corpus(made: type[C], data: DataConfig, data_dir: Path | None = None) -
                 "; {known}: {names}; or {path}", known=kind.known, names=", ".join(names), path=kind.path
             )
             raise InputError(tr("no {noun} named '{name}'{hint}", noun=kind.noun, name=name[:80], hint=hint))
-        return cast(C, kind.load_path(data))
+        return cast(C, kind.load_path(_found_again(data, kind, data_dir)))
     if chosen is not None:
         directions = [] if entry.languages is None else [entry.languages, entry.languages[::-1]]
         if chosen not in directions:

@@ -124,7 +124,7 @@ def fetch(
             advice = tr("Try again, or take the file from somewhere else")
             if remote.sha256 is None:
                 advice = tr(
-                    "If it has been changed on purpose, delete {record_of} to trust it as it is now",
+                    "If the file was changed on purpose, delete {record_of} to accept the new version",
                     record_of=record_of(target),
                 )
             raise InputError(

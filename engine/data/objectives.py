@@ -72,6 +72,16 @@ class Places:
     source: Tensor | None = None
 
 
+@dataclass(frozen=True)
+class Prompt:
+    """The text before the part that a model writes, and how that part ends."""
+
+    tokens: Tokens  # (T,) the decoder's input before it writes, at least one token
+    end: int  # the token that ends the answer
+    source: Tokens | None = None  # (S,) what the encoder of an encoder-decoder reads
+    marks: tuple[int, ...] = ()  # special tokens it may write besides the end
+
+
 class Objective(ABC):
     """Builds examples; special tokens are numbered after the text's `vocab_size` tokens."""
 
@@ -136,13 +146,12 @@ class Masked(Objective):
 
 
 class Transcribe(Objective):
-    """The source again, in the same or reverse order, after a start token: toy tasks that need attention.
+    """The source again, in the same or another order, after a start token: toy tasks that need attention.
 
     The leak probe uses it for `translation`, with targets as long as their sources.
     """
 
     conditional = True
-    backwards = False
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         super().__init__(config, vocab_size)
@@ -151,14 +160,19 @@ class Transcribe(Objective):
 
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
         # (B, S) → (B, S) source, tokens and targets
-        targets = windows.flip(1) if self.backwards else windows
+        targets = self.written(windows)
         start = torch.full_like(targets[:, :1], self.start)
         source = windows if self.source_tokens is None else windows.remainder(self.source_tokens)
         return Batch(torch.cat((start, targets[:, :-1]), dim=1), targets, targets.numel(), source)
 
+    def written(self, source: Tensor) -> Tensor:
+        """(B, S) → (B, S), what is written of it."""
+        return source
+
 
 class Reverse(Transcribe):
-    backwards = True
+    def written(self, source: Tensor) -> Tensor:
+        return source.flip(1)
 
 
 class NextToken(Objective):
@@ -204,6 +218,18 @@ class Corrupts(Objective):
     def corrupted(self, documents: Sequence[Tokens], generator: Generator, device: torch.device | str = "cpu") -> Batch:
         """Return the batch of documents that are already cut; the generator draws the spans."""
 
+    @abstractmethod
+    def asked(self, parts: Sequence[Tokens]) -> Prompt:
+        """Return the prompt of a text with gaps, as if they had been masked; `parts` are the texts around them."""
+
+    @abstractmethod
+    def example(self, document: Tokens, generator: Generator) -> tuple[Prompt, Tokens]:
+        """Corrupt a document; return the prompt and (T,) what was taken out, with sentinels but without the end."""
+
+    def begun(self, text: Tokens) -> Prompt | None:
+        """Return the prompt of a text that goes on without a gap; None if the model predicts only what is masked."""
+        return None
+
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
         return self.corrupted(list(windows.cpu().numpy()), generator, windows.device)
 
@@ -234,6 +260,20 @@ class SpanCorruption(Corrupts):
         ]
         return shifted_rows(rows, [0] * len(rows), self.pad, device)
 
+    def asked(self, parts: Sequence[Tokens]) -> Prompt:
+        prefix, suffix = parts
+        mark = np.array([self.mask], dtype=np.int64)
+        return Prompt(np.concatenate((prefix, mark, suffix, mark)), self.mask)
+
+    def example(self, document: Tokens, generator: Generator) -> tuple[Prompt, Tokens]:
+        batch = self.corrupted([document], generator)
+        row = np.concatenate((batch.tokens[0, :1].numpy(), batch.targets[0].numpy()))
+        last_mark = int(np.flatnonzero(row == self.mask)[1])
+        return Prompt(row[: last_mark + 1], self.mask), row[last_mark + 1 : -1]
+
+    def begun(self, text: Tokens) -> Prompt:
+        return Prompt(text, self.mask)
+
 
 class SentinelSpans(Corrupts):
     """`text ① text ②` is read and `① span ② span ③` is written (Raffel et al. 2020, T5, §3.1.4)."""
@@ -256,6 +296,21 @@ class SentinelSpans(Corrupts):
         sources, targets = zip(*rows, strict=True)
         return written_from(sources, targets, self.start, self.pad, device)
 
+    def asked(self, parts: Sequence[Tokens]) -> Prompt:
+        gaps = len(parts) - 1  # at most one per sentinel
+        sentinels = [np.array([self.first + i], dtype=np.int64) for i in range(gaps)]
+        read = [part for pair in zip(parts, sentinels, strict=False) for part in pair]
+        before = np.array([self.start, self.first], dtype=np.int64)
+        marks = tuple(range(self.first + 1, self.first + gaps))
+        return Prompt(before, self.first + gaps, np.concatenate((*read, parts[-1])), marks)
+
+    def example(self, document: Tokens, generator: Generator) -> tuple[Prompt, Tokens]:
+        batch = self.corrupted([document], generator)
+        assert batch.source is not None
+        targets = batch.targets[0].numpy()
+        marks = tuple(range(self.first, int(targets[-1])))
+        return Prompt(batch.tokens[0, :1].numpy(), int(targets[-1]), batch.source[0].numpy(), marks), targets[:-1]
+
 
 class QuestionAnswer(Objective):
     """`question ⁇ answer ⁇`, as the assignment's NameDataset has it: scored are the first mark and all after it.
@@ -267,7 +322,8 @@ class QuestionAnswer(Objective):
         super().__init__(config, vocab_size)
         self.pad, self.mask = self.special[PAD], self.special[MASK]
         self.conditional, self.rearranges = config.has_source, not config.has_source
-        self.asked = config.model.source_tokens if config.has_source else max(1, self.window // 2)
+        # Of a text that is made into a question.
+        self.read = config.model.source_tokens if config.has_source else max(1, self.window // 2)
 
     def sides(self, questions: Sequence[Tokens], answers: Sequence[Tokens]) -> Counts:
         lengths = np.array([(len(q), len(a) + 1) for q, a in zip(questions, answers, strict=True)], dtype=np.int64)
@@ -283,10 +339,17 @@ class QuestionAnswer(Objective):
         rows = [np.concatenate((question, mark, answer)) for question, answer in zip(questions, ended, strict=True)]
         return shifted_rows(rows, [len(question) - 1 for question in questions], self.pad, device)
 
+    def asked(self, question: Tokens) -> Prompt:
+        """`question ⁇`; the answer ends with ⁇."""
+        mark = np.array([self.mask], dtype=np.int64)
+        if self.conditional:
+            return Prompt(mark, self.mask, question)
+        return Prompt(np.concatenate((question, mark)), self.mask)
+
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
         """Return the batch of (B, L) texts: the first part is the question, the rest the answer."""
         rows = windows.cpu().numpy()
-        return self.answered(list(rows[:, : self.asked]), list(rows[:, self.asked :]), windows.device)
+        return self.answered(list(rows[:, : self.read]), list(rows[:, self.read :]), windows.device)
 
 
 def shifted_rows(rows: Sequence[Tokens], given: Sequence[int], pad: int, device: torch.device | str) -> Batch:

@@ -215,7 +215,7 @@ def starts_as_identity(model: ModelConfig) -> bool:
 
 
 def leak_probe(
-    model: nn.Module,
+    model: Network,
     objective: Objective,
     windows: Tensor,
     vocab_size: int,
@@ -230,7 +230,7 @@ def leak_probe(
     largest batch: as many are tried at once if affordable. The model is restored. Before the first step, a copy with
     other weights stands for a network whose layers pass on too little to show what they read.
     """
-    if when == "before" and isinstance(model, Network) and starts_as_identity(model.config):
+    if when == "before" and starts_as_identity(model.config):
         model = deepcopy(model)
         redraw(model)
     gradient = change = 0.0

@@ -190,11 +190,11 @@ class Reference:
             return self._capped((scores + placed + u @ k.transpose(2, 3)) / root)
         if model.position == "t5":
             bucket = _t5_bucket(-apart, model.t5_buckets, model.t5_max_distance, causal)
-            return self._capped(scores) + self._table(name)[bucket].permute(2, 0, 1)
+            return self._capped(scores) + self._of_positions(name)[bucket].permute(2, 0, 1)
         scores = self._capped(scores / root)
         if model.position == "relative":
             far = model.relative_max_distance
-            table = self._table(name)
+            table = self._of_positions(name)
             scores = scores + table[(-apart).clamp(-far, far) + far].permute(2, 0, 1)
         if model.position == "alibi":
             slopes = torch.tensor(_alibi(model.n_heads), dtype=torch.float64, device=q.device)
@@ -205,11 +205,11 @@ class Reference:
         cap = self.model.score_cap
         return torch.tanh(scores / cap) * cap if cap else scores
 
-    def _table(self, name: str) -> Tensor:
-        """The table of a learned bias, one for all layers that have it."""
+    def _of_positions(self, name: str, part: str = "table.weight") -> Tensor:
+        """A weight of a learned bias, such as its table, one for all layers that have it."""
         stack = name.partition("layers.")[0]
-        own = self.weights.get(f"{stack}layer_positions.{self.model.position}.table.weight")
-        return self.weights[f"{stack}positions.table.weight"] if own is None else own
+        own = self.weights.get(f"{stack}layer_positions.{self.model.position}.{part}")
+        return self.weights[f"{stack}positions.{part}"] if own is None else own
 
     def _linear_attention(self, q: Tensor, k: Tensor, v: Tensor, time: Tensor, seen: Tensor) -> Tensor:
         # Katharopoulos et al. 2020; rotary positions rotate only the numerator (Su et al. 2021, eq. 19).

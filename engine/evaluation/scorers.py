@@ -16,7 +16,7 @@ from engine.config.schema import RunConfig
 from engine.data.corpora import Split
 from engine.data.documents.corpus import Question
 from engine.data.loader import TextBatches, mask_generator
-from engine.data.objectives import Batch, Objective, QuestionAnswer, make_objective, places, span_corruption
+from engine.data.objectives import Batch, Objective, Prompt, QuestionAnswer, make_objective, places, span_corruption
 from engine.data.padding import Tokens
 from engine.data.parallel.pairs import Pairs
 from engine.data.rows import EncodedPairs, pair_batch, scored_documents, scored_questions
@@ -35,7 +35,7 @@ from engine.evaluation.metrics import (
 )
 from engine.evaluation.reachable import ReachableFloor, reachable_floor
 from engine.evaluation.translation import TranslationScores, exact_match, score_translations
-from engine.generation.answering import Prompt, answer_questions, greedy_answers
+from engine.generation.answering import answer_questions, greedy_answers
 from engine.generation.beam import Hypothesis
 from engine.generation.translation import Translator, both_specials
 from engine.language import tr, trn

@@ -1,21 +1,19 @@
 """Answer prompts with a document model: many at once greedily, or one by sampling or beam search.
 
-A prompt is the text before the part that the model writes, with the token that ends that part. No prompt is padded, so
-answers are independent of one another. An answer's probability is the product of its tokens', the end token included;
+Objectives make the prompts that they were trained with (`engine.data.objectives`). No prompt is padded, so answers are
+independent of one another. An answer's probability is the product of its tokens', the end token included;
 there is no length penalty. Notation: B prompts, R live hypotheses, T time, V vocabulary.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from engine.config.schema import RunConfig
-from engine.data.objectives import Corrupts, QuestionAnswer, SentinelSpans, SpanCorruption
-from engine.data.padding import Tokens
+from engine.data.objectives import Prompt, QuestionAnswer
 from engine.data.tokenizers import Tokenizer
 from engine.errors import InputError
 from engine.generation.beam import Hypothesis, SentenceBeam, search
@@ -25,54 +23,6 @@ from engine.model.decoding import Predictor
 from engine.model.transformer import Network, evaluating
 
 AT_ONCE = 256  # prompts
-
-
-@dataclass(frozen=True)
-class Prompt:
-    tokens: Tokens  # (T,) the decoder's input before it writes, at least one token
-    end: int  # the token that ends the answer
-    source: Tokens | None = None  # (S,) what the encoder of an encoder-decoder reads
-    marks: tuple[int, ...] = ()  # special tokens it may write besides the end
-
-
-def question_prompt(objective: QuestionAnswer, question: Tokens) -> Prompt:
-    """`question ⁇`; the answer ends with ⁇."""
-    mark = np.array([objective.mask], dtype=np.int64)
-    if objective.conditional:
-        return Prompt(mark, objective.mask, question)
-    return Prompt(np.concatenate((question, mark)), objective.mask)
-
-
-def gaps_prompt(objective: Corrupts, parts: Sequence[Tokens]) -> Prompt:
-    """Encode a text with gaps as the objective would have masked it.
-
-    `parts` are the texts around the gaps: with sentinels, up to one gap per sentinel; else one gap.
-    """
-    gaps = len(parts) - 1
-    if isinstance(objective, SentinelSpans):
-        sentinels = [np.array([objective.first + i], dtype=np.int64) for i in range(gaps)]
-        read = [part for pair in zip(parts, sentinels, strict=False) for part in pair]
-        before = np.array([objective.start, objective.first], dtype=np.int64)
-        marks = tuple(range(objective.first + 1, objective.first + gaps))
-        return Prompt(before, objective.first + gaps, np.concatenate((*read, parts[-1])), marks)
-    assert isinstance(objective, SpanCorruption)
-    prefix, suffix = parts
-    mark = np.array([objective.mask], dtype=np.int64)
-    return Prompt(np.concatenate((prefix, mark, suffix, mark)), objective.mask)
-
-
-def document_prompt(objective: Corrupts, document: Tokens, generator: Generator) -> tuple[Prompt, Tokens]:
-    """Corrupt a document; return the prompt and (T,) what was taken out, with sentinels but without the end."""
-    batch = objective.corrupted([document], generator)
-    targets = batch.targets[0].numpy()
-    if isinstance(objective, SentinelSpans):
-        assert batch.source is not None
-        marks = tuple(range(objective.first, int(targets[-1])))
-        return Prompt(batch.tokens[0, :1].numpy(), int(targets[-1]), batch.source[0].numpy(), marks), targets[:-1]
-    assert isinstance(objective, SpanCorruption)
-    row = np.concatenate((batch.tokens[0, :1].numpy(), targets))
-    last_mark = int(np.flatnonzero(row == objective.mask)[1])
-    return Prompt(row[: last_mark + 1], objective.mask), row[last_mark + 1 : -1]
 
 
 def greedy_answers(
@@ -191,6 +141,6 @@ def answer_questions(
     question that the tokenizer cannot read or the context has no room for.
     """
     objective = QuestionAnswer(config, tokenizer.vocab_size)
-    prompts = [question_prompt(objective, question) for question in tokenizer.encode_all(questions)]
+    prompts = [objective.asked(question) for question in tokenizer.encode_all(questions)]
     found = greedy_answers(model, prompts, allowed=tokenizer.vocab_size, most=most, between=between)
     return [" ".join(tokenizer.decode(answer.tokens).splitlines()).strip() for answer in found]

@@ -8,17 +8,19 @@ Notation: B batch, Tq/Tk query and key time, H heads, Dh head width.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeAlias, cast
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from engine.errors import InputError, one_of
 from engine.language import tr
 from engine.model.attention import AttentionCall, attention_weights
-from engine.model.heads import CrossAttention, LinearSelfAttention, Observe, SoftmaxSelfAttention
+from engine.model.heads import CrossAttention, Observe, SelfAttention
 from engine.model.transformer import Network, evaluating
 
 # The text's tokens look at those before or around them; the target's at the source's; the source's at each other.
 PLACES = ("self", "cross", "encoder")
+AnyAttention: TypeAlias = SelfAttention | CrossAttention
 
 
 @dataclass(frozen=True)
@@ -32,14 +34,15 @@ def places(model: Network) -> tuple[str, ...]:
     return PLACES if model.reads_source else ("self",)
 
 
-def attentions(model: Network, which: str = "self") -> list[nn.Module]:
+def attentions(model: Network, which: str = "self") -> list[AnyAttention]:
     """Return each layer's attention. Raises InputError if the network has no such kind."""
     if which not in places(model):
         raise InputError(
             tr("attention '{which}': this network has {places}", which=which, places=one_of(places(model)))
         )
     layers = model.stacks[0 if which == "encoder" else -1].layers
-    return [layer.get_submodule("cross_attention" if which == "cross" else "attention") for layer in layers]
+    name = "cross_attention" if which == "cross" else "attention"
+    return [cast(AnyAttention, layer.get_submodule(name)) for layer in layers]
 
 
 def head_attention(
@@ -52,15 +55,9 @@ def head_attention(
     parts = attentions(model, which)
     if not 0 <= layer < len(parts):
         raise InputError(tr("layer {layer}: this network's layers are 1 to {n}", layer=layer + 1, n=len(parts)))
-    if isinstance(parts[layer], LinearSelfAttention):
-        raise InputError(
-            tr(
-                "attention: linear attention has no weights to show: it sums keys and values up before any query "
-                "looks at them, so there is no table of who looks at whom"
-            )
-        )
     part = parts[layer]
-    assert isinstance(part, SoftmaxSelfAttention | CrossAttention)
+    if part.why_no_weights:
+        raise InputError(part.why_no_weights)
     if not 0 <= head < part.n_heads:
         raise InputError(tr("head {head}: a layer's heads are 1 to {n_heads}", head=head + 1, n_heads=part.n_heads))
     seen: list[AttentionCall] = []
@@ -73,7 +70,7 @@ def head_attention(
 
 
 @contextmanager
-def _observing(part: SoftmaxSelfAttention | CrossAttention, observe: Observe) -> Iterator[None]:
+def _observing(part: AnyAttention, observe: Observe) -> Iterator[None]:
     part.observe = observe
     try:
         yield
@@ -85,6 +82,5 @@ def _observing(part: SoftmaxSelfAttention | CrossAttention, observe: Observe) ->
 def recorded_weights(model: Network, layer: int = -1) -> Iterator[list[Tensor]]:
     """Collect a decoder layer's cross-attention weights, (B, H, Tq, Tk) per decoder call inside the context."""
     part, weights = attentions(model, "cross")[layer], list[Tensor]()
-    assert isinstance(part, CrossAttention)
     with _observing(part, lambda call: weights.append(attention_weights(call))):
         yield weights

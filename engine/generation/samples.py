@@ -18,7 +18,7 @@ from engine.data.padding import Tokens
 from engine.data.parallel.pairs import Pairs
 from engine.data.rows import lengths_of
 from engine.data.tokenizers import AnyTokenizer, Tokenizer
-from engine.generation.answering import answer_questions, document_prompt, greedy_answers
+from engine.generation.answering import answer_questions, greedy_answers
 from engine.generation.sampling import Sampling, fill, write
 from engine.generation.translation import Translator
 from engine.model.transformer import Network, evaluating
@@ -98,7 +98,7 @@ def document_sampler(config: RunConfig, tokenizer: Tokenizer, held_out: Sequence
     some = [held_out[i] for i in _places(held_out)]
     generator = mask_generator(config.seed, "sample")
     cuts = objective.cuts(lengths_of(some), generator)
-    asked = [document_prompt(objective, document[:cut], generator) for document, cut in zip(some, cuts, strict=True)]
+    asked = [objective.example(document[:cut], generator) for document, cut in zip(some, cuts, strict=True)]
     prompts, missing = [prompt for prompt, _ in asked], [missing for _, missing in asked]
     most = 1 + 2 * max(map(len, missing))
 

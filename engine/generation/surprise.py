@@ -11,11 +11,10 @@ import torch
 from torch import Generator, Tensor
 
 from engine.config.schema import RunConfig
-from engine.data.objectives import make_objective
+from engine.data.objectives import Prompt, make_objective
 from engine.data.padding import Tokens
 from engine.errors import InputError
 from engine.evaluation.metrics import windows
-from engine.generation.answering import Prompt
 from engine.generation.sampling import SampledToken
 from engine.generation.translation import Translator
 from engine.language import tr

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.config.schema import RunConfig
+from engine.data.objectives import Prompt
 from engine.data.rows import BothSpecials, Specials, read_sources
 from engine.data.tokenizers import AnyTokenizer
 from engine.errors import InputError
-from engine.generation.answering import Prompt, sample_answer
+from engine.generation.answering import sample_answer
 from engine.generation.beam import NO_NUMBERS, Hypothesis, penalty_of, translate_batch
 from engine.generation.inspection import recorded_weights
 from engine.generation.sampling import SampledToken, Sampling

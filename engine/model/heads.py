@@ -7,11 +7,13 @@ multi-query (Shazeer 2019). Notation: B batch, T time, H heads, D model width, D
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from engine.config.model import ModelConfig
+from engine.language import tr
 from engine.model.attention import AttentionCall, Softmax, choose, softmax_attention
 from engine.model.cache import KeyValueCache, LayerState, LinearState
 from engine.model.dropout import Dropout
@@ -53,6 +55,10 @@ class HeadNorm(nn.RMSNorm):
 
 class SelfAttention(nn.Module, ABC):
     """The base of all self-attention: an input projection and an output projection."""
+
+    observe: Observe | None = None
+    why_no_weights: ClassVar[str] = ""
+    """Why there is no table of who looks at whom; "" if `attend` calls `observe`, where that is set."""
 
     def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme, i: int = 0) -> None:
         super().__init__()
@@ -138,8 +144,6 @@ class SelfAttention(nn.Module, ABC):
 
 
 class SoftmaxSelfAttention(SelfAttention):
-    observe: Observe | None = None
-
     def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme, i: int = 0) -> None:
         super().__init__(model, see, scheme, i)
         self.softmax = Softmax.of(model)
@@ -176,6 +180,11 @@ class SoftmaxSelfAttention(SelfAttention):
 class LinearSelfAttention(SelfAttention):
     """Self-attention through a feature map; see `engine.model.linear_attention`."""
 
+    why_no_weights = tr(
+        "attention: linear attention has no weights to show: it sums keys and values up before any query "
+        "looks at them, so there is no table of who looks at whom"
+    )
+
     def attend(self, q: Tensor, k: Tensor, v: Tensor, at: Positions, state: LayerState | None) -> Tensor:
         assert state is None or isinstance(state, LinearState)
         k, v = for_each_query(k, self.n_heads), for_each_query(v, self.n_heads)
@@ -201,6 +210,7 @@ class CrossAttention(nn.Module):
     """A decoder's attention over the source. They share no axis: no position terms, and no mask but padding."""
 
     observe: Observe | None = None
+    why_no_weights: ClassVar[str] = ""
 
     def __init__(self, model: ModelConfig) -> None:
         super().__init__()

@@ -57,6 +57,11 @@ class PositionScheme(nn.Module):
     by_distance = True
     """Whether `bias` depends on the distance alone, so that blocks of a text and steps of decoding may share it."""
 
+    @property
+    def waves(self) -> "PositionScheme | None":
+        """The table over distances that `content` multiplies queries by; None if it has none that can be drawn."""
+        return None
+
     def fill(self) -> None:
         """Set the initial values that are not random, if any: a network is built without values."""
 
@@ -284,6 +289,10 @@ class TransformerXL(PositionScheme):
         self.distance = nn.Linear(d_model, d_model, bias=False)
         self.u = nn.Parameter(torch.empty(n_heads, d_model // n_heads))
         self.v = nn.Parameter(torch.empty(n_heads, d_model // n_heads))
+
+    @property
+    def waves(self) -> PositionScheme:
+        return self.sinusoid
 
     def content(self, q: Tensor, k: Tensor, q_pos: Tensor, k_pos: Tensor) -> Tensor:
         # All distances that occur are projected once, then looked up: the paper's relative shift, for any positions.

@@ -46,15 +46,15 @@ def training_kernel(
         if model.backend == "reference":
             return Kernel("reference", 1, length, length)
         return Kernel("chunked", -(-length // chunk), chunk, chunk)
-    see, wanted = self_attention(model, causal=causal), model.backend
-    reach = see.reach(1)
+    see, wanted, able = self_attention(model, causal=causal), model.backend, ATTENTIONS[model.attention].backends
+    reach = see.reach(1) if "banded" in able else None
     if reach is not None and (wanted == "banded" or (wanted == "auto" and see.is_narrow(length, cpu=not gpu))):
         before = min(reach, length - 1)
         block = min(max(SMALLEST_BLOCK, before), length)
         return Kernel("banded", -(-length // block), block, before + block + (0 if causal else before))
     dropped, position = model.attention_dropout > 0.0, POSITIONS[model.position]
     fused = fused_by(model)
-    if wanted == "reference" or position.acts_on == "content":
+    if wanted == "reference" or position.acts_on == "content" or "sdpa" not in able:
         name = "reference"
     elif wanted == "dense" or (wanted == "auto" and (dropped or fused != "as it is") and not padded and not gpu):
         name = "dense"

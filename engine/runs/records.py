@@ -102,12 +102,12 @@ def _without(data: Any, places: Iterable[tuple[int | str, ...]]) -> Any:
 class Origin(Record):
     """A checkpoint that a run started from."""
 
-    id: Text  # the run's id, whatever its name now
-    name: Text  # the run's name then
+    id: Text  # the run's id, which stays when it is renamed
+    name: Text  # the run's name at that time
     checkpoint: Text  # `best`, `last`, `average`, `ema` or a step, as requested
     step: Count  # the step of that checkpoint
     sha256: Text  # SHA-256 of its weights
-    before: "Origin | None" = Field(None, alias="from")  # that run's own origin, if not its seed
+    before: "Origin | None" = Field(None, alias="from")  # that run's own origin
 
     @property
     def shown(self) -> str:
@@ -126,8 +126,8 @@ class StudyPlace(Record):
     name: Text = ""  # the study
     variant: Text = ""  # the variant
     seed: Count = 0  # the run's seed
-    stage: Text = ""  # an earlier stage; "" for the run that is compared
-    after: Text = ""  # the run whose weights it starts with
+    stage: Text = ""  # name of an earlier stage; "" for the run that is compared
+    after: Text = ""  # the run whose weights it starts from
 
 
 class QueuePlace(Record):
@@ -152,20 +152,20 @@ def _cut_chain(value: Any) -> Any:
 class Run(RunFile, file="run.json"):
     """run.json: facts that never change while the run exists."""
 
-    id: Text = ""  # stays when the run is renamed
+    id: Text = ""  # kept when the run is renamed
     created: Text = ""  # when, in UTC
     preset: Text | None = None  # the preset of its config
-    records: Annotated[Count, Field(ge=1)] = 1  # version of what its numbers mean
+    records: Annotated[Count, Field(ge=1)] = 1  # version of the definitions of its numbers
     command: Text = ""  # the command that started it
     study: StudyPlace = StudyPlace()  # its place in a study
-    queue: QueuePlace | None = None  # the queue it was put into
+    queue: QueuePlace | None = None  # the queue it was added to
     # the checkpoint whose weights it started from
     origin: Annotated[Origin | None, BeforeValidator(_cut_chain)] = Field(None, alias="from")
 
 
 class Process(Record):
     pid: Count | None = None  # process id
-    process_started: Number = 0.0  # seconds since the boot named by `boot`; since 1970 where that is empty
+    process_started: Number = 0.0  # seconds since the boot named by `boot`, or since 1970 if that is empty
     boot: Text = ""  # id of the boot
     host: Text = ""  # name of the machine
 
@@ -180,18 +180,18 @@ class Status(Process, RunFile, file="status.json"):
     state: Text = ""  # queued, preparing, running, paused, finished, stopped …
     phase: Text = ""  # training, evaluating, checkpointing, compiling …
     reason: Text = ""  # why it is in this state
-    step: Count = 0  # updates done
-    steps: Count = 0  # updates to do
+    step: Count = 0  # updates so far
+    steps: Count = 0  # updates in total
     device: Text = ""  # the device it trains on
-    beat: Count = 0  # incremented by every write
-    control_id: Count = 0  # of the last command executed
-    checkpoint: Text | None = None  # newest one, by folder
-    attempt: Count = 0  # from 1; every resume is a new one
+    beat: Count = 0  # incremented with every write
+    control_id: Count = 0  # number of the last command executed
+    checkpoint: Text | None = None  # folder of the newest checkpoint
+    attempt: Count = 0  # number of the attempt, from 1; every resume starts a new one
     launch: Text = ""  # `thread` or `process`
 
 
 class LargestBatch(Record):
-    """The batch that takes most memory."""
+    """The batch that takes the most memory."""
 
     rows: Count = 0  # examples in it
     target: Count = 0  # target tokens of each
@@ -201,10 +201,10 @@ class LargestBatch(Record):
 class ModelFacts(RunFile, file="model.json"):
     """model.json: the network's size, and what was actually built."""
 
-    parameters: Count | None = None  # how many in all
+    parameters: Count | None = None  # number of parameters in total
     components: dict[Text, Count] = {}  # parameters by component
-    flops_per_token: Count | None = None  # floating-point operations of training on one token
-    memory_bytes: Count | None = None  # estimate of what training takes
+    flops_per_token: Count | None = None  # floating-point operations per training token
+    memory_bytes: Count | None = None  # estimated memory for training
     largest_batch: LargestBatch | None = None  # the batch that the estimate is for
     built: dict[Text, Any] = {}  # what was actually built: classes, backend, precision, compiled or not
 
@@ -214,7 +214,7 @@ class Floor(Record):
 
     nats_per_char: Number | None = None  # the loss
     se: Number | None = None  # its standard error
-    luck: Number | None = None  # how far chance alone may get below it
+    luck: Number | None = None  # how far below it a model can get by chance
     context: Count = 0  # tokens that the predictor sees
     stride: Count = 0  # tokens between scored windows
     reachable: "Floor | None" = None  # the floor of a predictor that sees only the model's context
@@ -238,21 +238,21 @@ class Floor(Record):
 
 
 class ProbeFacts(Record):
-    """A probe of a corpus: its question, its number of places, and the accuracy of guessing."""
+    """A probe of a corpus: its question, its number of positions, and the accuracy of guessing."""
 
     name: Text  # the probe
     description: Text = ""  # what it asks
-    n: Count | None = None  # places in the validation split
+    n: Count | None = None  # positions in the validation split
     chance: Number | None = None  # accuracy of guessing
     shortcut: Number | None = None  # accuracy of the best rule that never looks back
 
 
 class MajorityFacts(Record):
-    """How far one answer to every question gets."""
+    """The score of giving the same answer to every question."""
 
     answer: Text  # the most frequent training answer
-    right: Count  # held-out questions it answers
-    of: Count  # held-out questions
+    right: Count  # held-out questions it answers correctly
+    of: Count  # held-out questions in total
 
     @property
     def share(self) -> float:
@@ -268,19 +268,19 @@ class Example(Record):
     """A prompt to try."""
 
     source: Text = ""  # a prompt to try
-    origin: Text = Field("", alias="from")  # a training sentence, or held out
+    origin: Text = Field("", alias="from")  # whether it is a training sentence or held out
 
 
 class OverlapFacts(Record):
     """The share of the held-out text that is also in the training text; see `engine.data.overlap`."""
 
     share: Number = 0.0  # share of the held-out data that is also in the training data
-    of: Text = ""  # what is counted: bytes of text or documents, pairs, questions
+    of: Text = ""  # what is counted: bytes of text or documents, pairs, or questions
     split: Text = ""  # the held-out split
-    seen: Count = 0  # how many are also in the training data
-    total: Count = 0  # how many were looked up
-    example: Text = ""  # one that is in both
-    both: Count = 0  # pairs known on both sides
+    seen: Count = 0  # number of items that are also in the training data
+    total: Count = 0  # number of items looked up
+    example: Text = ""  # an item that is in both
+    both: Count = 0  # pairs that match on both sides
 
 
 class DataFacts(RunFile, file="data.json"):
@@ -302,7 +302,7 @@ class DataFacts(RunFile, file="data.json"):
     plausible: Number | None = None  # lowest loss ever reported on this corpus
     unigram: Number | None = None  # loss of knowing how often each token occurs
     bigram: Number | None = None  # loss of knowing which token follows which
-    majority: MajorityFacts | None = None  # score of one answer to every question
+    majority: MajorityFacts | None = None  # score of the same answer to every question
     probes: Annotated[tuple[ProbeFacts, ...], BeforeValidator(_first_probes)] = ()  # the corpus's probes
     examples: tuple[Example, ...] = ()  # prompts to try
 
@@ -332,7 +332,7 @@ class Attempt(Record):
     device: Text = ""  # the device it trained on
     threads: Count | None = None  # CPU threads
     cores: Count | None = None  # CPU cores
-    memory_bytes: Count | None = None  # the machine's memory
+    memory_bytes: Count | None = None  # memory of the machine
     bit_exact: Flag | None = None  # whether it continues the attempt before it bit for bit
     why_not: Text | None = None  # what differed
 
@@ -348,10 +348,10 @@ class VerdictRecord(Record):
 
     check: Text = ""  # the check's name
     when: Text = ""  # before, evaluation or after
-    step: Count = 0  # the step it looked at
+    step: Count = 0  # the step it checked
     verdict: Text = ""  # ok, or a badge
-    value: Number | None = None  # the number it rests on
-    why: Text = ""  # one sentence on it
+    value: Number | None = None  # the number it is based on
+    why: Text = ""  # one sentence of explanation
 
 
 class Checks(RunFile, file="checks.json"):
@@ -375,14 +375,14 @@ class TrainRecord(Measured):
 
     kind: Literal["train"] = "train"  # always `train`
     step: Count = 0  # number of the newest update
-    tokens: Count | None = None  # trained on so far
-    seconds: Number | None = None  # of training so far, without evaluations
-    loss: Number | None = None  # nats per target, a mean over those steps
+    tokens: Count | None = None  # tokens trained on so far
+    seconds: Number | None = None  # seconds of training so far, without evaluations
+    loss: Number | None = None  # mean over those steps, in nats per target
     lr: Number | None = None  # learning rate
-    grad_norm: Number | None = None  # before clipping
-    tokens_per_second: Number | None = None  # over those steps
-    device_load: Number | None = None  # 0 to 1
-    memory_bytes: Count | None = None  # in use on the device
+    grad_norm: Number | None = None  # gradient norm before clipping
+    tokens_per_second: Number | None = None  # speed over those steps
+    device_load: Number | None = None  # use of the device, 0 to 1
+    memory_bytes: Count | None = None  # memory in use on the device
 
 
 class Scores(Measured):
@@ -396,22 +396,22 @@ class Scores(Measured):
     translated: Count | None = None  # sentences that were translated
     beam: Count | None = None  # hypotheses kept; 1 is greedy
     loss: Number | None = None  # nats per target
-    perplexity: Number | None = None  # e to the loss
+    perplexity: Number | None = None  # e^loss
     bits_per_character: Number | None = None  # loss / ln 2, per character
     accuracy: Number | None = None  # share of tokens whose likeliest prediction is right
-    excess: Number | None = None  # nats above the floor reachable at this context and stride
-    honest_loss: Number | None = None  # over answers that cannot be copied from the input
+    excess: Number | None = None  # loss minus the floor reachable at this context and stride
+    honest_loss: Number | None = None  # loss on answers that cannot be copied from the input
     nanogpt_loss: Number | None = None  # loss over random batches, as nanoGPT computes it
     bleu: Number | None = None  # BLEU by sacreBLEU
     bleu_signature: Text = ""  # sacreBLEU's signature
     chrf: Number | None = None  # chrF by sacreBLEU
-    exact_match: Number | None = None  # share of answers or translations right to the letter
-    right: Count | None = None  # how many are right
+    exact_match: Number | None = None  # share of answers or translations that match exactly
+    right: Count | None = None  # number of exact matches
     profile: tuple[Number | None, ...] = ()  # loss by position in the window
     probes: dict[Text, Number] = {}  # share of right answers, 0 to 1
-    probe_places: ByProbe[Count] = {}  # the answers behind it
+    probe_places: ByProbe[Count] = {}  # number of answers behind each share
     by_distance: ByProbe[tuple[tuple[Number, ...], ...]] = {}  # (from, to, right, of) by range of distances
-    probes_recorded: Count = 0  # how many, where there are too many to keep
+    probes_recorded: Count = 0  # number of probes recorded, if there are too many to keep
     _written: Mapping[str, object] = {}
 
     @classmethod
@@ -438,8 +438,8 @@ class ValidationRecord(Scores):
 
     kind: Literal["validation"] = "validation"  # always `validation`
     step: Count = 0  # number of the newest update
-    tokens: Count | None = None  # trained on so far
-    seconds: Number | None = None  # of training so far, without evaluations
+    tokens: Count | None = None  # tokens trained on so far
+    seconds: Number | None = None  # seconds of training so far, without evaluations
 
 
 class AverageScores(Scores):
@@ -452,13 +452,13 @@ class Summary(RunFile, file="summary.json"):
     """summary.json: the best and the newest evaluation, and hashes that identify equal runs."""
 
     step: Count | None = None  # number of the last update
-    tokens: Count | None = None  # trained on in all
-    seconds: Number | None = None  # of training, without evaluations
+    tokens: Count | None = None  # tokens trained on in total
+    seconds: Number | None = None  # seconds of training, without evaluations
     best: ValidationRecord | None = None  # the evaluation that selected the checkpoint `best`
     last: ValidationRecord | None = None  # the newest evaluation
     gap: Number | None = None  # last loss minus best
     average: AverageScores | None = None  # scores of the mean of the last checkpoints
-    ema: Scores | None = None  # of the weights' moving average
+    ema: Scores | None = None  # scores of the weights' moving average
     fingerprint: Text | None = None  # SHA-256 of losses and gradient norms
     scores_sha256: Text | None = None  # SHA-256 of the validation losses alone
 
@@ -470,7 +470,7 @@ class Event(Record):
     attempt: Count = 0  # the attempt it belongs to
     step: Count = 0  # number of the newest update
     event: Text = ""  # started, checkpoint, paused, leak …
-    text: Text = ""  # more about it
+    text: Text = ""  # details
 
 
 class WrittenRow(Record):
@@ -492,10 +492,10 @@ class Sample(Record):
     temperature: Number | None = None  # sampling temperature
     top_k: Count | None = None  # top-k of sampling
     top_p: Number | None = None  # top-p of sampling
-    prompt: Text = ""  # what it continues
+    prompt: Text = ""  # the text it continues
     text: Text = ""  # what the model wrote
     chances: tuple[Number | None, ...] = ()  # probability of each token
-    translations: tuple[WrittenRow, ...] = ()  # or answers, a row each
+    translations: tuple[WrittenRow, ...] = ()  # or answers, one row each
 
 
 class Translations(RunFile, file="translations.json"):
@@ -509,7 +509,7 @@ class Translations(RunFile, file="translations.json"):
 
 
 class Notes(RunFile, file="notes.json"):
-    """notes.json: what its owner says of it."""
+    """notes.json: the owner's note and tags."""
 
     text: Text = ""  # the note
     tags: tuple[Text, ...] = ()  # the run's tags
@@ -519,13 +519,13 @@ class ControlEntry(Record):
     """A command to a run."""
 
     id: Count  # number of the command, counting up
-    command: Literal["pause", "continue", "stop", "checkpoint"]  # what the run is to do
+    command: Literal["pause", "continue", "stop", "checkpoint"]  # what the run should do
 
 
 class Control(RunFile, file="control.json"):
     """control.json: the pending commands."""
 
-    commands: tuple[ControlEntry, ...] = ()  # those not obeyed yet
+    commands: tuple[ControlEntry, ...] = ()  # commands not yet obeyed
 
 
 MetricRecord = TrainRecord | ValidationRecord

@@ -14,15 +14,14 @@ from engine.config.sections import SHORTEST_DOCUMENT
 from engine.config.toml import resolved
 from engine.data.documents.corpus import DocumentCorpus
 from engine.data.loader import mask_generator
-from engine.data.objectives import IGNORED, Batch, QuestionAnswer, SpanCorruption, span_corruption
+from engine.data.objectives import IGNORED, Batch, QuestionAnswer, span_corruption
 from engine.data.overlap import Overlap, document_overlap, question_overlap
 from engine.data.padding import Tokens
 from engine.data.rows import DocumentBatches, EncodedPairs, QuestionBatches, scored_documents, scored_questions
-from engine.data.tokenizers import AnyTokenizer, BpeTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer, bpe_of
+from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer, bpe_of
 from engine.errors import InputError
 from engine.evaluation.baselines import Predicted, pairs_losses
 from engine.evaluation.scorers import AnswerScorer, DocumentScorer, Fact, evaluation_batch
-from engine.generation.answering import Prompt, gaps_prompt
 from engine.generation.samples import RowSampler, document_sampler, question_sampler
 from engine.language import english, tr
 from engine.runs.records import DataFacts, MajorityFacts, ProbeFacts
@@ -163,19 +162,18 @@ class SpanTask(_DocumentTask):
     def recalls(self, config: RunConfig) -> dict[str, list[Fact]]:
         """Return the facts of each probe, without those that do not fit the context."""
         objective, model = span_corruption(config, self.vocab_size), config.model
-        joins = self.tokenizer.kind == BpeTokenizer.kind  # the space before an answer is a part of its first token
+        joins = self.tokenizer.joins_spaces
         found: dict[str, list[Fact]] = {}
         for name, recalls in self.corpus.recalls.items():
             prefixes = self.tokenizer.encode_all([r.prefix.rstrip(" ") if joins else r.prefix for r in recalls])
             suffixes = self.tokenizer.encode_all([r.suffix or "" for r in recalls])
             answers = encoded_answers(self.tokenizer, [r.answer for r in recalls])
             for recall, prefix, suffix, answer in zip(recalls, prefixes, suffixes, answers, strict=True):
-                if recall.suffix is not None:
-                    fact = Fact(gaps_prompt(objective, (prefix, suffix)), recall.answer, len(answer))
-                elif isinstance(objective, SpanCorruption):  # a model that predicts its own input
-                    fact = Fact(Prompt(prefix, objective.mask), recall.answer, len(answer), continued=True)
-                else:
+                gap = recall.suffix is not None
+                prompt = objective.asked((prefix, suffix)) if gap else objective.begun(prefix)
+                if prompt is None:
                     continue
+                fact = Fact(prompt, recall.answer, len(answer), continued=not gap)
                 source = () if fact.prompt.source is None else fact.prompt.source
                 if len(source) <= model.source_tokens and len(fact.prompt.tokens) + fact.length <= model.context_length:
                     found.setdefault(name, []).append(fact)
@@ -273,7 +271,7 @@ class QuestionTask(_DocumentTask):
 
 def encoded_answers(tokenizer: Tokenizer, answers: Sequence[str]) -> list[Tokens]:
     """Encode answers as they stand in a document: byte pairs hold the space before a word, other tokens do not."""
-    space = " " if tokenizer.kind == BpeTokenizer.kind else ""
+    space = " " if tokenizer.joins_spaces else ""
     return tokenizer.encode_all([space + answer for answer in answers])
 
 

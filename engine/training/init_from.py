@@ -99,10 +99,10 @@ class InitFrom:
             for badge in self.reader.badges
             if badge not in SERIOUS
         ]
-        if self.reader.data.sha256 != task.corpus.sha256:  # the same text has the same splits
+        alike = self.reader.config.task.task == config.task.task
+        if alike and self.reader.data.sha256 != task.corpus.sha256:  # the same text has the same splits
             try:
-                parent = task_of_run(self.reader, data_dir)
-                seen = task.overlap_with(parent) if type(parent) is type(task) else None
+                seen = task.overlap_with(task_of_run(self.reader, data_dir))
             except InputError:
                 seen = None  # its text is not on this machine, or no longer
             if seen is not None and seen.share >= MUCH_SEEN:

@@ -54,7 +54,9 @@ def config(evidence: Evidence) -> Outcome:
         except (InputError, ValueError, RuntimeError) as error:
             wrong.append(
                 Difference(
-                    tr("weights of {checkpoint}", checkpoint=folder.name), str(error), tr("those of the config's model")
+                    tr("weights of {checkpoint}", checkpoint=folder.name),
+                    str(error),
+                    tr("the shapes of the config's model"),
                 )
             )
     for attempt in evidence.attempts:

@@ -101,7 +101,7 @@ def test_past_the_trained_context_there_is_one_warning(runs, capsys) -> None:
     command = ["sample", "demo", "--prompt", "enter", "--n", "3", "--length", "100", "--runs-dir", str(runs)]
     assert main(command) == 0
     err = capsys.readouterr().err
-    assert err.count("warning: the model was trained on 32 tokens at a time, and this asks for 105") == 1
+    assert err.count("warning: the model was trained on 32 tokens at a time, but you asked for 105") == 1
 
 
 def test_a_pipe_is_answered_line_by_line(runs) -> None:

@@ -38,7 +38,7 @@ def test_the_first_run_named_is_the_baseline_unless_another_is(runs, capsys) -> 
     assert compare(runs, "baseline", "no-pe", "enc-next") == 0
     out, err = capsys.readouterr()
     assert "+0.0476" in out and "one seed: inconclusive" in out and "LEAK: not comparable" in out
-    assert "differences are to baseline" in err
+    assert "differences are relative to baseline" in err
     assert compare(runs, "baseline", "no-pe", "--baseline", "heads2") == 0
     assert "+0.0467" in capsys.readouterr().out
 

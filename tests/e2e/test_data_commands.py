@@ -418,4 +418,4 @@ def test_check_fails_where_validation_is_contained_in_training(capsys, tmp_path,
     corpus = held_out_of_training(tmp_path, kind)
     assert main(["check", "--preset", preset, "--corpus", corpus, *settings, "--device", "cpu"]) == 1
     out = " ".join(capsys.readouterr().out.split())
-    assert f"✗ overlap: OVERLAP: 100.0% of the {OVERLAPPING[kind]}" in out and out.count("✗") == 1
+    assert f"✗ overlap OVERLAP: 100.0% of the {OVERLAPPING[kind]}" in out and out.count("✗") == 1

@@ -23,7 +23,7 @@ from tui_transformer.lab.studies.arguments import StudyArgs
 from tui_transformer.lab.studies.study import shipped_studies
 
 ROOT = Path(__file__).parents[2]
-README = ROOT / "README.md"
+README, CHINESE = ROOT / "README.md", ROOT / "README.zh-CN.md"
 FOR_CONTRIBUTORS = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 DOCS = ROOT / "docs"
 REPORTS = DOCS / "report-biographies"  # written by the program
@@ -31,8 +31,10 @@ WRITTEN = sorted(path for path in DOCS.rglob("*.md") if REPORTS not in path.pare
 TRANSLATED = sorted(ROOT.glob("README.*.md"))
 PAGES = [README, *TRANSLATED, ROOT / "SECURITY.md", *FOR_CONTRIBUTORS, *WRITTEN]
 HOW_TO = [path for path in WRITTEN if path.parent == DOCS / "how-to"]
+IN_CHINESE = sorted((DOCS / "zh" / "tutorials").glob("*.md"))
 INLINE = re.compile(rf"`{PROGRAM}( [^`\n]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+WRITES = re.compile(r"`presets/(?:studies/)?([\w-]+)\.toml`.*\n+```toml$", re.MULTILINE)  # what the reader is told to
 
 
 def name_of(page: Path) -> str:
@@ -54,13 +56,21 @@ def parsed(line: str) -> tuple[str, dict[str, Any]]:
         level, words = below[words[0]], words[1:]
 
 
-COMMANDS = [pytest.param(line, id=f"{name_of(page)}: {line}") for page in PAGES for line in ours(page)]
-COMMANDS += [pytest.param(line, id=f"--help: {line}") for lines in examples().values() for line in lines]
+TUTORIALS = [path for path in WRITTEN if path.parent == DOCS / "tutorials"]  # tests/tutorials runs their commands
+COMMANDS = [
+    pytest.param(page, line, id=f"{name_of(page)}: {line}")
+    for page in PAGES
+    if page not in TUTORIALS
+    for line in ours(page)
+]
+COMMANDS += [pytest.param(README, line, id=f"--help: {line}") for lines in examples().values() for line in lines]
 
 
-@pytest.mark.parametrize("line", COMMANDS)
-def test_every_command_that_is_shown_can_be_typed(line) -> None:
+@pytest.mark.parametrize(("page", "line"), COMMANDS)
+def test_every_command_that_is_shown_can_be_typed(page, line) -> None:
     name, given = parsed(line)
+    if {given.get("preset"), given.get("study")} & set(WRITES.findall(page.read_text(encoding="utf-8"))):
+        return  # the tests of the tutorials write it and run the command
     if name in ("run", "check") and given["preset"] is not None:
         on, overrides, corpus = given["on"], tuple(given["set_"] or ()), given["corpus"]
         Request(given["preset"], None, on, overrides, corpus, given.get("seed")).resolve()
@@ -71,7 +81,7 @@ def test_every_command_that_is_shown_can_be_typed(line) -> None:
         for preset in (given.get("name"), given.get("first"), given.get("second")):
             assert preset is None or presets.find(preset)
     elif name in ("data show", "data fetch"):
-        assert kind_by_name(given["name"])
+        assert kind_by_name(given["name"]) or given["name"].endswith(".txt")  # a text of one's own
 
 
 def test_the_pages_show_the_commands_that_people_need() -> None:
@@ -80,7 +90,7 @@ def test_the_pages_show_the_commands_that_people_need() -> None:
     assert public <= shown
 
 
-@pytest.mark.parametrize("page", [README, *HOW_TO], ids=name_of)
+@pytest.mark.parametrize("page", [README, CHINESE, *HOW_TO], ids=name_of)
 def test_a_run_that_is_named_was_trained_before(page) -> None:
     """`compare demo no-pe-demo` comes after the command that trains no-pe-demo, under that name."""
     made = {"last", "demo", "demo-2", *shipped_studies()}  # `make demo` trains the demo
@@ -99,6 +109,18 @@ def test_commands_in_a_sentence_can_be_typed(page) -> None:
     for line in INLINE.findall(page.read_text(encoding="utf-8")):
         if not re.search(r"[|…\[]|COMMAND|--write$", line):  # a form to fill in
             parsed(line.strip())
+
+
+def fences(page: Path) -> list[str]:
+    return [fence.group() for fence in FENCE.finditer(page.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("page", IN_CHINESE, ids=name_of)
+def test_a_chinese_tutorial_has_the_code_blocks_of_the_english_one(page) -> None:
+    english = DOCS / "tutorials" / page.name
+    if not english.is_file() or english.read_text(encoding="utf-8").count("\n") == 1:
+        pytest.skip("the English page is not written yet")
+    assert fences(page) == fences(english)
 
 
 @cache
@@ -198,10 +220,38 @@ def test_what_is_made_is_in_the_makefile() -> None:
         assert set(named) <= targets, page.name
 
 
-def test_the_front_page_is_short_enough_to_be_read() -> None:
-    lines = README.read_text(encoding="utf-8").splitlines()
+@pytest.mark.parametrize("page", [README, CHINESE], ids=lambda page: page.name)
+def test_the_front_page_is_short_enough_to_be_read(page) -> None:
+    lines = page.read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 150
     assert {"make studio", "make demo", "source .venv/bin/activate"} <= {line.partition("  ")[0] for line in lines}
+
+
+def test_the_front_page_says_the_same_in_chinese() -> None:
+    """The same sections, things to do, commands, links, pictures and figures, in the same order, but for the words."""
+    english, chinese = (page.read_text(encoding="utf-8") for page in (README, CHINESE))
+    assert outline(english) == outline(chinese)
+    assert [bare(line) for line in code(README).splitlines()] == [bare(line) for line in code(CHINESE).splitlines()]
+    assert sorted(INLINE.findall(english)) == sorted(INLINE.findall(chinese))
+    _, *links = LINK.findall(chinese)  # all but the one to the other
+    assert sorted(LINK.findall(english)[1:]) == sorted(link.replace("docs/zh/", "docs/") for link in links)
+    assert re.findall(r"\d+\.\d+|[A-Z]{4,}", english) == re.findall(r"\d+\.\d+|[A-Z]{4,}", chinese)
+
+
+def test_each_front_page_leads_to_the_other_at_its_top() -> None:
+    assert f"[简体中文]({CHINESE.name})" in README.read_text(encoding="utf-8").splitlines()[1]
+    assert f"[English]({README.name})" in CHINESE.read_text(encoding="utf-8").splitlines()[1]
+
+
+def outline(text: str) -> list[str]:
+    """Its shape: headings by their level, numbered things, bullets, rows of tables, and pictures by their file."""
+    shape = r"^(#+) |^\*\*(\d\.) |^(\*) |^(\|) |^!\[[^]]+\]\(([^)]+)\)$|^(```)"
+    return ["".join(part) for part in re.findall(shape, text, re.MULTILINE)]
+
+
+def bare(line: str) -> str:
+    """A line of code without its comment."""
+    return line.partition("  #")[0].rstrip()
 
 
 def test_one_sentence_says_what_it_is() -> None:

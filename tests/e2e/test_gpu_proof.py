@@ -76,7 +76,7 @@ def test_consecutive_equal_results_share_a_row_with_the_largest_differences() ->
 def test_a_gpu_is_named_with_its_driver_and_versions() -> None:
     facts = {"device_name": "cuda:0 H100", "capability": "9.0", "device_memory_bytes": 80 * 10**9, "driver": "580.1"}
     facts |= {"torch": "2.11.0+cu130", "python": "3.12.3", "os": "Linux"}
-    expected = "cuda:0 H100, capability 9.0, 80.0 GB, driver 580.1, torch 2.11.0+cu130, Python 3.12.3, Linux"
+    expected = "cuda:0 H100, compute capability 9.0, 80.0 GB, driver 580.1, torch 2.11.0+cu130, Python 3.12.3, Linux"
     assert machine_line(facts) == expected
 
 

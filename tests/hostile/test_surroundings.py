@@ -63,7 +63,7 @@ def test_a_folder_that_has_gone_from_under_a_command_is_said(tmp_path) -> None:
     for words in ("sample x", "runs", "run --preset demo"):
         found = shell(f"mkdir -p gone && cd gone && rmdir ../gone && {{}} {words}", tmp_path)
         assert found.returncode == 1 and found.stderr == (
-            "tui-transformer: the current folder: No such file or directory; cd to another one\n"
+            "tui-transformer: cannot use the current folder: No such file or directory; cd to another one\n"
         )
 
 

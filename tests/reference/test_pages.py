@@ -278,4 +278,4 @@ def test_a_comment_is_found_beside_or_above_its_field() -> None:
     from engine.runs.records import Run, TrainRecord
 
     assert comments.comments(Run)["origin"] == "the checkpoint whose weights it started from"
-    assert comments.comments(TrainRecord)["grad_norm"] == "before clipping"
+    assert comments.comments(TrainRecord)["grad_norm"] == "gradient norm before clipping"

@@ -81,7 +81,7 @@ class FakeWriter:
 
     def notice(self, text: str, settings: Settings) -> str:
         wanted = len(text) + int(settings["length"])
-        return f"the model was trained on 128 tokens at a time, and this asks for {wanted}" if wanted > 128 else ""
+        return f"the model was trained on 128 tokens at a time, but you asked for {wanted}" if wanted > 128 else ""
 
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
         self._check(text)

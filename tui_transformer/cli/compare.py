@@ -18,7 +18,7 @@ from tui_transformer.cli.commands import command
 from tui_transformer.cli.names import resolve_names
 from tui_transformer.cli.options import Json, RunsDir, run_and_study_names, run_names
 from tui_transformer.cli.output import answer as print_answer
-from tui_transformer.cli.output import emit, is_terminal, print_columns, say, stdout, wrapped
+from tui_transformer.cli.output import emit, has_colour, is_terminal, print_columns, say, stdout, wrapped
 from tui_transformer.lab.analysis import group_columns
 from tui_transformer.lab.analysis.answer import Answer, answers
 from tui_transformer.lab.analysis.columns import ALIASES, Column, columns
@@ -169,7 +169,7 @@ def _draw(found: Sequence[Answer], width: int) -> None:
     from tui_transformer.lab.charts.forest import forest_text
 
     for answer in found:
-        print(forest_text(answer, width, colour=stdout().color_system is not None))
+        print(forest_text(answer, width, colour=has_colour()))
         said = clean_line(" ".join(answer_sentences(answer)))
         print_answer("\n" + "\n".join(wrapped(said, min(width, READABLE))) + "\n")
 

@@ -26,7 +26,8 @@ def export(
     runs: Annotated[list[str], typer.Argument(help=tr("Run names, paths, or `last`."), autocompletion=run_names)],
     to: Annotated[str, typer.Option("--to", help=f"{one_of(FORMATS)}.", autocompletion=lambda: list(FORMATS))],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help=tr("Output folder; for csv and json, a file works too."))
+        Path | None,
+        typer.Option("--out", "-o", help=tr("Output folder; for {texts}, a file works too.", texts=one_of(TEXTS))),
     ] = None,
     checkpoint: Annotated[
         str, typer.Option("--checkpoint", help=tr("Which weights: best, last, average, ema, or a step."))

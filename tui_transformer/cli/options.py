@@ -71,7 +71,10 @@ RunsDir = Annotated[
     Path,
     typer.Option("--runs-dir", envvar=RUNS_VARIABLE, help=tr("The runs folder."), show_default=True, callback=_folder),
 ]
-DataDir = Annotated[Path | None, typer.Option("--data-dir", help=tr("Where to look for named corpora first."))]
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", help=tr("Where to look for named corpora first, and for a text that was moved.")),
+]
 PresetName = Annotated[
     str | None,
     typer.Option("--preset", "-p", help=tr("A preset; see `presets list`."), autocompletion=preset_names),

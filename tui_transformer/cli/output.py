@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 from engine.clean import clean, clean_line
 from engine.command_line import PROGRAM
 from engine.language import tr
+from tui_transformer.lab.wide_characters import WORD
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,11 +23,6 @@ if TYPE_CHECKING:
 LONGEST = 1_000  # characters of a commentary line; what it quotes may be of any length
 GAP = "  "
 NARROWEST = 20  # narrowest last column worth wrapping, columns of the terminal
-# Where a line may end: after a space, or beside a Chinese character that no sign must follow or precede.
-_WIDE = r"[\u2e80-\u303f\u3040-\u9fff\uf900-\ufaff\uff00-\uff60]"
-_PIECES = re.compile(
-    rf"[（《「“]*{_WIDE}[，。；：、！？）》」”…]*|(?:(?!{_WIDE})[^\s（《「“])+[，。；：、！？）》」”]*|\s+|."
-)
 
 
 class ExitCode(IntEnum):
@@ -57,6 +53,11 @@ def stderr() -> "Console":
     from rich.console import Console
 
     return Console(stderr=True, markup=False, highlight=False, emoji=False)
+
+
+def has_colour() -> bool:
+    """Return whether answers may be told apart by colour: on a terminal that has it, unless NO_COLOR is set."""
+    return stdout().color_system is not None and not stdout().no_color
 
 
 def loading(what: str) -> AbstractContextManager[object]:
@@ -99,7 +100,7 @@ def padded(text: str, width: int) -> str:
 def wrapped(text: str, width: int) -> list[str]:
     """Break a text into lines of so many columns: between words, or between Chinese characters."""
     lines = [""]
-    for piece in _PIECES.findall(re.sub(r"\s*\n\s*", " ", text)):
+    for piece in WORD.findall(re.sub(r"\s*\n\s*", " ", text)):
         if lines[-1] and width_of(lines[-1] + piece.rstrip()) > width:
             lines[-1] = lines[-1].rstrip()
             lines.append("")

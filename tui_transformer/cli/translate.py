@@ -19,7 +19,7 @@ from engine.retelling import told
 from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir
-from tui_transformer.cli.output import answer, emit, is_terminal, padded, say, stdout, width_of
+from tui_transformer.cli.output import answer, emit, has_colour, is_terminal, padded, say, stdout, width_of
 from tui_transformer.cli.repl import Session, converse
 from tui_transformer.lab.play.alignment import alignment_picture, by_words
 from tui_transformer.lab.play.prompt import TRANSLATING, Settings, checked
@@ -105,8 +105,7 @@ class Translating(Session[TranslationWriter]):
         steps = list(self.writers[0].translator.stream(self.last))
         source, target = [*self.writers[0].translator.pieces(self.last), END], [piece for piece, *_ in steps]
         words = by_words(source, target, [attention for *_, attention in steps])
-        console = stdout()
-        console.print(alignment_picture(*words, console.width, bool(console.color_system)))
+        stdout().print(alignment_picture(*words, stdout().width, has_colour()))
 
     def examples(self, _: str) -> None:
         found = self.writers[0].reader.data.examples

@@ -32,6 +32,7 @@ from tui_transformer.lab.charts.colours import ON_DARK, ON_LIGHT
 from tui_transformer.lab.formatting import fitted
 from tui_transformer.lab.launch.launches import Launches, LaunchMode
 from tui_transformer.lab.launch.logs import hung_up
+from tui_transformer.lab.wide_characters import break_between_characters, with_widths
 from tui_transformer.languages import settings_file
 from tui_transformer.studio import settings as user
 from tui_transformer.studio.keys import PANES, help_screen
@@ -152,6 +153,7 @@ class Studio(TypingOrder):
     def __init__(self, *, runs_dir: Path, data_dir: Path | None = None, device: str = "auto") -> None:
         super().__init__()
         hear_alt_digits()
+        break_between_characters()
         self.runs_dir, self.data_dir, self.device = runs_dir, data_dir, device
         self.launches = Launches(runs_dir, data_dir, device)
         self.last_words: list[str] = []  # said on the terminal once the screen is gone
@@ -169,7 +171,7 @@ class Studio(TypingOrder):
 
     def compose(self) -> ComposeResult:
         yield TopBar()
-        first = self.settings.pane if self._known_runs else "design"
+        first = self.settings.pane if self._known_runs and self.settings.pane in PANE_NAMES else "design"
         with PaneSwitcher(initial=first, id="panes"):
             yield self._made(first)
         yield KeyLine()
@@ -309,6 +311,9 @@ class Studio(TypingOrder):
         else:
             self._keep(**{name: value})
 
+    def export_screenshot(self, *, title: str | None = None, simplify: bool = False) -> str:
+        return with_widths(super().export_screenshot(title=title, simplify=simplify))
+
     def action_picture(self) -> None:
         try:
             say(self, tr("saved {path}", path=self.save_screenshot(path=str(Path.cwd()))))
@@ -403,7 +408,7 @@ class Studio(TypingOrder):
                 self._keep(on_quit=answer[:-1])
             await self._leave(answer.rstrip("!"))
 
-        text = tr("“Always” choices can be changed in the settings ( , ).")
+        text = tr("You can change “Always” choices later in the settings (press , ).")
         self.push_screen(
             Ask(tr("{name} is still training. What should happen to it?", name=here.name), answers, text), answered
         )

@@ -25,7 +25,7 @@ class Settings(BaseModel):
         title=tr("Language"),
         description=tr("The interface language, from the next start on; auto follows your locale."),
     )
-    theme: str = Field("studio-dark", description=tr("The colours of the studio."))
+    theme: str = Field("studio-dark", title=tr("Theme"), description=tr("The colours of the studio."))
     launch: Literal["thread", "process"] = Field(
         "thread",
         title=tr("Train"),
@@ -41,7 +41,7 @@ class Settings(BaseModel):
     )
     keys: dict[str, str] = Field(default_factory=dict)  # remapped keys, by the ids shown in the help
     welcomed: bool = False
-    pane: Literal["design", "train", "compare", "playground"] = "design"  # the one shown last
+    pane: str = "design"  # the one shown last
 
 
 def load() -> tuple[Settings, str]:
@@ -81,7 +81,7 @@ def save(settings: Settings) -> str:
         write_atomic(path.resolve(), tomli_w.dumps(settings.model_dump()))
     except OSError as error:
         return tr(
-            "{path} cannot be written: {strerror}; the setting lasts until you quit",
+            "{path} cannot be written: {strerror}; the setting will only last until you quit",
             path=path,
             strerror=reason(error),
         )

@@ -32,12 +32,16 @@ def choices() -> dict[str, tuple[object, ...]]:
     """The values of each setting that has a few."""
     return {
         "theme": tuple(theme.name for theme in THEMES),
-        **{name: get_args(field.annotation) for name, field in Settings.model_fields.items() if field.title},
+        **{
+            name: values
+            for name, field in Settings.model_fields.items()
+            if field.title and (values := get_args(field.annotation))
+        },
     }
 
 
 def titled(name: str) -> str:
-    return Settings.model_fields[name].title or tr(name.replace("_", " ").capitalize())
+    return Settings.model_fields[name].title or name
 
 
 class SettingsPage(ModalScreen[None]):
@@ -69,11 +73,11 @@ class SettingsPage(ModalScreen[None]):
             value = getattr(self._settings, name)
             line = Text(fitted(titled(name), 20)).append("‹ ", "dim")
             line.append(clean_line(WORDS.get(value, str(value))), "bold").append(" ›", "dim")
-            at = tr("{n:,} of {total:,}", n=values.index(value) + 1, total=len(values)) if value in values else ""
-            line.append(f"   {at}", "dim")
+            place = tr("{n:,} of {total:,}", n=values.index(value) + 1, total=len(values)) if value in values else ""
+            line.append(f"   {place}", "dim")
             names.replace_option_prompt(name, line)
-        at = names.highlighted_option
-        about = Settings.model_fields[at.id].description if at is not None and at.id else ""
+        chosen = names.highlighted_option
+        about = Settings.model_fields[chosen.id].description if chosen is not None and chosen.id else ""
         keys = tr(
             'Keys can be changed in {file}, under [keys], e.g. launch = "f9"; the help (?) lists their names.',
             file=self._file,

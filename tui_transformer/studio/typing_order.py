@@ -21,7 +21,8 @@ GLANCE = 0.005  # seconds between checks on a dialog that is being built
 class AltDigit(Enum):
     """Alt plus a digit; a terminal sends the same for escape followed at once by a digit."""
 
-    ONE, TWO, THREE, FOUR = "alt+1", "alt+2", "alt+3", "alt+4"
+    ONE, TWO, THREE, FOUR, FIVE = "alt+1", "alt+2", "alt+3", "alt+4", "alt+5"
+    SIX, SEVEN, EIGHT, NINE = "alt+6", "alt+7", "alt+8", "alt+9"
 
 
 def hear_alt_digits() -> None:

@@ -58,7 +58,7 @@ class BpeTokenizer(Tokenizer):
     give the same bytes are one token. Raises ValueError if a merge's tokens do not exist yet, or its token is too long.
     """
 
-    kind = "bpe"
+    kind, joins_spaces = "bpe", True
 
     def __init__(self, merges: Sequence[tuple[int, int]]) -> None:
         self.merges = tuple(merges)

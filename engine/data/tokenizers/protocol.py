@@ -69,6 +69,8 @@ class AnyTokenizer(ABC):
 class Tokenizer(AnyTokenizer):
     """Text ↔ token ids, 0 … vocab_size − 1."""
 
+    joins_spaces: ClassVar[bool] = False  # whether the space before a word is a part of its first token
+
     @property
     def sides(self) -> "tuple[Tokenizer, Tokenizer]":
         return self, self

@@ -78,4 +78,4 @@ def test_a_run_that_vanishes_while_it_is_watched(tmp_path, capsys, monkeypatch, 
     assert RunReader(run).state == "running"
     monkeypatch.setattr(progress.time, "sleep", lambda _: shutil.rmtree(run if what == "run" else runs, True))
     assert main(["watch", "a", "--runs-dir", str(runs), *form]) == 1
-    assert complaint(capsys) == f"tui-transformer: run 'a' is gone: its folder {run} vanished"
+    assert complaint(capsys) == f"tui-transformer: run 'a' is gone: its folder {run} no longer exists"

@@ -169,7 +169,7 @@ def test_a_file_of_unknown_hash_is_trusted_once_and_its_hash_recorded(tmp_path) 
 def test_another_file_is_not_trusted_the_second_time(tmp_path) -> None:
     path = fetch(UNKNOWN, tmp_path, opener=Server())
     path.unlink()
-    with pytest.raises(InputError, match=r"nothing was kept.*delete .*a\.txt\.sha256 to trust it as it is now"):
+    with pytest.raises(InputError, match=r"nothing was kept.*delete .*a\.txt\.sha256 to accept the new version"):
         fetch(UNKNOWN, tmp_path, opener=Server(CHANGED))
     assert not path.exists()
     record_of(path).unlink()

@@ -6,16 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from engine.data.objectives import QuestionAnswer, span_corruption
+from engine.data.objectives import Prompt, QuestionAnswer, span_corruption
 from engine.errors import InputError
-from engine.generation.answering import (
-    Prompt,
-    beam_answers,
-    gaps_prompt,
-    greedy_answers,
-    question_prompt,
-    sample_answer,
-)
+from engine.generation.answering import beam_answers, greedy_answers, sample_answer
 from engine.generation.sampling import Sampling
 from engine.generation.surprise import answer_surprise
 from engine.model.transformer import build_model
@@ -31,9 +24,9 @@ def model_and_prompt(kind: str = "question-answer", *, reads: bool = False, **mo
     with torch.no_grad():
         made.head.weight.mul_(20)  # chances that differ
     prompt = (
-        question_prompt(QuestionAnswer(wanted, SIZE), QUESTION)
+        QuestionAnswer(wanted, SIZE).asked(QUESTION)
         if kind == "question-answer"
-        else gaps_prompt(span_corruption(wanted, SIZE), [QUESTION, QUESTION])
+        else span_corruption(wanted, SIZE).asked([QUESTION, QUESTION])
     )
     return made, prompt
 
@@ -84,7 +77,7 @@ def test_gaps_of_t5_have_sentinels_and_the_last_ends_what_is_written() -> None:
     wanted = config("span-corruption", reads=True)
     objective = span_corruption(wanted, SIZE)
     first = objective.first
-    prompt = gaps_prompt(objective, [QUESTION[:1], QUESTION[1:2], QUESTION[2:]])
+    prompt = objective.asked([QUESTION[:1], QUESTION[1:2], QUESTION[2:]])
     assert prompt.source.tolist() == [0, first, 3, first + 1, 1]
     assert prompt.tokens.tolist() == [objective.start, first]
     assert prompt.marks == (first + 1,) and prompt.end == first + 2

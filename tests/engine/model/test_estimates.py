@@ -12,7 +12,7 @@ from engine.model.heads import SelfAttention
 from engine.model.positions import Positions
 from engine.model.size import training_kernel
 from engine.model.transformer import build_model
-from engine.schemes import ACTIVATIONS
+from engine.schemes import ACTIVATIONS, ATTENTIONS, Attention
 
 VOCABULARY, ROWS = 50, 3
 ALIKE = ("rope", "xl", "relative", "t5", "alibi", "learned-pe", "linear", "win16", "sparse", "kv1", "swiglu")
@@ -146,6 +146,16 @@ def test_the_kernel_that_is_counted_is_the_one_that_is_chosen(name, length, drop
     heads = torch.empty(2, config.model.n_heads, length, config.model.head_width)
     found = training_kernel(config.model, True, length, padded=padded).name
     assert {"math": "sdpa"}.get(found, found) == attention.kernel(heads, at)
+
+
+def test_an_attention_without_a_kernel_is_counted_as_written_out(monkeypatch) -> None:
+    row = Attention(**vars(ATTENTIONS["window"]) | {"backends": ("auto", "reference")})
+    monkeypatch.setitem(ATTENTIONS, "window", row)
+    for length in (20, 1500):
+        for dropout in (0.0, 0.1):
+            config = config_of("win16", length=length, attention_dropout=dropout)
+            assert training_kernel(config.model, True, length).name == "reference"
+            assert training_kernel(config.model, True, length, gpu=True).name == "reference"
 
 
 def test_the_largest_batch_of_rows_is_what_memory_is_estimated_for() -> None:

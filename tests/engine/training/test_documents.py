@@ -10,9 +10,9 @@ import torch
 from engine.config.schema import RunConfig
 from engine.data.catalogue import portable
 from engine.data.documents import corpus as corpora
-from engine.data.objectives import IGNORED, make_objective
+from engine.data.objectives import IGNORED, Prompt, make_objective
 from engine.errors import InputError
-from engine.generation.answering import Prompt, greedy_answers
+from engine.generation.answering import greedy_answers
 from engine.model.size import parameter_count
 from engine.model.transformer import build_model, evaluating
 from engine.runs.reader import RunReader

@@ -188,6 +188,19 @@ def test_a_corpus_that_is_not_here_leaves_only_what_needs_it_unchecked(honest, t
     assert found["metrics hash"].result is Result.CONFIRMED
 
 
+def test_a_text_that_lies_elsewhere_is_found_by_its_name_and_must_be_the_same(tmp_path) -> None:
+    text, there = tmp_path / "text.txt", tmp_path / "there"
+    text.write_text("To be, or not to be: that is the question.\n" * 200)
+    run = train(tmp_path, "own-text", f"data.corpus={text}")
+    there.mkdir()
+    text.rename(there / "text.txt")
+    assert all(f.result is Result.CONFIRMED for f in findings(run, data_dir=there).values())
+    (there / "text.txt").write_text("To be, or not to be? That is the question.\n" * 200)
+    assert findings(run, data_dir=there)["data"].result is Result.DIFFERS
+    (there / "text.txt").unlink()
+    assert "data" in unchecked(run)
+
+
 # What somebody may do to a run.
 
 

@@ -4,9 +4,11 @@ import os
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from engine.clean import clean, clean_line
-from tui_transformer.cli.output import LONGEST, complain, print_columns
+from tui_transformer.cli import output
+from tui_transformer.cli.output import LONGEST, complain, has_colour, print_columns
 from tui_transformer.lab.charts.canvas import Line, line_chart, thin
 from tui_transformer.lab.formatting import count, duration, memory, short, sparkline
 
@@ -33,6 +35,18 @@ def test_poison_is_taken_out(poison: str) -> None:
 
 def test_a_name_that_is_no_utf8_is_seen() -> None:
     assert clean_line(os.fsdecode(b"\xff\xfe")) == "\ufffd\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("system", "refused", "colour"), [("truecolor", False, True), ("truecolor", True, False), (None, False, False)]
+)
+def test_pictures_are_in_colour_where_the_terminal_has_it_and_nobody_refused_it(
+    system, refused, colour, monkeypatch
+) -> None:
+    """Else they are drawn in shades: with NO_COLOR a matrix of greys would be all one."""
+    console = Console(force_terminal=system is not None, color_system=system, no_color=refused)
+    monkeypatch.setattr(output, "stdout", lambda: console)
+    assert has_colour() == colour
 
 
 def test_what_is_repeated_in_a_complaint_is_cut(capsys) -> None:

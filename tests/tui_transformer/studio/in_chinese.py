@@ -1,98 +1,315 @@
 """The studio's screens in Chinese as text: `python -m tests.tui_transformer.studio.in_chinese WIDTH HEIGHT FOLDER`.
 
 A process of its own, for module-level texts are translated when their module is imported. FOLDER is written to: the
-runs that are shown, and each scene as NAME.txt.
+runs that are shown, and each scene as NAME.txt; those that are named after it also as NAME.svg.
+
+A studio is walked through from scene to scene: the keys of one go on from the screen before.
 """
 
 import asyncio
+import json
 import os
+import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tui_transformer import languages
 
-Scenes = dict[str, tuple[str, ...]]  # by name, the keys that lead there
-
-ALL: Scenes = {
-    "design": (),
-    "design-changed": ("slash", *"win16", "enter", "enter", "down", "right"),
-    "design-values": ("tab", "enter"),
-    "design-presets": ("slash", *"rope"),
-    "design-network": ("d",),
-    "design-launch": ("f5",),
-    "design-study": ("S",),
-    "train": ("2", "home"),
-    "train-second": ("2", "home", "down"),
-    "train-badges": ("2", "home", "b"),
-    "train-bands": ("2", "home", "l"),
-    "train-more": ("2", "home", "i"),
-    "compare": ("3",),
-    "compare-about": ("3", "f", "home", "enter"),
-    "compare-filter": ("3", "f", "slash", *"loss<2"),
-    "playground": ("4",),
-    "help-design": ("question_mark",),
-    "help-train": ("2", "question_mark"),
-    "help-compare": ("3", "question_mark"),
-    "help-playground": ("4", "escape", "question_mark"),
-    "palette": ("ctrl+p",),
-    "settings": ("comma",),
-    "quit": ("2", "delete"),
+Scene = tuple[str, tuple[str, ...]]  # a name, "" for a screen that is not kept; the keys that lead there
+SIGNS = {
+    " ": "space",
+    "_": "underscore",
+    "/": "slash",
+    ".": "full_stop",
+    "-": "minus",
+    "=": "equals_sign",
+    "<": "less_than_sign",
+    ">": "greater_than_sign",
 }
-STUDY: Scenes = {
-    "study": ("3",),
-    "study-table": ("3", "f", "down"),
-    "study-about": ("3", "f", "down", "enter"),
-    "study-train": ("2", "home"),
+# What the engine would have recorded, in place of the fixtures' words.
+RECORDED = {
+    "no later token is seen (256 of 256 positions tried)": "the model sees no later token (256 of 256 positions tried)",
+    "the loss at 12 of 256 places sees a later token": "a position's prediction depends on its answer or what follows "
+    "it (gradient 0.12, change 0.41): the model can read what it has to predict, so its scores are meaningless",
+    "the loss is not finite at step 310 (NaN)": "the loss is not a number at step 310; the last good state is step 309",
+    "the loss is not a number": "the loss is not a number at step 310; the last good state is step 309",
 }
-NONE: Scenes = {"no-run-train": ("2",), "no-run-compare": ("3",), "no-run-playground": ("4",)}
+TALE = "门已关上，今夜无人可过。\n朱丽叶：那就等月亮落下。\n"
+ENDS = ("escape",)
+FIND = ("slash", "ctrl+u")  # a preset
+
+NONE: list[Scene] = [
+    ("welcome", ()),
+    ("no-run-design", ENDS),
+    ("no-run-train", ("2",)),
+    ("no-run-compare", ("3",)),
+    ("no-run-playground", ("4",)),
+    ("design", ("1",)),
+    ("design-values", ("tab", "enter")),
+    ("design-number", ("escape", "end", "enter")),
+    ("design-changed", ("escape", *FIND, *"win16", "enter", "enter", "down", "down", "right")),
+    ("design-attention", ("down", "enter")),
+    ("design-any-setting", ("escape", "e", *"model.n_heads=7")),
+    ("design-base", ("escape", "B")),
+    ("design-refused", ("escape", "e", *"model.attention=linear", "enter")),
+    ("design-long", ("escape", *FIND, *"baseline", "enter", "f5")),
+    ("design-no-corpus", ("escape", *FIND, *"multi30k", "enter")),
+    ("design-encoder-decoder", ("escape", *FIND, *"copy", "enter")),
+    ("design-name", (*FIND, *"demo", "enter", "n")),
+    ("design-save", ("escape", "ctrl+s")),
+    ("study", ("escape", "v")),
+    ("study-presets", ("P",)),
+    ("study-values", ("escape", "v")),
+    ("study-seeds", ("escape", "number_sign")),
+    ("study-load", ("escape", "L")),
+    ("study-loaded", ("enter",)),
+    ("study-loaded-second", ("down",)),
+    ("study-rename", ("n",)),
+    ("study-help", ("escape", "question_mark")),
+    ("help-design", ("escape", "escape", "question_mark")),
+]
+CORPORA: list[Scene] = [  # that take seconds to make
+    ("design-phrasebook", ("1", *FIND, *"phrasebook", "enter", "enter", "end")),
+    ("design-documents", ("escape", *FIND, *"biographies-pretrain", "enter")),
+    ("design-report", (*FIND, *"report-encoder-sparse", "enter")),
+]
+RUNS: list[Scene] = [
+    ("train-starting", ("2", "home")),
+    ("train-running", ("down",)),
+    ("train-paused", ("down",)),
+    ("train-queued", ("down",)),
+    ("train-interrupted", ("down", "down")),
+    ("train-lost", ("down",)),
+    ("train-stopped", ("down",)),
+    ("train-failed", ("down",)),
+    ("train-leak", ("down",)),
+    ("train-finished", ("down",)),
+    ("train-checks", ("b",)),
+    ("train-log", ("l",)),
+    ("train-refused", ("r",)),
+    ("train-log-y", ("W", "y", "x")),
+    ("train-zoomed", ("z", "plus")),
+    ("train-next-chart", ("escape", "escape", "y", "x", "c")),
+    ("train-delete", ("delete",)),
+    ("train-rename", ("escape", "n")),
+    ("help-train", ("escape", "question_mark")),
+    ("compare", ("escape", "3")),
+    ("compare-about", ("home", "enter")),
+    ("compare-about-end", ("end",)),
+    ("compare-right", ("escape", "right", "right", "right", "right", "right", "right")),
+    ("compare-baseline", ("home", "p", "down")),
+    ("compare-about-second", ("enter",)),
+    ("compare-variants", ("escape", "v")),
+    ("compare-filter", ("v", "slash", *"loss<2")),
+    ("compare-mistake", (*"x>",)),
+    ("compare-note", ("escape", "escape", "home", "N")),
+    ("compare-tags", ("escape", "g")),
+    ("compare-export", ("escape", "E")),
+    ("compare-report", ("escape", "R")),
+    ("help-compare", ("escape", "question_mark")),
+    ("playground", ("escape", "4")),
+    ("playground-choose", ("escape", "L")),
+    ("palette", ("escape", "2", "ctrl+p")),
+    ("palette-found", (*"主题",)),
+    ("settings", ("escape", "escape", "comma")),
+    ("settings-launch", ("down", "down")),
+    ("settings-quit", ("down",)),
+    ("quit", ("escape", "q")),
+]
+STUDY: list[Scene] = [
+    ("compared", ("3",)),
+    ("compared-recall", ("right", "right", "right")),
+    ("compared-about", ("down", "enter")),
+    ("compared-about-end", ("end",)),
+    ("compared-table", ("escape", "f")),
+    ("compared-table-right", ("right", "right", "right", "right", "right", "right", "right", "right")),
+    ("compared-leak", ("home", "down", "down", "down")),
+    ("compared-runs", ("v",)),
+    ("compared-distance", ("f", "z", "D")),
+    ("compared-difference", ("c", "c")),
+    ("compared-train", ("escape", "2", "home")),
+    ("compared-train-open", ("enter", "down")),
+]
+PLAY: list[Scene] = [
+    ("play", ("4",)),
+    ("play-written", (*"门", "enter")),
+    ("play-alternatives", ("escape", "up", "left")),
+    ("play-commands", ("i", "slash", *"te")),
+    ("play-help", ("escape", "escape", "i", *"/help", "enter")),
+    ("play-surprise", ("escape", "i", *"/surprise 门已关上", "enter")),
+    ("play-attention", (*"/attention 2 1", "enter", "escape", "up")),
+    ("play-two", ("w", "plus", "down", "enter")),
+    ("help-playground", ("escape", "escape", "question_mark")),
+]
 
 
-async def draw(name: str, keys: tuple[str, ...], size: tuple[int, int], runs: Path, folder: Path) -> None:
-    """Open a studio, press the keys, and write what it shows once it is at rest."""
+def as_recorded(runs: Path) -> None:
+    """Put the engine's own words where a run recorded sentences, and Chinese text where it wrote."""
+
+    def put(found: Any) -> Any:
+        if isinstance(found, dict):
+            return {key: _as_recorded(key, put(value)) for key, value in found.items()}
+        return [put(value) for value in found] if isinstance(found, list) else found
+
+    for file in (*runs.glob("*/*.json"), *runs.glob("*/samples.jsonl"), *runs.glob("*/events.jsonl")):
+        lines = file.read_text(encoding="utf-8").splitlines()
+        file.write_text("".join(json.dumps(put(json.loads(line))) + "\n" for line in lines), encoding="utf-8")
+
+
+def _as_recorded(key: str, value: Any) -> Any:
+    if key == "prompt":
+        return "罗密欧："
+    if key == "text" and "\n" in value:
+        return TALE
+    return RECORDED.get(value, value) if isinstance(value, str) else value
+
+
+def pictured(app: Any) -> str:
+    """The text on the screen, without spaces at the ends of lines."""
     from tests.tui_transformer.studio.on_screen import shown
+
+    return "\n".join(line.rstrip() for line in shown(app).splitlines()) + "\n"
+
+
+async def walk(scenes: list[Scene], runs: Path, folder: Path, size: tuple[int, int], svg: set[str]) -> None:
+    """Open a studio, and write what it shows after the keys of each scene, once it is at rest."""
+    from engine.language import tr
     from tui_transformer.studio.app import PANE_NAMES, PaneSwitcher, Studio
+    from tui_transformer.studio.design.pane import DesignPane
+    from tui_transformer.studio.design.preview import Preview
+    from tui_transformer.studio.playground.pane import PlaygroundPane
 
     app = Studio(runs_dir=runs, device="cpu")
+    reading = re.compile("|".join(map(tr, ("reading…", "reading the runs…", "reading the runs …"))))
+
+    def busy() -> bool:
+        if app.pane == "design":
+            preview, pane = app.query_one(Preview), app.query_one(DesignPane)
+            drawn = preview._positions is not None and preview._positions[0] == preview._asked
+            broken = pane.draft.config is None
+            return not (broken or (drawn and pane._corpus(pane.draft) is not None))
+        if app.pane == "playground":
+            return any(column.busy for column in app.query_one(PlaygroundPane).columns)
+        return bool(reading.search(pictured(app)))
 
     async def rest() -> None:
         same, before = 0, ""
-        for _ in range(200):
-            await pilot.pause(0.1)
-            now = shown(app)
-            same, before = (same + 1 if now == before else 0), now
-            if same == 6:
+        for _ in range(400):
+            await pilot.pause(0.05)
+            now = pictured(app)
+            same, before = (same + 1 if now == before and not busy() else 0), now
+            if same == 3:
                 return
 
     async with app.run_test(size=size) as pilot:
         while len(app.query_one(PaneSwitcher).children) < len(PANE_NAMES):
             await pilot.pause(0.01)
         await rest()
-        for key in keys:
-            await pilot.press(key)
-            await (rest() if key in "1234" or key == keys[-1] else pilot.pause(0.05))
-        (folder / f"{name}.txt").write_text(shown(app) + "\n", encoding="utf-8")
+        for name, keys in scenes:
+            app.clear_notifications()
+            for key in keys:
+                await pilot.press(SIGNS.get(key, key))
+                if key in ("escape", "enter", "ctrl+u"):
+                    await rest()
+            await rest()
+            said = "".join(f"{one.severity}: {one.message}\n" for one in app._notifications)
+            (folder / f"{name}.txt").write_text(pictured(app) + said, encoding="utf-8")
+            if name in svg:
+                (folder / f"{name}.svg").write_text(app.export_screenshot(), encoding="utf-8")
+
+
+def plain(folder: Path) -> None:
+    """Noon, two cores, no corpora of this machine, and no cursor that blinks."""
+    import psutil
+    from textual.widgets import Input, TextArea
+
+    from engine.data import corpus
+    from engine.errors import InputError
+    from engine.language import tr
+    from engine.retelling import told
+    from engine.runs.reader import RunReader
+    from tests.tui_transformer.conftest import NOON
+    from tests.tui_transformer.fake_writer import FakeWriter, FakeWriters
+    from tui_transformer.lab.launch.launches import Launches
+    from tui_transformer.lab.play.pictures import stacks, who_sees_whom
+    from tui_transformer.studio.app import Studio
+    from tui_transformer.studio.design import own_files
+    from tui_transformer.studio.playground import column, pane
+    from tui_transformer.studio.train import run_header
+
+    class Writer(FakeWriter):
+        """Says what the engine's would say, in the language in use."""
+
+        invitation = tr("type some text to continue")
+
+        def notice(self, text: str, settings: object) -> str:
+            return ""
+
+        def surprise(self, text: str, alternatives: int = 0) -> Any:
+            rule = tr(
+                "each character given those before it, at most {context}; past that, at least {context2}",
+                context=256,
+                context2=128,
+            )
+            return replace(super().surprise(text, alternatives), rule=rule)
+
+        def attention(self, *asked: Any) -> Any:
+            seen, model = super().attention(*asked), RunReader(Path("play") / self.name).config.model
+            return replace(seen, title=told(seen.title), rule=who_sees_whom(stacks(model)[0], len(seen.keys)))
+
+    class Writers(FakeWriters):
+        def get(self, run: Path, which: str) -> FakeWriter:
+            return self.known.setdefault(run.name, Writer(run.name, text=TALE))  # type: ignore[return-value]
+
+    def refuse(*_: object) -> None:
+        raise InputError(tr("a run with this name already exists"))  # nothing is trained here
+
+    Launches.create = refuse  # type: ignore[assignment]
+    run_header.now = lambda: NOON
+    psutil.cpu_count = lambda logical=True: 2  # type: ignore[misc]
+    corpus.user_data_path = lambda name: Path("data")  # type: ignore[attr-defined]
+    own_files.user_config_path = lambda name: Path("config")  # type: ignore[attr-defined]
+    pane.Writers = lambda device: Writers()  # type: ignore[attr-defined]
+    column.monotonic = lambda: 0.0  # type: ignore[attr-defined]
+    Studio.NOTIFICATION_TIMEOUT = 1000.0
+    for kind in (Input, TextArea):
+        kind.cursor_blink._default = False  # type: ignore[attr-defined]
 
 
 def main() -> None:
-    """Every scene."""
+    """Every scene, or those of the walks named in WALKS."""
     width, height, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]).resolve()
-    (folder / "settings.toml").write_text("welcomed = true\n")
-    os.environ |= {languages.SETTINGS: str(folder / "settings.toml"), "TUI_TRANSFORMER_DATA": str(folder / "data")}
+    settings = folder / "settings.toml"
+    os.environ |= {languages.SETTINGS: "settings.toml", "LANGUAGE": "zh", "COLORTERM": "truecolor"}
+    os.environ.pop("TUI_TRANSFORMER_DATA", None)
+    os.environ.pop("NO_COLOR", None)
     os.chdir(folder)
     languages.use("zh")
     from tests.tui_transformer.lab.analysis.studies import attention
-    from tests.tui_transformer.recorded import everything
+    from tests.tui_transformer.recorded import everything, record
 
-    makers: dict[str, tuple[Scenes, Callable[[Path], object]]] = {
-        "runs": (ALL, everything),
-        "study": (STUDY, attention),
+    def two(runs: Path) -> None:
+        for name in ("baseline", "win16"):
+            record(runs, name)
+
+    plain(folder)
+    walks: dict[str, tuple[list[Scene], Callable[[Path], object]]] = {
         "none": (NONE, Path.mkdir),
+        "corpora": (CORPORA, Path.mkdir),
+        "runs": (RUNS, everything),
+        "study": (STUDY, attention),
+        "play": (PLAY, two),
     }
-    for name, (scenes, make) in makers.items():
+    wanted = os.environ.get("WALKS", " ".join(walks)).split()
+    for name in wanted:
+        scenes, make = walks[name]
+        settings.write_text(f"welcomed = {str(name != 'none').lower()}\n")
         make(Path(name))
-        for scene, keys in scenes.items():
-            asyncio.run(draw(scene, keys, (width, height), Path(name), folder))
+        as_recorded(Path(name))
+        asyncio.run(walk(scenes, Path(name), folder, (width, height), set(sys.argv[4:])))
 
 
 if __name__ == "__main__":

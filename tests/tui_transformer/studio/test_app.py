@@ -236,6 +236,16 @@ async def test_it_reopens_where_the_user_was_and_a_live_run_opens_train(tmp_path
         assert nothing.pane == "design"
 
 
+async def test_any_pane_can_be_remembered_and_one_that_is_no_more_is_design(tmp_path, own_settings) -> None:
+    record(tmp_path / "runs", "done")
+    settings.save(settings.Settings(welcomed=True, pane="a later version's"))
+    assert settings.load() == (settings.Settings(welcomed=True, pane="a later version's"), "")
+    app = studio(tmp_path)
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        assert app.pane == "design"
+
+
 def test_the_studio_stands_before_torch_is_loaded() -> None:
     code = "import sys; import tui_transformer.studio.app; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

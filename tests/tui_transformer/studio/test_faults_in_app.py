@@ -45,7 +45,7 @@ def test_settings_that_cannot_be_written_are_one_line_and_the_old_ones_stay(
     with monkeypatch.context() as patch:
         failing(patch, place, number)
         said = settings.save(Settings(theme="studio-light"))
-    assert said == f"{own_settings} cannot be written: {os.strerror(number)}; the setting lasts until you quit"
+    assert said == f"{own_settings} cannot be written: {os.strerror(number)}; the setting will only last until you quit"
     assert own_settings.read_text() == before
     assert list(own_settings.parent.glob("*settings*")) == [own_settings]
     assert settings.save(Settings(theme="studio-light")) == "" and settings.load()[0].theme == "studio-light"

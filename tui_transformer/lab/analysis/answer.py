@@ -63,7 +63,7 @@ def why_none(results: Sequence[VariantResult]) -> str:
         return ""
     if not any(result.group.counted for result in results):
         live = any(run.live for result in results for run in result.runs)
-        return tr("No answer yet: no run has finished.") if live else tr("No answer: no run has a score that counts.")
+        return tr("No answer yet: no run has finished.") if live else tr("No answer: no run has a valid score.")
     if len(results) == 1:
         return tr("No answer yet: there is only one variant. Press 1 to design another.")
     lost = next((r for r in results if r.group.study and r.family.baseline is None), None)

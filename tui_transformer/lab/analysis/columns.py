@@ -107,7 +107,9 @@ class Column:
         if INTERVAL in self.name and tr(INTERVAL) not in said:
             said += tr("; beside it, its {interval}", interval=tr(INTERVAL))
         said = sentence(said)
-        return f"{self.dotted}: {said}" if self.dotted and said != sentence(self.dotted) else said
+        return (
+            tr("{name}: {text}", name=self.dotted, text=said) if self.dotted and said != sentence(self.dotted) else said
+        )
 
     def shown(self, row: Any, baseline: Any) -> str:
         """Return the screen cell; not cleaned."""

@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from rich.cells import cell_len
 
 from engine.clean import clean_line
 from engine.command_line import command_line
 from engine.language import tr
-from engine.measures import Measure
+from engine.measures import Measure, probe_name
 from engine.runs.lineage import drawn
 from tui_transformer.lab.analysis.columns import (
     ABOUT,
@@ -105,10 +106,10 @@ def detail(entry: Entry, baseline: Entry | None) -> Blocks:
         (tr("Scores"), (_line(_head(column, entry), column.shown(entry, None)) for column in shown)),
         (
             tr("Probes: share correct"),
-            (_line(name, f"{v:.1%}{asked.get(name, '')}") for name, v in entry.probes.items()),
+            (_line(tr(probe_name(name)), f"{v:.1%}{asked.get(name, '')}") for name, v in entry.probes.items()),
         ),
         (tr("Not comparable"), older),
-        (tr("Settings"), (_line(key, setting_text(value)) for key, value in entry.config.items())),
+        (tr("Settings"), (_line(key, _setting(key, value)) for key, value in entry.config.items())),
     )
 
 
@@ -144,6 +145,11 @@ def _changes(entry: Entry, baseline: Entry, besides: str = "") -> Iterator[Line]
         yield _line(key, tr("{value}   (baseline: {baseline})", value=own, baseline=others))
     if entry.config and baseline.config and not changed:
         yield Line("", tr("No settings differ, apart from bookkeeping."))
+
+
+def _setting(key: str, value: Any) -> str:
+    text = setting_text(value)
+    return tr(text) if key == "description" else text
 
 
 def _head(column: Column, entry: Entry) -> str:

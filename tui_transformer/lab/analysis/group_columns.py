@@ -46,10 +46,10 @@ P = Column(
     *("p", english("p adj."), f"p ({ADJUSTED})", lambda s, b: _of(s, s.primary, "adjusted_p"), _p, _number),
     shown_name=tr("p ({how})", how=tr(ADJUSTED)),
 )
-PRIMARY = text("primary", lambda s: s.primary.name, english("primary measure"), show=tr)
+PRIMARY = text(english("primary"), lambda s: s.primary.name, english("primary measure"), show=tr)
 PER_CENT = Column("%", "Δ %", english("loss − baseline's (% of it)"), lambda s, b: s.per_cent(), per_cent, per_cent)
 PPL = english("perplexity − baseline's (% of it)")
-PERPLEXITY = Column("ppl%", "Δ ppl %", PPL, lambda s, b: s.perplexity_per_cent(), per_cent, per_cent)
+PERPLEXITY = Column("ppl%", english("Δ ppl %"), PPL, lambda s, b: s.perplexity_per_cent(), per_cent, per_cent)
 RANK = Column("rank", english("rank"), english("rank by mean last loss"), lambda s, b: s.rank, str, str)
 
 

@@ -393,5 +393,5 @@ def summary(found: Sequence[Expectation], language: Language = ENGLISH) -> str:
     present = [(outcome, count) for outcome, count in counts.items() if count]
     if len(present) == 1:
         return language.word(present[0][0])
-    words = (f"{count} {language.word(outcome.removesuffix(' beforehand'))}" for outcome, count in present)
+    words = (language.say("counts.of", n=n, outcome=Word(what.removesuffix(" beforehand"))) for what, n in present)
     return language.say("join.comma").join(words)

@@ -100,7 +100,8 @@ def _words(box: Box, lines: str, width: int) -> Lines:
     """A box's words, from the bottom up; what follows its first line is indented."""
     room, found = max(12, width - GUTTER), list[str]()
     for at, line in enumerate(box.text.split("\n")):
-        first, *rest = Text(("  " if at else "") + line).wrap(WRAPS, room) or [Text()]
-        found += [first.plain.rstrip()]
-        found += [f"  {part.plain.rstrip()}" for more in rest for part in more.wrap(WRAPS, room - 2)]
+        whole = Text(("  " if at else "") + line)
+        first = (whole.wrap(WRAPS, room) or [Text()])[0].plain.rstrip()
+        rest = Text(whole.plain[len(first) :].lstrip()).wrap(WRAPS, room - 2)
+        found += [first, *(f"  {part.plain.rstrip()}" for part in rest if part)]
     return [(lines, words) for words in reversed(found)]

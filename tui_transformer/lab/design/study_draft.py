@@ -198,9 +198,11 @@ class StudyDraft:
             study = Study("study", base, (this, other), "this", changes=changes, stages=self.stages)
             return tuple(variant_config(study, this, stage) for stage in chain(self.stages, variant.stages))
         except InputError as error:
-            study = tr("study '{name}'", name="study")
-            within = tr("{where}, variant '{name}'", where=study, name="this")
-            raise InputError(re.sub(rf"\A({re.escape(within)}|{re.escape(study)})(: |：)", "", str(error))) from None
+            whole = tr("study '{name}'", name="study")
+            within = tr("{where}, variant '{name}'", where=whole, name="this")
+            raise InputError(
+                re.sub(rf"\A({re.escape(within)}|{re.escape(whole)})(: |：|, |，)", "", str(error))
+            ) from None
 
     def _line(self, variant: Variant, description: str = "") -> VariantLine:
         try:
@@ -286,7 +288,7 @@ class StudyDraft:
             base, changes = self._base
             if len(self.kept) < 2:
                 wrong = next((line for line in self.lines if line.config is None), None)
-                why = f"{wrong.variant.name}: {wrong.why_not}" if wrong else tr("add one")
+                why = tr("{name}: {text}", name=wrong.variant.name, text=wrong.why_not) if wrong else tr("add one")
                 return None, tr("a study compares at least two variants; {why}", why=why)
             study = Study(
                 name=self.name,

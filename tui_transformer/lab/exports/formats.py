@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.clean import clean_line
-from engine.errors import InputError, all_of
+from engine.errors import InputError, all_of, one_of
 from engine.language import tr
 from engine.runs.files import SCHEMA, finite, flat
 from tui_transformer.lab.escaping import csv_cell
@@ -72,10 +72,11 @@ def write(tool: str, run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path
     if missing:
         raise InputError(
             tr(
-                "export --to {tool} needs {missing}: run pip install 'tui-transformer[{tool}]'; --to "
-                "csv and --to json need nothing extra",
+                "export --to {tool} needs {missing}: run pip install 'tui-transformer[{tool}]'; --to {texts} "
+                "needs nothing extra",
                 tool=tool,
                 missing=all_of(missing),
+                texts=one_of(TEXTS),
             )
         )
     return make(run, out, checkpoint)

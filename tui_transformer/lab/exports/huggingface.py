@@ -61,4 +61,4 @@ def _scores(run: ExportedRun, record: ValidationRecord) -> Iterator[tuple[str, s
             yield name, measure.exact.format(value).replace("-", "\u2212")
     for name, share in record.probes.items():
         places = record.probe_places.get(name)
-        yield name, f"{share:.1%}{'' if places is None else tr(' of {places:,} places', places=places)}"
+        yield name, f"{share:.1%}{'' if places is None else f' of {places:,} places'}"

@@ -80,6 +80,9 @@ def spawn(verb: str, run: Path, *options: str, device: str, data_dir: Path | Non
     if os.name == "posix":
         with suppress(psutil.Error):
             psutil.Process(process.pid).nice(GIVES_WAY)
+        # Linux schedules sessions as groups (`man sched`), so the niceness of a process in one of its own says nothing
+        with suppress(OSError):
+            Path(f"/proc/{process.pid}/autogroup").write_text(str(GIVES_WAY), encoding="ascii")
     return process
 
 

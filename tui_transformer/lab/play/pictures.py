@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from engine.config.model import ModelConfig, numbered
-from engine.language import tr, trn
+from engine.language import english, tr, trn
 from engine.model.visibility import Visibility, self_attention
 from engine.retelling import told
 from engine.schemes import ATTENTIONS, POSITIONS
@@ -73,8 +73,8 @@ def stacks(model: ModelConfig, by: Sequence[str] = KIND[:1]) -> list[StackPlan]:
     """A network's stacks, one or encoder and decoder; if their layers differ in what is drawn, one for each kind."""
     if model.architecture == "encoder-decoder":
         shapes = [
-            ("encoder", False, model.source_tokens, model.encoder_layers),
-            ("decoder", True, model.context_length, model.n_layers),
+            (english("encoder"), False, model.source_tokens, model.encoder_layers),
+            (english("decoder"), True, model.context_length, model.n_layers),
         ]
     else:
         shapes = [("", model.causal, model.context_length, model.n_layers)]
@@ -238,7 +238,11 @@ def bias_picture(values: Values, *, length: int, title: str, canvas: Canvas) -> 
     n, characters, shades = len(values), 1 if canvas.colour else 2, SHADES[1:]  # cells are square in both cases
     legend = _legend(values, colour=canvas.colour, shades=shades)
     words = tr("rows: queries, columns: keys; blank where a key is not seen{share}", share=_share(n, length))
-    head = [Text.assemble(f"{title}: ", legend, tr(" added to the score")), Text(words), _ruler(n, characters)]
+    head = [
+        Text.assemble(tr("{title}: ", title=title), legend, tr(" added to the score")),
+        Text(words),
+        _ruler(n, characters),
+    ]
     rows = shaded(values, colour=canvas.colour, characters=characters, shades=shades)
     return Text("\n").join([*head, *_framed(rows, n, 2 if canvas.colour else 1)])
 
@@ -255,7 +259,7 @@ def table_picture(values: Values, *, length: int, title: str, rows: str, columns
     legend = _legend(shown, colour=canvas.colour, shades=SHADES)
     some = f"{width:,} {columns}" + (tr(", one pair in {every:,}", every=every) if every > 1 else "")
     head = [
-        Text.assemble(f"{title}: ", legend),
+        Text.assemble(tr("{title}: ", title=title), legend),
         Text(tr("rows: {rows}, columns: {some}{share}", rows=rows, some=some, share=_share(n, length))),
     ]
     characters = 2 if width <= canvas.columns(2) else 1
@@ -270,8 +274,6 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Ca
     kind = tr("{name} in {layers}", name=name, layers=stack.layers) if stack.layers else name
     if position.acts_on == "nothing":
         return Text(tr("position {kind}: adds nothing to embeddings or scores", kind=kind))
-    from engine.model.positions import TransformerXL
-
     scheme = starting_scheme(model, stack, seed)
     if scheme is None:
         return Text(tr("position {kind}: its learned table is too large to be drawn", kind=kind))
@@ -281,16 +283,17 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Ca
         return picture(
             turned_values(scheme, model, n), title=title, rows=tr("positions"), columns=tr("angles of a head")
         )
-    if isinstance(scheme, TransformerXL):
-        waves = embedded_values(scheme.sinusoid, n)
-        assert waves is not None
+    if position.acts_on == "content":
+        waves = None if scheme.waves is None else embedded_values(scheme.waves, n)
+        if waves is None:
+            return Text(tr("position {kind}: its term depends on the query's content", kind=kind))
         note = Text(
             tr("position {kind}: its term depends on the query's content; a factor of it is drawn", kind=kind) + "\n"
         )
         return note + picture(
             waves, title=tr("sinusoids of the distance"), rows=tr("distances q − k"), columns=tr("features")
         )
-    owner = f", {told(stack.name)}" if stack.name else ""
+    owner = tr(", {stack}", stack=told(stack.name)) if stack.name else ""
     learned = tr(" (shown as initialised)") if name == "learned" else tr(" (learned; shown as initialised)")
     learned = learned if position.learned else ""
     table = embedded_values(scheme, n)

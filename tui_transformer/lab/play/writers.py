@@ -1,6 +1,6 @@
 """The writers of all objectives: continuing a text, filling gaps, translating, answering; and those kept loaded.
 
-A document model's answer follows the prompt that it was trained with (`engine.generation.answering`), in which ⁇ is a
+A document model's answer follows the prompt that it was trained with (`engine.data.objectives`), in which ⁇ is a
 mark. torch is imported only when a model is loaded, so load one off the event loop.
 """
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from engine.config.schema import RunConfig
+    from engine.data.objectives import Prompt
     from engine.data.padding import Tokens
-    from engine.generation.answering import Prompt
     from engine.generation.sampling import SampledToken, Sampling
     from engine.generation.surprise import TokenSurprise
     from engine.model.transformer import Network
@@ -90,7 +90,7 @@ class Writer(ABC):
     def examples(self) -> Sequence[WrittenRow]:
         """Answer a few held-out questions or documents with gaps, always the same ones, greedily; loads the corpus."""
         raise InputError(
-            tr("examples: {name} continues any text; only runs on documents have examples", name=self.name)
+            tr("examples: {name} continues any text; only runs trained on documents have examples", name=self.name)
         )
 
     def prompts(self) -> tuple[str, ...]:
@@ -250,7 +250,7 @@ class TextWriter(Writer):
             else tr("it stops there")
         )
         words = tr(
-            "the model was trained on {context} tokens at a time, and this asks for {wanted}: {then}",
+            "the model was trained on {context} tokens at a time, but you asked for {wanted}: {then}",
             context=context,
             wanted=wanted,
             then=then,
@@ -384,7 +384,7 @@ class TranslationWriter(Writer):
         from engine.generation.answering import sample_answer
 
         if not text.strip():
-            raise InputError(tr("prompt '': it needs a sentence to translate"))
+            raise InputError(tr("prompt '': enter a sentence to translate"))
         how, seed = sampling_of(settings, answer)
         prompt, size = self.translator.prompt(text), self.tokenizer.vocab_size
         assert prompt.source is not None
@@ -424,7 +424,7 @@ class DocumentWriter(Writer):
         self.model, tokenizer, self.step = load_network(reader, checkpoint, self.device)
         self.tokenizer = tokenizer.target
         self._size = self.tokenizer.vocab_size
-        self._joins = self.tokenizer.kind == "bpe"  # the space before a word belongs to its first token
+        self._joins = self.tokenizer.joins_spaces
         self.defaults = dict(GREEDY)
 
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
@@ -540,12 +540,11 @@ class QuestionWriter(DocumentWriter):
 
     def _prompt(self, text: str) -> "Prompt":
         from engine.data.objectives import QuestionAnswer
-        from engine.generation.answering import question_prompt
 
         question = self.tokenizer.encode(text.strip())
         if not len(question):
             raise InputError(tr("prompt '': it needs a question, e.g. {example}", example=self.example))
-        return question_prompt(QuestionAnswer(self.config, self._size), question)
+        return QuestionAnswer(self.config, self._size).asked(question)
 
 
 class SpanWriter(DocumentWriter):
@@ -559,7 +558,6 @@ class SpanWriter(DocumentWriter):
 
     def _prompt(self, text: str) -> "Prompt":
         from engine.data.objectives import span_corruption
-        from engine.generation.answering import gaps_prompt
 
         parts, sentinels = GAP.split(text.strip()), self.config.objective.has_sentinels
         most = len(self.config.special_tokens) - 3 if sentinels else 1  # without pad, start and end
@@ -573,8 +571,7 @@ class SpanWriter(DocumentWriter):
                 )
             )
         before = [part.rstrip(" ") if self._joins else part for part in parts[:-1]]
-        objective = span_corruption(self.config, self._size)
-        return gaps_prompt(objective, self.tokenizer.encode_all([*before, parts[-1]]))
+        return span_corruption(self.config, self._size).asked(self.tokenizer.encode_all([*before, parts[-1]]))
 
 
 def _on_a_line(written: str) -> str:

@@ -1,9 +1,10 @@
-"""Report languages: what a comparison says, and the phrases of `phrases/CODE.toml`, read on first use."""
+"""Report languages: what a comparison says, the phrases of `phrases/CODE.toml` and the aims of the tasks."""
 
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from engine.config.tasks import TASKS
 from tui_transformer.lab.analysis import language as comparison
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.languages import LANGUAGES
@@ -16,4 +17,5 @@ def language(code: str) -> Language:
     """Return one of `LANGUAGES`."""
     base = comparison.language(code)
     phrases, words = comparison.read(Path(__file__).parent / "phrases" / f"{code}.toml")
-    return replace(base, phrases={**base.phrases, **phrases}, words={**base.words, **words})
+    aims = {name: base.word(task.aim) for name, task in TASKS.items()}
+    return replace(base, phrases={**base.phrases, **phrases}, words={**base.words, **aims, **words})

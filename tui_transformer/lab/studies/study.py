@@ -46,9 +46,9 @@ class Stage:
 
     name: str  # a legal part of a run's name
     starts_from: str = ""  # an earlier stage, `NAME` or `NAME@last`; "" for fresh weights
-    # dotted config keys, above the study's changes, below the variant's
+    # dotted config keys; they override the study's changes, and the variant's override them
     changes: Mapping[str, Any] = field(default_factory=dict)
-    preset: str = ""  # an overlay below these changes; "" for none
+    preset: str = ""  # an overlay applied before these changes; "" for none
 
     @property
     def overlay(self) -> list[Tables]:
@@ -88,7 +88,7 @@ class Variant:
     preset: str = ""  # an overlay applied to the study's base; "" for none
     changes: Mapping[str, Any] = field(default_factory=dict)  # dotted config keys on top
     expect: Mapping[str, str] = field(default_factory=dict)  # a measure → an outcome, against the study's baseline
-    stages: tuple[str, ...] = ()  # of the study, including the last; empty means all
+    stages: tuple[str, ...] = ()  # names of the study's stages to run, including the last; empty means all
     why: str = ""  # one sentence on why that is expected
 
 
@@ -134,17 +134,17 @@ class Cell:
 class Study:
     """Variants of one base, each trained with every seed; raises InputError except for what `cells` checks."""
 
-    name: str  # of the study, the first part of its runs' names
+    name: str  # the study's name, with which its runs' names begin
     base: str  # a preset, or `OVERLAY@BASE`
     variants: tuple[Variant, ...]  # in the order they run and are shown
     baseline: str  # the variant that the others are compared with
-    seeds: tuple[int, ...] = (1, 2, 3)  # of the runs; data order and initial weights follow from them
-    # dotted config keys for all variants, below what a variant changes
+    seeds: tuple[int, ...] = (1, 2, 3)  # the runs' seeds, which determine data order and initial weights
+    # dotted config keys for all variants, which a variant's changes override
     changes: Mapping[str, Any] = field(default_factory=dict)
     description: str = ""  # one line
-    stages: tuple[Stage, ...] = ()  # of each variant and seed. Empty: one run each
-    # the measure with most weight in the verdicts, such as `loss` or `recall`; a probe may be named in full,
-    # `recall<110`. "" for the one the base selects checkpoints by
+    stages: tuple[Stage, ...] = ()  # the stages of each variant and seed; empty: one run each
+    # the measure with the most weight in the verdicts, such as `loss`, `recall` or the full name of a probe,
+    # `recall<110`; "" for the one by which the base selects checkpoints
     primary: str = ""
 
     def __post_init__(self) -> None:
@@ -387,7 +387,7 @@ def _within(where: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(f"{where}: {error}") from None
+        raise InputError(tr("{where}: {error}", where=where, error=error)) from None
 
 
 def _check_changes(changes: Mapping[str, Any], where: str) -> None:

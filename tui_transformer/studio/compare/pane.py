@@ -22,7 +22,7 @@ from textual.events import DescendantBlur
 from textual.widgets import Input
 
 from engine.clean import clean_line
-from engine.language import tr, trn
+from engine.language import code, tr, trn
 from engine.runs.manage import check_tag, write_notes
 from engine.runs.tail import Metrics
 from tui_transformer.lab.analysis.answer import Answer
@@ -202,7 +202,7 @@ class ComparePane(Vertical, can_focus=True):
             if answer is not None:
                 slots = {result.path: self._slot_of(result) for result in answer.results}
                 self._forest.show(answer, slots, self.chosen)
-                self._sentence.show(Text(clean_line(" ".join(answer_sentences(answer)))))
+                self._sentence.show(Text(clean_line(IN_USE.say("join.sentence").join(answer_sentences(answer)))))
             self._table.show(shown, marks, self.chosen)
             if answer is None:
                 self.chosen = self._table.chosen or self.chosen
@@ -664,7 +664,7 @@ class ComparePane(Vertical, can_focus=True):
         answers = [
             Choice((kind, language), tr("{name} {spoken}: {what}", name=made.name, spoken=spoken, what=made.what))
             for kind, made in sorted(REPORTS.items())
-            for language, spoken in SPOKEN.items()
+            for language, spoken in sorted(SPOKEN.items(), key=lambda one: one[0] != code())
         ]
         words = tr("Covers the conclusions, model, data, settings, curves, tables, limits, and how to reproduce it.")
         words += "\n" + tr("Runs: {names}", names=clean_line(chosen.names))

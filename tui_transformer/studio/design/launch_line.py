@@ -1,6 +1,5 @@
 """The last line of the Design pane: what `f5` trains, under which name, and what that takes; the name can be edited."""
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -14,10 +13,9 @@ from textual.widgets import Input, Static
 
 from engine.clean import clean_line
 from engine.language import tr
-from engine.runs.names import check_name
 from tui_transformer.lab.design.forecast import VERY_LONG, Forecast
 from tui_transformer.lab.formatting import memory
-from tui_transformer.studio.shared.dialog import complaint
+from tui_transformer.studio.design.own_files import wrong_name
 from tui_transformer.studio.shared.palette import Palette
 
 ROOMY, VERY_ROOMY = 100, 118  # columns for the whole sentence
@@ -98,7 +96,7 @@ class LaunchLine(Horizontal):
 
     def wrong(self, name: str) -> str:
         taken = tr("a run with this name already exists") if name and (self._runs_dir / name).exists() else ""
-        return re.split(": |：", complaint(lambda: check_name(name)), maxsplit=1)[-1] or taken
+        return wrong_name(name) or taken
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()

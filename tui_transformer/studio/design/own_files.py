@@ -72,11 +72,18 @@ def wrong_preset_name(name: str) -> str:
     return ""
 
 
-def wrong_study_name(name: str) -> str:
+def wrong_name(name: str) -> str:
+    """Return what is wrong with a run's name, without the name; "" if nothing is."""
     try:
         check_name(name)
     except InputError as error:
-        return str(error).replace("run name", "name")
+        return re.split(": |：", str(error), maxsplit=1)[-1]
+    return ""
+
+
+def wrong_study_name(name: str) -> str:
+    if wrong := wrong_name(name):
+        return wrong
     return tr("at most 60 characters: its runs' names start with it") if len(name) > 60 else ""
 
 

@@ -336,7 +336,7 @@ def heading(words: list[Text], style: str, *, brief: bool) -> Text:
     """A picture's words; if brief, what it is and how much of it is drawn."""
     if brief and len(words) > 1:
         part = SHARE.search(words[-1].plain)
-        words = [Text.assemble(words[-2], f"; {part[0]}" if part else "")]
+        words = [Text.assemble(words[-2], tr("; {more}", more=part[0]) if part else "")]
     dimmed = Text(style=style)
     return dimmed.append_text(Text("\n").join(words))
 

@@ -23,6 +23,7 @@ from engine.config import presets
 from engine.config.keys import all_keys
 from engine.data.corpus import CorpusPreview
 from engine.language import tr, trn
+from tui_transformer.lab.analysis.language import IN_USE
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Benchmark, sentence, shown
 from tui_transformer.lab.design.forecast import Machine
@@ -484,8 +485,12 @@ def says_what_to_expect(line: VariantLine) -> bool:
 def expected(line: VariantLine) -> str:
     """What a variant is expected to do, by its study or its preset; "" if neither says."""
     variant = line.variant
-    known = [f"{tr(measure)} {tr(outcome)}" for measure, outcome in variant.expect.items() if outcome != "unknown"]
-    found = [", ".join(known) or tr("unknown")] if variant.expect else []
+    known = [
+        tr("{measure} {outcome}", measure=tr(measure), outcome=tr(outcome))
+        for measure, outcome in variant.expect.items()
+        if outcome != "unknown"
+    ]
+    found = [IN_USE.say("join.comma").join(known) or tr("unknown")] if variant.expect else []
     found.append(tr(variant.why or (presets.find(variant.preset).description if variant.preset else "")))
     return clean_line(tr(". ").join(filter(None, found)))
 

@@ -163,7 +163,7 @@ def _of_parts() -> Iterator[Switch]:
     for name, row in PARTS.items():
         off = ModelConfig.model_fields[name].default
         ladder = None if isinstance(off, str | bool) else _of(off, *sorted(row.on))
-        yield Switch(f"model.{name}", name.replace("_", " "), ladder)
+        yield Switch(f"model.{name}", tr(row.words), ladder)
 
 
 BASE = "base"  # the one switch that is no setting
@@ -179,7 +179,9 @@ SWITCHES: dict[str, tuple[Switch, ...]] = {
         Switch("model.norm_placement", tr("placement"), None, lambda c: c.model.norm != "none"),
         Switch("model.residual", tr("residual")),
         Switch("model.activation", tr("activation")),
-        Switch("model.n_encoder_layers", tr("encoder"), _by_one, _ACTS["model.n_encoder_layers"], "model.n_layers"),
+        Switch(
+            "model.n_encoder_layers", tr("encoder layers"), _by_one, _ACTS["model.n_encoder_layers"], "model.n_layers"
+        ),
         Switch("model.n_layers", tr("layers"), _by_one),
         Switch("model.d_model", "d_model", _doubling),
         Switch("model.n_heads", tr("heads"), _divisors("model.d_model")),

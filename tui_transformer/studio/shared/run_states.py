@@ -173,10 +173,10 @@ def why_not(action: str, row: RunRow | None, here: bool) -> str:
                 return tr("Stop {name} first (s), then rename it", name=name)
             return tr("Stop {name} first (s), then delete it", name=name)
         case "resume" if state == "finished":
-            said = trn(
+            done = trn(
                 "{name} has finished its {n} step.", "{name} has finished all its {n:,} steps.", row.steps, name=name
             )
-            return tr("{said} {more}", said=said, more=LONGER)
+            return tr("{said} {more}", said=done, more=LONGER)
         case "resume" if state == "paused":
             return tr("{name} is paused: press space to continue", name=name)
         case "resume" if state == "queued":

@@ -61,6 +61,20 @@ def test_a_queued_run_trains_in_a_process_of_its_own(tmp_path, undisturbed) -> N
         await_start(RunReader(run), again, 1)
 
 
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="groups no sessions")
+def test_a_run_of_its_own_gives_way_to_other_sessions(tmp_path, monkeypatch) -> None:
+    words = ["sleep", "60"]
+    waiting = lambda log, *_: subprocess.Popen(words, start_new_session=True)
+    monkeypatch.setattr(launch, "detached", waiting)
+    process = spawn("begin", tmp_path, device="cpu")
+    try:
+        assert os.getpriority(os.PRIO_PROCESS, process.pid) == launch.GIVES_WAY
+        assert Path(f"/proc/{process.pid}/autogroup").read_text().split()[1:] == ["nice", str(launch.GIVES_WAY)]
+    finally:
+        process.kill()
+        process.wait()
+
+
 @pytest.mark.parametrize("moment", [0.1, *(pytest.param(moment, marks=pytest.mark.slow) for moment in (0.0, 0.25))])
 def test_a_run_that_is_handed_over_ends_as_if_it_had_not_been(tmp_path, undisturbed, moment: float) -> None:
     here = training(tmp_path)

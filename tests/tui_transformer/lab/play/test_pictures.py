@@ -19,7 +19,7 @@ from rich.text import Text
 
 from engine.config.model import ModelConfig
 from engine.config.presets import list_presets
-from engine.model.positions import alibi_slopes
+from engine.model.positions import TransformerXL, alibi_slopes
 from engine.model.transformer import build_model
 from engine.model.visibility import Visibility, self_attention
 from engine.schemes import ATTENTIONS, POSITIONS
@@ -101,6 +101,15 @@ def test_two_rows_share_a_line() -> None:
         "█▄▀ ",
         " ▀ ▀",
     ]
+
+
+def test_a_term_of_the_content_that_has_no_table_is_said_in_a_line(monkeypatch) -> None:
+    model = ModelConfig(position="xl", d_model=8, n_heads=2, context_length=6)
+    (stack,) = stacks(model)
+    assert len(position_picture(model, stack, 1, Canvas()).plain.splitlines()) > 6
+    monkeypatch.setattr(TransformerXL, "waves", None)
+    said = position_picture(model, stack, 1, Canvas()).plain
+    assert said == "position xl: its term depends on the query's content"
 
 
 @pytest.mark.parametrize("attention", ["global", "window", "sparse", "linear"])

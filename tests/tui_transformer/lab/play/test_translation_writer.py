@@ -63,5 +63,5 @@ def test_attention_of_every_kind_is_shown_over_its_texts(writer, which) -> None:
 
 
 def test_nothing_is_not_translated(writer) -> None:
-    with pytest.raises(InputError, match="needs a sentence"):
+    with pytest.raises(InputError, match="enter a sentence to translate"):
         list(writer.pieces(" ", GREEDY))

@@ -23,7 +23,9 @@ FALLING = ("curve", "STILL-FALLING", "it still fell")
 
 def test_every_verdict_of_the_engine_is_a_badge_with_words_in_both_languages() -> None:
     english, chinese = language("en"), language("zh")
-    names = {value for name, value in vars(engine_verdict).items() if name.isupper() and name != "OK"}
+    names = {value for name, value in vars(engine_verdict).items() if name.isupper() and isinstance(value, str)} - {
+        engine_verdict.OK
+    }
     assert names <= BADGES.keys()
     for name in names:
         assert len(badge(name).word) <= 12

@@ -127,7 +127,7 @@ def test_formulas_of_layers_that_differ_say_which_layers(tmp_path) -> None:
     told = [text.get_text() for text in diagram(config, language("en")).axes[0].texts]
     assert any(text.endswith("causal\n2 × window 8, RoPE\n1 × global, no positions") for text in told)
     zh = [text.get_text() for text in diagram(config, language("zh")).axes[0].texts]
-    assert any("1 × 全局, 无位置编码" in text for text in zh)
+    assert any("1 × 全局，无位置编码" in text for text in zh)
 
 
 def test_reach_adds_up_the_layers(tmp_path) -> None:

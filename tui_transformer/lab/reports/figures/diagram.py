@@ -38,7 +38,7 @@ def stack_boxes(
     model: ModelConfig, language: Language, norm: Box | None, reads: str
 ) -> tuple[list[Box], list[Box], list[Box]]:
     """A column of the diagram: before the layers, a layer's sublayers without their norms, after the layers."""
-    say = language.say
+    say, comma = language.say, language.phrases["join.comma"]
     heads_key = "diagram.heads" if model.kv_heads == model.n_heads else "diagram.kv-heads"
     heads = say(heads_key, n=model.n_heads, kv=model.kv_heads)
     added = ""
@@ -46,7 +46,7 @@ def stack_boxes(
         added = f"\n+ {POSITIONS[model.position].label[language.code]}"
 
     def with_parts(where: str, *first: str) -> str:
-        return ", ".join(filter(None, (*first, *_labels(model, language, where))))
+        return comma.join(filter(None, (*first, *_labels(model, language, where))))
 
     def attention(kind: ModelConfig, *, otherwise: bool = False) -> list[str]:
         """An attention and its positions; `otherwise` names what a plain network has without saying so."""
@@ -62,7 +62,7 @@ def stack_boxes(
     sides = say("diagram.causal" if model.causal and reads != "source" else "diagram.bidirectional")
     if model.layers:
         runs = groupby(attention(model.of_layer(i), otherwise=True) for i in range(len(model.layers)))
-        turns = [f"{len(list(run))} × {', '.join(filter(None, kind))}" for kind, run in runs]
+        turns = [f"{len(list(run))} × {comma.join(filter(None, kind))}" for kind, run in runs]
         turns = turns if len(turns) <= MOST_TURNS else [*turns[: MOST_TURNS - 1], "…"]
         what = "\n".join([with_parts("attention", sides), *turns])
     else:
