@@ -13,7 +13,7 @@ from engine.errors import InputError, refused
 from engine.language import tr
 from tui_transformer.cli.commands import Group, listed
 from tui_transformer.cli.options import DataDir, Device, Json, RunsDir
-from tui_transformer.cli.output import is_terminal, say
+from tui_transformer.cli.output import answer, is_terminal, say
 
 app = typer.Typer(
     name="tui-transformer",
@@ -84,8 +84,8 @@ def _install_completion(context: Any, parameter: Any, shell: str | bool | None) 
     from typer._completion_shared import install
 
     name, path = install(shell=shell if isinstance(shell, str) else None)
-    print(tr("{shell} completion installed in {path}", shell=name, path=path))
-    print(tr("It works in every terminal that you open from now on."))
+    answer(tr("{shell} completion installed in {path}", shell=name, path=path))
+    answer(tr("It works in every terminal that you open from now on."))
     raise typer.Exit(0)
 
 
