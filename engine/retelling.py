@@ -10,13 +10,14 @@ from functools import lru_cache
 from string import Formatter
 
 from engine import language
+from engine.command_line import PROGRAM
 
 NUMBER = r"\S+"  # what fills a gap with a format, such as {steps:,}
 WORDS = r".*?"
 APART = ("; ", ": ")  # parts of a text that may be messages of their own
 TAILS = (",", ";", " (")  # a message that begins so goes on from another
 WORD = re.compile(r"[^\W\d_]{3}|[\u4e00-\u9fff]")  # what a tail must have beside its gaps
-LETTERS, LEAST = re.compile(r"[^\W\d_]+(?![^{}]*\})"), 8  # how much a message must say beside its gaps
+LETTERS, LEAST = re.compile(r"[^\W\d_]+(?![^{}]*\})"), 10  # how much a message must say beside its gaps
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,8 @@ def _told(text: str, code: str) -> str:
 
 
 def _of(value: str) -> str:
-    """Return what fills a gap; a single word may be a name."""
-    return told(value) if " " in value else value
+    """Return what fills a gap; a single word may be a name, and a command line is typed as it is."""
+    return told(value) if " " in value and not value.startswith(PROGRAM) else value
 
 
 @lru_cache(maxsize=2)

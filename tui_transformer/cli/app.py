@@ -3,7 +3,7 @@
 import sys
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -13,7 +13,7 @@ from engine.errors import InputError, refused
 from engine.language import tr
 from tui_transformer.cli.commands import Group, listed
 from tui_transformer.cli.options import DataDir, Device, Json, RunsDir
-from tui_transformer.cli.output import is_terminal, say
+from tui_transformer.cli.output import answer, is_terminal, say
 
 app = typer.Typer(
     name="tui-transformer",
@@ -77,9 +77,24 @@ def _open(*, device: str, runs_dir: Path, data_dir: Path | None) -> int:
     return studio.return_code or 0
 
 
+def _install_completion(context: Any, parameter: Any, shell: str | bool | None) -> None:
+    """As typer's own, in the language in use; without a shell's name, for the one that started this process."""
+    if not shell or context.resilient_parsing:
+        return
+    from typer._completion_shared import install
+
+    name, path = install(shell=shell if isinstance(shell, str) else None)
+    answer(tr("{shell} completion installed in {path}", shell=name, path=path))
+    answer(tr("It works in every terminal that you open from now on."))
+    raise typer.Exit(0)
+
+
 @cache
 def program() -> TyperGroup:
     """Return the whole command line as one object; commands are loaded on use."""
     group: TyperGroup = typer.main.get_command(app)  # type: ignore[assignment]
+    for parameter in group.params:
+        if parameter.name == "install_completion":
+            parameter.callback = _install_completion
     group.commands.update(listed())
     return group

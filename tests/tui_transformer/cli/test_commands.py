@@ -132,6 +132,32 @@ def completed(folder: Path, *words: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
+    ("name", "file"), [("zsh", ".zfunc/_tui-transformer"), ("fish", ".config/fish/completions/tui-transformer.fish")]
+)
+def test_completion_is_installed_where_the_guide_says(shell, name, file) -> None:
+    said = bash(shell, f"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION=1 tui-transformer --install-completion {name}")
+    assert str(shell / file) in said
+    script = (shell / file).read_text(encoding="utf-8")
+    assert f"complete_{name}" in script and "tui-transformer" in script
+
+
+@pytest.mark.parametrize(
+    ("variables", "offered"),
+    [
+        ("_TUI_TRANSFORMER_COMPLETE=complete_zsh _TYPER_COMPLETE_ARGS='tui-transformer presets sh'", "show"),
+        (
+            "_TUI_TRANSFORMER_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args "
+            "_TYPER_COMPLETE_ARGS='tui-transformer resume fi'",
+            "first-run",
+        ),
+    ],
+    ids=["zsh", "fish"],
+)
+def test_other_shells_are_told_what_to_offer(shell, variables, offered) -> None:
+    assert offered in bash(shell, f"{variables} tui-transformer")
+
+
+@pytest.mark.parametrize(
     ("words", "offered"),
     [
         (["re"], ["resume", "report", "rename"]),

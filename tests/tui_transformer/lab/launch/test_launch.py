@@ -134,7 +134,7 @@ def test_where_no_process_can_take_it_the_run_is_interrupted_with_its_checkpoint
 def test_a_process_trains_one_run_at_a_time(tmp_path) -> None:
     first, second = training(tmp_path / "a", ENDLESS), training(tmp_path / "b")
     first.start()
-    with pytest.raises(InputError, match="trains a run already"):
+    with pytest.raises(InputError, match="already training a run"):
         second.start()
     wait_for(tmp_path / "a" / "run" / "checkpoints" / "last")  # stopped earlier, it would not have begun
     first.stop("enough")
