@@ -21,6 +21,11 @@ NO_PROSE = re.compile(  # code, where links lead, gaps, options, keys, titles of
 ORDINARY = (
     "experiment with small models",  # what one does
     "job (24)",  # of a person in the biographies
+    "24 jobs",
+    "and restarts those",
+    "experiment of Stanford",
+    "array job",  # of Slurm
+    "Write the job",
     "config as text and hyperparameters",  # a tab of TensorBoard
     "test sets of standard benchmarks",
     "their own training sets",  # of those benchmarks

@@ -55,7 +55,14 @@ WORDS: dict[str, dict[str, list[str]]] = {  # a picture's, by the file of tui_tr
             "Train 3 to 5 seeds of each.",
         ],
     },
-    "variants": {"studio/compare/pane.py": ["Charts"]},
+    "variants": {
+        "studio/compare/pane.py": ["Charts"],
+        "lab/charts/forest.py": [
+            "●○ mean difference on shared seeds · ━ its 95 % interval",
+            " · ● better or worse, ○ neither",
+        ],
+        "lab/analysis/phrases/en.toml": ["These seeds are enough to tell."],
+    },
     "playground": {
         "studio/playground/pane.py": ["Settings", "Alternatives", "Prompt"],
         "studio/playground/column.py": ["{n:,} tokens at step {step:,} in {seconds:.1f} s, seed {settings}"],
@@ -69,6 +76,10 @@ WORDS: dict[str, dict[str, list[str]]] = {  # a picture's, by the file of tui_tr
     "session": {
         "studio/app.py": ["A studio for Transformers"],
         "studio/train/run_charts.py": ["floor: the best possible"],
+        "studio/shared/run_states.py": ["{loss:.3f} above the floor"],
+        "lab/analysis/phrases/en.toml": ["These seeds are enough to tell."],
+        "lab/play/writers.py": ["type some text to continue"],
+        "studio/playground/likeliest.py": ["!: next surprising token", "   sampled at {number}"],
     },
 }
 
