@@ -28,7 +28,7 @@ from tui_transformer.studio.themes import THEMES
 SNAPSHOTS = Path(__file__).parent / "__snapshots__" / "zh"
 WORD = re.compile(r"[A-Za-z][\w.+²-]*", re.ASCII)
 CHINESE = re.compile("[\u4e00-\u9fff]")
-EDGES = {"", *"…-│▏╮╯▁▂▃▄▅▆▇█"}  # where a name may be cut, or go on in the next line
+EDGES = {"", *"…-│╭╰▏╮╯▁▂▃▄▅▆▇█"}  # where a name may be cut, or go on in the next line
 # What Chinese engineers call so themselves: programs, formats, units, networks, people.
 PROPER = {
     *("CPU", "GPU", "GB", "MB", "MFLOP", "kFLOP", "SIGTERM", "min", "cpu"),
