@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from engine.errors import InputError
+from tests.tui_transformer.lab.analysis.studies import attention
 from tests.tui_transformer.lab.analysis.variants import LEAK, entry, study
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.export import FORMATS, Table, document, save, table, tabular
@@ -177,3 +179,14 @@ def test_json_is_json_for_a_run_without_a_score(tmp_path) -> None:
 def test_a_file_that_cannot_be_written_says_why(tmp_path) -> None:
     with pytest.raises(InputError, match="cannot be written"):
         save("x", tmp_path / "no" / "folder.csv")
+
+
+@pytest.mark.parametrize("kind", ["--csv", "--json"])
+def test_an_export_is_the_same_in_every_language(tmp_path, kind) -> None:
+    attention(tmp_path)
+    command = [sys.executable, "-m", "tui_transformer", "--runs-dir", str(tmp_path), "compare", "att", kind]
+    english, chinese = (
+        subprocess.run([*command[:3], "--language", code, *command[3:]], capture_output=True, check=True).stdout
+        for code in ("en", "zh")
+    )
+    assert b"verdict" in english and chinese == english
