@@ -42,8 +42,8 @@ def _of_layers(model: ModelConfig) -> Iterator[Refusal]:
         yield Refusal(
             ("model.layers", "model.position"),
             tr(
-                "{added} positions are added to the embeddings, before the first layer, so layers cannot choose "
-                "their own; --set model.position=none, and layers may choose from {others}",
+                "{added} positions are added to the embeddings, before the first layer, so layers cannot "
+                "each have their own; with --set model.position=none, layers can choose from {others}",
                 added=added[0],
                 others=", ".join(others),
             ),
@@ -109,7 +109,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         yield Refusal(
             ("model.n_heads", "model.d_model"),
             tr(
-                "d_model {d_model} is not divisible by {n_heads} heads; numbers that work: {fitting}",
+                "d_model {d_model} is not divisible by {n_heads} heads; head counts that work: {fitting}",
                 d_model=c.model.d_model,
                 n_heads=c.model.n_heads,
                 fitting=", ".join(fitting[:8]),
@@ -154,8 +154,8 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         yield Refusal(
             ("model.causal", "model.architecture"),
             tr(
-                "a decoder generates from left to right, so it must not see later tokens; for attention to both "
-                "sides, choose architecture = 'encoder'"
+                "a decoder generates from left to right, so it must not see later tokens; for attention in "
+                "both directions, choose architecture = 'encoder'"
             ),
         )
     yield from task.objections(c)
@@ -163,7 +163,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         yield Refusal(
             ("model.source_length", "model.context_length"),
             tr(
-                "a target of '{kind}' is {window_targets:,} tokens long, but the decoder's context is only "
+                "'{kind}' targets are {window_targets:,} tokens long, but the decoder's context is only "
                 "{context_length:,}; --set model.context_length={window_targets}",
                 kind=kind,
                 window_targets=c.window_targets,
@@ -178,28 +178,31 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         yield Refusal(
             ("model.position_init", "model.position"),
             tr(
-                "position_init = 'zero' is for a learned table, and position = '{position}' has none; leave it out "
-                "or choose position = 'learned'",
+                "position_init = 'zero' is for a learned table, and position = '{position}' has none; leave "
+                "position_init out or choose position = 'learned'",
                 position=c.model.position,
             ),
         )
     if c.data.tokenizer == "bpe" and not c.on_rows:
         yield Refusal(
             ("data.tokenizer", "objective.kind"),
-            tr("byte pairs are for translations and documents; texts use characters: --set data.tokenizer=characters"),
+            tr(
+                "byte-pair tokens are for translations and documents; plain text uses characters: --set "
+                "data.tokenizer=characters"
+            ),
         )
     if c.data.tokenizer == "words" and task.corpus != "documents":
         yield Refusal(
             ("data.tokenizer", "objective.kind"),
             tr(
-                "words are for documents with questions, such as biographies, whose words are known in advance; "
-                "texts and translations use characters: --set data.tokenizer=characters"
+                "word tokens are for documents with questions, such as biographies, whose words are known in "
+                "advance; plain text and translations use characters: --set data.tokenizer=characters"
             ),
         )
     if not c.data.shared_vocabulary and task.corpus != "pairs":
         yield Refusal(
             ("data.shared_vocabulary", "objective.kind"),
-            tr("only translations can have a vocabulary per side; leave shared_vocabulary at true"),
+            tr("only translations can have a separate vocabulary for each side; leave shared_vocabulary at true"),
         )
     if c.data.shared_vocabulary and c.model.source_vocab_size is not None:
         yield Refusal(
@@ -213,8 +216,8 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         yield Refusal(
             ("evaluation.select", "objective.kind"),
             tr(
-                "'{kind}' has no {select}: translations have bleu and exact_match, questions exact_match; --set "
-                "evaluation.select=loss",
+                "'{kind}' has no {select} score: translations have bleu and exact_match, questions have "
+                "exact_match; --set evaluation.select=loss",
                 kind=kind,
                 select=c.evaluation.select,
             ),
@@ -223,7 +226,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         yield Refusal(
             ("data.window_stride", "objective.kind"),
             tr(
-                "'{kind}' is trained on sentences, documents or questions, which have no windows; leave "
+                "'{kind}' trains on sentences, documents or questions, which are not cut into windows; leave "
                 "window_stride out",
                 kind=kind,
             ),
@@ -240,7 +243,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         yield Refusal(
             ("data.corpus", "objective.kind"),
             tr(
-                "'{corpus}' is {kind}, and {needed} {needed_kind}, such as {example} or your own files{hint}",
+                "'{corpus}' contains {kind}, but {needed} {needed_kind}, such as {example} or your own files{hint}",
                 corpus=corpus[:80],
                 kind=KINDS[found].is_a,
                 needed=needed,

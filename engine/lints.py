@@ -87,8 +87,8 @@ ACTS: tuple[Acts, ...] = (
             ("objective.mask_fraction", english("objective.kind = 'masked', or span_form = 't5'")),
             ("objective.span_form", "objective.kind = 'span-corruption'"),
             ("objective.span_mean", english("objective.kind = 'span-corruption' and span_form = 't5'")),
-            ("objective.span_fraction", english("objective.kind = 'span-corruption', and not span_form = 't5'")),
-            ("objective.cut_fraction", english("objective.kind = 'span-corruption', and not span_form = 't5'")),
+            ("objective.span_fraction", english("objective.kind = 'span-corruption' and span_form other than 't5'")),
+            ("objective.cut_fraction", english("objective.kind = 'span-corruption' and span_form other than 't5'")),
         )
     ),
     *_of_schemes("optimizer.schedule"),
@@ -96,7 +96,7 @@ ACTS: tuple[Acts, ...] = (
     (
         "optimizer.head_lr",
         lambda c: c.model.head_bias or not c.model.tie_embeddings,
-        english("an untied head: tie_embeddings = false"),
+        english("tie_embeddings = false or head_bias = true"),
     ),
 )
 
@@ -111,7 +111,7 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
         yield Lint(
             "optimizer.warmup",
             english(
-                "warm-up takes {warmup:,} steps but the run ends after {steps:,}: the learning rate gets to "
+                "warm-up takes {warmup:,} steps, but the run ends after {steps:,}: the learning rate reaches "
                 "{share:.0%} of {lr:g} and never decays; a tenth of the run is usual ({usual})",
                 warmup=optimizer.warmup,
                 steps=steps,
@@ -125,8 +125,9 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
         yield Lint(
             "train.ema",
             english(
-                "averages over about {averaged:,.0f} steps but the run has {steps:,}: it stays close to the weights "
-                "of the first step; a tenth of the run is usual (--set train.ema={suggested:.6g})",
+                "averages over about {averaged:,.0f} steps, but the run has {steps:,}: the average stays "
+                "close to the weights after the first step; a tenth of the run is usual (--set "
+                "train.ema={suggested:.6g})",
                 averaged=averaged,
                 steps=steps,
                 suggested=1.0 - 10.0 / max(20, steps),
@@ -163,9 +164,9 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
             yield Lint(
                 "data.validation_fraction",
                 english(
-                    "an evaluation scores {scored:,} tokens, which takes about {ratio:,.0f} × as long as the "
-                    "{between:,} steps before it; --set data.validation_fraction={share:.1g} scores enough of the "
-                    "text",
+                    "an evaluation scores {scored:,} tokens, which takes about {ratio:,.0f} times as long as the "
+                    "{between:,} steps before it; --set data.validation_fraction={share:.1g} scores enough of "
+                    "the text",
                     scored=scored,
                     ratio=scored / trained,
                     between=between,
@@ -181,14 +182,17 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
         )
         yield Lint(
             idle[0][0],
-            english("is set but has no effect here: it needs {needed}{others}", needed=idle[0][1], others=others),
+            english("is set but has no effect without {needed}{others}", needed=idle[0][1], others=others),
         )
     for attention in model.attentions:
         saves_from = ATTENTIONS[attention].saves_from(model)
         if saves_from is None:
             yield Lint(
                 "model.attention",
-                english("'{attention}' is computed with a dense mask: no cheaper than 'global'", attention=attention),
+                english(
+                    "'{attention}' is computed with a dense mask, so it is no cheaper than 'global'",
+                    attention=attention,
+                ),
             )
         elif context < saves_from:
             text = english(
@@ -197,7 +201,7 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
             yield Lint(
                 "model.attention",
                 english(
-                    "{claim}, only from about {saves_from:,} (`check` measures it on this machine)",
+                    "{claim}, only from about {saves_from:,} on (`check` measures the break-even point here)",
                     claim=text,
                     saves_from=saves_from,
                 ),
@@ -223,9 +227,9 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
         yield Lint(
             "optimizer.warmup",
             english(
-                "is 0 with post-norm over {layers} layers, whose gradients are largest at first: such a model often "
-                "gets no further than the unigram loss (Xiong et al. 2020); --set optimizer.warmup=1000, or "
-                "norm_placement = 'pre'",
+                "is 0, but with post-norm over {layers} layers the gradients are largest at the start, so "
+                "such a model often gets stuck at the unigram loss (Xiong et al. 2020); --set "
+                "optimizer.warmup=1000, or use norm_placement = 'pre'",
                 layers=layers,
             ),
         )

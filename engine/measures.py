@@ -168,7 +168,7 @@ MEASURES = (
     ),
     Measure(
         english("nanogpt_loss"),
-        english("nanogpt loss"),
+        english("nanoGPT loss"),
         english("loss on nanoGPT's random batches, nats"),
         lower=True,
         tolerance=(1e-4, 0.0),
@@ -195,13 +195,13 @@ MEASURES = (
         charted=True,
         tolerance=(0.0, 0.02),
     ),
-    probe(english("recall"), charted=True, asks=tr("who is speaking, or a fact of a document")),
+    probe(english("recall"), charted=True, asks=tr("who is speaking, or a fact from a document")),
     probe("recall-reworded", english("recall, reworded"), charted=True),
     probe("recall-continued", english("recall, continued"), charted=True),
-    probe(english("counter"), asks=tr("the number after the last speech's")),
+    probe(english("counter"), asks=tr("the number that comes after the last speech's")),
     probe(english("rhyme"), asks=tr("the vowel that ends a couplet")),
     probe(english("bracket"), asks=tr("which bracket closes the open one")),
-    probe(english("bind"), asks=tr("whose sign it is")),
+    probe(english("bind"), asks=tr("whose sign this is")),
 )
 MEASURE = {measure.key: measure for measure in MEASURES}
 

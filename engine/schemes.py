@@ -110,7 +110,7 @@ def _paired(what: str) -> Rule:
     return Rule(
         ("model.position", "model.d_model"),
         lambda m: m.d_model % 2 != 0,
-        lambda m: tr("{what} pairs; d_model must be even (is {d_model})", what=what, d_model=m.d_model),
+        lambda m: tr("{what} pairs, so d_model must be even, not {d_model}", what=what, d_model=m.d_model),
     )
 
 
@@ -224,7 +224,7 @@ POSITIONS: dict[str, Position] = {
                 lambda m: m.t5_max_distance <= m.t5_buckets // 2,
                 lambda m: tr(
                     "half of the {t5_buckets} buckets hold one distance each, so t5_max_distance must be above "
-                    "{t5_buckets2} (is {t5_max_distance})",
+                    "{t5_buckets2}, not {t5_max_distance}",
                     t5_buckets=m.t5_buckets,
                     t5_buckets2=m.t5_buckets // 2,
                     t5_max_distance=m.t5_max_distance,
@@ -349,7 +349,7 @@ ATTENTIONS: dict[str, Attention] = {
         settings=("window", "link_every"),
         sees=lambda m, causal: (
             tr(
-                "{sees_near}, and keys {link_every:,}, {link_every2:,} …",
+                "{sees_near}, and keys {link_every:,}, {link_every2:,}, …",
                 sees_near=_sees_near(m, causal),
                 link_every=m.link_every - 1,
                 link_every2=2 * m.link_every - 1,
@@ -553,7 +553,7 @@ NO_LENGTH = Rule(
     ("optimizer.decay_over", "optimizer.schedule"),
     lambda o: o.decay_over is not None,
     lambda o: tr(
-        "decay_over is the length of a cosine or linear decay, but the schedule is '{schedule}'; leave it out",
+        "decay_over is the length of a cosine or linear decay, but the schedule is '{schedule}'; leave out decay_over",
         schedule=o.schedule,
     ),
 )
@@ -569,7 +569,9 @@ SCHEDULES: dict[str, Schedule] = {
             Rule(
                 ("optimizer.decay_every", "optimizer.schedule"),
                 lambda o: o.decay_every is not None,
-                lambda o: tr("decay_every sets when the rate changes, and a constant rate never does; leave it out"),
+                lambda o: tr(
+                    "decay_every sets when the rate changes, but a constant rate never does; leave out decay_every"
+                ),
             ),
         ),
     ),
@@ -606,7 +608,7 @@ SCHEDULES: dict[str, Schedule] = {
                 lambda o: o.decay_every is not None,
                 lambda o: tr(
                     "decay_every makes a cosine or linear decay stepwise, but wsd decays at every step after "
-                    "decay_from; leave it out"
+                    "decay_from; leave out decay_every"
                 ),
             ),
         ),
@@ -632,7 +634,8 @@ SCHEDULES: dict[str, Schedule] = {
                 ("optimizer.warmup", "optimizer.schedule"),
                 lambda o: o.warmup == 0,
                 lambda o: tr(
-                    "inverse-sqrt decays from the end of warm-up, so it needs one, e.g. --set optimizer.warmup=400"
+                    "inverse-sqrt decays from the end of warm-up, so it needs a warm-up, e.g. --set "
+                    "optimizer.warmup=400"
                 ),
             ),
             NO_LENGTH,
@@ -665,7 +668,7 @@ OPTIMIZERS: dict[str, Optimizer] = {
         settings=("betas", "eps"),
     ),
     "adam": Optimizer(
-        sentence=tr("step sizes adapt per weight to two moments of its gradient, which includes weight decay"),
+        sentence=tr("each weight's step size adapts to two moments of its gradient, which includes weight decay"),
         citation="Kingma and Ba 2015",
         formula=lambda o: (
             r"\theta \leftarrow \theta - \eta_t \, \frac{\hat{m}}{\sqrt{\hat{v}} + \varepsilon}, \qquad "
@@ -689,8 +692,8 @@ OPTIMIZERS: dict[str, Optimizer] = {
     ),
     "lion": Optimizer(
         sentence=tr(
-            "the sign of the momentum: every weight moves by the learning rate, so set it 3 to 10 times lower "
-            "than AdamW's, and weight decay as much higher"
+            "the sign of the momentum: every weight moves by the learning rate, so set it 3 to 10 times "
+            "lower than AdamW's, and weight decay higher by the same factor"
         ),
         citation="Chen et al. 2023",
         formula=lambda o: (

@@ -106,7 +106,7 @@ def training(spec: BenchmarkSpec) -> Iterator[Measured]:
         for name in spec.peers:
             network = peer(name, config, vocabulary, device)
             contenders[name] = training_step(network, config, stepper.batches, config.train.precision, device)
-        spec.said(tr("measuring the limit of matrix products"))
+        spec.said(tr("measuring the limit set by matrix products"))
         limit = products_per_second(config, vocabulary, config.train.precision, device)
         speeds = spec.time(contenders)
         set_fp32_matmul("exact")

@@ -143,7 +143,7 @@ def require_peer(name: str) -> None:
             tr("--{option} '{name}': must be {known}", option="against", name=name[:40], known=one_of(PEERS))
         )
     if importlib.util.find_spec(PEERS[name][0]) is None:
-        raise InputError(tr("--against {name}: it is not installed; pip install 'tui-transformer[bench]'", name=name))
+        raise InputError(tr("--against {name}: not installed; pip install 'tui-transformer[bench]'", name=name))
 
 
 def installed_peers() -> tuple[str, ...]:

@@ -19,7 +19,7 @@ def _checked_duration(value: object) -> int | str:
     """Check a duration: a whole number of steps stays one; text must name its unit."""
     if isinstance(value, int) and not isinstance(value, bool):
         if not 0 <= value <= MAX_STEPS:
-            raise ValueError(tr("must be from 0 to {max_steps:,} steps", max_steps=MAX_STEPS))
+            raise ValueError(tr("must be between 0 and {max_steps:,} steps", max_steps=MAX_STEPS))
         return value
     found = _DURATION.match(value) if isinstance(value, str) else None
     if found is None:

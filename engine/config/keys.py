@@ -118,7 +118,7 @@ def unknown_key(key: str) -> str:
     return tr(
         "unknown key '{key}'{hint}",
         key=key[:80],
-        hint=hint or tr("; sections are {sections}", sections=one_of(sections)),
+        hint=hint or tr("; keys start with {sections}", sections=one_of(sections)),
     )
 
 

@@ -39,7 +39,8 @@ def _checked_layers(value: object) -> tuple[str, ...]:
                 hint = nearest(word[:80], [*ATTENTIONS, *POSITIONS])
                 raise ValueError(
                     tr(
-                        "'{word}' is neither an attention ({attentions}) nor a position ({positions}){hint}",
+                        "'{word}' is neither an attention type ({attentions}) nor a position scheme "
+                        "({positions}){hint}",
                         word=word[:80],
                         attentions=one_of(ATTENTIONS),
                         positions=one_of(POSITIONS),
@@ -49,7 +50,10 @@ def _checked_layers(value: object) -> tuple[str, ...]:
         chosen = [[word for word in words if word in table] for table in (ATTENTIONS, POSITIONS)]
         if not words or max(map(len, chosen)) > 1:
             raise ValueError(
-                tr("'{entry}': each entry must be an attention, a position, or one of each", entry=entry[:80])
+                tr(
+                    "'{entry}': each entry must be an attention type, a position scheme, or one of each",
+                    entry=entry[:80],
+                )
             )
         found.append(" ".join(word for kind in chosen for word in kind))
     return tuple(found)
@@ -88,7 +92,7 @@ def _of_scores(name: str) -> Rule:
         (f"model.{name}", "model.attention"),
         lambda m: not any(ATTENTIONS[kind].scores for kind in m.attentions),
         lambda m: tr(
-            "{attention} attention has no scores for {name} to act on; choose another attention",
+            "{attention} attention has no scores for {name} to act on; choose another attention type",
             attention=m.attention,
             name=name,
         ),
@@ -167,38 +171,36 @@ class ModelConfig(Section):
     architecture: Annotated[
         Literal["decoder", "encoder", "encoder-decoder"],
         Says(
-            "which stacks of layers the network has, and what they may see",
+            "which layer stacks the network has, and what they can see",
             {
                 "decoder": "one stack that predicts the next token and sees only what came before",
-                "encoder": "one stack that sees the whole text and fills its gaps",
+                "encoder": "one stack that sees the whole text and fills the gaps in it",
                 "encoder-decoder": "an encoder reads a source, and a decoder writes the target from it",
             },
         ),
     ] = "decoder"
-    causal: Annotated[StrictBool, Says("whether a token sees only itself and those before it")] = Field(
+    causal: Annotated[StrictBool, Says("whether a token sees only itself and earlier tokens")] = Field(
         default_factory=lambda earlier: earlier.get("architecture") != "encoder"
     )
     n_layers: Annotated[Depth, Says("number of layers, each with attention and a feed-forward")] = 4
-    n_encoder_layers: Annotated[Depth | None, Says("layers of the encoder")] = None  # None: n_layers
+    n_encoder_layers: Annotated[Depth | None, Says("number of encoder layers")] = None  # None: n_layers
     d_model: Annotated[Width, Says("width of the residual stream; most costs grow with its square")] = 256
-    n_heads: Annotated[Depth, Says("attention heads in parallel, each d_model / heads features wide")] = 4
+    n_heads: Annotated[Depth, Says("number of attention heads, each d_model / n_heads features wide")] = 4
     n_kv_heads: Annotated[
         Depth | None, Says("key and value heads, shared by the query heads; fewer make the cache smaller")
     ] = None  # None: n_heads
-    d_ff: Annotated[Width, Says("features inside the feed-forward, usually 4 × d_model")] = Field(
+    d_ff: Annotated[Width, Says("width of the feed-forward, usually 4 × d_model")] = Field(
         default_factory=lambda earlier: 4 * earlier.get("d_model", 256)
     )
     context_length: Annotated[
         Positive, Says("maximum tokens seen at once; the cost of full attention grows with its square")
     ] = 128
-    source_length: Annotated[Positive | None, Says("maximum source tokens of an encoder-decoder")] = (
+    source_length: Annotated[Positive | None, Says("maximum length of an encoder-decoder's source in tokens")] = (
         None  # None: context_length
     )
-    vocab_size: Annotated[Width | None, Says("rows of the embedding; unset: as many as the tokenizer has tokens")] = (
-        None
-    )
+    vocab_size: Annotated[Width | None, Says("rows of the embedding; unset: one per token")] = None
     source_vocab_size: Annotated[
-        Width | None, Says("rows of the source's embedding, if source and target do not share a vocabulary")
+        Width | None, Says("rows of the source embedding, if source and target do not share a vocabulary")
     ] = None
 
     position: Annotated[PositionName, Says("how the network knows the order of tokens")] = "sinusoidal"
@@ -215,7 +217,7 @@ class ModelConfig(Section):
     rope_pairing: Annotated[
         Literal["half", "adjacent"],
         Says(
-            "which two features of a head rope rotates together",
+            "how rope pairs the features of a head",
             {"half": "features i and i + half the head's width, as in LLaMA", "adjacent": "features 2i and 2i + 1"},
         ),
     ] = "half"
@@ -223,7 +225,7 @@ class ModelConfig(Section):
         1.0,
         Part(
             words=english("rope part"),
-            sentence=english("only the first part of each head is rotated; its other features carry no position"),
+            sentence=english("only the first part of each head is rotated; the rest carries no position"),
             citation="Black et al. 2022",
             title={"en": "Partial rotary embedding", "zh": "部分旋转位置编码"},
             formula=lambda m: (
@@ -248,8 +250,7 @@ class ModelConfig(Section):
                     lambda m: int(m.rope_part * m.head_width) % 2 != 0 or int(m.rope_part * m.head_width) < 2,
                     lambda m: tr(
                         "rope rotates features in pairs, but {rope_part:g} of a head's {head_width} features is "
-                        "{rope_part2}, and it must be an even number above 0; "
-                        "a fraction that works: {max:g}",
+                        "{rope_part2}, which is not an even number above 0; a fraction that works: {max:g}",
                         rope_part=m.rope_part,
                         head_width=m.head_width,
                         rope_part2=int(m.rope_part * m.head_width),
@@ -272,13 +273,13 @@ class ModelConfig(Section):
                     "every frequency is divided by the factor, as if positions were that much closer together"
                 ),
                 "ntk": english(
-                    "a larger base: the highest frequency is unchanged, the lowest is divided by the factor"
+                    "a larger base: the highest frequency is unchanged and the lowest is divided by the factor"
                 ),
                 "yarn": english(
-                    "high frequencies are unchanged, low ones divided by the factor; scores are sharpened slightly"
+                    "high frequencies are unchanged and low ones divided by the factor; scores are sharpened slightly"
                 ),
                 "llama3": english(
-                    "wavelengths well below the trained length are unchanged; those above it grow by the factor"
+                    "wavelengths well below the training context are unchanged; those above it grow by the factor"
                 ),
             },
             title={"en": "RoPE scaling for longer contexts", "zh": "旋转位置编码的长度外推"},
@@ -306,7 +307,7 @@ class ModelConfig(Section):
                     ("model.rope_scaling", "model.rope_part"),
                     lambda m: m.rope_scaling == "ntk" and m.rope_width == 2,
                     lambda m: tr(
-                        "ntk leaves the highest frequency unchanged, and 2 rotated features have no other; "
+                        "ntk leaves the highest frequency unchanged, and with 2 rotated features there is no other; "
                         "rotate more features or choose 'linear'"
                     ),
                 ),
@@ -314,15 +315,15 @@ class ModelConfig(Section):
                     ("model.rope_scaling", "model.attention"),
                     lambda m: m.rope_scaling == "yarn" and (m.attention, m.position) == ("linear", "rope"),
                     lambda m: tr(
-                        "yarn sharpens the scores before a softmax, and linear attention has neither; choose linear, "
-                        "ntk or llama3"
+                        "yarn sharpens the scores before a softmax, but linear attention has no scores and no "
+                        "softmax; choose linear, ntk or llama3"
                     ),
                 ),
                 Rule(
                     ("model.rope_scaling", "model.qk_norm"),
                     lambda m: m.qk_norm == "after" and m.rope_gain != 1.0,
                     lambda m: tr(
-                        "yarn sharpens the scores by scaling queries and keys by {rope_gain:.3g}, and a norm after "
+                        "yarn sharpens the scores by scaling queries and keys by {rope_gain:.3g}, but a norm after "
                         "the rotation undoes that; --set model.qk_norm=before or model.yarn_gain=1",
                         rope_gain=m.rope_gain,
                     ),
@@ -355,26 +356,28 @@ class ModelConfig(Section):
         Positive | None, Says("the training context in tokens; unset: context_length / rope_factor")
     ] = later(None)
     yarn_fast: Annotated[
-        float, Says("rotations within the training context above which YaRN leaves a frequency unchanged")
+        float, Says("rotations per training context above which YaRN leaves a frequency unchanged")
     ] = later(32.0, gt=0.0, le=1e6)
     yarn_slow: Annotated[
-        float, Says("rotations within the training context below which YaRN divides a frequency by the factor")
+        float, Says("rotations per training context below which YaRN divides a frequency by the factor")
     ] = later(1.0, gt=0.0, le=1e6)
     yarn_gain: Annotated[
         Annotated[float, Field(gt=0.0, le=100.0)] | None,
         Says("factor by which YaRN multiplies queries and keys; unset: 0.1 ln(rope_factor) + 1"),
     ] = later(None)
     llama3_low: Annotated[
-        float, Says("wavelengths within the training context below which Llama 3's scaling divides a frequency")
+        float, Says("wavelengths per training context below which Llama 3's scaling divides a frequency")
     ] = later(1.0, gt=0.0, le=1e6)
     llama3_high: Annotated[
-        float, Says("wavelengths within the training context above which Llama 3's scaling keeps a frequency")
+        float, Says("wavelengths per training context above which Llama 3's scaling keeps a frequency")
     ] = later(4.0, gt=0.0, le=1e6)
     relative_max_distance: Annotated[Positive, Says("distance in tokens at which relative positions are clipped")] = 64
     t5_buckets: Annotated[
         int, Field(strict=True, ge=4, le=10_000), Says("how many buckets T5 sorts distances into; each has a bias")
     ] = 32
-    t5_max_distance: Annotated[Positive, Says("distance in tokens beyond which all share T5's last bucket")] = 128
+    t5_max_distance: Annotated[
+        Positive, Says("distance in tokens beyond which everything falls into T5's last bucket")
+    ] = 128
     embedding_scale: Annotated[
         StrictBool, Says("whether embeddings are multiplied by the square root of d_model, as in Vaswani et al. 2017")
     ] = False
@@ -388,18 +391,18 @@ class ModelConfig(Section):
     layers: Annotated[
         tuple[str, ...],
         BeforeValidator(_checked_layers),
-        Says("kinds of layers, repeated over the depth; each an attention, a position or both"),
+        Says("pattern of layers, repeated over the depth; each an attention type, a position scheme or both"),
     ] = later(())
     backend: Annotated[
         Literal["auto", "reference", "sdpa", "dense", "banded", "chunked"],
         Says(
             "the implementation that computes attention",
             {
-                "auto": "the fastest that applies",
+                "auto": "the fastest one that applies",
                 "reference": "plain code, in fp32",
                 "sdpa": "torch's fused kernel",
                 "dense": "three matrix products over all heads at once",
-                "banded": "windows in blocks of queries, each with the keys it can see",
+                "banded": "window attention in blocks of queries, each with the keys it can see",
                 "chunked": "linear attention in chunks with prefix sums between them",
             },
         ),
@@ -412,7 +415,7 @@ class ModelConfig(Section):
             "where the norms are",
             {
                 "pre": "before attention and feed-forward; deep networks train stably",
-                "post": "after each sum, as in the original Transformer; needs a warm-up",
+                "post": "after each residual sum, as in the original Transformer; needs a warm-up",
                 "sandwich": "before and after attention and feed-forward",
             },
         ),
@@ -533,7 +536,7 @@ class ModelConfig(Section):
                 Rule(
                     ("model.conv",),
                     lambda m: m.conv == 1,
-                    lambda m: tr("a convolution of width 1 mixes no tokens; 4 is usual, 0 turns it off"),
+                    lambda m: tr("a convolution of width 1 mixes no tokens; 4 is usual and 0 turns it off"),
                 ),
             ),
             parameters=lambda m, stack: 2 * m.conv * m.d_model * stack.layers,
@@ -595,8 +598,8 @@ class ModelConfig(Section):
                     ("model.qk_norm", "model.attention"),
                     lambda m: m.qk_norm == "after" and not all(ATTENTIONS[name].scores for name in m.attentions),
                     lambda m: tr(
-                        "linear attention rotates feature maps of queries and keys, so there are no rotated queries "
-                        "and keys to normalise; --set model.qk_norm=before"
+                        "linear attention rotates the feature maps of queries and keys, so there are no rotated "
+                        "queries and keys to normalise; --set model.qk_norm=before"
                     ),
                 ),
             ),
@@ -657,7 +660,7 @@ class ModelConfig(Section):
             options={
                 "head": english("a sigmoid gate computed from the layer's input scales each head's output"),
                 "output": english(
-                    "a sigmoid gate computed from the layer's input scales each feature of attention's output"
+                    "a sigmoid gate computed from the layer's input scales each feature of the attention output"
                 ),
             },
             citation="Qiu et al. 2025",
@@ -681,7 +684,7 @@ class ModelConfig(Section):
         Part(
             words=english("value mix"),
             sentence=english(
-                "from the second layer on, values are mixed with the first layer's by two learned weights"
+                "from the second layer on, values are mixed with the first layer's, using two learned weights"
             ),
             citation="Zhou et al. 2024",
             title={"en": "Value residual: values mixed with the first layer's", "zh": "值残差：与第一层的值混合"},
@@ -697,14 +700,14 @@ class ModelConfig(Section):
     dropout: Annotated[
         Fraction, Says("fraction of features zeroed at random in training; helps when a small text is seen often")
     ] = 0.1
-    attention_dropout: Annotated[Fraction, Says("dropout of the attention weights")] = Field(
+    attention_dropout: Annotated[Fraction, Says("dropout on the attention weights")] = Field(
         default_factory=lambda earlier: (
             earlier.get("dropout", 0.1) if all(ATTENTIONS[name].scores for name in _attentions_of(earlier)) else 0.0
         )
     )
-    attention_output_dropout: Annotated[Fraction, Says("dropout of attention's output")] = as_dropout()
-    embedding_dropout: Annotated[Fraction, Says("dropout of the embeddings")] = as_dropout()
-    ff_dropout: Annotated[Fraction, Says("dropout inside the feed-forward, after its activation")] = as_dropout()
+    attention_output_dropout: Annotated[Fraction, Says("dropout on the attention output")] = as_dropout()
+    embedding_dropout: Annotated[Fraction, Says("dropout on the embeddings")] = as_dropout()
+    ff_dropout: Annotated[Fraction, Says("dropout inside the feed-forward, after the activation")] = as_dropout()
     layer_drop: float = part(
         0.0,
         Part(
@@ -736,12 +739,14 @@ class ModelConfig(Section):
             {
                 "scaled-normal": "normal with init_std, residual outputs divided by √(number of branches), as in GPT-2",
                 "normal": "normal with init_std",
-                "xavier": "uniform, scaled to both widths of the matrix (Glorot and Bengio 2010)",
-                "torch": "torch's defaults: embeddings from N(0, 1), linear maps uniform, scaled to their inputs",
+                "xavier": "uniform, scaled by the matrix's input and output widths (Glorot and Bengio 2010)",
+                "torch": "torch's defaults: embeddings from N(0, 1), linear maps uniform, scaled by their input width",
             },
         ),
     ] = "scaled-normal"
-    init_std: Annotated[float, Field(gt=0.0, le=10.0), Says("standard deviation of normal initial weights")] = 0.02
+    init_std: Annotated[
+        float, Field(gt=0.0, le=10.0), Says("standard deviation of normally distributed initial weights")
+    ] = 0.02
     embedding_std: Annotated[
         Annotated[float, Field(gt=0.0, le=10.0)] | None,
         Says("standard deviation of the initial embedding; unset: according to `init`"),
@@ -781,8 +786,8 @@ class ModelConfig(Section):
                     ("model.zero_init", "model.norm_placement"),
                     lambda m: m.norm_placement == "sandwich",
                     lambda m: tr(
-                        "a sandwich norm scales a branch to full size as soon as it leaves zero, at the first step; "
-                        "--set model.norm_placement=pre"
+                        "a sandwich norm scales a branch to full size as soon as its output leaves zero, at the "
+                        "first step; --set model.norm_placement=pre"
                     ),
                 ),
                 Rule(

@@ -136,7 +136,7 @@ def resolve(
         if len(links) == 1:
             raise InputError(
                 tr(
-                    "preset '{name}' is a base, not an overlay: it cannot be put --on '{on}'",
+                    "preset '{name}' is a base, not an overlay: it cannot be used with --on '{on}'",
                     name=preset.name,
                     on=on[:80],
                 )

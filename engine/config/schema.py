@@ -34,13 +34,13 @@ class Rows:
 class RunConfig(Section):
     """Everything that defines a run; running it again repeats the run."""
 
-    schema_version: Annotated[Literal[1], Says("version of this format")] = Field(
+    schema_version: Annotated[Literal[1], Says("version of the config format")] = Field(
         1, alias="schema", json_schema_extra={"bookkeeping": True}
     )
     preset: Annotated[str, Field(max_length=200), Says("the preset that the config came from")] = bookkeeping("")
-    description: Annotated[str, Field(max_length=2000), Says("one line on its purpose")] = bookkeeping("")
+    description: Annotated[str, Field(max_length=2000), Says("what the config is for, in one line")] = bookkeeping("")
     seed: Annotated[
-        Seed, Says("seed of the initial weights and the order of examples; other seeds show what is due to chance")
+        Seed, Says("seed for the initial weights and the order of examples; other seeds show what is due to chance")
     ] = 1
     model: ModelConfig = ModelConfig()
     data: DataConfig = DataConfig()

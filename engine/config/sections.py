@@ -50,20 +50,21 @@ class DataConfig(Section):
     bpe_size: Annotated[int, Field(strict=True, ge=257, le=1_000_000), Says("size of the byte-pair vocabulary")] = 8_000
     shared_vocabulary: Annotated[StrictBool, Says("whether source and target share one vocabulary")] = True
     max_length: Annotated[
-        Positive | None, Says("training sentences with more tokens on either side are left out; scored ones never are")
+        Positive | None,
+        Says("training pairs with more tokens than this on either side are left out; scored pairs never are"),
     ] = None
     validation_fraction: Annotated[float, Field(gt=0.0, lt=1.0), Says("share of the text held out for validation")] = (
         0.1
     )
     test_fraction: Annotated[Fraction, Says("share of the text held out for testing")] = 0.0
     window_stride: Annotated[
-        Positive | None, Says("tokens between the starts of training windows; unset: windows do not overlap")
+        Positive | None, Says("tokens between the starts of training windows; unset: windows start at random places")
     ] = None
 
     @model_validator(mode="after")
     def _some_text_is_left_to_train_on(self) -> Self:
         if self.validation_fraction + self.test_fraction >= 1.0:
-            raise ValueError(tr("validation_fraction + test_fraction must leave some text to train on (< 1)"))
+            raise ValueError(tr("validation_fraction + test_fraction must be below 1, to leave text to train on"))
         return self
 
 
@@ -109,26 +110,29 @@ class ObjectiveConfig(Section):
         Says(
             "how removed spans are written",
             {
-                "cs224n": "prefix, suffix, then the span, for decoders",
+                "cs224n": "prefix, suffix, then the span; for decoders",
                 "cs224n-half": "the same, with spans half as long",
-                "t5": "a numbered sentinel for each span in the source, the spans in the target; for encoder-decoders",
+                "t5": "a numbered sentinel for each span in the source, and the spans in the target; for "
+                "encoder-decoders",
             },
         ),
     ] = "cs224n"
-    span_mean: Annotated[float, Field(ge=1.0, le=1e6), Says("mean length in tokens of the spans that `t5` removes")] = (
-        3.0
-    )
+    span_mean: Annotated[
+        float, Field(ge=1.0, le=1e6), Says("mean length of the spans that `t5` removes, in tokens")
+    ] = 3.0
     span_fraction: Annotated[
-        float, Field(gt=0.0, le=0.5), Says("share of the cut document that `cs224n` removes, on average")
+        float, Field(gt=0.0, le=0.5), Says("average share of the cut document that `cs224n` removes")
     ] = 0.25
     cut_fraction: Annotated[
-        float, Field(gt=0.0, le=1.0), Says("in `cs224n`, the longest cut of a document, as a share of the context")
+        float,
+        Field(gt=0.0, le=1.0),
+        Says("in `cs224n`, the most tokens a document is cut to, as a share of the context"),
     ] = 0.875
     label_smoothing: Annotated[
         Fraction, Says("share of each target spread over all tokens, so that the model is less overconfident")
     ] = 0.0
     z_loss: Annotated[
-        Rate, Says("weight of the mean of log² Z in the training loss, which keeps the softmax normaliser Z near 1")
+        Rate, Says("weight of the mean log² Z in the training loss, which keeps the softmax normaliser Z near 1")
     ] = later(0.0)
 
     @property
@@ -147,23 +151,23 @@ class TrainConfig(Section):
     steps: Annotated[Count, Says("number of weight updates")] = 2000
     epochs: Annotated[Annotated[float, Field(gt=0.0, le=1e6)] | None, Says("passes over the training split")] = None
     batch_size: Annotated[
-        int, Field(strict=True, ge=1, le=1_000_000), Says("examples per step; more make a step less noisy but slower")
+        int, Field(strict=True, ge=1, le=1_000_000), Says("examples per batch; more make a step less noisy but slower")
     ] = 64
-    batch_tokens: Annotated[Positive | None, Says("tokens per step, in any number of rows")] = None
+    batch_tokens: Annotated[Positive | None, Says("tokens per batch, in any number of rows")] = None
     accumulation: Annotated[
         int, Field(strict=True, ge=1, le=100_000), Says("batches whose gradients are added up in one step")
     ] = 1
     clip: Annotated[
-        Rate, Says("maximum norm of a step's gradient; larger ones are scaled down to it; 0: no clipping")
+        Rate, Says("maximum norm of a step's gradient; larger gradients are scaled down to it; 0: no clipping")
     ] = 1.0
     precision: Annotated[
         Literal["auto", "fp32", "bf16"],
         Says(
             "the number format of matrix products",
             {
-                "auto": "bf16 on a GPU that has it, fp32 elsewhere",
+                "auto": "bf16 on a GPU that supports it, fp32 elsewhere",
                 "fp32": "32 bits: exact enough to reproduce and compare runs",
-                "bf16": "16 bits with fp32's range: faster on GPUs, about three digits",
+                "bf16": "16 bits with fp32's range: faster on GPUs, but only about three digits",
             },
         ),
     ] = "auto"
@@ -174,16 +178,16 @@ class TrainConfig(Section):
             {"exact": "in fp32", "fast": "with rounded inputs: TF32 on a GPU, bf16 pieces on a CPU"},
         ),
     ] = "exact"
-    auto_batch: Annotated[StrictBool, Says("whether a batch that does not fit into memory is computed in pieces")] = (
-        False
-    )
+    auto_batch: Annotated[
+        StrictBool, Says("whether a batch that does not fit into memory is computed in several parts")
+    ] = False
     activation_checkpointing: Annotated[
         StrictBool, Says("whether each layer is recomputed in the backward pass: less memory, more time")
     ] = False
     compile: Annotated[
         Literal["auto", "never", "always"],
         Says(
-            "whether torch compiles a step",
+            "whether torch compiles the training step",
             {"auto": "large models on a GPU, if the run is long enough", "never": "no", "always": "yes, on any device"},
         ),
     ] = "auto"
@@ -222,11 +226,11 @@ class OptimizerConfig(Section):
     """
 
     kind: Annotated[OptimizerName, Says("how gradients become weight updates")] = "adamw"
-    lr: Annotated[Rate, Says("size of the steps: if too high, training diverges; if too low, it is slow")] = 3e-4
+    lr: Annotated[Rate, Says("step size; too large, and training diverges; too small, and it is slow")] = 3e-4
     min_lr: Annotated[Rate, Says("the learning rate that a schedule decays to")] = 0.0
     betas: Annotated[
         tuple[Fraction, Fraction],
-        Says("decay of the averages of the gradient and its square; for Lion, its two weights"),
+        Says("decay rates of the running averages of the gradient and its square; for Lion, its β1 and β2"),
     ] = (0.9, 0.98)
     eps: Annotated[float, Field(gt=0.0, le=1.0), Says("added to Adam's divisor, so that it is never 0")] = 1e-8
     weight_decay: Annotated[Rate, Says("how strongly weights are pulled towards 0")] = 0.01
@@ -236,29 +240,31 @@ class OptimizerConfig(Section):
             "which weights decay",
             {
                 "matrices": "linear maps and embeddings",
-                "matrices-and-positions": "these and learned positions, as in nanoGPT",
+                "matrices-and-positions": "linear maps, embeddings and learned positions, as in nanoGPT",
                 "linear-weights": "linear maps only, as in minGPT",
-                "all": "every parameter, biases and gains too",
+                "all": "every parameter, including biases and gains",
             },
         ),
     ] = "matrices"
     schedule: Annotated[ScheduleName, Says("how the learning rate changes over the run")] = "cosine"
     warmup: Annotated[Duration, Says("steps over which the learning rate rises from 0")] = 100
     decay_every: Annotated[
-        Duration | None, Says("interval between changes of the rate, as with a scheduler stepped once per epoch")
+        Duration | None,
+        Says("interval between changes to the learning rate, as with a scheduler stepped once per epoch"),
     ] = None
     decay_over: Annotated[Duration | None, Says("length of a cosine or linear decay; unset: to the end of the run")] = (
         None
     )
     decay_factor: Annotated[
-        float, Field(gt=0.0, le=1.0), Says("what the schedule `step` multiplies the rate by at each interval")
+        float, Field(gt=0.0, le=1.0), Says("factor by which the schedule `step` multiplies the rate at each interval")
     ] = 0.5
     decay_from: Annotated[Fraction, Says("fraction of the run at which `wsd` begins to decay")] = later(0.8)
     momentum: Annotated[
         Fraction, Says("share of the last update direction that Muon and SGD keep (Sutskever et al. 2013)")
     ] = later(0.95)
     nesterov: Annotated[
-        StrictBool, Says("whether Muon and SGD look one step of momentum ahead (Sutskever et al. 2013)")
+        StrictBool,
+        Says("whether Muon and SGD use Nesterov momentum, which looks one step ahead (Sutskever et al. 2013)"),
     ] = later(True)
     matrix_lr: Annotated[Rate | None, Says("learning rate of the layers' matrices; unset: lr")] = later(None)
     embedding_lr: Annotated[Rate | None, Says("learning rate of the embedding; unset: lr")] = later(None)
@@ -272,7 +278,7 @@ class OptimizerConfig(Section):
                     tr("schedule = '{schedule}' needs {key}, {what}", schedule=self.schedule, key=key, what=what)
                 )
         if self.decay_every == 0 or self.decay_over == 0:
-            raise ValueError(tr("decay_every and decay_over must be longer than 0 steps; leave them out for none"))
+            raise ValueError(tr("decay_every and decay_over must be longer than 0 steps, or left out"))
         if self.min_lr > self.lr:
             raise ValueError(tr("min_lr {min_lr} is above lr {lr}", min_lr=self.min_lr, lr=self.lr))
         for key in ("matrix_lr", "embedding_lr", "head_lr"):
@@ -290,7 +296,7 @@ class EvaluationConfig(Section):
     """
 
     every: Annotated[Count, Says("steps between evaluations; 0: only at the end")] = 250
-    stride: Annotated[Positive | None, Says("tokens between scored windows")] = None
+    stride: Annotated[Positive | None, Says("tokens between the starts of scored windows")] = None
     batch_size: Annotated[Positive | None, Says("windows scored at once; unset: twice the training batch")] = (
         bookkeeping(None)
     )
@@ -299,11 +305,13 @@ class EvaluationConfig(Section):
         Field(strict=True, ge=0, le=100_000),
         Says("random batches scored as in nanoGPT, in addition to the whole split"),
     ] = bookkeeping(0)
-    seed: Annotated[Seed, Says("seed of everything random in an evaluation: masks, nanoGPT's batches")] = bookkeeping(1)
+    seed: Annotated[Seed, Says("seed for everything random in an evaluation: masks and nanoGPT's batches")] = (
+        bookkeeping(1)
+    )
     probes: Annotated[StrictBool, Says("whether the corpus's probes are scored")] = bookkeeping(True)
     sample_every: Annotated[Count, Says("steps between samples; 0: only at the end")] = bookkeeping(500)
     sample_prompt: Annotated[
-        str, Field(max_length=10_000), Says("what samples begin with; empty: the beginning of the held-out text")
+        str, Field(max_length=10_000), Says("what samples begin with; empty: the start of the held-out text")
     ] = bookkeeping("")
     sample_length: Annotated[int, Field(strict=True, ge=0, le=100_000), Says("tokens per sample")] = bookkeeping(200)
     select: Annotated[
@@ -313,18 +321,18 @@ class EvaluationConfig(Section):
             {
                 "loss": "the lowest validation loss",
                 "bleu": "the best BLEU",
-                "exact_match": "the most exactly right answers",
+                "exact_match": "the most exact matches",
             },
         ),
     ] = "loss"
     patience: Annotated[
         int,
         Field(strict=True, ge=0, le=1_000_000),
-        Says("evaluations without a new best after which the run ends; 0: never"),
+        Says("the run ends after this many evaluations without a new best; 0: never"),
     ] = 0
-    beam: Annotated[int, Field(strict=True, ge=1, le=1_000), Says("hypotheses kept while decoding; 1 is greedy")] = (
-        bookkeeping(1)
-    )
+    beam: Annotated[
+        int, Field(strict=True, ge=1, le=1_000), Says("hypotheses kept during beam search; 1: greedy decoding")
+    ] = bookkeeping(1)
     translations: Annotated[
         Count, Says("how many sentences of the split are translated at each evaluation; 0: all")
     ] = bookkeeping(0)
@@ -340,7 +348,10 @@ class CheckpointConfig(Section):
     average_last: Annotated[
         int,
         Field(strict=True, ge=0, le=1_000),
-        Says("how many last checkpoints to average into one, also saved and scored (Vaswani et al. 2017, §6.1)"),
+        Says(
+            "how many of the last checkpoints to average into one, which is saved and scored too "
+            "(Vaswani et al. 2017, §6.1)"
+        ),
     ] = 0
 
 
@@ -351,16 +362,16 @@ class GenerationConfig(Section):
         float, Field(ge=0.0, le=100.0), Says("0: always the most likely token; 1: the model's own distribution")
     ] = bookkeeping(0.8)
     top_k: Annotated[
-        int, Field(strict=True, ge=0, le=10_000_000), Says("sample from the k likeliest tokens only; 0: all")
+        int, Field(strict=True, ge=0, le=10_000_000), Says("sample only from the k likeliest tokens; 0: from all")
     ] = bookkeeping(40)
     top_p: Annotated[
-        float, Field(gt=0.0, le=1.0), Says("sample from the likeliest tokens that together reach this probability")
+        float, Field(gt=0.0, le=1.0), Says("sample only from the likeliest tokens whose probabilities add up to this")
     ] = bookkeeping(1.0)
     overflow: Annotated[
         Literal["restart", "stop"],
         Says(
             "what happens when the context is full",
-            {"restart": "generation continues from its newest half", "stop": "generation ends"},
+            {"restart": "generation continues from the newer half of the context", "stop": "generation ends"},
         ),
     ] = bookkeeping("restart")
     length_penalty: Annotated[
@@ -380,4 +391,4 @@ class GenerationConfig(Section):
 class LogConfig(Section):
     """How often training is recorded."""
 
-    every: Annotated[Positive, Says("steps between train records")] = bookkeeping(10)
+    every: Annotated[Positive, Says("steps between training records")] = bookkeeping(10)

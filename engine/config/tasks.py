@@ -111,8 +111,8 @@ class NextToken(TaskKind):
     def leak(self, config: "RunConfig") -> str | None:
         return (
             tr(
-                "every position sees the tokens after it, including the one it must predict: it would "
-                "score near perplexity 1 and have learned nothing"
+                "every position sees the tokens after it, including the one it must predict: the model would "
+                "reach a perplexity near 1 without learning anything"
             )
             if sees_ahead(config.model)
             else None
@@ -138,7 +138,7 @@ class Masked(TaskKind):
     architectures = ("encoder",)
     why_not: ClassVar[Mapping[str, str]] = {
         "decoder": tr(
-            "a decoder predicts the next token and never looks to its right; to fill gaps, use architecture = 'encoder'"
+            "a decoder predicts the next token and never looks ahead; to fill gaps, use architecture = 'encoder'"
         ),
         "encoder-decoder": tr("to fill gaps, use architecture = 'encoder'"),
     }
@@ -185,7 +185,7 @@ class Shifted(TaskKind):
     """A course report's mistake: the target is the source shifted by one token."""
 
     name = "shifted"
-    aim = english("the source, moved on by one")
+    aim = english("the source shifted by one token")
     examples = "engine.data.objectives.Shifted"
     from_its_past = True
 
@@ -197,7 +197,7 @@ class Shifted(TaskKind):
 
     def leak(self, config: "RunConfig") -> str | None:
         return tr(
-            "nearly all of the target is in the source, one place further on: copying it scores near perplexity 1"
+            "nearly all of the target is in the source, one place further on: copying it gives a perplexity near 1"
         )
 
     def objections(self, config: "RunConfig") -> Iterator[Refusal]:
@@ -227,7 +227,7 @@ class Translation(TaskKind):
     settings = ("data.max_length", "data.shared_vocabulary", "objective.label_smoothing", "evaluation.beam")
     unit = english("token")
     special = (PAD, START, END)
-    needs = tr("a translation needs")
+    needs = tr("translation needs")
     does = tr("translates sentences")
     pipeline = "translation"
     prompt = "translate"
@@ -277,7 +277,7 @@ class SpanCorruption(_OnDocuments):
         )
     }
     unit = english("token")
-    does = tr("fills in documents")
+    does = tr("fills gaps in documents")
 
     def window_tokens(self, config: "RunConfig") -> int:
         if config.objective.has_sentinels:
@@ -307,8 +307,8 @@ class SpanCorruption(_OnDocuments):
     def objections(self, config: "RunConfig") -> Iterator[Refusal]:
         form, architecture = config.objective.span_form, config.model.architecture
         if form not in SPAN_FORMS[architecture]:
-            sides = tr("reads a source, then writes the spans")
-            what = sides if config.objective.has_sentinels else tr("is one text that ends with its span")
+            sides = tr("puts the spans in a separate target")
+            what = sides if config.objective.has_sentinels else tr("puts the span at the end of a single text")
             yield Refusal(
                 ("objective.span_form", "model.architecture"),
                 tr(

@@ -162,5 +162,5 @@ def shown(value: Any) -> str:
     try:
         text = repr(value)
     except RecursionError:
-        return tr("something nested very deeply")
+        return tr("a very deeply nested value")
     return text if len(text) <= 60 else text[:57] + "…"

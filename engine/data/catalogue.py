@@ -82,7 +82,7 @@ def load_corpus(made: type[C], data: DataConfig, data_dir: Path | None = None) -
             known = all_of(f"{name}#{one},{other}" for one, other in directions)
             raise InputError(
                 tr(
-                    "corpus '{corpus}': {name} has the directions {known}",
+                    "corpus '{corpus}': {name} has only the directions {known}",
                     corpus=data.corpus[:80],
                     name=name,
                     known=known,

@@ -177,18 +177,20 @@ def load_path(data: DataConfig) -> TextCorpus:
         raise not_a_path(data.corpus, error) from None
     try:
         if path.exists() and not path.is_file():
-            raise InputError(tr("corpus {path}: is not a file; give a UTF-8 text file", path=path))
+            raise InputError(tr("corpus {path}: not a file; give a UTF-8 text file", path=path))
         if path.stat().st_size > MAX_FILE_BYTES:
-            raise InputError(tr("corpus {path}: larger than 2 GiB; use a part of it", path=path))
+            raise InputError(tr("corpus {path}: larger than 2 GiB; use part of it", path=path))
         raw = path.read_bytes()
     except (OSError, ValueError) as error:
         why = reason(error)
         raise InputError(tr("corpus {path}: cannot be read: {why}", path=str(path)[:200], why=why)) from None
     content = raw.removeprefix(codecs.BOM_UTF8)
     if not content or content.isspace():
-        raise InputError(tr("corpus {path}: is empty; training needs at least a few thousand characters", path=path))
+        raise InputError(
+            tr("corpus {path}: this file is empty; training needs at least a few thousand characters", path=path)
+        )
     if b"\x00" in raw:
-        raise InputError(tr("corpus {path}: is not text (it contains NUL bytes); use UTF-8 text", path=path))
+        raise InputError(tr("corpus {path}: not text (it contains NUL bytes); use UTF-8 text", path=path))
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -208,10 +210,10 @@ TEXT = CorpusKind(
     is_a=tr("plain text"),
     preset="demo",
     known=tr("known corpora"),
-    path=tr("the path of a text file"),
+    path=tr("the path to a text file"),
     yours=tr("any UTF-8 text file"),
     signs="/\\.~",
-    meanwhile=tr("playlets works now, without any download"),
+    meanwhile=tr("playlets needs no download"),
     takes=lambda corpus: True,
     load_path=load_path,
     named={"playlets": load_playlets},

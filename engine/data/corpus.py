@@ -155,16 +155,16 @@ class CorpusEntry:
         names = ", ".join(Path(remote.file).name for remote in self.remotes)
         if self.by_hand:
             how = tr(
-                ", and it has no fixed download address: put {names} ({origin}) into {parent}",
+                ", and it has no fixed download address: put {names} ({origin}) in {parent}",
                 names=names,
                 origin=self.origin,
                 parent=target.parent,
             )
         else:
-            what = tr("{url} at {target}", url=self.remotes[0].url, target=target)
+            what = tr("the file from {url} at {target}", url=self.remotes[0].url, target=target)
             if self.kind != "text":
                 what = tr(
-                    "{names} from {url} into {parent}",
+                    "{names} from {url} in {parent}",
                     names=names,
                     url=self.remotes[0].url.rpartition("/")[0],
                     parent=target.parent,

@@ -48,7 +48,7 @@ class _HttpsOnly(urllib.request.HTTPRedirectHandler):
 
 def open_url(url: str, start: int) -> http.client.HTTPResponse:
     if not url.startswith("https://"):
-        raise urllib.error.URLError(tr("only https is fetched"))
+        raise urllib.error.URLError(tr("only https URLs are fetched"))
     request = urllib.request.Request(url, headers={"User-Agent": "tui-transformer"})
     if start:
         request.add_header("Range", f"bytes={start}-")
@@ -93,7 +93,7 @@ def fetch(
                 lacks = tr("the mirror folder {named} has no {file}", named=named, file=remote.file)
                 raise InputError(
                     tr(
-                        "{lacks}; unset {mirror_variable} to use the network",
+                        "{lacks}; unset {mirror_variable} to download it instead",
                         lacks=lacks,
                         mirror_variable=MIRROR_VARIABLE,
                     )
@@ -101,7 +101,7 @@ def fetch(
             if source.stat().st_size > remote.max_bytes:
                 raise InputError(
                     tr(
-                        "{source}: larger than the {max_bytes:,} bytes it should have",
+                        "{source}: larger than the limit of {max_bytes:,} bytes",
                         source=source,
                         max_bytes=remote.max_bytes,
                     )
@@ -121,7 +121,7 @@ def fetch(
         if found != (expected or found):
             part.unlink(missing_ok=True)
             where = source or url
-            advice = tr("Try again, or take the file from somewhere else")
+            advice = tr("Try again, or get the file from somewhere else")
             if remote.sha256 is None:
                 advice = tr(
                     "If the file was changed on purpose, delete {record_of} to accept the new version",
@@ -129,7 +129,7 @@ def fetch(
                 )
             raise InputError(
                 tr(
-                    "{where}: its SHA-256 is {found}… and should be {expected}…; nothing was kept. {advice}",
+                    "{where}: its SHA-256 is {found}… but should be {expected}…; nothing was kept. {advice}",
                     where=where,
                     found=found[:12],
                     expected=str(expected)[:12],
@@ -151,7 +151,7 @@ def fetch(
         reason = getattr(error, "reason", error) or type(error).__name__
         raise InputError(
             tr(
-                "{url}: cannot be reached ({reason}); {by_hand}",
+                "{url}: cannot be downloaded ({reason}); {by_hand}",
                 url=url,
                 reason=reason,
                 by_hand=_by_hand(remote, target),
@@ -165,13 +165,13 @@ def fetch(
 def _by_hand(remote: Remote, target: Path) -> str:
     how = (
         tr(
-            "without a network, put that file at {target}, or set {mirror_variable} to a folder that has {file}; "
-            "built-in corpora (see `{command_line}`) need no download"
+            "if you are offline, put the file at {target}, or set {mirror_variable} to a folder that has "
+            "{file}; built-in corpora (see `{command_line}`) need no download"
         )
         if remote.url
         else tr(
-            "put that file at {target}, or set {mirror_variable} to a folder that has {file}; built-in corpora (see "
-            "`{command_line}`) need no download"
+            "put the file at {target}, or set {mirror_variable} to a folder that has {file}; built-in "
+            "corpora (see `{command_line}`) need no download"
         )
     )
     return how.format(
@@ -190,7 +190,7 @@ def _download(url: str, part: Path, most: int, progress: Progress, opener: OpenU
     if not url.startswith("https://"):  # before any request, whichever opener is used
         raise InputError(
             tr(
-                "{url}: only https is fetched; set {endpoint_variable} to an https address, or "
+                "{url}: only https URLs are fetched; set {endpoint_variable} to an https address, or "
                 "{mirror_variable} to a local folder",
                 url=url,
                 endpoint_variable=ENDPOINT_VARIABLE,
@@ -213,7 +213,7 @@ def _download(url: str, part: Path, most: int, progress: Progress, opener: OpenU
                 if done > most:
                     file.close()
                     part.unlink(missing_ok=True)
-                    raise InputError(tr("{url}: larger than the {most:,} bytes it should have", url=url, most=most))
+                    raise InputError(tr("{url}: larger than the limit of {most:,} bytes", url=url, most=most))
                 file.write(block)
                 progress(done, most)
         if getattr(response, "length", None):  # announced bytes that never came

@@ -47,10 +47,13 @@ SAID = {
     ),
     "pairs": (
         english(
-            "{share} of the {split} pairs ({seen:,} of {total:,}) share a sentence with training, ignoring case and "
-            "punctuation{both}"
+            "{share} of the {split} pairs ({seen:,} of {total:,}) share a sentence with the training "
+            "pairs, ignoring case and punctuation{both}"
         ),
-        english("none of the {total:,} {split} pairs share a sentence with training, ignoring case and punctuation"),
+        english(
+            "none of the {total:,} {split} pairs share a sentence with the training pairs, ignoring case "
+            "and punctuation"
+        ),
     ),
     "questions": (
         english(

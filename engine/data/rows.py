@@ -44,7 +44,8 @@ class BucketedBatches:
         if self._budget is not None and longest > self._budget:
             raise InputError(
                 tr(
-                    "train.batch_tokens = {budget}: a {of} has {longest} tokens; set it to at least that{or_else}",
+                    "train.batch_tokens = {budget}: the longest {of} has {longest} tokens; set it to at least "
+                    "that{or_else}",
                     budget=self._budget,
                     of=of,
                     longest=longest,
@@ -179,7 +180,9 @@ class PairBatches(BucketedBatches):
     ) -> None:
         self.pairs, self.objective, self.special, self.device = pairs, objective, special, device
         if not len(pairs):
-            raise InputError(tr("no sentence pair is left to train on; raise data.max_length or model.context_length"))
+            raise InputError(
+                tr("no sentence pairs are left to train on; raise data.max_length or model.context_length")
+            )
         or_else = tr(", or leave longer ones out with data.max_length")
         super().__init__(lambda epoch: pairs.lengths, config, "sentence", or_else)
 

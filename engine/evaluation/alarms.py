@@ -123,8 +123,9 @@ def not_learning(record: Scores, facts: DataFacts, *, warmup: int, step: int) ->
     if below >= LEARNED:
         return Verdict("learning", "evaluation", step, OK, below, english("better than token frequencies alone"))
     why = english(
-        "the loss {loss:.3f} is no better than knowing how often each token occurs ({line:.3f}): nothing "
-        "has been learned yet; a learning rate that is too small or too large is the usual cause, then a wrong mask",
+        "the loss {loss:.3f} is no better than knowing how often each token occurs ({line:.3f}): "
+        "nothing has been learned yet; the usual cause is a learning rate that is too small or too "
+        "large, the next a wrong mask",
         loss=loss,
         line=line,
     )
@@ -208,7 +209,7 @@ def curve(
 
 def no_number(why: str, *, step: int) -> Verdict:
     return Verdict(
-        "curve", "after", step, DIVERGED, math.inf, english("{why}; do not compare anything with it", why=why)
+        "curve", "after", step, DIVERGED, math.inf, english("{why}; do not compare this run with any other", why=why)
     )
 
 
@@ -241,9 +242,9 @@ def _overfit(scored: list[tuple[int, float]]) -> tuple[str, float, str] | None:
     if len(since) < AFTER_BEST or min(since[-AFTER_BEST:]) <= least:
         return None
     why = english(
-        "the validation loss was best at step {at:,} ({lowest:.4f}) and has risen to "
-        "{last:.4f}: from there on the model memorized its training text; compare best losses, "
-        "or stop there (evaluation.patience)",
+        "the validation loss was best at step {at:,} ({lowest:.4f}) and has risen to {last:.4f}: "
+        "from then on the model memorized its training text; compare best losses, or stop there "
+        "(evaluation.patience)",
         at=at,
         lowest=lowest,
         last=last,
@@ -258,8 +259,9 @@ def _still_falling(scored: list[tuple[int, float]], trained: list[tuple[int, flo
     if fall is None or fall <= max(FALLING[0] * last, FALLING[1]):
         return None
     why = english(
-        "the {name} loss fell by {fall:.3f} over the last tenth of the run: it had more to learn, and a variant "
-        "that only learns more slowly looks worse than it is; train longer (train.steps) before comparing",
+        "the {name} loss fell by {fall:.3f} over the last tenth of the run: the model had more to "
+        "learn, and a variant that merely learns more slowly looks worse than it is; train longer "
+        "(train.steps) before comparing",
         name=name,
         fall=fall,
     )

@@ -273,9 +273,9 @@ def leak_probe(
         return Verdict("leak", when, step, "NOT A NUMBER", float("nan"), why)
     if gradient > GRADIENT_LIMIT or change > PERTURBATION_LIMIT:
         why = english(
-            "a position's prediction depends on its answer or what follows it "
-            "(gradient {gradient:.2g}, change {change:.2g}): the model can read "
-            "what it has to predict, so its scores are meaningless",
+            "a position's prediction depends on its answer or on what follows it (gradient "
+            "{gradient:.2g}, change {change:.2g}): the model can read what it has to predict, so its "
+            "scores are meaningless",
             gradient=gradient,
             change=change,
         )

@@ -94,7 +94,7 @@ def score_tokens(
     """
     if not 1 <= stride <= context:
         raise ValueError(
-            tr("stride {stride} must be between 1 and the context {context}", stride=stride, context=context)
+            tr("stride {stride} must be between 1 and the context, {context}", stride=stride, context=context)
         )
 
     def batches() -> Iterator[Batch]:

@@ -153,7 +153,7 @@ class TextScorer(Scorer):
         if self.tokens.numel() < self.objective.window:
             raise ValueError(
                 tr(
-                    "{numel} tokens are fewer than one window of {window}",
+                    "{numel} tokens are too few for one window of {window}",
                     numel=self.tokens.numel(),
                     window=self.objective.window,
                 )

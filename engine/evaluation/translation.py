@@ -45,7 +45,7 @@ def score_translations(sources: Sequence[str], references: Sequence[str], output
     if not len(sources) == len(references) == len(outputs):
         raise InputError(
             tr(
-                "{n} sources, {n2} references and {n3} outputs: each source needs one of each",
+                "{n} sources, {n2} references and {n3} outputs: each source needs one reference and one output",
                 n=len(sources),
                 n2=len(references),
                 n3=len(outputs),

@@ -86,7 +86,7 @@ def require_room(model: Network, prompt: Prompt) -> None:
     if prompt.source is not None and len(prompt.source) > model.config.source_tokens:
         raise InputError(
             tr(
-                "prompt: it has {n} tokens; this model reads at most {source_tokens}",
+                "the prompt has {n} tokens; this model reads at most {source_tokens}",
                 n=len(prompt.source),
                 source_tokens=model.config.source_tokens,
             )
@@ -94,7 +94,7 @@ def require_room(model: Network, prompt: Prompt) -> None:
     if read > context:
         raise InputError(
             tr(
-                "prompt: it has {read} tokens, special tokens included; this model sees at most {context} at once",
+                "the prompt has {read} tokens, special tokens included; this model sees at most {context} at once",
                 read=read,
                 context=context,
             )

@@ -31,7 +31,7 @@ LENGTH_PENALTIES: dict[LengthPenalty, Callable[[int, float], float]] = {
     "gnmt": lambda length, alpha: ((5 + length) / 6) ** alpha,  # Wu et al. 2016, eq. 14
     "power": lambda length, alpha: length**alpha,
 }
-NO_NUMBERS = tr("the model's predictions are NaN or infinite: its training diverged, or it is damaged")
+NO_NUMBERS = tr("the model's predictions are NaN or infinite: its training diverged, or the model is damaged")
 LARGEST_ALPHA = 20  # in magnitude: a larger penalty overflows before it changes anything
 
 

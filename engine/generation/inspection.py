@@ -38,7 +38,7 @@ def attentions(model: Network, which: str = "self") -> list[AnyAttention]:
     """Return each layer's attention. Raises InputError if the network has no such kind."""
     if which not in places(model):
         raise InputError(
-            tr("attention '{which}': this network has {places}", which=which, places=one_of(places(model)))
+            tr("attention '{which}': in this network it must be {places}", which=which, places=one_of(places(model)))
         )
     layers = model.stacks[0 if which == "encoder" else -1].layers
     name = "cross_attention" if which == "cross" else "attention"
@@ -54,12 +54,12 @@ def head_attention(
     """
     parts = attentions(model, which)
     if not 0 <= layer < len(parts):
-        raise InputError(tr("layer {layer}: this network's layers are 1 to {n}", layer=layer + 1, n=len(parts)))
+        raise InputError(tr("layer {layer}: this network has layers 1 to {n}", layer=layer + 1, n=len(parts)))
     part = parts[layer]
     if part.why_no_weights:
         raise InputError(part.why_no_weights)
     if not 0 <= head < part.n_heads:
-        raise InputError(tr("head {head}: a layer's heads are 1 to {n_heads}", head=head + 1, n_heads=part.n_heads))
+        raise InputError(tr("head {head}: each layer has heads 1 to {n_heads}", head=head + 1, n_heads=part.n_heads))
     seen: list[AttentionCall] = []
     with evaluating(model), _observing(part, seen.append):
         model.logits(tokens[None], None if source is None else source[None])

@@ -56,8 +56,8 @@ def surprise(model: Network, config: RunConfig, vocab_size: int, ids: Tensor, al
     if config.task.fills_gaps:
         raise InputError(
             tr(
-                "surprise: this model fills gaps from both sides, so it has no probability of a "
-                "character given only what comes before it"
+                "surprise: this model fills gaps from both sides, so it gives no probability for a character "
+                "from the text before it alone"
             )
         )
     if sees_ahead(config.model):
@@ -65,7 +65,7 @@ def surprise(model: Network, config: RunConfig, vocab_size: int, ids: Tensor, al
     if model.reads_source:
         return _target_surprise(model, config, vocab_size, ids, alternatives)
     if ids.numel() < 2:
-        raise InputError(tr("surprise: a text needs at least two characters: the first has nothing before it"))
+        raise InputError(tr("surprise: the text needs at least two characters, as nothing comes before the first"))
     context = config.model.context_length
     stride = max(1, context // 2)
     found = [TokenSurprise(int(ids[0]), None)]
@@ -82,13 +82,11 @@ def _target_surprise(model: Network, config: RunConfig, vocab_size: int, ids: Te
     (least, most), source = config.task.surprise_lengths(config), config.model.source_tokens
     if not least <= ids.numel() <= most:
         what = (
-            tr("a source of {source} characters and what comes after it", source=source)
-            if most > source
-            else tr("a source")
+            tr("a source of {source} characters and a continuation", source=source) if most > source else tr("a source")
         )
         raise InputError(
             tr(
-                "surprise: this model needs {what}: {least} to {most} characters; this text has {n}",
+                "surprise: this model needs {what} ({least} to {most} characters); this text has {n}",
                 what=what,
                 least=least,
                 most=most,
@@ -128,7 +126,7 @@ def answer_surprise(
     if len(tokens) > context:
         raise InputError(
             tr(
-                "surprise: prompt and answer have {n} tokens; this model sees at most {context} at once",
+                "surprise: the prompt and answer have {n} tokens together; this model sees at most {context} at once",
                 n=len(tokens),
                 context=context,
             )

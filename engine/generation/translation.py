@@ -52,7 +52,7 @@ class Translator:
             if len(source) > LONGEST:
                 raise InputError(
                     tr(
-                        "the sentence has {n:,} tokens, and at most {longest:,} can be translated at once; shorten it",
+                        "the sentence has {n:,} tokens, but at most {longest:,} can be translated at once; shorten it",
                         n=len(source),
                         longest=LONGEST,
                     )

@@ -157,7 +157,7 @@ def _sdpa(call: AttentionCall, v: Tensor) -> Tensor:
 
 def _sdpa_why_not(call: AttentionCall) -> str | None:
     if type(call.scheme).content is not PositionScheme.content:
-        return tr("the position scheme adds terms of queries and keys, which the fused kernel does not support")
+        return tr("the fused kernel does not support position schemes whose terms depend on queries and keys")
     capped = call.softmax is not None and call.softmax.cap > 0.0
     return tr("the fused kernel does not support a cap on scores") if capped else None
 
@@ -181,9 +181,9 @@ def _dense(call: AttentionCall, v: Tensor) -> Tensor:
 
 def _dense_why_not(call: AttentionCall) -> str | None:
     if call.q_at.start is None or call.q_at.start != call.k_at.start or call.q_at.length != call.k_at.length:
-        return tr("a row may see nothing, which only the reference and the fused kernel handle")
+        return tr("a query may see no key at all; only the reference and the fused kernel handle that")
     if type(call.scheme).content is not PositionScheme.content:
-        return tr("the position scheme adds terms of queries and keys, which this kernel does not support")
+        return tr("this kernel does not support position schemes whose terms depend on queries and keys")
     return None
 
 

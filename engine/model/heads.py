@@ -181,8 +181,8 @@ class LinearSelfAttention(SelfAttention):
     """Self-attention through a feature map; see `engine.model.linear_attention`."""
 
     why_no_weights = tr(
-        "attention: linear attention has no weights to show: it sums keys and values up before any query "
-        "looks at them, so there is no table of who looks at whom"
+        "attention: linear attention has no weights to show; it sums keys and values before any "
+        "query looks at them, so no pair of tokens has a weight of its own"
     )
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, at: Positions, state: LayerState | None) -> Tensor:

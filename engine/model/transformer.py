@@ -249,7 +249,7 @@ def build_model(model: ModelConfig, vocab_size: int, seed: int, device: torch.de
     if size < vocab_size:
         raise ValueError(
             tr(
-                "model.vocab_size {size} is smaller than the {vocab_size} tokens that are needed",
+                "model.vocab_size {size} is smaller than the {vocab_size} tokens needed",
                 size=size,
                 vocab_size=vocab_size,
             )

@@ -97,14 +97,14 @@ def attention(position: str, context: Context) -> Result:
                     name = DTYPE_NAMES[dtype]
                     wrong.append(
                         english(
-                            "{backend} for {case} in {precision} is off by {error:.2g} (relative)",
+                            "{backend} for {case} in {precision} has a relative error of {error:.2g}",
                             backend=backend,
                             case=case.name,
                             precision=name,
                             error=error,
                         )
                     )
-    said = english("every backend that applies matches the reference's values and gradients")
+    said = english("every applicable backend matches the reference's values and gradients")
     figures = {f"attention_difference_{DTYPE_NAMES[dtype]}": value for dtype, value in worst.items()}
     return judged(not wrong, said, "; ".join(wrong[:6]), comparisons=tried, **figures)
 

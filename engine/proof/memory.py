@@ -58,7 +58,7 @@ def cut_planted(context: Context) -> Result:
     refused = ready.trainer.run()
     if refused.state != "failed" or "auto_batch=true" not in refused.reason:
         return failed(
-            english("without auto_batch the run {state}: {reason}", state=refused.state, reason=refused.reason)
+            english("without auto_batch, the run {state}: {reason}", state=refused.state, reason=refused.reason)
         )
     cut = int(read_json(checkpoint.find(RunReader(pieces), "last") / checkpoint.STATE)["pieces"])
     losses = [
@@ -106,7 +106,7 @@ def cut_really(context: Context) -> Result:
     cut = ready.trainer.state.pieces
     ready.trainer.writer.close("stopped")
     right, wrong = (
-        english("with 60 % of the memory a step takes {cut} pieces", cut=cut),
+        english("with 60 % of the memory, a step is cut into {cut} pieces", cut=cut),
         english("the step was never cut into pieces"),
     )
     return judged(cut > 1, right, wrong, pieces=cut, peak_bytes=peak - before)
@@ -131,5 +131,8 @@ def estimated(name: str, context: Context) -> Result:
         ratio=peak.ratio,
     )
     return judged(
-        abs(peak.ratio - 1.0) <= NEAR, said, english("{said}, not within {near:.0%}", said=said, near=NEAR), **figures
+        abs(peak.ratio - 1.0) <= NEAR,
+        said,
+        english("{said}, off by more than {near:.0%}", said=said, near=NEAR),
+        **figures,
     )

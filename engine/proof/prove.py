@@ -119,7 +119,7 @@ def _proved(worker: Worker, proof: Proof, context: Context, left: float, budget:
                 "failed", english("the proof returned {name} instead of a result", name=type(result).__name__)
             )
     except TimedOut as error:
-        result = Result("failed", english("it hung: {error}", error=error))
+        result = Result("failed", english("the proof hung: {error}", error=error))
         if left < proof.limit:
             result = Result("skipped", english("not finished within the {budget:.0f}-minute limit", budget=budget / 60))
     except (Raised, Ended) as error:

@@ -119,7 +119,9 @@ def _compared(one: Path, other: Path, said: str) -> Result:
         largest = max(float(value.abs().max()) for value in weights[0].values())
         apart = max(float((value - weights[1][name]).abs().max()) for name, value in weights[0].items()) / largest
     wrong = english(
-        "not bit-identical: {differ} differ, weights by {apart:.2g} (relative)", differ=", ".join(differ), apart=apart
+        "not bit-identical: {differ} differ (relative difference of the weights: {apart:.2g})",
+        differ=", ".join(differ),
+        apart=apart,
     )
     return judged(
         not differ,
@@ -144,9 +146,9 @@ def repeats(precision: str, context: Context) -> Result:
         torch.use_deterministic_algorithms(False)
     equal = again.status == "passed"
     why = (
-        english("{why}; with torch.use_deterministic_algorithms they are equal", why=found.why)
+        english("{why}; with torch.use_deterministic_algorithms the runs are identical", why=found.why)
         if equal
-        else english("{why}; with torch.use_deterministic_algorithms they are still different", why=found.why)
+        else english("{why}; with torch.use_deterministic_algorithms the runs still differ", why=found.why)
     )
     return failed(why, **found.figures, equal_with_deterministic_algorithms=equal)
 
@@ -191,7 +193,7 @@ def crosses_devices(context: Context) -> Result:
     wrong += _state_differs(on_cpu, back)
     _end(back, "finished")
     said = english(
-        "weights and moments are bit-identical from {device} to the CPU and back; training continues",
+        "weights and moments stay bit-identical from {device} to the CPU and back; training continues",
         device=context.device,
     )
     return judged(not wrong, said, "; ".join(wrong), tensors=len(weights))
@@ -235,7 +237,7 @@ def loses_device(really: bool, context: Context) -> Result:
     if state != "failed" or step != SAVED or expected not in reason:
         return failed(
             english(
-                "expected a failed run with its checkpoint of step {saved}, but it is {state}: {reason}",
+                "expected a failed run with its checkpoint at step {saved}, but the run is {state}: {reason}",
                 state=state,
                 saved=SAVED,
                 reason=reason,
@@ -245,7 +247,9 @@ def loses_device(really: bool, context: Context) -> Result:
     with Worker(context.folder / "log.txt") as fresh:
         fresh.call(go_on, run, context.device, limit=CHILD)
     compared = _compared(
-        whole, run, english("lost in step {lost}, resumed from step {saved} in another process", lost=LOST, saved=SAVED)
+        whole,
+        run,
+        english("device lost at step {lost}, resumed from step {saved} in another process", lost=LOST, saved=SAVED),
     )
     return Result(compared.status, compared.why, {**figures, **compared.figures})
 

@@ -52,11 +52,11 @@ def speed_proofs() -> list[Proof]:
 def without_compiler(context: Context) -> str:
     compilers = [os.environ.get("CXX" if context.device == "cpu" else "CC", ""), "g++", "gcc", "clang++", "clang"]
     if not any(shutil.which(name) for name in compilers if name):
-        return english("no C compiler on PATH, which torch.compile needs")
+        return english("torch.compile needs a C compiler, but there is none on PATH")
     if context.on_cuda and importlib.util.find_spec("triton") is None:
-        return english("triton is not installed, which torch.compile needs on CUDA")
+        return english("torch.compile needs triton on CUDA, but it is not installed")
     if context.on_cuda and not (Path(sysconfig.get_paths()["include"]) / "Python.h").exists():
-        return english("Python's headers are not installed, which triton needs")
+        return english("triton needs Python's headers, but they are not installed")
     return ""
 
 
@@ -73,7 +73,7 @@ def compiles(precision: str, context: Context) -> Result:
     apart = max(abs(a - b) / abs(b) for a, b in zip(found, expected, strict=True))
     figures: dict[str, Figure] = {"compiled_loss_difference": apart, "compiling_seconds": round(compiling, 1)}
     if not apart <= COMPILED[precision]:
-        return judged(False, "", english("compiled losses differ by {apart:.2g} (relative)", apart=apart), **figures)
+        return judged(False, "", english("compiled losses differ (relative error {apart:.2g})", apart=apart), **figures)
     contenders = {"compiled": steps_of(compiled, PARITY_STEPS), "plain": steps_of(uncompiled, PARITY_STEPS)}
     fast, slow = interleaved(contenders, rounds=ROUNDS, seconds=SECONDS, device=context.device)
     ratio = fast.median / slow.median
@@ -119,4 +119,4 @@ def waits(precision: str, context: Context) -> Result:
             torch.cuda.set_sync_debug_mode("default")
         for result in results:
             result.read()
-    return passed(english("no wait in {n} steps with each of {n2} position schemes", n=len(results), n2=len(POSITIONS)))
+    return passed(english("no waits in {n} steps with any of {n2} position schemes", n=len(results), n2=len(POSITIONS)))

@@ -106,7 +106,7 @@ class Worker:
             if self._connection.poll(START) and self._connection.recv() == "ready":
                 return
         except (EOFError, OSError):
-            raise Ended(english("the process did not start: {obituary}", obituary=self._obituary())) from None
+            raise Ended(english("startup failed: {obituary}", obituary=self._obituary())) from None
         self.end()
         raise Ended(english("the process did not start within {start:.0f} s", start=START))
 
@@ -124,7 +124,7 @@ class Worker:
             file.seek(max(0, self.log.stat().st_size - 8192))
             lines = file.read().decode("utf-8", "replace").splitlines()
             words = shortened(next((line for line in reversed(lines) if line.strip()), ""))
-        return english("its process ended with {how}", how=how) + (f": {words}" if words else "")
+        return english("the process ended with {how}", how=how) + (f": {words}" if words else "")
 
 
 def shortened(text: str) -> str:

@@ -50,7 +50,7 @@ def located(text: str, runs_dir: Path) -> tuple[RunReader, str]:
         return RunReader.resolve(run, runs_dir), checkpoint
     except InputError as error:
         raise InputError(
-            tr("{setting}: {error}; train that one first, or name its folder", setting=setting(text), error=error)
+            tr("{setting}: {error}; train that run first, or give its folder", setting=setting(text), error=error)
         ) from None
 
 

@@ -89,7 +89,7 @@ def check_tag(tag: str) -> str:
     """Return the tag; `InputError` if it is empty, too long, or unprintable."""
     if not tag.strip() or len(tag) > LONGEST_TAG or not tag.isprintable():
         raise InputError(
-            tr("tag {tag!r}: a tag has 1 to {longest_tag} printable characters", tag=tag[:60], longest_tag=LONGEST_TAG)
+            tr("tag {tag!r}: must have 1 to {longest_tag} printable characters", tag=tag[:60], longest_tag=LONGEST_TAG)
         )
     return tag
 

@@ -104,7 +104,7 @@ class RunReader:
                 if run and (path / "run.json").is_file():
                     return cls(path if path.name not in ("", "..") else path.resolve())
         hint = nearest(run, names) or (
-            tr("; runs there: {names}", names=", ".join(names[-5:])) if names else tr("; it has no runs")
+            tr("; runs there: {names}", names=", ".join(names[-5:])) if names else tr("; that folder has no runs")
         )
         raise InputError(tr("no run named '{run}' in {root}{hint}", run=run[:80], root=root, hint=hint))
 

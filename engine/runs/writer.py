@@ -87,7 +87,7 @@ class RunWriter:
                     by = tr("process {pid} on {host}", pid=owner.pid, host=owner.host)
             raise InputError(
                 tr(
-                    "run '{name}' is being written by {by}; stop that first, or choose another --name",
+                    "run '{name}' is being written by {by}; stop that process first, or choose another --name",
                     name=path.name,
                     by=by,
                 )
@@ -182,7 +182,7 @@ class RunWriter:
             if stream not in offsets:
                 raise InputError(
                     tr(
-                        "the checkpoint of step {step} does not record the length of {stream}.jsonl",
+                        "the checkpoint at step {step} does not record the length of {stream}.jsonl",
                         step=step,
                         stream=stream,
                     )
@@ -190,7 +190,7 @@ class RunWriter:
             if file.seek(0, os.SEEK_END) < offsets[stream]:
                 raise InputError(
                     tr(
-                        "{path}.jsonl is shorter than at step {step}: records are missing",
+                        "{path}.jsonl is shorter than it was at step {step}: records are missing",
                         path=self.path / stream,
                         step=step,
                     )
@@ -322,8 +322,8 @@ class RunWriter:
                     raise
             free, needed = shutil.disk_usage(self.path).free / 1e6, self.checkpoint_bytes / 1e6
             reason = english(
-                "the disk of {path} is full: {free:.1f} MB free, the next checkpoint needs {needed:.1f} MB; training "
-                "continues once there is room",
+                "the disk holding {path} is full: {free:.1f} MB free, but the next checkpoint needs "
+                "{needed:.1f} MB; training continues once there is room",
                 path=self.path,
                 free=free,
                 needed=needed,

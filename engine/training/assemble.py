@@ -130,7 +130,7 @@ def resume(
             raise
         raise InputError(
             tr(
-                "{error}; it has no checkpoint, so there is nothing to resume: `{command}` frees the name",
+                "{error}; the run has no checkpoint, so there is nothing to resume: `{command}` frees the name",
                 error=error,
                 command=reader.command("delete"),
             )
@@ -152,7 +152,7 @@ def resume(
             parts = _load(config, run.parent, data_dir, device, control)
             writer.begin_again()
             writer.keep_config(parts.config)
-            writer.event("begun again", english("it had no checkpoint yet"))
+            writer.event("begun again", english("the run had no checkpoint yet"))
             return _open(parts, writer, control)
         folder, damaged = checkpoint.newest_intact(run)
         control.heed()
@@ -162,7 +162,7 @@ def resume(
         if recorded.sha256 != task.corpus.sha256 or recorded.tokenizer_sha256 != task.tokenizer.sha256:
             raise InputError(
                 tr(
-                    "corpus {name}: this is not the text that run '{name2}' started with; put that text back",
+                    "corpus {name}: this is not the text that run '{name2}' started with; restore the original text",
                     name=task.corpus.name,
                     name2=reader.name,
                 )

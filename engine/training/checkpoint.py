@@ -432,7 +432,7 @@ def check_shapes(path: Path, expected: Mapping[str, Shape]) -> None:
             found = list(saved[name])
             raise InputError(
                 tr(
-                    "{path}: weights of another model: '{name}' is {found}, the config's {list}",
+                    "{path}: weights of another model: '{name}' is {found} here but {list} in the config's model",
                     path=path,
                     name=name,
                     found=found,

@@ -35,8 +35,8 @@ def resolve_device(wanted: str) -> torch.device:
         if (device.index or 0) >= count:
             raise InputError(
                 trn(
-                    "--device {wanted}: this machine shows {n} CUDA device; --device cpu works",
-                    "--device {wanted}: this machine shows {n} CUDA devices; --device cpu works",
+                    "--device {wanted}: torch sees {n} CUDA device; --device cpu works",
+                    "--device {wanted}: torch sees {n} CUDA devices; --device cpu works",
                     count,
                     wanted=wanted,
                 )

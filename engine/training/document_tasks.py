@@ -51,8 +51,8 @@ class _DocumentTask(Task):
         if given.kind != config.data.tokenizer:
             raise InputError(
                 tr(
-                    "train.init_from: data.tokenizer is '{tokenizer}', but that run's "
-                    "tokenizer is '{kind}': its weights were trained on other tokens",
+                    "train.init_from: data.tokenizer is '{tokenizer}', but the parent's tokenizer is '{kind}': "
+                    "its weights were trained on other tokens",
                     tokenizer=config.data.tokenizer,
                     kind=given.kind,
                 )
@@ -61,7 +61,11 @@ class _DocumentTask(Task):
             given.target.encode_all(list(corpus.texts()))
         except InputError as error:
             raise InputError(
-                tr("corpus {name}: for a run that starts from another one, {error}", name=corpus.name, error=error)
+                tr(
+                    "corpus {name}: cannot be encoded with the parent's tokenizer: {error}",
+                    name=corpus.name,
+                    error=error,
+                )
             ) from None
         return given.target
 
@@ -218,8 +222,8 @@ class QuestionTask(_DocumentTask):
                 if longest > most:
                     raise InputError(
                         tr(
-                            "corpus {name}: a {split} question with its answer has {longest} tokens, and "
-                            "model.{key} is {most}; --set model.{key}={longest}",
+                            "corpus {name}: the {split} questions and answers need model.{key} = {longest}, but it is "
+                            "{most}; --set model.{key}={longest}",
                             name=corpus.name,
                             split=split,
                             longest=longest,

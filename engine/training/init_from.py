@@ -180,7 +180,7 @@ class InitFrom:
             yield Lint(
                 INIT_FROM,
                 english(
-                    "'{name}' is {state}, not finished: using its step {step:,}",
+                    "'{name}' is {state}, not finished: starting from its step {step:,}",
                     name=name,
                     state=state,
                     step=self.origin.step,
@@ -191,7 +191,7 @@ class InitFrom:
                 yield Lint(
                     INIT_FROM,
                     english(
-                        "parent '{name}' is marked {badge}: what it has learned may be worth nothing",
+                        "parent '{name}' is marked {badge}: what it learned may be worthless",
                         name=name,
                         badge=badge,
                     ),
@@ -206,8 +206,8 @@ def require_same_reading(config: RunConfig, before: RunConfig, name: str, tokeni
             value = str(was).lower() if isinstance(was, bool) else was
             raise InputError(
                 tr(
-                    "{setting}: data.{key} = {asked}, but '{name}' was trained with {value} "
-                    "({described}), and its weights only fit its own tokens; --set data.{key}={value}",
+                    "{setting}: data.{key} = {asked}, but '{name}' was trained with {value} ({described}), and "
+                    "its weights fit only its own tokens; --set data.{key}={value}",
                     setting=setting(config.train.init_from),
                     key=key,
                     asked=str(asked).lower(),
@@ -239,7 +239,7 @@ def match_shapes(
             Lint(
                 INIT_FROM,
                 english(
-                    "{key} is '{now}', and the weights were trained with '{was}'{begins}",
+                    "{key} is '{now}', but the weights were trained with '{was}'{begins}",
                     key=POSITION,
                     now=now,
                     was=was,

@@ -79,13 +79,13 @@ class Inspector:
         for name, switches in inert_switches(self._reader, self.writer.path.parent):
             changed = ", ".join(f"{key} {before} → {after}" for key, (before, after) in switches.items())
             why = english(
-                "run '{name}' has other settings ({changed}) but identical metrics, bit for bit: they had no effect",
+                "run '{name}' has different settings ({changed}) but bit-identical metrics: the settings had no effect",
                 name=name,
                 changed=changed,
             )
             if set(switches) == {"seed"}:
                 why = english(
-                    "run '{name}' has a different seed but identical metrics, bit for bit: the seed had no effect",
+                    "run '{name}' has a different seed but bit-identical metrics: the seed had no effect",
                     name=name,
                 )
             self.note(Verdict("switches", "after", step, INERT, float(len(switches)), why))

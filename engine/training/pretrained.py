@@ -81,7 +81,7 @@ def load_pretrained(folder: Path, device: torch.device | str = "cpu") -> tuple[N
     path = folder / CONFIG
     found = read_json(path)
     if not isinstance(found, dict):
-        raise InputError(tr("{path}: missing or damaged; the folder of an exported model has one", path=path))
+        raise InputError(tr("{path}: missing or damaged; the folder of an exported model has this file", path=path))
     if found.get("model_type") != MODEL_TYPE:
         raise InputError(
             tr(

@@ -245,9 +245,9 @@ def check_reference(copy: SmallCopy) -> Verdict:
     expected = Reference(model, dict(copy.network.named_parameters())).logits(tokens, source)
     worst = relative_error(copy.network(*inputs), expected)
     wrong = english(
-        "predictions differ from an independent implementation by a relative error of {worst:.1g}: "
-        "{positions} positions, {attentions} attention, a norm, a residual or a "
-        "layer does not match the config",
+        "predictions differ from an independent implementation's (relative error {worst:.1g}): "
+        "{positions} positions, {attentions} attention, a norm, a residual or a layer does not match "
+        "the config",
         worst=worst,
         positions=" or ".join(model.positions),
         attentions=" or ".join(model.attentions),
@@ -297,7 +297,7 @@ def check_cache(copy: SmallCopy) -> Verdict:
     inputs = copy.inputs()
     worst, length = cache_difference(copy.network, *inputs), inputs[-1].shape[1]
     wrong = english(
-        "decoding with a cache differs from a full pass by a relative error of {worst:.1g}: samples are wrong",
+        "decoding with a cache differs from a full pass (relative error {worst:.1g}): samples are wrong",
         worst=worst,
     )
     right = english(
@@ -372,7 +372,7 @@ def check_sampling(copy: SmallCopy) -> Verdict | None:
             given = torch.cat([column.probability for column in stretch], dim=1)
             worst = max(worst, float(((given - expected).abs() / expected).max()))
     wrong = english(
-        "a sampled token's probability differs from a full pass by a relative error of {worst:.1g}: samples are wrong",
+        "a sampled token's probability differs from a full pass's (relative error {worst:.1g}): samples are wrong",
         worst=worst,
     )
     right = english(

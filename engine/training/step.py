@@ -50,7 +50,7 @@ def read_all(results: Sequence[StepResult]) -> Iterator[tuple[float, float]]:
             if not math.isfinite(value):
                 raise Diverged(
                     english(
-                        "{what} is not a number at step {step}; the last good state is step {saved}",
+                        "{what} is NaN or infinite at step {step}; the last good state is step {saved}",
                         what=what,
                         step=step,
                         saved=step - 1,

@@ -125,9 +125,9 @@ def require_known(tokenizer: Tokenizer, text: str, where: str) -> None:
         character, line = text[place], text.count("\n", 0, place) + 1
         raise InputError(
             tr(
-                "{where} has {character!r} (U+{ord:04X}) at character {place:,} (line "
-                "{line:,}), which the tokenizer of the run it starts from ({vocab_size} "
-                "characters) does not have; remove it from the text, or leave out train.init_from",
+                "{where} has {character!r} (U+{ord:04X}) at character {place:,} (line {line:,}), which the "
+                "parent's tokenizer ({vocab_size} characters) does not have; remove it from the text, or "
+                "leave out train.init_from",
                 where=where,
                 character=character,
                 ord=ord(character),
@@ -144,8 +144,8 @@ def require_vocabulary(config: RunConfig, found: int, of: str) -> int:
         special = "".join(tr(" and {name}", name=name) for name in config.special_tokens)
         raise InputError(
             tr(
-                "model.vocab_size = {vocab_size}: the corpus has {found} different {of}{special}; "
-                "leave it out, or set at least {needed}",
+                "model.vocab_size = {vocab_size}: the corpus has {found} different {of}{special}; leave it "
+                "out, or set it to at least {needed}",
                 vocab_size=config.model.vocab_size,
                 found=found,
                 of=told(of),

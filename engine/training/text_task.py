@@ -44,8 +44,8 @@ class TextTask(Task):
         if found.kind != CharacterTokenizer.kind:
             raise InputError(
                 tr(
-                    "train.init_from: '{name}' reads text by characters, but that run's tokenizer is "
-                    "'{kind}' ({described}): its weights were trained on other tokens",
+                    "train.init_from: '{name}' reads text by characters, but the parent's tokenizer is '{kind}' "
+                    "({described}): its weights were trained on other tokens",
                     name=config.task.name,
                     kind=found.kind,
                     described=told(described(found)),

@@ -176,7 +176,7 @@ class Trainer:
             saved = (
                 english("step {saved} is the last one saved", saved=self._saved)
                 if self._saved >= 0
-                else english("nothing is saved yet")
+                else english("nothing has been saved yet")
             )
             reason = english("{reason}; the disk is full: {saved}", reason=reason or "stop", saved=saved)
         else:
@@ -259,9 +259,9 @@ class Trainer:
             fits = max(1, size // pieces)
             raise OutOfMemory(
                 english(
-                    "out of memory on {device} at step {step} with {size} windows at once; "
-                    "--set train.auto_batch=true computes them in pieces, "
-                    "or --set train.batch_size={fits} --set train.accumulation={pieces}",
+                    "out of memory on {device} at step {step} with {size} windows at once; use --set "
+                    "train.auto_batch=true to compute them in pieces, or --set train.batch_size={fits} --set "
+                    "train.accumulation={pieces}",
                     device=self.device,
                     step=step,
                     size=size,

@@ -65,8 +65,8 @@ class TranslationTask(Task):
         if wanted is not None and wanted < sources:
             raise InputError(
                 tr(
-                    "model.source_vocab_size = {wanted}: the sources have {vocab_size} different "
-                    "tokens, plus special ones; leave it out, or set at least {sources}",
+                    "model.source_vocab_size = {wanted}: the sources have {vocab_size} different tokens, plus "
+                    "special ones; leave it out, or set it to at least {sources}",
                     wanted=wanted,
                     vocab_size=tokenizer.source.vocab_size,
                     sources=sources,
@@ -172,9 +172,9 @@ class TranslationTask(Task):
             remedy += f" --set model.source_length={source}"
         raise InputError(
             tr(
-                "corpus {name}: {over:,} of {n:,} {split} pairs are longer than the learned "
-                "positions ({room:,} for sources, {room2:,} for targets), and scored pairs are never left out; "
-                "{remedy}",
+                "corpus {name}: {over:,} of {n:,} {split} pairs have more tokens than there are learned "
+                "positions ({room:,} for sources, {room2:,} for targets), and scored pairs are never left "
+                "out; {remedy}",
                 name=self.corpus.name,
                 over=over,
                 n=len(lengths),
@@ -217,8 +217,8 @@ def _taken_over(given: AnyTokenizer, corpus: ParallelCorpus) -> AnyTokenizer:
     if not given.is_pair:
         raise InputError(
             tr(
-                "train.init_from: translation needs a tokenizer for each side, but that run's is "
-                "'{kind}' ({described}): its weights were trained on other tokens",
+                "train.init_from: translation needs a tokenizer for each side, but the parent's is '{kind}' "
+                "({described}): its weights were trained on other tokens",
                 kind=given.kind,
                 described=told(described(given)),
             )

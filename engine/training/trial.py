@@ -87,9 +87,9 @@ def _difference(a: RunConfig, b: RunConfig, vocab_size: int, what: str) -> str:
                 "{what} changes the predictions (by up to {change:.2g} in a logit)", what=what, change=change
             )
     if a.model.context_length != b.model.context_length:
-        return english("{what} changes the length of a context", what=what)
+        return english("{what} changes the context length", what=what)
     if a.model.source_tokens != b.model.source_tokens:
-        return english("{what} changes the length of a source", what=what)
+        return english("{what} changes the source length", what=what)
     return ""
 
 

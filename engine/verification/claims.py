@@ -55,9 +55,9 @@ def verify(
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError, OSError) as error:
             # An honest run's records have all their fields: missing ones were lost or removed.
             damage = Difference("records", damaged(error), tr("intact ones"))
-            yield Finding(name, Result.DIFFERS, tr("a record it relies on is damaged"), (damage,))
+            yield Finding(name, Result.DIFFERS, tr("a record this claim relies on is damaged"), (damage,))
         except (RuntimeError, MemoryError) as error:  # torch's own, such as no room on the device
-            why = tr("it could not be computed here: {error}", error=" ".join(str(error).split())[:200])
+            why = tr("could not be computed here: {error}", error=" ".join(str(error).split())[:200])
             yield Finding(name, Result.UNCHECKED, why)
         else:
             yield Finding(name, Result.DIFFERS if found else Result.CONFIRMED, text, tuple(found))

@@ -45,7 +45,7 @@ class Evidence:
         """Return a note that names those of these fields that were redefined; else ""."""
         found = [field for field in fields if field in self.redefined]
         return (
-            tr("; not compared, because an older version defined it differently: {found}", found=", ".join(found))
+            tr("; not compared (defined differently by an older version): {found}", found=", ".join(found))
             if found
             else ""
         )
@@ -88,7 +88,7 @@ class Evidence:
     def why_not_exact(self) -> str:
         """Return what changed since the run, so results need not be bit-identical; "" if they must be."""
         if not self.attempts:
-            return tr("environment.json does not say where the run was made")
+            return tr("environment.json does not say where the run was trained")
         now = environment(self.device, self.config.train.threads or 1, 0)
         for attempt in self.attempts:
             for key in EXACT_IF_SAME:
@@ -127,7 +127,7 @@ class Evidence:
         assert origin is not None
         reader = at_hand(origin, self.config.train.init_from, self.reader.path.parent)
         if reader is None:
-            raise Unknown(tr("run '{name}', which it started from, cannot be found", name=origin.name))
+            raise Unknown(tr("parent run '{name}' cannot be found", name=origin.name))
         step = origin.checkpoint if origin.checkpoint == checkpoint.AVERAGE else origin.step
         asked = capabilities.with_value(self.config, INIT_FROM, f"{reader.path.resolve()}@{step}")
         try:
@@ -135,7 +135,7 @@ class Evidence:
         except InputError as error:
             raise Unknown(
                 tr(
-                    "run '{name}', which it started from, no longer has that checkpoint: {error}",
+                    "parent run '{name}' no longer has the checkpoint this run started from: {error}",
                     name=reader.name,
                     error=error,
                 )

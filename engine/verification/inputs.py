@@ -153,7 +153,7 @@ def lineage(evidence: Evidence) -> Outcome:
     if (asked is None) != (origin is None):
         found = Difference(tr("`from` in run.json"), None if origin is None else origin.shown, asked)
         return "", (found,)
-    said, wrong = tr("weights of its own seed"), []
+    said, wrong = tr("weights drawn from its own seed"), []
     if origin is not None:
         try:
             which = split_init_from(str(asked))[1]
@@ -167,7 +167,7 @@ def lineage(evidence: Evidence) -> Outcome:
         if now.sha256 != origin.sha256:
             if now.id != origin.id:
                 raise Unknown(
-                    tr("run '{name}' is not the one it started from, only another with the same name", name=parent.name)
+                    tr("run '{name}' is not the parent, only another run with the same name", name=parent.name)
                 )
             wrong.append(
                 Difference(tr("SHA-256 of the weights of {origin}", origin=origin.shown), origin.sha256, now.sha256)
@@ -176,7 +176,7 @@ def lineage(evidence: Evidence) -> Outcome:
             own = read_tokenizer(evidence.reader.path / checkpoint.TOKENIZER)
             if differs := difference(own, parent.tokenizer):
                 wrong.append(
-                    Difference(tr("tokenizer, taken over from '{parent}'", parent=parent.name), differs, tr("the same"))
+                    Difference(tr("tokenizer taken from '{parent}'", parent=parent.name), differs, tr("the same"))
                 )
             if now.id == origin.id and now.before != origin.before:
                 before = (one.shown if one is not None else None for one in (origin.before, now.before))
@@ -191,8 +191,8 @@ def lineage(evidence: Evidence) -> Outcome:
             made = checkpoint.weights_of(evidence.fresh())
         others = [name for name, value in made.items() if name not in saved or not value.equal(saved[name])]
         wrong += [
-            Difference(tr("'{name}' at step 0", name=name), tr("other values"), tr("those it started from"))
+            Difference(tr("'{name}' at step 0", name=name), tr("other values"), tr("the initial values"))
             for name in others
         ]
-        said += tr("; the checkpoint of step 0 has them")
+        said += tr("; the checkpoint at step 0 has them")
     return said if origin is None else f"{said}: {drawn(origin, evidence.reader.name)}", wrong

@@ -46,7 +46,7 @@ def metrics(evidence: Evidence) -> Outcome:
                     )
                 )
     if evidence.finished and end != steps and not evidence.config.evaluation.patience:
-        wrong.append(Difference(tr("step at which it finished"), end, steps))
+        wrong.append(Difference(tr("step at which the run finished"), end, steps))
     text = tr(
         "{n:,} train and {n2:,} validation records, all that were due up to step {end:,}",
         n=len(trained),
@@ -70,7 +70,7 @@ def values(evidence: Evidence) -> Outcome:
         expected = math.exp(loss) if loss < 700 else math.inf
         if not math.isclose(perplexity, expected, rel_tol=1e-12):
             wrong.append(Difference(tr("perplexity at step {step}", step=record["step"]), perplexity, expected))
-    return tr("learning rates follow the schedule, perplexities are e^loss"), wrong[:LISTED]
+    return tr("learning rates follow the schedule; perplexity is e^loss"), wrong[:LISTED]
 
 
 def metrics_hash(evidence: Evidence) -> Outcome:
@@ -78,11 +78,13 @@ def metrics_hash(evidence: Evidence) -> Outcome:
     noted = evidence.summary.get("fingerprint")
     if noted is None:
         if evidence.finished:
-            return "", (Difference(tr("SHA-256 of losses and gradient norms"), None, tr("finished runs have one")),)
-        raise Unknown(tr("only a finished run notes it; this one is {state}", state=evidence.state))
+            return "", (
+                Difference(tr("SHA-256 of losses and gradient norms"), None, tr("a finished run, which must have one")),
+            )
+        raise Unknown(tr("only a finished run records this hash; this run is {state}", state=evidence.state))
     found = fingerprint(evidence.reader.path)
     wrong = () if noted == found else (Difference(tr("SHA-256 of losses and gradient norms"), noted, found),)
-    return tr("SHA-256 {found}… of losses and gradient norms, as noted at the end", found=found[:12]), wrong
+    return tr("SHA-256 {found}… of losses and gradient norms, as recorded at the end", found=found[:12]), wrong
 
 
 def summary(evidence: Evidence) -> Outcome:
@@ -90,11 +92,13 @@ def summary(evidence: Evidence) -> Outcome:
     if not evidence.summary:
         if evidence.validation and evidence.finished:
             return "", (Difference("summary.json", None, tr("scores in metrics.jsonl")),)
-        raise Unknown(tr("nothing was scored yet, so there is no summary"))
+        raise Unknown(tr("nothing has been scored yet, so there is no summary"))
     until = evidence.summary.get("step")
     records = [r for r in evidence.validation if isinstance(until, int) and r["step"] <= until]
     if not evidence.finished and isinstance(until, int) and until > max([*_steps(evidence.metrics), 0]):
-        raise Unknown(tr("it is from a later step than the metrics reach: the run was resumed from an earlier one"))
+        raise Unknown(
+            tr("the summary is from a later step than the last metrics: the run was resumed from an earlier step")
+        )
     last, best = (records[-1] if records else None), None
     for record in records:
         held = None if best is None else ValidationRecord.read(best)
@@ -139,14 +143,14 @@ def events(evidence: Evidence) -> Outcome:
     if counted != list(range(first, first + len(counted))) or first + len(counted) - 1 > attempt:
         wrong.append(Difference(tr("attempts in environment.json"), counted, f"{first} to {attempt}"))
     if len(started) != 1 and (evidence.metrics or started):
-        wrong.append(Difference(tr("times it was started"), len(started), 1))
+        wrong.append(Difference(tr("times the run was started"), len(started), 1))
     steps = f"{evidence.config.train.steps} steps "
     for event in started:
         if not str(event.get("text", "")).startswith(steps):
-            wrong.append(Difference(tr("length when it started"), event.get("text"), steps.strip()))
+            wrong.append(Difference(tr("length at the start"), event.get("text"), steps.strip()))
     resumed = sum(event.get("event") == "resumed" for event in told)
     if resumed > attempt - 1:
-        wrong.append(Difference(tr("times it was resumed"), resumed, attempt - 1))
+        wrong.append(Difference(tr("times the run was resumed"), resumed, attempt - 1))
     if evidence.state in AT_REST:
         said = (told[-1].get("event"), told[-1].get("step")) if told else None
         if said != (evidence.state, evidence.end):
@@ -160,7 +164,7 @@ def samples_kept(evidence: Evidence) -> Outcome:
     steps = [record.get("step") for record in evidence.reader.raw_lines("samples")]
     whole = [step for step in steps if isinstance(step, int)]
     if config.sample_length == 0:
-        return tr("none were asked for"), () if not steps else (Difference("samples", len(steps), 0),)
+        return tr("none were requested"), () if not steps else (Difference("samples", len(steps), 0),)
     end = evidence.end if evidence.state in AT_REST else max([*whole, *_steps(evidence.metrics), 0])
     done = [end] if evidence.finished else []
     optional = [] if evidence.finished else [end]

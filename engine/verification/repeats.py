@@ -41,7 +41,7 @@ def score(evidence: Evidence, which: str) -> Outcome:
         step = found["step"]
         recorded = [record for record in evidence.validation if record["step"] == step]
         if not recorded:
-            raise Unknown(tr("no score was recorded at step {step:,}, the step of this checkpoint", step=step))
+            raise Unknown(tr("no score was recorded at this checkpoint's step, {step:,}", step=step))
         said, wrong = _same_scores(evidence, recorded[-1], found, tr("at step {step:,}", step=step))
     return tr("step {step:,} scored again: {said}", step=step, said=said), [*wrong, *_translations(evidence, found)]
 
@@ -63,7 +63,7 @@ def averages(evidence: Evidence) -> Outcome:
             )
         said.append(text if name == checkpoint.AVERAGE else f"{name}: {text}")
         wrong += differ
-    return "; ".join(said) or tr("none was asked for"), wrong
+    return "; ".join(said) or tr("none was requested"), wrong
 
 
 def samples(evidence: Evidence) -> Outcome:
@@ -88,10 +88,13 @@ def samples(evidence: Evidence) -> Outcome:
                 record, found, tr("of the sample at step {step:,}", step=step), exact=evidence.exact, skip=skip
             )
     if not repeated:
-        raise Unknown(tr("the checkpoints that wrote the newest samples are not kept"))
+        raise Unknown(tr("the checkpoints that wrote the newest samples were not kept"))
     if wrong and not evidence.exact:
         raise Unknown(
-            tr("it drew other tokens, as rounding can cause: {why_not_exact}", why_not_exact=evidence.why_not_exact)
+            tr(
+                "different tokens were drawn, as rounding can cause: {why_not_exact}",
+                why_not_exact=evidence.why_not_exact,
+            )
         )
     steps = ", ".join(f"{step:,}" for step in repeated)
     kept = (
@@ -108,9 +111,9 @@ def _same_scores(
     exact, factor, skip = evidence.exact, evidence.score_factor, SAID_OF | skip | evidence.redefined
     wrong = differences(recorded, found, where, exact=exact, factor=factor, skip=skip)
     # `null` in the file stands for NaN or infinity.
-    losses = [tr("no number") if one["loss"] is None else f"{one['loss']:.6f}" for one in (found, recorded)]
+    losses = [tr("NaN or infinite") if one["loss"] is None else f"{one['loss']:.6f}" for one in (found, recorded)]
     said = tr(
-        "loss {losses}, recorded {losses2}, {how_exact}",
+        "loss {losses} matches the recorded {losses2} {how_exact}",
         losses=losses[0],
         losses2=losses[1],
         how_exact=evidence.how_exact,
@@ -151,7 +154,7 @@ def steps(evidence: Evidence) -> Outcome:
     if not evidence.train:
         raise Unknown(tr("no step was recorded"))
     if evidence.steps == 0:
-        raise Unknown(tr("--steps 0: none was asked for"))
+        raise Unknown(tr("--steps 0: none were requested"))
     last = evidence.train[-1]["step"]
     with evidence.process():
         before = [folder for folder in evidence.saved if 0 < int(folder.name[5:]) < last]
@@ -179,9 +182,9 @@ def steps(evidence: Evidence) -> Outcome:
         else tr("from the weights of {shown}", shown=evidence.origin.shown)
     )
     if folder is not None:
-        whence = tr("from the checkpoint of step {start:,}", start=start)
+        whence = tr("from the checkpoint at step {start:,}", start=start)
     return tr(
-        "steps {start:,} to {until:,} repeated {whence}: {n:,} records, {how_exact}",
+        "steps {start:,} to {until:,} repeated {whence}: {n:,} records match {how_exact}",
         start=start + 1,
         until=until,
         whence=whence,
@@ -206,14 +209,14 @@ def repeated(evidence: Evidence, folder: Path | None, count: int) -> dict[int, R
             for _ in range(count):
                 trainer.advance()
         except (Diverged, Leaking) as error:
-            raise Unknown(tr("training ended here: {error}", error=error)) from None
+            raise Unknown(tr("the repeated training stopped early: {error}", error=error)) from None
         finally:
             writer.release()
         records = RunReader(writer.path).raw_lines("metrics")
         return {record["step"]: record for record in records if record.get("kind") == "train"}
 
 
-FALLEN = "is not a number"  # as the trainer says it when a run has diverged
+FALLEN = ("is NaN or infinite", "is not a number")  # how the trainer says that a run has diverged, and said it
 
 
 def verdicts(evidence: Evidence) -> Outcome:
@@ -268,7 +271,7 @@ def _alarms(evidence: Evidence) -> Iterator[Verdict]:
 def _curve(evidence: Evidence, step: int) -> Verdict | None:
     """Repeat the last curve check: over the whole run at its end, else up to the newest evaluation."""
     reason = evidence.status.reason
-    if evidence.state == "failed" and FALLEN in reason:
+    if evidence.state == "failed" and any(said in reason for said in FALLEN):
         return Verdict("curve", "after", step, DIVERGED, 0.0, reason)
     if evidence.finished:
         columns = evidence.reader.follow().load(CURVE)

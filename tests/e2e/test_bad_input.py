@@ -364,7 +364,7 @@ def test_a_run_that_fails_says_so_in_one_line_and_keeps_the_rest_in_its_log(tmp_
     code = main([*RUN, *explode, "--runs-dir", str(tmp_path), "--name", "boom", "--json"])
     err = capsys.readouterr().err
     assert code == 1 and err.startswith("tui-transformer: ") and "Traceback" not in err
-    assert "boom' failed: " in err.splitlines()[-1] and "is not a number at step" in err
+    assert "boom' failed: " in err.splitlines()[-1] and "is NaN or infinite at step" in err
     assert "Traceback" in (tmp_path / "boom" / "log.txt").read_text()
 
 

@@ -210,7 +210,7 @@ def test_poison_in_pairs_reaches_no_terminal(capsys, tmp_path) -> None:
         ("playlet", "did you mean 'playlets'?"),
         ("biografies", "did you mean 'biographies'?"),
         ("cs224n-birthplaces", "put wiki.txt, birth_places_train.tsv, birth_dev.tsv, birth_test_inputs.tsv"),
-        ("multi30k#fr,en", "has the directions"),
+        ("multi30k#fr,en", "has only the directions"),
         ("multi30k", "data fetch multi30k"),
         ("nowhere.tsv", "no such file"),
         ("nowhere.en,nowhere.de", "no such file"),
@@ -265,7 +265,7 @@ def test_files_that_no_address_has_come_from_a_mirror_or_by_hand(capsys, tmp_pat
     fetch = ["data", "fetch", "cs224n-birthplaces", "--data-dir", str(tmp_path)]
     assert main(fetch) == 2
     error = capsys.readouterr().err
-    assert f"put that file at {tmp_path}/cs224n-birthplaces/wiki.txt" in error and error.count("\n") == 1
+    assert f"put the file at {tmp_path}/cs224n-birthplaces/wiki.txt" in error and error.count("\n") == 1
     if (real_data / "cs224n-birthplaces" / "wiki.txt").is_file():
         monkeypatch.setenv("TUI_TRANSFORMER_MIRROR", str(real_data))
         assert main([*fetch, "--json"]) == 0
@@ -299,7 +299,7 @@ def test_fetch_takes_files_from_a_mirror_folder(capsys, tmp_path, monkeypatch, r
             ["--preset", "demo", "--corpus", "biographies"],
             "documents with questions, and 'next-token' needs plain text",
         ),
-        (["--preset", "multi30k", "--corpus", "biographies"], "a translation needs sentence pairs, such as phrasebook"),
+        (["--preset", "multi30k", "--corpus", "biographies"], "translation needs sentence pairs, such as phrasebook"),
         (["--preset", "demo", "--set", "data.tokenizer=words"], "words are for documents with questions"),
         (["--preset", "multi30k", "--set", "data.tokenizer=words"], "words are for documents with questions"),
     ],

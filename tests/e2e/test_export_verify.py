@@ -41,7 +41,7 @@ def test_what_differs_is_said_with_both_values_and_exit_code_1(runs, capsys, tmp
     assert call(tmp_path, "verify", "one", "--device", "cpu", "--steps", "0") == 1
     out = capsys.readouterr().out
     assert f"✗ summary         loss of the best score: recorded 0.5, found {true}" in out
-    assert "– steps           --steps 0: none was asked for" in out
+    assert "– steps           --steps 0: none were requested" in out
     assert "do not rely on this run" in out.splitlines()[-1] and "\x1b" not in out
 
 

@@ -48,7 +48,7 @@ WORDS: dict[str, dict[str, list[str]]] = {  # a picture's, by the file of tui_tr
     },
     "compare": {
         "studio/compare/pane.py": ["Charts"],
-        "lab/charts/forest.py": ["○ difference on one seed: no interval"],
+        "lab/charts/forest.py": ["○ difference with one seed: no interval"],
         "lab/charts/overlay.py": ["one seed, no interval: {single}"],
         "lab/analysis/phrases/en.toml": [
             "One seed proves nothing: the difference between {names} and {baseline} may be luck. "
@@ -58,7 +58,7 @@ WORDS: dict[str, dict[str, list[str]]] = {  # a picture's, by the file of tui_tr
     "variants": {
         "studio/compare/pane.py": ["Charts"],
         "lab/charts/forest.py": [
-            "●○ mean difference on shared seeds · ━ its 95 % interval",
+            "●○ mean difference over shared seeds · ━ its 95 % interval",
             " · ● better or worse, ○ neither",
         ],
         "lab/analysis/phrases/en.toml": ["These seeds are enough to tell."],

@@ -43,14 +43,14 @@ _VARIES = (
     (re.compile(r"one step takes .*? on cpu \(.*? tok/s\)"), "one step takes TIME on cpu"),
     (re.compile(r" +≈ [\d:.,]+(?: (?:ms|s|min|h|days))?(?= |$|:)", re.MULTILINE), " ≈ TIME"),
     (re.compile(r"(?<=≈ TIME) +"), " "),
-    (re.compile(r"A RUN +"), "A RUN "),
+    (re.compile(r"(?:A|PER) RUN +"), "A RUN "),
     (re.compile(r'"(seconds|seconds_per_step|saves_from|ratio)": (?:[\d.e+-]+|null)'), r'"\1": TIME'),
     (
         re.compile(r"to the last bit|within rounding \(processor was [^\n]*?\)(?= |,|;|\.|\"|\n|$)"),
         "AS EXACT AS ITS PROCESSOR",
     ),
     # Weights at step 0 are compared only where the processor is known to be the same; earlier versions did not name it.
-    (re.compile(r"; the checkpoint of step 0 has them"), ""),
+    (re.compile(r"; the checkpoint (?:at|of) step 0 has them"), ""),
     (re.compile(r"saves (?:no )?time .*?\(forward"), "saves TIME (forward"),
 )
 _PICTURE = re.compile(r"^sha256 [0-9a-f]{64}$|<svg sha256=[0-9a-f]{64}>", re.MULTILINE)

@@ -320,7 +320,7 @@ def use_the_studio(maker: Maker) -> None:
         screen.press(*"model.n_heads=1,2,4", "enter")
         screen.until("n_heads-4")
         screen.press("r")
-        screen.until("Name of the study")
+        screen.until("Study name")
         screen.press(*[BACKSPACE] * 20, *"my-study", "enter")
         screen.until("my-study   a study of")
         screen.press("s")

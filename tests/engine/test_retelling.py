@@ -17,9 +17,10 @@ RECORDED = [  # as runs have them: plain, with gaps, with parts that are message
     "an independent implementation gives the same predictions over 256 tokens",
     "108,352, as configured, and each gets a gradient",
     "the model sees no later token (256 of 256 positions tried), in training, evaluation and scoring, 8 rows at a time",
-    "the loss is not a number at step 310; the last good state is step 309",
+    "the loss is NaN or infinite at step 310; the last good state is step 309",
     "LEAK before the first step: some predictions are not numbers, so what they depend on cannot be checked",
-    "the disk of /runs is full: 1.2 MB free, the next checkpoint needs 3.0 MB; training continues once there is room",
+    "the disk of /runs is full: 1.2 MB free, but the next checkpoint needs 3.0 MB; "
+    "training continues once there is room",
     "finished",
 ]
 
@@ -44,7 +45,7 @@ def test_a_recorded_text_is_told_in_the_language_in_use(chinese, text) -> None:
 def test_numbers_names_and_command_lines_are_those_of_the_text(chinese) -> None:
     said = told("run 'baseline' does not translate; use `tui-transformer sample baseline`")
     assert "'baseline'" in said and "`tui-transformer sample baseline`" in said
-    assert "310" in told("the loss is not a number at step 310; the last good state is step 309")
+    assert "310" in told("the loss is NaN or infinite at step 310; the last good state is step 309")
     assert told("an own reason, with `code` and 3 words") == "an own reason, with `code` and 3 words"
 
 

@@ -70,7 +70,7 @@ def test_a_redirect_away_from_https_is_not_followed(server: str, code: int, wher
 def test_an_endpoint_that_is_not_https_is_refused_before_it_is_asked(tmp_path, monkeypatch, endpoint: str) -> None:
     monkeypatch.setenv("HF_ENDPOINT", endpoint)
     asked = []
-    with pytest.raises(InputError, match=f"only https is fetched; set HF_ENDPOINT .*{MIRROR_VARIABLE}"):
+    with pytest.raises(InputError, match=f"only https URLs are fetched; set HF_ENDPOINT .*{MIRROR_VARIABLE}"):
         fetch(HUB, tmp_path, opener=lambda url, start: asked.append(url))
     assert not asked and not (tmp_path / HUB.file).exists()
 

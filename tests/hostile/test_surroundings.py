@@ -87,4 +87,4 @@ def test_a_runs_folder_that_is_none_is_said(tmp_path, kind: str) -> None:
     }[kind]()
     for words in (["runs"], ["compare"], ["run", "--preset", "demo"], ["doctor", "x"]):
         found = said([*words, "--runs-dir", str(place)])
-        assert found.code == 2 and "is not a folder; it must be the folder that holds the runs" in found.text
+        assert found.code == 2 and "is not a folder; name the folder that holds the runs" in found.text

@@ -66,7 +66,7 @@ class FakeWriter:
     @property
     def invitation(self) -> str:
         return {"next-token": "type some text to continue", "masked": "type a text with a _ for each gap"}.get(
-            self.kind, "type a source"
+            self.kind, "type a source text"
         )
 
     @property
@@ -109,7 +109,7 @@ class FakeWriter:
         if self.linear:
             raise InputError("attention: linear attention has no weights to show: it sums keys and values up")
         if layer > 2 or head > 4:
-            raise InputError(f"layer {layer}: this network's layers are 1 to 2")
+            raise InputError(f"layer {layer}: this network has layers 1 to 2")
         queries = tuple(written if which == "cross" else text if which == "encoder" else (text + written)[-128:])
         keys = tuple(text) if which == "cross" else queries
         q, k = np.arange(len(queries))[:, None], np.arange(len(keys))[None]

@@ -112,23 +112,23 @@ def ablate(
     skip_failed: Annotated[
         bool, typer.Option("--skip-failed", help=tr("Don't count failed runs as a failure of the study."))
     ] = False,
-    detach: Annotated[bool, typer.Option("--detach", help=tr("Run it in the background and return at once."))] = False,
+    detach: Annotated[bool, typer.Option("--detach", help=tr("Run in the background and return at once."))] = False,
     list_: Annotated[bool, typer.Option("--list", help=tr("List the built-in studies."))] = False,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
-    """Train variants of one base with several seeds. If stopped or killed, run the same command again to continue."""
+    """Train variants of one base with several seeds. To continue an interrupted study, run the same command again."""
     if list_:
         _list(as_json=json)
         return ExitCode.DONE
     if retry_failed and skip_failed:
-        raise InputError(tr("--retry-failed and --skip-failed exclude each other"))
+        raise InputError(tr("--retry-failed and --skip-failed cannot be combined"))
     failed = "retry" if retry_failed else "skip" if skip_failed else ""
     options = RunOptions(device, jobs, failed, json, runs_dir, data_dir)
     asked = StudyArgs(study, preset, tuple(vary or ()), on, seeds, tuple(set_ or ()), corpus, name).resolve(runs_dir)
     with nullcontext() if dry_run else only_runner(runs_dir, asked.name):
-        with loading(tr("measuring what a step of each variant takes")):
+        with loading(tr("measuring one step of each variant")):
             ready, plan, standings = _make_ready(asked, options)
         _show_plan(ready, plan, standings, options)
         if dry_run:
@@ -140,7 +140,7 @@ def ablate(
 
 
 def _list(*, as_json: bool) -> None:
-    rows = [(tr("STUDY"), tr("BASE"), tr("VARIANTS"), tr("WHAT IT ASKS"))]
+    rows = [(tr("STUDY"), tr("BASE"), tr("VARIANTS"), tr("QUESTION"))]
     for name, path in shipped_studies().items():
         study = read_study(path)
         rows.append((name, study.base, str(len(study.variants)), tr(study.description)))
@@ -159,9 +159,10 @@ def _make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[Ce
         added = len(study.seeds) - len(before.seeds)
         warn(
             trn(
-                "{n} more seed than it was started with: keep adding seeds until something differs, and something will",
-                "{n} more seeds than it was started with: keep adding seeds until something differs, and something "
-                "will",
+                "{n} more seed than the study started with: keep adding seeds until something differs, and "
+                "something will",
+                "{n} more seeds than the study started with: keep adding seeds until something differs, and "
+                "something will",
                 added,
             )
         )
@@ -235,7 +236,7 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
         flush=True,
     )
     answer(tr("primary measure: {primary}; all measures share one error rate of 5 %", primary=tr(primary)), flush=True)
-    head = (tr("VARIANT"), tr("PARAMETERS"), tr("A RUN"), tr("EXPECTED"), tr("DIFFERS FROM THE BASELINE BY"))
+    head = (tr("VARIANT"), tr("PARAMETERS"), tr("PER RUN"), tr("EXPECTED"), tr("DIFFERS FROM THE BASELINE BY"))
     rows = [head]
     for cell in first.values():
         price, expect = plan.prices[cell.kind], {} if cell.stage else study.variant(cell.variant).expect
@@ -268,7 +269,13 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
     place = next(path for path in (runs_dir, *runs_dir.parents) if path.exists())
     free = shutil.disk_usage(place).free
     if disk > free:
-        warn(tr("the disk of {place} has only {free} free; runs wait when it is full", place=place, free=memory(free)))
+        warn(
+            tr(
+                "the disk holding {place} has only {free} free; runs wait while it is full",
+                place=place,
+                free=memory(free),
+            )
+        )
 
 
 def _differs(cell: Cell, baseline: Cell, first: Mapping[tuple[str, str], Cell]) -> str:
@@ -317,7 +324,7 @@ def _detach(name: str, jobs: int, options: RunOptions) -> int:
     record = {"kind": "study", "name": name, "pid": process.pid, "state": "running"}
     shown = command_line("runs", runs_dir=runs_dir)
     text = tr(
-        "{name} runs in the background (process {pid}); {shown} shows its progress",
+        "{name} is running in the background (process {pid}); {shown} shows its progress",
         name=name,
         pid=process.pid,
         shown=shown,
@@ -335,7 +342,7 @@ def measure_study(data_dir: DataDir = None) -> None:
     except (ValueError, RecursionError):
         asked = None
     if not isinstance(asked, dict) or asked.keys() != MEASURED or not isinstance(asked["study"], str):
-        raise InputError(tr("measure-study: for the studio only, which sends it a study on standard input"))
+        raise InputError(tr("measure-study: reserved for the studio, which sends it a study on standard input"))
     study = study_of(parse(asked.pop("study").encode(), "study"), Path("study"))
     emit(plan_of(study, **asked, data_dir=data_dir).dump())
 
@@ -370,7 +377,7 @@ def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOpt
         again = command_line(*words, runs_dir=options.runs_dir, data_dir=options.data_dir, device=options.device)
         say(
             tr(
-                "{signal}: {done} of {total} runs are done; the same command continues it, or {again}",
+                "{signal}: {done} of {total} runs are done; to continue, run the same command again, or {again}",
                 signal=signal.Signals(heard[0]).name,
                 done=done,
                 total=len(standings),
@@ -392,7 +399,7 @@ def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOpt
             )
         )
     if failed and options.failed != "skip":
-        say(tr("--retry-failed takes the failed ones up again, --skip-failed leaves them out for good"))
+        say(tr("--retry-failed retries the failed runs; --skip-failed leaves them out for good"))
     if not options.as_json:
         # What the runs so far say about the variants, as in `compare`.
         entries = [read_entry(standing.path) for standing in standings if standing.state not in (ABSENT, SKIPPED)]

@@ -48,7 +48,7 @@ def studio(
         raise typer.Exit(0)
     if context.invoked_subcommand is None:
         if json:
-            raise InputError(tr("--json is for a command, such as `runs`; the studio prints nothing"))
+            raise InputError(tr("--json needs a command, such as `runs`; the studio prints nothing"))
         return _open(device=device, runs_dir=runs_dir, data_dir=data_dir)
     return 0
 
@@ -57,7 +57,7 @@ def _open(*, device: str, runs_dir: Path, data_dir: Path | None) -> int:
     """Open the studio; on exit report the outcome of a run trained in it."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         demo = command_line("run", "--preset", "demo", runs_dir=runs_dir, data_dir=data_dir, device=device)
-        raise InputError(tr("the studio needs a terminal; `{demo}` trains without it", demo=demo))
+        raise InputError(tr("the studio needs a terminal; `{demo}` trains without one", demo=demo))
     try:
         runs_dir.mkdir(parents=True, exist_ok=True)
         log = runs_dir / ".studio.log"

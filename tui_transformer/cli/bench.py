@@ -54,13 +54,11 @@ def bench(
         str,
         typer.Option(
             "--case",
-            help=tr(
-                "Any of training, trainer, evaluation, sampling, attention, studio, separated by commas; or memory."
-            ),
+            help=tr("Any of training, trainer, evaluation, sampling, attention, studio, comma-separated; or memory."),
         ),
     ] = "",
     size: Annotated[
-        str, typer.Option("--size", help=tr("Presets to measure, comma-separated; for memory, also all."))
+        str, typer.Option("--size", help=tr("Presets to measure, comma-separated; with --case memory, also all."))
     ] = "",
     precision: Annotated[
         str, typer.Option("--precision", help=tr("Any of fp32, fp32-fast, bf16, comma-separated."))
@@ -68,7 +66,8 @@ def bench(
     against: Annotated[
         str,
         typer.Option(
-            "--against", help=tr("Any of transformers, x-transformers, torch; or installed, for all of them.")
+            "--against",
+            help=tr("Any of transformers, x-transformers, torch, comma-separated; or installed, for all found."),
         ),
     ] = "",
     rounds: Annotated[int, typer.Option("--rounds", min=1, max=1000, help=tr("Rounds per contender."))] = 5,
@@ -79,9 +78,9 @@ def bench(
     json: Json = False,
     write: Annotated[Path | None, typer.Option("--write", help=tr("Markdown file to write the tables to."))] = None,
 ) -> None:
-    """Time training, evaluation, sampling and attention, taking turns with other libraries.
+    """Time training, evaluation, sampling and attention, alternating with other libraries.
 
-    Defaults depend on the device. On a CPU: the baseline in fp32 and bf16, without other libraries. On a GPU:
+    Defaults depend on the device. On a CPU: the baseline preset in fp32 and bf16, without other libraries. On a GPU:
     baseline, nanogpt, gpt2-small, win16 and linear, in every precision, against all installed libraries.
     """
     options = {"size": size, "case": case, "precision": precision, "against": against}
@@ -142,7 +141,7 @@ def bench(
                         title = _title(result, name, device_name(where))
                         _put(write, title, [f"{when}: `{as_typed()}`", "", *_table(_rows(result, english))])
             except torch.OutOfMemoryError:
-                _said(tr("{case}, {size}: does not fit into the memory of {device}", case=one, size=name, device=where))
+                _said(tr("{case}, {size}: does not fit in the memory of {device}", case=one, size=name, device=where))
     if write is not None:
         _said(tr("wrote {path}", path=write))
 
@@ -234,9 +233,9 @@ def _put(path: Path, title: str, lines: Sequence[str]) -> None:
 
 # The words of a table: English on a page, in the language in use on a terminal.
 HEAD = (english("contender"), english("median"), english("lowest"), english("highest"))
-RELATIVE, TIMES = english("{name} is"), english("{ratio:.2f} × it")
-MEMORY, MIB = english("memory it adds"), english("{mib:,.0f} MiB")
-LIMIT, SHARE = english("matrix products alone"), english("{share:.0%} of it")
+RELATIVE, TIMES = english("{name} is"), english("{ratio:.2f} × as fast")
+MEMORY, MIB = english("added memory"), english("{mib:,.0f} MiB")
+LIMIT, SHARE = english("matrix products alone"), english("{share:.0%} as fast")
 
 
 def _rows(result: "Measured", say: Callable[..., str]) -> list[tuple[str, ...]]:

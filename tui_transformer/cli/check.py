@@ -37,7 +37,7 @@ def check(
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
-    """Check a model without training it: leaks, cache parity, whether its switches have an effect, time and memory."""
+    """Check a model without training it: leaks, cache parity, settings without effect, time and memory."""
 
     def doing(what: str) -> AbstractContextManager[object]:
         if progress:
@@ -117,7 +117,7 @@ def check(
     windows = runnable.train.batch_size * asked.train.accumulation * asked.window_targets
     rate = (cost.targets if asked.on_rows else windows) / cost.seconds
     said = (
-        tr("  {parameters:,} parameters, peak {memory} of memory", parameters=parameters, memory=memory(peak))
+        tr("  {parameters:,} parameters, {memory} of memory at peak", parameters=parameters, memory=memory(peak))
         if cost.peak_bytes is not None
         else tr("  {parameters:,} parameters, about {memory} of memory", parameters=parameters, memory=memory(peak))
     )
@@ -138,21 +138,23 @@ def check(
         least = saves_from(crossed)
         saves = (
             tr(
-                "  here, '{attention}' attention saves no time at any length tried (forward and backward of one layer, "
-                "measured)",
+                "  here, '{attention}' attention saves no time at any length tried (measured: forward and "
+                "backward pass of one layer)",
                 attention=kind.attention,
             )
             if least is None
             else tr(
-                "  here, '{attention}' attention saves time from about {least:,} tokens on (forward and backward of "
-                "one layer, measured)",
+                "  here, '{attention}' attention saves time from about {least:,} tokens on (measured: "
+                "forward and backward pass of one layer)",
                 attention=kind.attention,
                 least=least,
             )
         )
         text.append(f"\n{saves}")
     if total > LONG_RUN and on is None and source.extends is not None:
-        shorter = tr("  shorter: the same change on the small base, --preset {name} --on demo", name=source.name)
+        shorter = tr(
+            "  for a shorter run, make the same change at demo size: --preset {name} --on demo", name=source.name
+        )
         text.append(f"\n{shorter}")
     stdout().print(text)
     return ExitCode.DONE if ok else ExitCode.FAILED

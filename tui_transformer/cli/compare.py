@@ -55,9 +55,7 @@ def compare(
         str,
         typer.Option("--baseline", help=tr("The run or variant to compare against."), autocompletion=run_names),
     ] = "",
-    by: Annotated[
-        str, typer.Option("--by", help=tr("run, or variant, which combines its seeds, as a study does."))
-    ] = "",
+    by: Annotated[str, typer.Option("--by", help=tr("run; or variant, to combine its seeds as a study does."))] = "",
     all_settings: Annotated[
         bool, typer.Option("--all-settings", help=tr("Show every setting, not only those that differ."))
     ] = False,
@@ -71,7 +69,7 @@ def compare(
     by_distance: Annotated[
         str,
         typer.Option(
-            "--by-distance", metavar="PROBE", help=tr("Plot how often a probe (recall) is right, by distance.")
+            "--by-distance", metavar="PROBE", help=tr("Plot the accuracy of a probe, e.g. recall, by distance.")
         ),
     ] = "",
     out: Annotated[
@@ -92,7 +90,7 @@ def compare(
     if by not in ("", *BY):
         raise InputError(
             tr(
-                "--by {by}: runs are compared by {known}{nearest}",
+                "--by {by}: must be {known}{nearest}",
                 by=by[:40],
                 known=one_of(BY),
                 nearest=nearest(by, BY),
@@ -104,7 +102,11 @@ def compare(
         kind = endings.get(out.suffix.lower(), "")
         if not kind:
             raise InputError(
-                tr("--out {path}: end the name in {endings}, or say the format", path=out, endings=one_of(endings))
+                tr(
+                    "--out {path}: end the name in {endings}, or add a format, e.g. --csv",
+                    path=out,
+                    endings=one_of(endings),
+                )
             )
     named = resolve_names(runs or [], runs_dir)
     entries: Sequence[Entry] = named.entries

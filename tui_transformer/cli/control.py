@@ -59,7 +59,8 @@ def _sent(command: Command, run: str, json: bool, runs_dir: Path) -> int:
     if reader.liveness() == "unknown":
         say(
             tr(
-                "{name} is on another machine; waiting for it to answer, or {seconds:.0f} s to be sure it is gone",
+                "{name} is on another machine; waiting for an answer (after {seconds:.0f} s without a "
+                "heartbeat, the run counts as lost)",
                 name=reader.name,
                 seconds=STILL,
             )

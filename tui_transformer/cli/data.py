@@ -61,13 +61,13 @@ def show(
     name: Annotated[
         str,
         typer.Argument(
-            help=tr("A corpus name, a text file, or the path of sentence pairs."), autocompletion=corpus_names
+            help=tr("A corpus name, a text file, or a path to sentence pairs."), autocompletion=corpus_names
         ),
     ],
     json: Json = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Show one corpus: its sizes, its characters, reference scores, how it begins."""
+    """Show a corpus: its sizes, characters, reference scores and beginning."""
     from engine.config.sections import DataConfig
 
     if not 1 <= len(name) <= LONGEST:

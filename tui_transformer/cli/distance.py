@@ -45,7 +45,7 @@ def draw_by_distance(runs: Sequence[str], *, probe: str, out: Path | None, runs_
     known = probes_of(drawn)
     if not known:
         raise InputError(
-            tr("none of these runs has probe scores by distance; runs on playlets made with this version do")
+            tr("none of these runs has probe scores by distance; runs trained on playlets with this version do")
         )
     if probe not in known:
         hint = nearest(probe, known) or tr("; the probes are {known}", known=", ".join(known))

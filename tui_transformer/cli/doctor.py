@@ -48,7 +48,7 @@ def doctor(
     ] = False,
     device: Annotated[str, typer.Option("--device", help=tr("With --gpu: auto, cpu, cuda, cuda:0 or mps."))] = "auto",
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help=tr("With --gpu: the file to write, by default gpu-proof.json."))
+        Path | None, typer.Option("--out", "-o", help=tr("With --gpu: the file to write; defaults to gpu-proof.json."))
     ] = None,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
@@ -111,7 +111,7 @@ def machine(runs_dir: Path, data_dir: Path | None) -> Iterator[Finding]:
         ),
     )
     found = f"{device_name(device)}{', bf16' if has_bf16(device) else ''}"
-    advice = tr("the demo and the *-cpu presets are sized for it; a GPU needs torch with CUDA")
+    advice = tr("the demo and the *-cpu presets are sized for a CPU; a GPU needs torch with CUDA")
     yield Finding(tr("device"), device.type != "cpu", found, advice)
     yield Finding(tr("memory"), True, tr("{free} free of {total}", free=memory(ram.available), total=memory(ram.total)))
     found = tr("{memory} free for runs in {runs_dir}", memory=memory(free), runs_dir=runs_dir.absolute())
@@ -130,7 +130,7 @@ def machine(runs_dir: Path, data_dir: Path | None) -> Iterator[Finding]:
             found = (
                 tr("{name} ({kind}) at {path}", name=entry.name, kind=entry.words, path=path)
                 if path
-                else tr("{name} ({kind}) is not here", name=entry.name, kind=entry.words)
+                else tr("{name} ({kind}) is not on this machine", name=entry.name, kind=entry.words)
             )
             yield Finding(tr("corpus"), path is not None, found, advice)
     size = shutil.get_terminal_size()
@@ -172,7 +172,7 @@ def of_run(reader: RunReader) -> Iterator[Finding]:
             torn = sum(record is None for record in parsed_lines(file))
             left = os.fstat(file.fileno()).st_size - file.tell()
         found = tr("intact") if torn == 0 else trn("{n:,} line torn or damaged", "{n:,} lines torn or damaged", torn)
-        found += tr(", and the remaining {memory} not read", memory=memory(left)) if left > 0 else ""
+        found += tr("; the remaining {memory} was not read", memory=memory(left)) if left > 0 else ""
         yield Finding("metrics.jsonl", torn == 0, found)
     except OSError as error:
         yield Finding("metrics.jsonl", False, tr("cannot be read: {error}", error=reason(error)))
@@ -181,6 +181,6 @@ def of_run(reader: RunReader) -> Iterator[Finding]:
         wrong = damage(path)
         yield Finding(path.name, wrong is None, wrong or tr("intact, every SHA-256 as recorded"))
     if not saved:
-        begins = tr("`{command}` starts it over", command=reader.command("resume"))
+        begins = tr("`{command}` starts the run over", command=reader.command("resume"))
         found = tr("none: the run ended before its first checkpoint") if unsaved else tr("none")
         yield Finding(tr("checkpoints"), False, found, begins if unsaved else tr("nothing to sample from"))

@@ -40,7 +40,7 @@ def evaluate(
     split: Annotated[str, typer.Option("--split", help=tr("validation, test or train."))] = "validation",
     checkpoint: Annotated[str, typer.Option("--checkpoint", help=tr("best, last, average, ema, or a step."))] = "best",
     stride: Annotated[
-        int | None, typer.Option("--stride", help=tr("Tokens between windows; defaults to the run's own."))
+        int | None, typer.Option("--stride", help=tr("Tokens between window starts; defaults to the run's own."))
     ] = None,
     context: Annotated[
         int | None,
@@ -48,7 +48,7 @@ def evaluate(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", "-s", help=tr("Override a setting it was trained with: model.rope_scaling=yarn")),
+        typer.Option("--set", "-s", help=tr("Override a setting of the run, e.g. model.rope_scaling=yarn")),
     ] = None,
     batch_size: Annotated[
         int | None, typer.Option("--batch-size", min=1, help=tr("Windows at once; affects only speed."))
@@ -62,14 +62,14 @@ def evaluate(
         typer.Option("--sentences", min=0, max=1000, help=tr("How many of the best and worst translations to show.")),
     ] = 3,
     predictions: Annotated[
-        Path | None, typer.Option("--predictions", help=tr("File to write the answers to questions to, one per line."))
+        Path | None, typer.Option("--predictions", help=tr("Output file for the answers to questions, one per line."))
     ] = None,
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> None:
-    """Score a checkpoint on a whole split: translation also by BLEU and chrF, questions by exact answers."""
+    """Score a checkpoint on a whole split: translations also by BLEU and chrF, questions by exact match."""
     reader = RunReader.resolve(run, runs_dir)
     config = reader.config
     if config.task.corpus != "pairs" and split not in SPLITS:
@@ -177,8 +177,8 @@ def _otherwise(config: RunConfig, context: int | None, settings: Sequence[str]) 
             if section != "model":
                 raise InputError(
                     tr(
-                        "--set {section}…: of a trained run only the network can be read otherwise (model.…), where "
-                        "its weights do not depend on it",
+                        "--set {section}…: only model.… settings of a trained run can be overridden, and only those "
+                        "its weights do not depend on",
                         section=section,
                     )
                 )
@@ -190,8 +190,8 @@ def _otherwise(config: RunConfig, context: int | None, settings: Sequence[str]) 
             if now <= trained:
                 raise InputError(
                     tr(
-                        "--set model.rope_scaling={scaling}: for a context longer than the {trained:,} tokens trained "
-                        "at; add --context {longer}",
+                        "--set model.rope_scaling={scaling}: only for contexts longer than the {trained:,} tokens of "
+                        "training; add --context {longer}",
                         scaling=asked["rope_scaling"],
                         trained=trained,
                         longer=4 * trained,
@@ -220,7 +220,7 @@ def _require_same(reader: RunReader, corpus: str, splits: Mapping[str, str], spl
         raise InputError(
             tr(
                 "corpus {corpus}: its {split} split differs from the one run '{name}' was trained with "
-                "(SHA-256 mismatch); restore the original text, or train a new run on this one",
+                "(SHA-256 mismatch); restore the original text, or train a new run on this text",
                 corpus=corpus,
                 split=split,
                 name=reader.name,
@@ -245,7 +245,7 @@ def _scored(scorer: "Scorer", model: "Network") -> Scored:
     more = [measure for measure in more if measure.name not in told_of]
     words += [_line(told(measure.name), measure.exact.format(record[measure.key])) for measure in more]
     if record.get("honest_loss") is not None:
-        said = tr("{loss:.4f} nats: all other answers are in its input", loss=record["honest_loss"])
+        said = tr("{loss:.4f} nats; all other answers are in the model's input", loss=record["honest_loss"])
         words.append(_line(tr("cannot be copied"), said))
     if "excess" in record:
         record["floor"] = scorer.floor()
@@ -254,7 +254,7 @@ def _scored(scorer: "Scorer", model: "Network") -> Scored:
         words += [f"    {floor.amount}  {floor.words}" for floor in DataFacts.read(record).floors]
         if "windows" in (reachable := record["floor"].get("reachable", {})):
             some, every = reachable["windows"]
-            words.append(tr("    of {some:,} of {every:,} windows, evenly spaced", some=some, every=every))
+            words.append(tr("    computed on {some:,} of {every:,} windows, evenly spaced", some=some, every=every))
     if "nanogpt_loss" in record:
         words.append(_line(tr("nanoGPT's batches"), f"{record['nanogpt_loss']:.4f}"))
     places = record.get("probe_places", {})
@@ -288,8 +288,8 @@ def _translated(scorer: "TranslationScorer", model: "Network", shown: int) -> Sc
         _line(
             "BLEU",
             trn(
-                "{bleu:.2f}   {n:,} sentence, {how}",
-                "{bleu:.2f}   {n:,} sentences, {how}",
+                "{bleu:.2f}   {n:,} sentence translated {how}",
+                "{bleu:.2f}   {n:,} sentences translated {how}",
                 written.n,
                 bleu=written.bleu,
                 how=how,
@@ -337,7 +337,7 @@ def _answered(
             _line(
                 tr("exact match"),
                 tr(
-                    "{share:.2%}   {right:,} of {questions:,} questions, greedily",
+                    "{share:.2%}   {right:,} of {questions:,} questions, answered greedily",
                     share=record["exact_match"],
                     right=record["right"],
                     questions=record["questions"],
@@ -345,7 +345,7 @@ def _answered(
                 NARROW,
             ),
             tr(
-                "  always “{always}” would be right in {right:.2%} ({right2:,} of {of:,})",
+                "  always answering “{always}” would score {right:.2%} ({right2:,} of {of:,})",
                 always=always,
                 right=right / of,
                 right2=right,

@@ -35,7 +35,7 @@ def export(
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:
-    """Export runs for another tool. Nothing leaves this machine unless your own environment says so."""
+    """Export runs for another tool. Nothing leaves this machine unless your environment variables say so."""
     if to not in FORMATS:
         raise InputError(
             tr(
@@ -54,7 +54,7 @@ def export(
     if to in TEXTS:
         text = TEXTS[to](chosen)
         if out is None and json:
-            raise InputError(tr("--json says where a file went: name it with --out, or leave --json out"))
+            raise InputError(tr("--json reports where the file was written: add --out, or leave out --json"))
         if out is None:
             sys.stdout.write(text)
             return

@@ -30,7 +30,7 @@ def resolve_names(names: Sequence[str], runs_dir: Path) -> ResolvedNames:
             found = _runs_of(file.name, path.parent) or _runs_of(file.name, runs_dir)
             if not found:
                 raise InputError(
-                    tr("{name}: no runs of this study next to it or in {runs_dir}", name=name, runs_dir=runs_dir)
+                    tr("{name}: no runs of this study beside the file or in {runs_dir}", name=name, runs_dir=runs_dir)
                 )
             studies[file.name] = file
         else:

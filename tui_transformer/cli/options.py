@@ -16,7 +16,7 @@ def _folder(path: Path) -> Path:
     with suppress(ValueError):  # a zero byte: opening it reports that
         if os.path.lexists(path) and not path.is_dir():
             raise typer.BadParameter(
-                tr("{path} is not a folder; it must be the folder that holds the runs", path=str(path)[:200])
+                tr("{path} is not a folder; name the folder that holds the runs", path=str(path)[:200])
             )
     return path
 
@@ -73,7 +73,7 @@ RunsDir = Annotated[
 ]
 DataDir = Annotated[
     Path | None,
-    typer.Option("--data-dir", help=tr("Where to look for named corpora first, and for a text that was moved.")),
+    typer.Option("--data-dir", help=tr("Folder to search first for named corpora, and for texts that were moved.")),
 ]
 PresetName = Annotated[
     str | None,

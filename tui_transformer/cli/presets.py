@@ -52,7 +52,9 @@ def show(
         bool,
         typer.Option(
             "--mask",
-            help=tr("Instead of the settings, draw which positions can see which, and what position encoding adds."),
+            help=tr(
+                "Instead of the settings, draw which positions can see which, and what the position encoding adds."
+            ),
         ),
     ] = False,
     json: Json = False,
@@ -124,7 +126,9 @@ def show(
         value = str(settings[f"model.{name}"])
         lines.append(f"{name} {value}: {sentence_of(f'model.{name}', value) or tr(row.sentence)} ({row.citation})")
     if found is None:
-        lines.append(tr("parameters: unknown until the corpus's vocabulary is known (then in the run's model.json)"))
+        lines.append(
+            tr("parameters: unknown until the corpus's vocabulary is known; the run's model.json will list them")
+        )
     else:
         parts = ", ".join(f"{told(name)} {count:,}" for name, count in found.parts.items() if count)
         said: dict[str, object] = {"parameters": found.parameters, "words": found.vocabulary.words, "parts": parts}
@@ -186,5 +190,5 @@ def schema() -> None:
     from engine.config.schema import RunConfig
 
     found = RunConfig.model_json_schema(by_alias=True)
-    found["properties"]["extends"] = {"type": "string", "description": tr("the preset this one is based on")}
+    found["properties"]["extends"] = {"type": "string", "description": tr("the preset that this config is based on")}
     answer(json_text.dumps(found, indent=2))

@@ -32,7 +32,7 @@ PLAIN_INTERVAL = 10.0  # seconds between plain lines, evaluations aside
 
 @command(220)
 def watch(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
-    """Follow a run, wherever it was started. Leaving doesn't stop it."""
+    """Follow a run, wherever it was started. Ctrl-c leaves it running."""
     reader = RunReader.resolve(run, runs_dir)
     if reader.state in LIVE_STATES:
         follow(reader, lambda: reader.state in LIVE_STATES, as_json=json)
@@ -45,7 +45,7 @@ def watch(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUN
         again = "" if reader.status.checkpoint else tr("; {command} starts it over", command=reader.command("resume"))
         complain(
             tr(
-                "run '{name}' is {state} at step {step:,}: {why}{again}",
+                "run '{name}': {state} at step {step:,}: {why}{again}",
                 name=reader.name,
                 state=told(state),
                 step=reader.status.step,
@@ -170,7 +170,7 @@ def follow(
                 live.update(_panel(snapshot), refresh=True)
         return
     where = {"name": snapshot.name, "path": reader.path}
-    say(trn("{name}: {n:,} step in {path}", "{name}: {n:,} steps in {path}", snapshot.steps, **where))
+    say(trn("{name}: {n:,} step, saved in {path}", "{name}: {n:,} steps, saved in {path}", snapshot.steps, **where))
     said = time.monotonic()
     for new, turned in looks():
         if turned:

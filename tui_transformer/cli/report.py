@@ -37,9 +37,9 @@ def report(
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:
-    """Write a report to hand in: verdict, model, data, settings, curves, tables, limits, and how to repeat it.
+    """Write a report to hand in: verdict, model, data, settings, curves, tables, limits, and how to reproduce it.
 
-    It is written in your language; `--language zh` or `--language en` chooses another.
+    The report is in your language; `--language zh` or `--language en` overrides that.
     """
     if format_ not in FORMATS:
         raise InputError(
@@ -60,15 +60,14 @@ def report(
     tell(record, clean_line(str(main)), as_json=json)
     if format_ == "latex":  # the program that makes a PDF, and whether it is here
         engine = ENGINES[language]
-        needs = "" if language == "en" else tr(" and the package ctex")
+        needs = "" if language == "en" else tr(" and the ctex package")
         found = (
-            tr("is installed") if shutil.which(engine) else tr("was not found on this machine (it comes with TeX Live)")
+            tr("is installed") if shutil.which(engine) else tr("was not found on this machine; it comes with TeX Live")
         )
         folder, name = main.parent, main.name
         say(
             tr(
-                "to make a PDF of it with {engine}{package}, which {found}, run this twice: cd {folder} && {engine} "
-                "{name}",
+                "a PDF needs {engine}{package} (the program {found}); run this twice: cd {folder} && {engine} {name}",
                 engine=engine,
                 package=needs,
                 found=found,

@@ -71,7 +71,10 @@ class Request:
             raise InputError(tr("pass --preset NAME or --config FILE, e.g. --preset demo"))
         if self.preset is not None and self.config is not None:
             raise InputError(
-                tr("--preset and --config both say what to build; keep one of them (a config may `extends` one)")
+                tr(
+                    "--preset and --config both say what to build; keep one of them (a config can name a preset "
+                    "with `extends`)"
+                )
             )
         return presets.find(self.preset) if self.preset is not None else presets.load(Path(str(self.config)))
 
@@ -96,14 +99,14 @@ def run(
     name: Annotated[str | None, typer.Option("--name", help=tr("The run's name; defaults to the preset's."))] = None,
     detach: Detach = False,
     queue: Annotated[
-        bool, typer.Option("--queue", help=tr("Train it when the device is free; return at once."))
+        bool, typer.Option("--queue", help=tr("Train when the device is free, and return at once."))
     ] = False,
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
-    """Train a model. Ctrl-c stops at the next step and keeps a checkpoint."""
+    """Train a model. Ctrl-c stops at the next step and saves a checkpoint."""
     asked, command = Request(preset, config, on, tuple(set_ or ()), corpus, seed).resolve(), as_typed()
     if queue:
         device = _known(device)
@@ -117,7 +120,7 @@ def run(
         tell(
             record,
             tr(
-                "{name} is queued, {ahead} ahead of it; {command} lists the runs",
+                "{name} is queued, with {ahead} ahead of it; {command} lists the runs",
                 name=queued.name,
                 ahead=before,
                 command=shown,
@@ -181,7 +184,7 @@ def resume(
         from engine.training.assemble import resume
 
         if paused:
-            control.request(Command.PAUSE, english("paused when it was handed over"))
+            control.request(Command.PAUSE, english("it was paused when handed over"))
         return resume(
             reader.path, data_dir=data_dir, device=device, control=control, launch=launch, handed_over=handed_over
         )
@@ -191,7 +194,7 @@ def resume(
 
 @command(50)
 def queue(device: Device = "auto", json: Json = False, runs_dir: RunsDir = RUNS) -> None:
-    """Train queued runs, one after another; `run --queue` starts this in the background by itself."""
+    """Train queued runs, one after another; `run --queue` does this in the background automatically."""
     runs_dir.mkdir(parents=True, exist_ok=True)
     device = _known(device)
     done = waiting_line.work(runs_dir, device, lambda text: tell({"kind": "queue", "text": text}, text, as_json=json))
@@ -282,7 +285,11 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
         )
         say(said.format(reason=told(outcome.reason), step=outcome.step, path=ready.path))
         again = reader.command("resume", data_dir=data_dir)
-        say(tr("{command} resumes it", command=again) if saved else tr("{command} starts it over", command=again))
+        say(
+            tr("{command} resumes the run", command=again)
+            if saved
+            else tr("{command} starts the run over", command=again)
+        )
         return 128 + (control.signal or signal.SIGINT)
     return ExitCode.DONE
 

@@ -83,7 +83,7 @@ def _settle(readers: Iterable[RunReader]) -> None:
         names = ", ".join(clean_line(reader.name) for reader in doubted)
         say(
             tr(
-                "{names}: on another machine; waiting up to {seconds:.0f} s to see whether it is still training",
+                "{names}: on another machine; waiting up to {seconds:.0f} s for a sign of training",
                 names=names,
                 seconds=STILL,
             )
@@ -99,7 +99,7 @@ def rename(
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:
-    """Rename a run. A live run is refused."""
+    """Rename a run. Live runs cannot be renamed."""
     reader = RunReader.resolve(run, runs_dir)
     _settle([reader])
     path = manage.rename(reader, name)
@@ -114,7 +114,7 @@ def delete(
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:
-    """Delete runs and their checkpoints. A live run is refused."""
+    """Delete runs and their checkpoints. Live runs cannot be deleted."""
     readers = [RunReader.resolve(name, runs_dir) for name in run]
     names = ", ".join(reader.name for reader in readers)
     if not yes:

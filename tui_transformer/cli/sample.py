@@ -117,7 +117,7 @@ class Writing(Session[Writer]):
 
     def surprise(self, text: str) -> None:
         if not text:
-            raise InputError(tr("/surprise: needs a text, e.g. /surprise to be or not"))
+            raise InputError(tr("/surprise: needs some text, e.g. /surprise to be or not"))
         for writer in self.writers:
             found = writer.surprise(text, LISTED if self.as_json else 0)
             self._title(writer)
@@ -175,9 +175,7 @@ def sample(
     vs: Annotated[
         str | None, typer.Option("--vs", help=tr("A second run: same prompt, same seed."), autocompletion=run_names)
     ] = None,
-    n: Annotated[
-        int, typer.Option("--n", "-n", min=1, max=10_000, help=tr("How many answers to give to --prompt."))
-    ] = 1,
+    n: Annotated[int, typer.Option("--n", "-n", min=1, max=10_000, help=tr("Number of answers to --prompt."))] = 1,
     length: Annotated[int, typer.Option("--length", min=1, max=10_000_000, help=tr("Tokens per answer."))] = 200,
     temperature: Annotated[
         float | None, typer.Option("--temperature", help=tr("0 always picks the most likely token."))
@@ -195,9 +193,10 @@ def sample(
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:
-    """Continue text with a trained model: an interactive prompt, or --prompt TEXT for one answer.
+    """Continue text with a trained model: at an interactive prompt, or once with --prompt TEXT.
 
-    At the prompt: /alternatives, /surprise TEXT, /vs RUN and more; /help lists them."""
+    At the prompt: /alternatives, /surprise TEXT, /vs RUN and more; /help lists them.
+    """
     asked = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "length": length, "seed": seed}
     given = {name: checked(name, value) for name, value in asked.items() if value is not None}
     writing = Writing(runs_dir, device, checkpoint, json)
@@ -210,7 +209,7 @@ def sample(
         return
     if is_terminal(sys.stdin):
         said = (
-            tr("{title}: {invitation}, /examples for some to try, /help for commands, /quit to leave")
+            tr("{title}: {invitation}, /examples for ideas, /help for commands, /quit to leave")
             if first.ranks
             else tr("{title}: {invitation}, /help for commands, /quit to leave")
         )

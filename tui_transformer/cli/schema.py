@@ -21,11 +21,11 @@ def schema(
         Path | None, typer.Option("--out", "-o", help=tr("Write one FILE.schema.json per file into this folder."))
     ] = None,
 ) -> None:
-    """Print the JSON schemas of the files of runs and studies, for other tools.
+    """Print the JSON schemas of run and study files, for other tools.
 
     Prints one JSON object keyed by file name, or the schema of a single file.
 
-    A .jsonl file's schema describes a single line. Readers should ignore unknown fields.
+    The schema of a .jsonl file describes a single line. Readers should ignore unknown fields.
     """
     from pydantic import TypeAdapter
 

@@ -90,7 +90,7 @@ def how_it_stands(standing: CellStatus) -> str:
         "finished": tr("finished{loss}", loss=loss),
         "failed": tr("failed at step {step:,}{reason}", step=standing.step, reason=reason),
         "queued": tr("waiting to start"),
-        "lost": tr("process gone at {where}", where=where),
+        "lost": tr("process disappeared at {where}", where=where),
         "stopped": tr("stopped at {where}", where=where),
         "interrupted": tr("interrupted at {where}", where=where),
         SKIPPED: tr("skipped{reason}", reason=reason),

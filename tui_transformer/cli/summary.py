@@ -99,14 +99,14 @@ def _scores(reader: RunReader) -> Text | None:
             bits=bits,
             accuracy=last.accuracy,
         ),
-        tr("  scored over the whole split{windows}{newer}", windows=windows, newer=newer),
+        tr("  scored on the whole split{windows}{newer}", windows=windows, newer=newer),
     ]
     if "bleu" in config.task.scores:
         how = tr("greedily") if last.beam == 1 else tr("with a beam of {beam}", beam=last.beam)
         lines += [
             tr(
-                "  BLEU {bleu:.2f}, chrF {chrf:.1f}, {exact_match:.1%} exactly right: "
-                "{translated:,} of {sentences:,} sentences, {how}",
+                "  BLEU {bleu:.2f}, chrF {chrf:.1f}, {exact_match:.1%} exactly right: {translated:,} of "
+                "{sentences:,} sentences translated {how}",
                 bleu=last.bleu,
                 chrf=last.chrf,
                 exact_match=last.exact_match,
@@ -130,7 +130,7 @@ def _scores(reader: RunReader) -> Text | None:
         )
         if (always := data.majority) is not None and always.of:
             said += tr(
-                "; always “{answer}” would be right in {share:.1%}",
+                "; always answering “{answer}” would score {share:.1%}",
                 answer=clean_line(always.answer),
                 share=always.share,
             )
@@ -139,7 +139,7 @@ def _scores(reader: RunReader) -> Text | None:
         floor, *others = reader.data.floors
         lines.append(
             tr(
-                "  {excess:+.4f} from the {floor} ({amount})",
+                "  {excess:+.4f} above the {floor} ({amount})",
                 excess=last.excess,
                 floor=floor.words,
                 amount=floor.amount,
@@ -157,7 +157,7 @@ def _scores(reader: RunReader) -> Text | None:
     if len(profile) > 1:
         lines.append(
             tr(
-                "  by position in the window {sparkline} {first:.2f} → {last:.2f}",
+                "  loss by position in the window {sparkline} {first:.2f} → {last:.2f}",
                 sparkline=sparkline(profile),
                 first=profile[0],
                 last=profile[-1],
@@ -167,7 +167,7 @@ def _scores(reader: RunReader) -> Text | None:
     counts = ", ".join(f"{name} {value:.3f}" for name, value in counted if value is not None)
     lines.append(tr("  token counts alone would score: {counts}", counts=counts))
     if last.nanogpt_loss is not None:
-        lines.append(tr("  on nanoGPT's random batches: {loss:.4f}", loss=last.nanogpt_loss))
+        lines.append(tr("  on random batches, as in nanoGPT: {loss:.4f}", loss=last.nanogpt_loss))
     if summary.step is None or summary.tokens is None or summary.seconds is None:
         raise TypeError
     steps, tokens = trn("{n:,} step", "{n:,} steps", summary.step), short(summary.tokens)

@@ -128,22 +128,26 @@ def translate(
         int | None, typer.Option("--beam", help=tr("Beam width: hypotheses kept at each step; 1 is greedy."))
     ] = None,
     nbest: Annotated[int | None, typer.Option("--nbest", help=tr("Translations to show per sentence."))] = None,
-    alpha: Annotated[float | None, typer.Option("--alpha", help=tr("Alpha of the length penalty."))] = None,
+    alpha: Annotated[
+        float | None,
+        typer.Option("--alpha", help=tr("Alpha of the length penalty; higher favours longer translations.")),
+    ] = None,
     checkpoint: Annotated[str, typer.Option("--checkpoint", help=tr("best, last, average, ema, or a step."))] = "best",
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:
-    """Translate with a trained model: an interactive prompt, --text, --input FILE, or piped text, line by line.
+    """Translate with a trained model: at an interactive prompt, or line by line from --text, --input FILE or a pipe.
 
-    At the prompt: examples, /beam, /nbest, /align and more; /help lists them."""
+    At the prompt: examples, /beam, /nbest, /align and more; /help lists them.
+    """
     given = {"beam": beam, "nbest": nbest, "alpha": alpha}
     settings = {name: checked(name, value) for name, value in given.items() if value is not None}
     if "nbest" in settings and "beam" not in settings:
         settings["beam"] = settings["nbest"]
     work = Translating(runs_dir, device, checkpoint, json, settings=settings)
     if text is not None and input_ is not None:
-        raise InputError(tr("--text and --input: which of them? leave one out"))
+        raise InputError(tr("--text and --input exclude each other; leave one out"))
     lines = None if input_ is None else _file(input_)
     work.take_run(run)
     if text is not None:
@@ -157,7 +161,7 @@ def translate(
     else:
         say(
             tr(
-                "{title}: type a sentence, /examples for some to try, /help for commands, /quit to leave",
+                "{title}: type a sentence, /examples for ideas, /help for commands, /quit to leave",
                 title=work.title,
             )
         )

@@ -70,7 +70,7 @@ def verify(
     answer(
         clean_line(
             tr(
-                "{name}: nothing differs, {n} claims confirmed{unchecked}",
+                "{name}: no differences, {n} claims confirmed{unchecked}",
                 name=reader.name,
                 n=counts["confirmed"],
                 unchecked=not_here,

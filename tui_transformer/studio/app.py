@@ -408,7 +408,7 @@ class Studio(TypingOrder):
                 self._keep(on_quit=answer[:-1])
             await self._leave(answer.rstrip("!"))
 
-        text = tr("You can change “Always” choices later in the settings (press , ).")
+        text = tr("You can change the “Always” choices later in the settings (press , ).")
         self.push_screen(
             Ask(tr("{name} is still training. What should happen to it?", name=here.name), answers, text), answered
         )

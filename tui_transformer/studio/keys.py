@@ -30,9 +30,9 @@ WORDS = _translated(_TABLES.pop("words"))  # what a pane's words mean
 PANES = {pane: [_binding(id, key) for id, key in keys.items()] for pane, keys in _TABLES.items()}
 NOTES = {
     "train": tr(
-        "A finished run cannot be resumed: with most schedules, a longer run has different "
-        "learning rates from the start. Press 1 and raise train.steps, or set train.init_from "
-        "to start a run from its weights."
+        "A finished run cannot be resumed: with most schedules, a longer run has different learning "
+        "rates from the start. Press 1 and raise train.steps for a new run, or set train.init_from "
+        "to start one from the finished run's weights."
     )
 }
 TWO_COLUMNS = 90  # least width of the help for them
@@ -72,7 +72,7 @@ def help_screen(pane: str, changed: dict[str, str], where: Path) -> Read:
         (title, [(tr(sign), text) for sign, text in table[pane].items()]) for title, table in tables if pane in table
     ]
     groups = [*keys_of(pane), *more, *keys_of("everywhere")]
-    groups[-1][1].append(("tab shift+tab", tr("move between parts; the mouse works everywhere")))
+    groups[-1][1].append(("tab shift+tab", tr("move between the parts of a pane; the mouse works everywhere")))
     notes = Text(f"\n{NOTES[pane]}\n" if pane in NOTES else "")
     names = "  ".join(f"{key.id} {signs(key, changed)}" for name in (pane, "everywhere") for key in PANES[name])
     how = tr('To change keys, put their names under [keys] in {file}, e.g. launch = "f9":', file=where)

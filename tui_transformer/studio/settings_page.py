@@ -79,7 +79,7 @@ class SettingsPage(ModalScreen[None]):
         chosen = names.highlighted_option
         about = Settings.model_fields[chosen.id].description if chosen is not None and chosen.id else ""
         keys = tr(
-            'Keys can be changed in {file}, under [keys], e.g. launch = "f9"; the help (?) lists their names.',
+            'To change keys, put their names under [keys] in {file}, e.g. launch = "f9"; the help (?) lists the names.',
             file=self._file,
         )
         self.query_one("#setting-about", Static).update(Text(f"\n{about}\n\n{clean_line(keys)}"))

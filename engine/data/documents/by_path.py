@@ -39,7 +39,7 @@ def load_path(data: DataConfig) -> DocumentCorpus:
     if not folder and path.name.lower().endswith(TABLES):
         raise InputError(
             tr(
-                "{path}: is a table, but questions need documents to go with them: give a folder with "
+                "{path}: this is a table, but questions need documents to go with them: give a folder with "
                 "{documents}, train.tsv and validation.tsv",
                 path=path,
                 documents=DOCUMENTS,
@@ -51,7 +51,8 @@ def load_path(data: DataConfig) -> DocumentCorpus:
     if not (path / DOCUMENTS).is_file():
         raise InputError(
             tr(
-                "{path}: has no {documents} (one document per line); train.tsv and validation.tsv go with it",
+                "{path}: no {documents} in this folder (one document per line); train.tsv and validation.tsv "
+                "go with it",
                 path=path,
                 documents=DOCUMENTS,
             )
@@ -64,8 +65,8 @@ def load_path(data: DataConfig) -> DocumentCorpus:
         documents = _split(own, data, str(path / DOCUMENTS)[:200])
         notes = (
             tr(
-                "{n:,} of the {n2:,} documents are held out, and what only they say cannot be known; a "
-                "file {validation_documents} replaces them",
+                "{n:,} of the {n2:,} documents are held out, and what only they say cannot be known; add "
+                "{validation_documents} to use other documents instead",
                 n=len(own) - len(documents["train"]),
                 n2=len(own),
                 validation_documents=VALIDATION_DOCUMENTS,
@@ -113,7 +114,7 @@ def _questions(folder: Path) -> dict[str, tuple[Question, ...]]:
             has = all_of(path.name for path in files.values())
             raise InputError(
                 tr(
-                    "{folder}: has {has} but no {split}.tsv; training and held-out questions are both needed",
+                    "{folder}: found {has} but no {split}.tsv; training and held-out questions are both needed",
                     folder=folder,
                     has=has,
                     split=split,
@@ -133,7 +134,7 @@ def read_questions(path: Path, *, blind: bool = False) -> tuple[Question, ...]:
         raise text.refuse(1, tr("a header and nothing below it"))
     columns = 1 if blind and len(rows[first]) == 1 else 2
     wanted = (
-        tr("expected a question, a tab and its answer")
+        tr("expected a question, a tab and the answer")
         if columns == 2
         else tr("the first question has no answer, so no other may have one")
     )

@@ -139,7 +139,7 @@ class DocumentCorpus(Corpus):
         ]
         if counts:
             shares = (
-                tr("{n:.1%} of {split} ({n2:,} of {of:,})", n=n / of, split=split, n2=n, of=of)
+                tr("{n:.1%} of {split} questions ({n2:,} of {of:,})", n=n / of, split=split, n2=n, of=of)
                 for split, (_, n, of) in majority.items()
                 if of
             )
@@ -147,7 +147,7 @@ class DocumentCorpus(Corpus):
                 (
                     tr("baseline"),
                     tr(
-                        "always answering {majority!r} is right in {shares}",
+                        "always answering {majority!r} is right for {shares}",
                         majority=majority["train"][0],
                         shares=", ".join(shares),
                     ),

@@ -58,8 +58,8 @@ def load_biographies(entry: CorpusEntry, data: DataConfig, place: None) -> Docum
     if tested >= len(made.held_out):
         raise InputError(
             tr(
-                "data.test_fraction = {test_fraction:g}: half of the people are held out, for validation and test "
-                "together; leave some for validation (below 0.5)",
+                "data.test_fraction = {test_fraction:g}: half of the people are held out for validation and "
+                "test together; use less than 0.5 to leave some for validation",
                 test_fraction=data.test_fraction,
             )
         )
@@ -67,13 +67,16 @@ def load_biographies(entry: CorpusEntry, data: DataConfig, place: None) -> Docum
     asked = {"train": made.asked, "validation": made.held_out[:border], "test": made.held_out[border:]}
     notes = (
         tr(
-            "every birthplace appears in {documents_each} training documents about its "
-            "person; only the question is held out, for {n:,} of the {people:,} people",
+            "each person's birthplace appears in {documents_each} training documents about them; only "
+            "the question is held out, for {n:,} of the {people:,} people",
             documents_each=biographies.DOCUMENTS_EACH,
             n=len(made.held_out),
             people=people,
         ),
-        tr("a validation document says what the training documents say, in wording that is new for its person"),
+        tr(
+            "a validation document says what the training documents say, in wording that they do not use "
+            "for the same person"
+        ),
     )
 
     def recalls(documents: Iterable[Biography]) -> tuple[Recall, ...]:
@@ -133,10 +136,10 @@ def load_birthplaces(entry: CorpusEntry, data: DataConfig, place: Path) -> Docum
     }
     notes = (
         tr(
-            "{n:,} of the {n2:,} documents are held out for a validation loss, all about people "
-            "whose birthplace is given in training; nobody can know what only they say, so a model "
-            "that memorizes more scores worse on them: finetune from the last checkpoint, not the "
-            "best one",
+            "{n:,} of the {n2:,} documents are held out for a validation loss, all about people whose "
+            "birthplace is given in training; what only these documents say cannot be known, so a model "
+            "that memorizes more scores worse on them: finetune from the last checkpoint, not the best "
+            "one",
             n=len(parts["validation"]),
             n2=len(documents),
         ),
@@ -169,10 +172,10 @@ DOCUMENTS = CorpusKind(
     noun=tr("corpus of documents"),
     is_a=tr("documents with questions"),
     known="known",
-    path=tr("the path of a text file or a folder"),
+    path=tr("the path to a text file or a folder"),
     yours=tr("a folder with documents.txt"),
     signs="/\\.~",
-    meanwhile=tr("biographies works now"),
+    meanwhile=tr("biographies needs no download"),
     takes=takes,
     load_path=load_path,
     named=dict.fromkeys(QUESTIONS, load_biographies) | {"cs224n-birthplaces": load_birthplaces},

@@ -33,7 +33,9 @@ NO_LANGUAGES = frozenset({"gz", "tsv", "csv", "txt", "json", "md", "zip", "xml"}
 
 def read_aligned(source: Path, target: Path) -> Pairs:
     if source == target or (source.exists() and target.exists() and source.samefile(target)):
-        raise InputError(tr("{source}: given for both sides; name the file with the translations too", source=source))
+        raise InputError(
+            tr("{source}: given for both sides; one of them needs the file with the translations", source=source)
+        )
     return aligned(read_lines(source), read_lines(target))
 
 
@@ -47,17 +49,23 @@ def aligned(source: Lines, target: Lines) -> Pairs:
         if not (one.strip() or other.strip()):
             raise source.refuse(
                 number,
-                tr("is empty, and so is the same line of {where}; remove it from both files", where=target.where),
+                tr(
+                    "this line is empty, and so is the same line of {where}; remove it from both files",
+                    where=target.where,
+                ),
             )
         side, against = (target, source) if one.strip() else (source, target)
         raise side.refuse(
             number,
-            tr("is empty, but {where} has a sentence there; remove the line from both files", where=against.where),
+            tr(
+                "this line is empty, but {where} has a sentence there; remove the line from both files",
+                where=against.where,
+            ),
         )
     if sources == targets:
         raise InputError(
             tr(
-                "{where} and {where2} hold the same text; one should be the translation",
+                "{where} and {where2} contain the same text; one should be the translation",
                 where=source.where,
                 where2=target.where,
             )
@@ -133,11 +141,11 @@ def _read(base: str, chosen: tuple[str, str] | None) -> tuple[tuple[str, str], d
     files = [Path(part.strip()).expanduser() for part in base.split(",")]
     if len(files) != 2 or not all(part.strip() for part in base.split(",")):
         raise InputError(
-            tr("corpus '{base}': name two files with one comma between them, as in text.en,text.de", base=base[:200])
+            tr("corpus '{base}': name two files separated by one comma, as in text.en,text.de", base=base[:200])
         )
     if chosen is not None:
         raise InputError(
-            tr("corpus '{base}': # chooses columns of a table; these two files have no columns", base=base[:200])
+            tr("corpus '{base}': # selects columns of a table, but these two files have none", base=base[:200])
         )
     named = [file.name.removesuffix(".gz").rpartition(".")[2] for file in files]
     source, target = (name if name.lower() in LANGUAGES else side for name, side in zip(named, SIDES, strict=True))
@@ -159,7 +167,7 @@ def _folder(folder: Path, chosen: tuple[str, str] | None) -> tuple[tuple[str, st
         if not found:
             raise InputError(
                 tr(
-                    "{folder}: has no train.XX and train.YY, where XX and YY are its languages; {has}",
+                    "{folder}: train.XX and train.YY are needed, where XX and YY are the languages; {has}",
                     folder=folder,
                     has=has,
                 )
@@ -167,7 +175,7 @@ def _folder(folder: Path, chosen: tuple[str, str] | None) -> tuple[tuple[str, st
         if len(found) == 1:
             raise InputError(
                 tr(
-                    "{folder}: has train.{found} but no translation of it, such as train.de",
+                    "{folder}: found train.{found} but no translation of it, such as train.de",
                     folder=folder,
                     found=found[0],
                 )
@@ -175,7 +183,11 @@ def _folder(folder: Path, chosen: tuple[str, str] | None) -> tuple[tuple[str, st
         if len(found) > 2:
             several = all_of(found)
             raise InputError(
-                tr("{folder}: has {several}; choose two: --corpus {folder}#en,de", folder=folder, several=several)
+                tr(
+                    "{folder}: found the languages {several}; choose two: --corpus {folder}#en,de",
+                    folder=folder,
+                    several=several,
+                )
             )
         chosen = found[0], found[1]
     splits = {}
@@ -187,7 +199,7 @@ def _folder(folder: Path, chosen: tuple[str, str] | None) -> tuple[tuple[str, st
         if missing:
             raise InputError(
                 tr(
-                    "{folder}: has no {stem}.{missing} to go with its {stem}.*; both languages are needed",
+                    "{folder}: no {stem}.{missing} to go with {stem}.*; both languages are needed",
                     folder=folder,
                     stem=stem,
                     missing=missing[0],
@@ -197,7 +209,7 @@ def _folder(folder: Path, chosen: tuple[str, str] | None) -> tuple[tuple[str, st
     if "train" not in splits:
         raise InputError(
             tr(
-                "{folder}: has no train.{chosen} and train.{chosen2}; {has}",
+                "{folder}: no train.{chosen} and train.{chosen2} found; {has}",
                 folder=folder,
                 chosen=chosen[0],
                 chosen2=chosen[1],

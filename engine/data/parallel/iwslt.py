@@ -26,7 +26,12 @@ def tagged(source: Lines, target: Lines) -> tuple[Pairs, int]:
         if tags[0] != tags[1]:
             shown = all_of(f"<{tag}>" if tag else tr("a sentence") for tag in tags)
             raise source.refuse(
-                number, tr("{shown} in {where}: the two files are not aligned here", shown=shown, where=target.where)
+                number,
+                tr(
+                    "{shown}, the latter in {where}: the two files are not aligned here",
+                    shown=shown,
+                    where=target.where,
+                ),
             )
         if tags[0] is not None:
             continue
@@ -38,7 +43,7 @@ def tagged(source: Lines, target: Lines) -> tuple[Pairs, int]:
     if len(ones) != len(others):
         raise uneven(source, target, len(ones), len(others))
     if not kept:
-        raise InputError(tr("{where}: has tags but no sentences; is it the training text?", where=source.where))
+        raise InputError(tr("{where}: found tags but no sentences; is this the training text?", where=source.where))
     return Pairs(tuple(one for one, _ in kept), tuple(other for _, other in kept)), left_out
 
 
@@ -51,8 +56,8 @@ def joined(source: tuple[bytes, str], target: tuple[bytes, str]) -> Pairs:
         if alone is not None:
             raise InputError(
                 tr(
-                    "{other}: has no sentence {alone!r:.20} of talk {alone2!r:.20}, which {where} "
-                    "has; the files have {n:,} and {n2:,} sentences: are they the same set?",
+                    "{other}: no sentence {alone!r:.20} of talk {alone2!r:.20}, although {where} has one; the "
+                    "files have {n:,} and {n2:,} sentences: are they the same set?",
                     other=other,
                     alone=alone[1],
                     alone2=alone[0],
@@ -71,7 +76,7 @@ def segments(raw: bytes, where: str) -> dict[Segment, str]:
     if len(raw) > MAX_XML_BYTES:
         raise InputError(
             tr(
-                "{where}: larger than {max_xml_bytes:,} bytes, which no IWSLT set is",
+                "{where}: larger than {max_xml_bytes:,} bytes; no IWSLT set is that large",
                 where=where,
                 max_xml_bytes=MAX_XML_BYTES,
             )
@@ -95,7 +100,7 @@ def segments(raw: bytes, where: str) -> dict[Segment, str]:
         )
 
     def doctype(*_: object) -> None:
-        raise refused(tr("a document type declaration (DTD), which these files never have; it is not read"))
+        raise refused(tr("a document type declaration (DTD), which these files never have; the file is refused"))
 
     def start(name: str, attributes: dict[str, str]) -> None:
         nonlocal talk, opened
@@ -143,5 +148,5 @@ def segments(raw: bytes, where: str) -> dict[Segment, str]:
             )
         ) from None
     if not found:
-        raise InputError(tr("{where}: has no <seg id=…> sentences; is this an IWSLT set?", where=where))
+        raise InputError(tr("{where}: no <seg id=…> sentences found; is this an IWSLT set?", where=where))
     return found

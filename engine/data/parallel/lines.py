@@ -29,10 +29,10 @@ DAMAGED_ZIP = (
 )
 SMALL = 64 << 20  # unpacked bytes allowed at any ratio
 COMPRESSED = {
-    b"\x1f\x8b": tr("is gzip-compressed; unpack it, or add .gz to its name"),
-    b"PK\x03\x04": tr("is a zip archive; unpack it"),
-    b"BZh": tr("is bzip2-compressed; unpack it"),
-    b"\xfd7zXZ": tr("is xz-compressed; unpack it"),
+    b"\x1f\x8b": tr("gzip-compressed; unpack it, or add .gz to its name"),
+    b"PK\x03\x04": tr("a zip archive; unpack it"),
+    b"BZh": tr("bzip2-compressed; unpack it"),
+    b"\xfd7zXZ": tr("xz-compressed; unpack it"),
 }
 
 
@@ -67,8 +67,8 @@ def uneven(source: Lines, target: Lines, sources: int, targets: int) -> InputErr
     (last, short), (most, long) = sorted(((sources, source.where), (targets, target.where)))
     return InputError(
         tr(
-            "{where} has {sources:,} lines and {where2} has {targets:,}: {short} ends after line {last:,} "
-            "where {long} goes on to line {most:,}; every line needs its translation",
+            "{where} has {sources:,} lines and {where2} has {targets:,}: {short} ends after line "
+            "{last:,}, but {long} goes on to line {most:,}; every line needs a translation",
             where=source.where,
             sources=sources,
             where2=target.where,
@@ -91,7 +91,7 @@ def read_bytes(path: Path, where: str) -> bytes:
     """Return the content of a file, unpacked if its name ends in .gz."""
     try:
         if path.is_dir():
-            raise InputError(tr("{where}: is a folder; a text file is needed", where=where))
+            raise InputError(tr("{where}: this is a folder; a text file is needed", where=where))
         with open_plain(path) as packed:
             size = os.fstat(packed.fileno()).st_size
             if size > MAX_BYTES:
@@ -122,9 +122,13 @@ def read_member(archive: Path, name: str) -> tuple[bytes, str]:
         with open_plain(archive) as packed, zipfile.ZipFile(packed) as opened:
             member = next((one for one in opened.infolist() if one.filename.rpartition("/")[2] == name), None)
             if member is None:
-                raise InputError(tr("{archive}: has no {name}; is it the right archive?", archive=archive, name=name))
+                raise InputError(
+                    tr("{archive}: no {name} in it; is this the right archive?", archive=archive, name=name)
+                )
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others ask for memory at will
-                raise InputError(tr("{where}: is packed in an unusual way; unpack it next to the archive", where=where))
+                raise InputError(
+                    tr("{where}: compressed with an unsupported method; unpack it next to the archive", where=where)
+                )
             with opened.open(member) as file:  # nothing is unpacked to disk, so no name can escape a folder
                 return _unpacked(file, os.fstat(packed.fileno()).st_size, where), where
     except DAMAGED_ZIP as error:
@@ -144,7 +148,11 @@ def _unpacked(file: IO[bytes] | gzip.GzipFile, packed: int, where: str) -> bytes
             raise _too_large(where)
         if len(unpacked) > max(SMALL, BOMB * packed):
             raise InputError(
-                tr("{where}: unpacks to more than {bomb} times its size, which no text does", where=where, bomb=BOMB)
+                tr(
+                    "{where}: unpacks to more than {bomb} times its size; no text compresses that well",
+                    where=where,
+                    bomb=BOMB,
+                )
             )
     return bytes(unpacked)
 
@@ -159,7 +167,7 @@ def text_of(raw: bytes, where: str) -> str:
     if zero >= 0:
         raise InputError(
             tr(
-                "{where}: line {line}: contains a NUL byte, so this is not text; use UTF-8 text",
+                "{where}: line {line}: a NUL byte, so this is not text; use UTF-8 text",
                 where=where,
                 line=_line(raw, zero),
             )
@@ -171,8 +179,8 @@ def text_of(raw: bytes, where: str) -> str:
         within = at - raw.rfind(b"\n", 0, at)
         raise InputError(
             tr(
-                "{where}: line {line}: byte {within} of it is 0x{raw:02X}, which is not UTF-8; "
-                "convert the file, e.g. iconv -f latin1 -t utf-8",
+                "{where}: line {line}: byte {within} is 0x{raw:02X}, which is not valid UTF-8; convert the "
+                "file, e.g. iconv -f latin1 -t utf-8",
                 where=where,
                 line=_line(raw, at),
                 within=within,
@@ -180,7 +188,7 @@ def text_of(raw: bytes, where: str) -> str:
             )
         ) from None
     if not text.strip():
-        raise InputError(tr("{where}: is empty; it needs one sentence per line", where=where))
+        raise InputError(tr("{where}: this file is empty; it needs one sentence per line", where=where))
     return text
 
 
@@ -211,5 +219,5 @@ def _line(raw: bytes, at: int) -> int:
 
 def _too_large(where: str) -> InputError:
     return InputError(
-        tr("{where}: larger than {max_bytes:,} bytes of text; use a part of it", where=where, max_bytes=MAX_BYTES)
+        tr("{where}: larger than {max_bytes:,} bytes of text; use part of it", where=where, max_bytes=MAX_BYTES)
     )

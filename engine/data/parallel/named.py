@@ -29,7 +29,7 @@ def load_phrasebook(entry: CorpusEntry, data: DataConfig, place: None) -> Parall
     if not all(splits.values()):
         raise InputError(
             tr(
-                "data.corpus_size = {corpus_size}: too few sentences to fill every split; 2000 are enough",
+                "data.corpus_size = {corpus_size}: too few sentences to fill every split; 2000 is enough",
                 corpus_size=data.corpus_size,
             )
         )
@@ -58,7 +58,7 @@ def load_tatoeba(entry: CorpusEntry, data: DataConfig, place: Path) -> ParallelC
     pairs, _ = table(lines_of(raw, where))
     splits = grouped_split(pairs, TATOEBA_HELD_OUT, TATOEBA_HELD_OUT, where)
     note = tr(
-        "validation and test share no sentence with training on either side, except ones that "
+        "validation and test share no sentence with training on either side, except sentences that "
         "differ only in punctuation"
     )
     return ParallelCorpus(entry.name, entry.name, str(place.resolve()), SIDES, splits, (note,))
@@ -89,10 +89,10 @@ PAIRS = CorpusKind(
     is_a=tr("sentence pairs"),
     preset="multi30k",
     known="known",
-    path=tr("the path of a TSV file or a.en,b.de"),
+    path=tr("the path to a TSV file or a.en,b.de"),
     yours=tr("pairs.tsv, text.en,text.de or a folder of sentence pairs"),
     signs="/\\.,~",
-    meanwhile=tr("phrasebook works now"),
+    meanwhile=tr("phrasebook needs no download"),
     takes=takes,
     load_path=load_path,
     named={

@@ -164,7 +164,7 @@ class ParallelCorpus(Corpus):
 
         def lengths(mean: float, longest: int, characters: int) -> str:
             return tr(
-                "{mean:.1f} words on average, {longest:,} at most; {characters:,} different characters",
+                "{mean:.1f} words on average, {longest:,} at most; {characters:,} distinct characters",
                 mean=mean,
                 longest=longest,
                 characters=characters,

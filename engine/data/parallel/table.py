@@ -58,7 +58,7 @@ def table(text: Lines, columns: Sequence[str | int] = (1, 2)) -> tuple[Pairs, tu
     if sides[0] == sides[1]:
         raise InputError(
             tr(
-                "{where}: columns {places} and {places2} hold the same text",
+                "{where}: columns {places} and {places2} contain the same text",
                 where=text.where,
                 places=places[0] + 1,
                 places2=places[1] + 1,
@@ -81,7 +81,7 @@ def _place(text: Lines, header: Sequence[str], column: str | int) -> int:
     if isinstance(column, int):
         if 1 <= column <= len(header):
             return column - 1
-        raise text.refuse(1, tr("{n} columns, so there is no column {column}", n=len(header), column=column))
+        raise text.refuse(1, tr("only {n} columns, so there is no column {column}", n=len(header), column=column))
     names = [name.strip() for name in header]
     if names.count(column) > 1:
         raise text.refuse(

@@ -167,7 +167,7 @@ class BpeTokenizer(Tokenizer):
             raise ValueError(tr("{n} merges; the maximum is {largest}", n=len(merges), largest=LARGEST))
         for merge in merges:
             if len(merge) != 2 or not all(type(token) is int for token in merge):
-                raise ValueError(tr("a merge is a pair of token ids"))
+                raise ValueError(tr("a merge must be a pair of token ids"))
         return cls([(left, right) for left, right in merges])
 
 

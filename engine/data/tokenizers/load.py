@@ -57,7 +57,7 @@ def parsed(data: Any) -> AnyTokenizer:
     if schema != SCHEMA:
         raise ValueError(
             tr(
-                "written by another version (schema {schema!r:.20}; this one reads {schema2})",
+                "written by another version (schema {schema!r:.20}; this version reads {schema2})",
                 schema=schema,
                 schema2=SCHEMA,
             )
@@ -66,13 +66,13 @@ def parsed(data: Any) -> AnyTokenizer:
         source = parsed(data["source"])
         target = source if data["target"] is None else parsed(data["target"])
         if source.is_pair or target.is_pair:
-            raise ValueError(tr("a pair is made of two tokenizers, not of pairs"))
+            raise ValueError(tr("a pair must consist of two tokenizers, not of pairs"))
         return PairTokenizer(source.source, target.target)
     if not isinstance(kind, str) or kind not in KINDS:
         known = one_of((*KINDS, PairTokenizer.kind))
         raise ValueError(
             tr(
-                "unknown kind of tokenizer {kind!r:.40}; it must be {known}: is it from a newer version?",
+                "unknown kind of tokenizer {kind!r:.40}: it must be {known}; is the file from a newer version?",
                 kind=kind,
                 known=known,
             )
@@ -129,7 +129,7 @@ def difference(one: AnyTokenizer, other: AnyTokenizer) -> str:
         a, b = _shown(one.target, token), _shown(other.target, token)
         if a != b:
             return english("{sizes}token {token} is {a} vs {b}", sizes=sizes, token=token, a=a, b=b)
-    return english("{sizes}the first {both:,} are the same", sizes=sizes, both=both)
+    return english("{sizes}the first {both:,} tokens are the same", sizes=sizes, both=both)
 
 
 def _shown(tokenizer: Tokenizer, token: int) -> str:

@@ -49,7 +49,7 @@ def test_a_file_arrives_whole_and_is_not_fetched_twice(tmp_path) -> None:
 
 
 def test_a_broken_download_goes_on_where_it_stopped(tmp_path) -> None:
-    with pytest.raises(InputError, match=r"cannot be reached.*put that file at"):
+    with pytest.raises(InputError, match=r"cannot be reached.*put the file at"):
         fetch(REMOTE, tmp_path, opener=Server(breaks_at=100_000))
     part = tmp_path / "folder" / "a.txt.part"
     kept = part.stat().st_size
@@ -121,7 +121,7 @@ def test_no_network_says_what_to_do_instead(tmp_path, error: Exception) -> None:
     def fails(url: str, start: int):
         raise error
 
-    with pytest.raises(InputError, match=r"put that file at .*folder/a\.txt.*built-in corpora .*need no download"):
+    with pytest.raises(InputError, match=r"put the file at .*folder/a\.txt.*built-in corpora .*need no download"):
         fetch(REMOTE, tmp_path, opener=fails)
 
 

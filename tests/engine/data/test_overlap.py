@@ -128,8 +128,8 @@ def test_three_pairs_that_differ_in_a_comma_overlap() -> None:
     found = pair_overlap(TRAIN, held_out, "validation")
     assert found == Overlap("pairs", "validation", 3, 20, "Tom come here.", both=3) and found.much
     assert found.said == (
-        "15.0% of the validation pairs (3 of 20) share a sentence with training, ignoring case and punctuation, 3 of "
-        "them on both sides; for example “Tom come here.”"
+        "15.0% of the validation pairs (3 of 20) share a sentence with the training pairs, ignoring case and "
+        "punctuation, 3 of them on both sides; for example “Tom come here.”"
     )
     none = pair_overlap(TRAIN, others, "validation")
     assert none is not None and none.seen == 0 and none.said.startswith("none of the 17 validation pairs share")

@@ -42,7 +42,7 @@ DIFFERENCES = {
     "size": (
         CharacterTokenizer("ab"),
         CharacterTokenizer("abc"),
-        "2 characters vs 3 characters; the first 2 are the same",
+        "2 characters vs 3 characters; the first 2 tokens are the same",
     ),
     "kind": (CharacterTokenizer("ab"), BpeTokenizer([]), "kind 'characters' vs 'bpe'"),
     "a piece": (

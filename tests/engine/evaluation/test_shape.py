@@ -100,6 +100,6 @@ def test_records_without_a_number_are_passed_over() -> None:
 
 
 def test_no_number_names_the_step_it_was_told() -> None:
-    found = no_number("loss is not a number at step 7; the last good state is step 6", step=6)
+    found = no_number("loss is NaN or infinite at step 7; the last good state is step 6", step=6)
     assert found.verdict == DIVERGED
     assert "step 7" in found.why

@@ -124,7 +124,7 @@ def test_a_models_surprise_of_a_target_is_given_its_source(tiny, kind, length) -
         (("model.architecture=encoder", "objective.kind=masked"), 9, "fills gaps"),
         (("model.architecture=encoder", "model.causal=false", "train.allow_leak=true"), 9, "sees the character"),
         ((), 1, "at least two"),
-        ((*SEQUENCE, "objective.kind=continuation"), 6, "7 to 22 characters; this text has 6"),
+        ((*SEQUENCE, "objective.kind=continuation"), 6, "7 to 22 characters); this text has 6"),
     ],
 )
 def test_where_surprise_is_not_defined_a_sentence_says_so(tiny, changes, length, said) -> None:

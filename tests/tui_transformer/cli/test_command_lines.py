@@ -22,7 +22,8 @@ from tui_transformer.lab.launch.launches import Launches
 from tui_transformer.studio.design.pane import DesignPane
 
 PRINTED = re.compile(
-    r"tui-transformer (?:[^`\n]*?)(?=`|  | resumes it| starts it over| shows its progress| runs it|$)", re.MULTILINE
+    r"tui-transformer (?:[^`\n]*?)(?=`|  | resumes it| starts the run over| shows its progress| runs it|$)",
+    re.MULTILINE,
 )
 
 

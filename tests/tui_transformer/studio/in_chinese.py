@@ -34,8 +34,9 @@ RECORDED = {
     "no later token is seen (256 of 256 positions tried)": "the model sees no later token (256 of 256 positions tried)",
     "the loss at 12 of 256 places sees a later token": "a position's prediction depends on its answer or what follows "
     "it (gradient 0.12, change 0.41): the model can read what it has to predict, so its scores are meaningless",
-    "the loss is not finite at step 310 (NaN)": "the loss is not a number at step 310; the last good state is step 309",
-    "the loss is not a number": "the loss is not a number at step 310; the last good state is step 309",
+    "the loss is not finite at step 310 (NaN)": "the loss is NaN or infinite at step 310; the last good state is "
+    "step 309",
+    "the loss is not a number": "the loss is NaN or infinite at step 310; the last good state is step 309",
 }
 TALE = "门已关上，今夜无人可过。\n朱丽叶：那就等月亮落下。\n"
 ENDS = ("escape",)
@@ -251,7 +252,7 @@ def plain(folder: Path) -> None:
 
         def surprise(self, text: str, alternatives: int = 0) -> Any:
             rule = tr(
-                "each character given those before it, at most {context}; past that, at least {context2}",
+                "each character given up to {context} before it; from the second window on, at least {context2}",
                 context=256,
                 context2=128,
             )

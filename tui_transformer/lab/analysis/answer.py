@@ -69,12 +69,10 @@ def why_none(results: Sequence[VariantResult]) -> str:
     lost = next((r for r in results if r.group.study and r.family.baseline is None), None)
     if lost is not None:
         return tr(
-            "No answer yet: study {study} has no baseline to compare with. Press p on a variant to set it.",
+            "No answer yet: study {study} has no baseline to compare with. Press p on a variant to set one.",
             study=lost.group.study,
         )
-    return tr(
-        "No answer: no two of these can be compared (different data or scoring). Press 1 to train a comparable one."
-    )
+    return tr("No answer: no two runs can be compared (different data or scoring). Press 1 to train a comparable one.")
 
 
 def _place(result: VariantResult, measure: Measure) -> tuple[int, float]:

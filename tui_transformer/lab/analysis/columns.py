@@ -25,25 +25,26 @@ Value = Any  # a number, a text, a tuple of texts, or None
 
 
 EXPLAINED = {  # by key; others are told by their name
-    "run": tr("the run's name; ◆ marks the baseline, a letter a run whose curve is drawn"),
-    "variant": tr("what was changed; ◆ marks the baseline, a letter a variant whose curve is drawn"),
-    "n": tr("how many seeds count"),
+    "run": tr("the run's name; ◆ marks the baseline, and a letter marks a drawn curve"),
+    "variant": tr("what was changed; ◆ marks the baseline, and a letter marks a drawn curve"),
+    "n": tr("the number of seeds that count"),
     "last": tr("the validation loss at the newest evaluation"),
-    "Δlast": tr("the last loss minus the baseline's; below zero is better, – while it trains"),
+    "Δlast": tr("the last loss minus the baseline's; below zero is better (– while the run trains)"),
     "best": tr("the lowest validation loss so far"),
     "Δbest": tr("the best loss minus the baseline's; below zero is better"),
-    "gap": tr("how far the validation loss has risen above its best; not the gap between train and validation"),
+    "gap": tr("how far the validation loss has risen above its best; not the gap between training and validation loss"),
     "excess": tr("how far the last loss is above the lowest that any model can reach on this text"),
     "verdict": tr("better, worse or inconclusive, compared to the baseline"),
     "checks": tr(
-        "✓ all checks passed, – none run yet, otherwise what is wrong with the scores; hover over a badge for more"
+        "✓ if all checks passed, – if none ran yet, otherwise what is wrong with the scores; hover "
+        "over a badge for more"
     ),
-    "Δparams": tr("how many more parameters than the baseline; a larger model may win by size alone"),
-    "state": tr("whether it trains, has finished, or why not"),
-    "step": tr("the step it has reached"),
-    "steps": tr("how many steps it will train in total"),
-    "flops": tr("floating-point operations per token of a forward pass"),
-    "tokens": tr("how many tokens it has been trained on"),
+    "Δparams": tr("how many more parameters it has than the baseline; a larger model may win on size alone"),
+    "state": tr("whether the run is training, has finished, or why it ended early"),
+    "step": tr("the step reached so far"),
+    "steps": tr("how many steps are planned in total"),
+    "flops": tr("floating-point operations per training token, in a forward and a backward pass"),
+    "tokens": tr("how many tokens the model has been trained on"),
     "rank": tr("the rank by mean last loss; ranks ignore noise"),
 }
 
@@ -56,7 +57,7 @@ def _probe_explained(key: str) -> str:
         return ""
     where = tr(", {where}", where=how_far_back(name)) if how_far_back(name) else ""
     said = tr(
-        "{name}{where}: how often it is right about {asks}; in a filter: {key}",
+        "{name}{where}: how often the model is right about {asks}; in a filter: {key}",
         name=tr(probe_measure(name).name),
         where=where,
         asks=tr(known.asks),
@@ -105,7 +106,7 @@ class Column:
         said = sentence_of(self.dotted) if self.dotted else EXPLAINED.get(self.key, "") or _probe_explained(self.key)
         said = said or self.full
         if INTERVAL in self.name and tr(INTERVAL) not in said:
-            said += tr("; beside it, its {interval}", interval=tr(INTERVAL))
+            said += tr("; the cell also gives the {interval}", interval=tr(INTERVAL))
         said = sentence(said)
         return (
             tr("{name}: {text}", name=self.dotted, text=said) if self.dotted and said != sentence(self.dotted) else said
@@ -271,7 +272,7 @@ ABOUT = (
     Column(
         "context",
         english("context"),
-        english("context of the score (tokens)"),
+        english("scoring context (tokens)"),
         lambda e, b: e.protocol.context,
         _whole,
         str,
@@ -279,7 +280,7 @@ ABOUT = (
     Column(
         "stride",
         english("stride"),
-        english("stride of the score (tokens)"),
+        english("scoring stride (tokens)"),
         lambda e, b: e.protocol.stride,
         _whole,
         str,

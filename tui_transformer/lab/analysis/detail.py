@@ -87,10 +87,8 @@ def detail(entry: Entry, baseline: Entry | None) -> Blocks:
     written += [Line("" if i else tr("note"), line) for i, line in enumerate(entry.notes.splitlines())]
     if entry.redefined:
         names, again = ", ".join(entry.redefined), command_line("evaluate", entry.name, runs_dir=entry.path.parent)
-        said = tr(
-            "Not shown here, because an older version recorded it with a different definition: {names}.", names=names
-        )
-        older = [_line("", said, "warn"), _line("", tr("Score it again: {again}", again=again), "advice")]
+        said = tr("Not shown, because an older version used another definition: {names}.", names=names)
+        older = [_line("", said, "warn"), _line("", tr("Score the run again: {again}", again=again), "advice")]
     lineage = []
     if origin is not None:
         weights = tr("{shown}, weights with SHA-256 {sha256}…", shown=origin.shown, sha256=origin.sha256[:12])
@@ -193,7 +191,7 @@ def group_detail(standing: VariantResult) -> Blocks:
     return _blocks(
         (tr("Compared to the baseline"), judged),
         (tr("Problems with its runs"), _badges(standing.badges, of_several=True)),
-        (tr("Expected beforehand"), expected),
+        (tr("What was expected"), expected),
         (tr("Its runs"), map(partial(_run, group), standing.runs)),
         (tr("Where their initial weights come from"), earlier),
         (tr("Scores: mean and 95 % interval over seeds"), _measured(standing, LOSSES)),
@@ -238,7 +236,7 @@ def study_text(entries: Sequence[Entry], study: StudyFile | None = None, *, widt
 def text_of(standings: Sequence[VariantResult], *, all_settings: bool = False, width: int | None = None) -> str:
     """Return these variants as a table, a probe table, and a verdict each."""
     if not standings:
-        return tr("it has no runs yet\n")
+        return tr("this study has no runs yet\n")
     runs = of_runs(standings)
     columns = main_columns(standings, all_settings=all_settings)
     measures = (*probes(runs), *(m for m in scores(runs) if m.judged))

@@ -18,7 +18,7 @@ from tui_transformer.lab.records.badges import badge
 _number: Callable[[Value], str] = "{:.6g}".format
 _signed: Callable[[Value], str] = "{:+.6g}".format
 _p: Callable[[Value], str] = lambda p: f"{p:.3f}" if p >= 0.001 else "<0.001"
-ADJUSTED = english("paired t, corrected for all verdicts of the study and a second look")
+ADJUSTED = english("paired t test, corrected for all verdicts of the study and for a second look")
 
 
 def _badges(standing: VariantResult) -> str:
@@ -47,8 +47,10 @@ P = Column(
     shown_name=tr("p ({how})", how=tr(ADJUSTED)),
 )
 PRIMARY = text(english("primary"), lambda s: s.primary.name, english("primary measure"), show=tr)
-PER_CENT = Column("%", "Δ %", english("loss − baseline's (% of it)"), lambda s, b: s.per_cent(), per_cent, per_cent)
-PPL = english("perplexity − baseline's (% of it)")
+PER_CENT = Column(
+    "%", "Δ %", english("loss − baseline's (% of baseline)"), lambda s, b: s.per_cent(), per_cent, per_cent
+)
+PPL = english("perplexity − baseline's (% of baseline)")
 PERPLEXITY = Column("ppl%", english("Δ ppl %"), PPL, lambda s, b: s.perplexity_per_cent(), per_cent, per_cent)
 RANK = Column("rank", english("rank"), english("rank by mean last loss"), lambda s, b: s.rank, str, str)
 
@@ -133,7 +135,7 @@ HANDED_IN = (PER_CENT, PERPLEXITY, RANK)
 MAJORITY = Column(
     "majority",
     english("majority"),
-    english("exact match of always giving the most frequent answer (not a run)"),
+    english("exact match when always giving the most frequent answer (not a run)"),
     lambda s, b: getattr(s.group.representative.majority, "share", None),
     "{:.1%}".format,
     _number,
@@ -160,7 +162,7 @@ def expected_column(measures: Sequence[Measure]) -> Column:
     def value(standing: VariantResult, language: Language = ENGLISH) -> str:
         return summary(expectations(standing, measures), language)
 
-    return text(english("expected"), value, english("expected beforehand"), said=lambda s, b: value(s, IN_USE))
+    return text(english("expected"), value, english("outcome against expectations"), said=lambda s, b: value(s, IN_USE))
 
 
 def main_columns(standings: Sequence[VariantResult], *, all_settings: bool = False) -> list[Column]:

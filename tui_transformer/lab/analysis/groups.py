@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 DIVERGED, INERT = "DIVERGED", "INERT"
 SHORTEST_NAME = 3  # shortest shared prefix that may name a group of runs
 WITH_OTHER = {  # by what differs from the runs that count
-    english("corpus"): english("with other corpus"),
-    english("split"): english("with other split"),
-    english("objective"): english("with other objective"),
-    english("unit"): english("with other unit"),
+    english("corpus"): english("with another corpus"),
+    english("split"): english("with another split"),
+    english("objective"): english("with another objective"),
+    english("unit"): english("with another unit"),
     english("tokens"): english("with other tokens"),
-    english("context"): english("with other context"),
-    english("stride"): english("with other stride"),
+    english("context"): english("with another context"),
+    english("stride"): english("with another stride"),
 }
 
 
@@ -118,7 +118,7 @@ class Group:
         """Its runs' badges, those that void scores first; each with its number of runs and the first reason."""
         first = {name: run.badges[name] for run in reversed(self.runs) for name in run.badges}
         order = sorted(self.badge_counts, key=lambda name: (not badge(name).void, name != INERT))
-        runs = tr("of {n} runs", n=len(self.runs)) if len(self.runs) > 1 else tr("of one run")
+        runs = tr("of {n} runs", n=len(self.runs)) if len(self.runs) > 1 else tr("of 1 run")
         return {name: f"{self.badge_counts[name]} {runs}: {first[name]}" for name in order}
 
     @cached_property
@@ -196,7 +196,7 @@ class Grouping:
             if not reason and settings is not None and run.config and self._of_settings(run) != settings:
                 reason = english("with other settings")
             if not reason and seed in counted:
-                reason = english("with the same seed again")
+                reason = english("with a repeated seed")
             if reason or seed is None:
                 left_out[run.path] = reason
             else:

@@ -157,7 +157,7 @@ def _condition(key: str, sign: str, value: str, known: "Known") -> Matches:
             names |= {badge.word.rstrip(".").casefold(): name for name, badge in BADGES.items()}
             badge = names.get(value.rstrip(".").casefold())
             if badge is None:
-                hint = nearest(value.upper(), BADGES) or tr("; choose from {badges}", badges=one_of(BADGES))
+                hint = nearest(value.upper(), BADGES) or tr("; choose {badges}", badges=one_of(BADGES))
                 raise InputError(tr("no badge named '{value}'{hint}", value=value, hint=hint))
 
         def has(entry: Entry, baseline: Entry | None) -> bool:

@@ -181,11 +181,13 @@ class ForestLayout:
     def caption(self) -> str:
         """What its signs mean."""
         if any(row.low is not None for row in self.forest.rows):
-            text = tr("●○ mean difference on shared seeds · ━ its 95 % interval")
+            text = tr("●○ mean difference over shared seeds · ━ its 95 % interval")
             more = tr(" · ● better or worse, ○ neither")
             return text + (more if cell_len(text + more) <= self.width else "")
         return (
-            tr("○ difference on one seed: no interval") if any(row.mean is not None for row in self.forest.rows) else ""
+            tr("○ difference with one seed: no interval")
+            if any(row.mean is not None for row in self.forest.rows)
+            else ""
         )
 
     def row(self, at: int, colour: str = "") -> list[Part]:

@@ -51,10 +51,10 @@ EQUAL = {
     "seconds": tr("times"),
 }  # axes on which two curves can be compared
 NO_METRICS, NO_CURVE = Metrics(), Curve()
-EACH = tr("● zero outside the interval, ○ inside")
+EACH = tr("● interval excludes zero, ○ includes it")
 SHADED = tr("shaded: 95 % interval")
 DISTANCE = "distance"  # the axis
-NOT_COUNTED = tr("no run here scored its probes by distance; that needs a corpus with probes, such as playlets")
+NOT_COUNTED = tr("no run here has probe scores by distance; they need a corpus with probes, such as playlets")
 Point = tuple[float, float]  # x, y
 MARK_EVERY = 6  # least columns between two marks on a line
 
@@ -170,7 +170,11 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
     baseline, means = drawn.baseline, drawn.means
     if baseline is None:
         return Overlay(
-            tr("difference from a baseline"), tr("difference"), axis, zero=True, waiting=tr("p: set a run as baseline")
+            tr("difference from a baseline"),
+            tr("difference"),
+            axis,
+            zero=True,
+            waiting=tr("p: set a run as the baseline"),
         )
     brief = tr("difference") if means else tr("Δ at equal {equal}", equal=EQUAL[axis])
     how = tr("by seed") if means else tr("at equal {equal}", equal=EQUAL[axis])
@@ -200,7 +204,7 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
     )
     if reasons and (means or not strokes):
         alone = (
-            reasons[0] if len(reasons) == 1 else tr("none of these can be compared to {label}", label=baseline.label)
+            reasons[0] if len(reasons) == 1 else tr("nothing selected can be compared to {label}", label=baseline.label)
         )
         waiting = drawn.waiting(alone) if means else alone
     apart = (EACH,) if any(stroke.curve.ends for stroke in strokes) else ()
@@ -261,7 +265,7 @@ def distances(drawn: Drawn, probe: str) -> Overlay:
         if limit is not None and limit.tokens <= furthest:
             reaches[limit.tokens] = (*reaches.get(limit.tokens, ()), slot)
     looks = [
-        tr("{value} can look {tokens} back", value=" ".join(LETTERS[i] for i in slots), tokens=tokens)
+        tr("{value} can look {tokens} tokens back", value=" ".join(LETTERS[i] for i in slots), tokens=tokens)
         for tokens, slots in sorted(reaches.items())
     ]
     chances = {chance for run in drawn.runs for part, chance in run.chances.items() if family(part) == name}

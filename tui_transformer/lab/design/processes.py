@@ -182,7 +182,7 @@ async def start(study: Study, target: LaunchTarget) -> str:
         )
     runs = len(study.cells())
     return tr(
-        "{name} started: its {runs} runs appear in Train (2) one by one, their table in Compare (3)",
+        "{name} started: its {runs} runs appear one by one in Train (2), and their table in Compare (3)",
         name=study.name,
         runs=runs,
     )

@@ -117,7 +117,7 @@ class StudyDraft:
         count = math.prod(len(values) for values in axes.values())
         if count > MOST:
             raise InputError(
-                tr("that makes {count:,} variants; at most {most} can be added at once", count=count, most=MOST)
+                tr("these values make {count:,} variants; at most {most} can be added at once", count=count, most=MOST)
             )
         for key, values in axes.items():
             for value in values:  # an invalid value is a typo, not a variant
@@ -140,7 +140,9 @@ class StudyDraft:
         note = (
             ""
             if own or not foretold
-            else tr("{name} states its expectations for {base}, so they are left out", name=study.name, base=study.base)
+            else tr(
+                "{name}'s expectations apply to {base}, so they are left out here", name=study.name, base=study.base
+            )
         )
         return replace(
             self,
@@ -228,7 +230,7 @@ class StudyDraft:
                 continue
             line = self._line(variant, tr(preset.description))
             same = line.configs and settings_of(line.configs) == as_it_is
-            found.append(replace(line, why_not=tr("the design already has this")) if same else line)
+            found.append(replace(line, why_not=tr("the design already includes this")) if same else line)
         return sorted(found, key=lambda line: bool(line.why_not))
 
     def has(self, variant: Variant) -> bool:
@@ -244,7 +246,7 @@ class StudyDraft:
             line = found[variant.name] = self._line(variant)
             same = first.setdefault(settings_of(line.configs), variant.name) if line.configs else variant.name
             if same != variant.name:
-                twice = tr("same as {same}: it would repeat the same run", same=same)
+                twice = tr("same as {same}: it would be the same run again", same=same)
                 why_not = tr("{same} is the design as it stands", same=same) if variant.name == plain else twice
                 found[variant.name] = replace(line, why_not=why_not)
         return tuple(found[variant.name] for variant in self.variants)
@@ -417,7 +419,7 @@ def study_base(design: Draft) -> tuple[str, Mapping[str, Any]]:
     if unset:
         raise InputError(
             tr(
-                "{name} extends no preset and leaves {unset} unset; a study cannot leave it unset",
+                "{name} extends no preset and leaves {unset} unset, which a study cannot do",
                 name=design.name,
                 unset=unset[0],
             )

@@ -13,8 +13,8 @@ from tui_transformer.lab.records.badges import badge
 from tui_transformer.lab.template import filled
 
 LOADED_BY = tr(
-    "Load it with `engine.training.pretrained.load_pretrained` of the package `tui-transformer`, **not** with "
-    "`transformers.AutoModel`; `tokenizers` reads `tokenizer.json`."
+    "Load the model with `engine.training.pretrained.load_pretrained` from the `tui-transformer` "
+    "package, **not** with `transformers.AutoModel`; `tokenizers` reads `tokenizer.json`."
 )
 
 

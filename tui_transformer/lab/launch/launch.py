@@ -119,7 +119,7 @@ def await_start(reader: RunReader, process: "subprocess.Popen[bytes]", before: i
         time.sleep(LOOK)
     raise InputError(
         tr(
-            "run '{name}' has not started within {patience:.0f} s; process {pid} may still try",
+            "run '{name}' did not start within {patience:.0f} s; process {pid} may still start it",
             name=reader.name,
             patience=PATIENCE,
             pid=process.pid,
@@ -127,7 +127,7 @@ def await_start(reader: RunReader, process: "subprocess.Popen[bytes]", before: i
     )
 
 
-BUSY = tr("this process is already training a run; stop it first, or start the other one with --detach")
+BUSY = tr("this process is already training a run; stop that run first, or start the other with --detach")
 
 
 class Training:

@@ -110,7 +110,7 @@ class Launches:
             return ""  # `hand_over` has said it
         reason = f": {told(outcome.reason)}" if outcome.reason else ""
         said = tr(
-            "{name} {state} at step {step:,}{reason}",
+            "{name}: {state} at step {step:,}{reason}",
             name=run.name,
             state=told(outcome.state),
             step=outcome.step,
@@ -126,7 +126,7 @@ class Launches:
         if reader.state not in LIVE_STATES:
             raise InputError(
                 tr(
-                    "{name} is {state}: nothing to {value}",
+                    "{name}: {state}, so there is nothing to {value}",
                     name=run.name,
                     state=told(reader.state),
                     value=told(command.value),
@@ -168,7 +168,7 @@ class Launches:
         training = self.training
         if training is None or not training.alive:
             return ""
-        training.stop(english("the studio was left"))
+        training.stop(english("the studio was closed"))
         training.join()
         reader = RunReader(training.run)
         return tr(

@@ -74,7 +74,7 @@ def work(runs_dir: Path, device: str, said: Callable[[str], None]) -> int:
         except Timeout:
             raise InputError(
                 tr(
-                    "another process is already working through the queue of {device} in {runs_dir}",
+                    "another process is already working through the queue for {device} in {runs_dir}",
                     device=device,
                     runs_dir=runs_dir,
                 )
@@ -113,4 +113,4 @@ def _train(reader: RunReader, said: Callable[[str], None]) -> None:
         except (OSError, InputError) as error:
             reason = str(error)
     why = f": {told(reason)}" if reader.state == "queued" else ""
-    said(tr("{name} is {state}{why}", name=reader.name, state=told(reader.state), why=why))
+    said(tr("{name}: {state}{why}", name=reader.name, state=told(reader.state), why=why))

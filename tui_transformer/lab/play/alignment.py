@@ -21,7 +21,7 @@ UPRIGHT = 2  # columns of a vertical word: those of its widest character
 TALLEST = 8  # characters of it
 LEFT = 16  # most columns of a target word; also at most a quarter of the picture
 BAR = " │"
-CAPTION = tr("rows: written, columns: source")  # least width of a picture
+CAPTION = tr("rows: output, columns: source")  # least width of a picture
 _OF_UNSURE_WIDTH = {0x200D: None, 0xFE0F: None}  # joined and restyled signs: terminals disagree about their columns
 
 
@@ -110,7 +110,7 @@ def _list(source: Sequence[str], target: Sequence[str], shares: Sequence[Sequenc
     """`word → word (0.83)` per target word: the source word with most weight."""
     room = max(1, (width - len(" →  (0.00)")) // 2)
     left = min(room, max(map(cell_len, target)))
-    lines = [fitted(tr("written → attended to most"), width).rstrip()]
+    lines = [fitted(tr("output → attended to most"), width).rstrip()]
     for word, row in zip(target, shares, strict=True):
         at = max(range(len(row)), key=row.__getitem__)
         lines.append(f"{fitted(word, left, right=True)} → {fitted(source[at], room).rstrip()} ({row[at]:.2f})")

@@ -144,9 +144,9 @@ def who_sees_whom(stack: StackPlan, n: int) -> str:
     """A stack's mask in a sentence; its first N positions are drawn."""
     see = stack.see
     far = 0 if see.window is None else see.window if see.causal else see.window // 2 + 1
-    what = stack.sees + (tr(" (farther than is drawn)") if n < stack.length and far >= n else "")
+    what = stack.sees + (tr(" (more than is drawn)") if n < stack.length and far >= n else "")
     owner = tr("{stack}'s ", stack=told(stack.name)) if stack.name else ""
-    where = tr(" of {layers}", layers=stack.layers) if stack.layers else ""
+    where = tr(" in {layers}", layers=stack.layers) if stack.layers else ""
     return tr(
         "{owner}self-attention{where}, {attention}: each query sees {what}",
         owner=owner,
@@ -276,10 +276,10 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Ca
         return Text(tr("position {kind}: adds nothing to embeddings or scores", kind=kind))
     scheme = starting_scheme(model, stack, seed)
     if scheme is None:
-        return Text(tr("position {kind}: its learned table is too large to be drawn", kind=kind))
+        return Text(tr("position {kind}: its learned table is too large to draw", kind=kind))
     picture = partial(table_picture, length=stack.length, canvas=canvas)
     if position.rotates:
-        title = tr("position {kind} rotates queries and keys, each column slower; cosines", kind=kind)
+        title = tr("position {kind} rotates queries and keys, each column more slowly; cosines", kind=kind)
         return picture(
             turned_values(scheme, model, n), title=title, rows=tr("positions"), columns=tr("angles of a head")
         )
@@ -288,7 +288,7 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Ca
         if waves is None:
             return Text(tr("position {kind}: its term depends on the query's content", kind=kind))
         note = Text(
-            tr("position {kind}: its term depends on the query's content; a factor of it is drawn", kind=kind) + "\n"
+            tr("position {kind}: its term depends on the query's content; one factor of it is drawn", kind=kind) + "\n"
         )
         return note + picture(
             waves, title=tr("sinusoids of the distance"), rows=tr("distances q − k"), columns=tr("features")

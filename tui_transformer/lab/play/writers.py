@@ -49,7 +49,7 @@ class Writer(ABC):
     continues: bool = False  # its text continues the prompt; else it is a separate answer
     ranks: bool = False  # its answers have an end: it can rank whole ones, see `wholes`, and shows held-out `examples`
     invitation: str = ""
-    crossing: ClassVar[str] = tr("cross-attention: each token of the target sees all of the source")
+    crossing: ClassVar[str] = tr("cross-attention: each target token sees the whole source")
     step: int
     model: "Network"
     defaults: Settings
@@ -221,7 +221,7 @@ class TextWriter(Writer):
         own = {name: getattr(generation, name) for name in SETTINGS if hasattr(generation, name)}
         self.defaults = {"seed": 1, "length": 200} | own
         self.continues = self.config.task.continues
-        self.invitation = tr("type some text to continue") if self.continues else tr("type a source")
+        self.invitation = tr("type some text to continue") if self.continues else tr("type a source text")
 
     def _more_prompts(self, samples: Sequence[Sample]) -> Iterable[str]:
         """Yield beginnings of the lines that it wrote itself."""
@@ -235,9 +235,9 @@ class TextWriter(Writer):
         """Warn if the context will fill up, or the source's length differs from training."""
         if not self.continues:
             trained, given = self.config.model.source_tokens, len(text)
-            then = tr("only the last ones are used") if given > trained else tr("other lengths are new to it")
+            then = tr("only the end is used") if given > trained else tr("other lengths are new to the model")
             words = tr(
-                "the model was trained on sources of {trained} characters and this one has {given}: {then}",
+                "the model was trained on sources of {trained} characters, but this one has {given}: {then}",
                 trained=trained,
                 given=given,
                 then=then,
@@ -245,9 +245,12 @@ class TextWriter(Writer):
             return words if given != trained else ""
         context, wanted = self.config.model.context_length, len(text) + int(settings["length"])
         then = (
-            tr("each time the context is full, it goes on from the last {max} tokens", max=max(1, context // 2))
+            tr(
+                "each time the context fills up, the model continues from the last {max} tokens",
+                max=max(1, context // 2),
+            )
             if self.config.generation.overflow == "restart"
-            else tr("it stops there")
+            else tr("writing stops there")
         )
         words = tr(
             "the model was trained on {context} tokens at a time, but you asked for {wanted}: {then}",
@@ -259,7 +262,7 @@ class TextWriter(Writer):
 
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
         if not text:
-            raise InputError(tr("prompt '': it needs at least one character, e.g. 'O'"))
+            raise InputError(tr("prompt '': enter at least one character, e.g. 'O'"))
         how, seed = sampling_of(settings, answer, self.config.generation.overflow)
         yield from self._written(text, int(settings["length"]), how, seed, alternatives)
 
@@ -287,7 +290,7 @@ class TextWriter(Writer):
             tr("each character given the source “{source}” and the target before it", source=source)
             if found.source
             else tr(
-                "each character given those before it, at most {context}; past that, at least {context2}",
+                "each character given up to {context} before it; from the second window on, at least {context2}",
                 context=found.context,
                 context2=found.context - found.stride,
             )
@@ -338,8 +341,8 @@ class MaskedWriter(TextWriter):
         if GAP not in text or len(text) > context:
             raise InputError(
                 tr(
-                    "prompt: this model fills gaps: mark each with {gap}, in at most {context} characters, "
-                    "e.g. 'the g{gap}te'",
+                    "prompt: this model fills gaps; mark each with {gap}, in a text of at most {context} "
+                    "characters, e.g. 'the g{gap}te'",
                     gap=GAP,
                     context=context,
                 )
@@ -362,7 +365,7 @@ class TranslationWriter(Writer):
     It does not rank whole answers: `translate --nbest` ranks with a length penalty, not by probability.
     """
 
-    invitation = tr("type a sentence to translate; temperature 0 is greedy")
+    invitation = tr("type a sentence to translate (temperature 0 is greedy)")
 
     def _load(self, reader: RunReader, checkpoint: str) -> None:
         from engine.generation.translation import Translator
@@ -397,7 +400,7 @@ class TranslationWriter(Writer):
 
         source, target = split_at_arrow(text, tr("a sentence and its translation are needed, e.g. I see. → Ich sehe."))
         found = translation_surprise(self.translator, source, target, alternatives)
-        rule = tr("each token given the source “{source}” and the target before it; ■ is its end", source=source)
+        rule = tr("each token given the source “{source}” and the target before it; ■ marks the end", source=source)
         return token_scores(found, self._shown, self._shown, source, rule)
 
     def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
@@ -416,7 +419,7 @@ class DocumentWriter(Writer):
     ranks = True
     surprised_by: ClassVar[str]  # what `surprise` needs, besides the arrow
     example: ClassVar[str]  # of a prompt
-    crossing = tr("cross-attention: each token of the answer sees all that was read")
+    crossing = tr("cross-attention: each answer token sees the whole input")
 
     def _load(self, reader: RunReader, checkpoint: str) -> None:
         from engine.training.checkpoint import load_network
@@ -476,16 +479,14 @@ class DocumentWriter(Writer):
             self.model, prompt, self._answer(_BARE.sub(MARK, answer), prompt), self._size, alternatives
         )
         decoder = self.tokenizer.decoder()
-        rule = tr("each token given “{asked}” and the answer before it; {end} is its end", asked=asked, end=END)
+        rule = tr("each token given “{asked}” and the answer before it; {end} marks the end", asked=asked, end=END)
         text_of = lambda token: decoder.feed(token) if token < self._size else END
         return token_scores(found, text_of, lambda token: self.tokenizer.decode([token]), asked, rule)
 
     def attention(self, text: str, written: str, layer: int, head: int, which: str = "self") -> AttentionView:
         found = super().attention(text, written, layer, head, which)
         first = (
-            ""
-            if which == "encoder"
-            else tr("; the first token of the answer is written by the last {mark} before it", mark=MARK)
+            "" if which == "encoder" else tr("; the last {mark} before the answer predicts its first token", mark=MARK)
         )
         return replace(found, rule=found.rule + first)
 
@@ -534,7 +535,7 @@ class DocumentWriter(Writer):
 
 
 class QuestionWriter(DocumentWriter):
-    invitation = tr("type a question; temperature 0 is greedy")
+    invitation = tr("type a question (temperature 0 is greedy)")
     surprised_by = tr("a question and its answer")
     example = "'Where was Ada Lovelace born?'"
 
@@ -543,12 +544,12 @@ class QuestionWriter(DocumentWriter):
 
         question = self.tokenizer.encode(text.strip())
         if not len(question):
-            raise InputError(tr("prompt '': it needs a question, e.g. {example}", example=self.example))
+            raise InputError(tr("prompt '': enter a question, e.g. {example}", example=self.example))
         return QuestionAnswer(self.config, self._size).asked(question)
 
 
 class SpanWriter(DocumentWriter):
-    invitation = tr("type a document with ___ where something is missing; temperature 0 is greedy")
+    invitation = tr("type a document with ___ where something is missing (temperature 0 is greedy)")
     surprised_by = tr("a document with ___ and what is missing")
     example = "'Ada Lovelace was born in ___.'"
 
@@ -565,7 +566,7 @@ class SpanWriter(DocumentWriter):
             gaps = tr("one gap") if most == 1 else tr("1 to {most} gaps", most=most)
             raise InputError(
                 tr(
-                    "prompt: this model fills in a document with {gaps}: mark what is missing with ___, e.g. {example}",
+                    "prompt: this model fills {gaps} in a document; mark what is missing with ___, e.g. {example}",
                     gaps=gaps,
                     example=self.example,
                 )

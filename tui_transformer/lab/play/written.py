@@ -78,8 +78,8 @@ class TokenScores:
     def words(self) -> str:
         bits = 1 / math.log(2)
         return tr(
-            "{total:.2f} nats ({total2:.2f} bits) for {characters:,} characters · "
-            "{mean:.3f} nats ({mean2:.3f} bits) a character · perplexity {perplexity:.3g}",
+            "{total:.2f} nats ({total2:.2f} bits) for {characters:,} characters · {mean:.3f} nats "
+            "({mean2:.3f} bits) per character · perplexity {perplexity:.3g}",
             total=self.total,
             total2=self.total * bits,
             characters=self.characters,

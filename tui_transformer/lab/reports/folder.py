@@ -32,14 +32,14 @@ def write(files: Mapping[str, bytes], folder: Path) -> list[Path]:
                 if name not in REPORTS and not OURS.match(name) and not STAGED.match(path.name):
                     raise InputError(
                         tr(
-                            "--out {folder}: has {path}, which is no report's; name a new or empty folder, or one with "
-                            "a report",
+                            "--out {folder}: contains {path}, which is not part of a report; name a new or empty "
+                            "folder, or one that holds a report",
                             folder=shown,
                             path=path.relative_to(folder),
                         )
                     )
         elif folder.exists() or folder.is_symlink():
-            raise InputError(tr("--out {folder}: is a file; a report is a folder", folder=shown))
+            raise InputError(tr("--out {folder}: is a file; a report needs a folder", folder=shown))
         folder.mkdir(parents=True, exist_ok=True)
         _put(files, folder)
         pictures = folder / FOLDER

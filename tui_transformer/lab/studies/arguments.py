@@ -49,7 +49,7 @@ class StudyArgs:
                 )
             )
         if self.study is not None and (self.preset is not None or self.vary):
-            raise InputError(tr("--study says base and variants; leave out --preset and --vary"))
+            raise InputError(tr("--study sets the base and the variants; leave out --preset and --vary"))
         if self.study is None:
             study = self._named()
         else:
@@ -64,7 +64,7 @@ class StudyArgs:
             names = all_of(stage.name for stage in study.stages)
             raise InputError(
                 tr(
-                    "--set {key}: stages {names} each say it themselves; change it in a file of your own",
+                    "--set {key}: stages {names} each set this key themselves; change it in a study file of your own",
                     key=key,
                     names=names,
                 )
@@ -87,7 +87,7 @@ class StudyArgs:
             )
         axes = dict(parse_axis(text) for text in self.vary)
         if len(axes) < len(self.vary):
-            raise InputError(tr("--vary names one key twice; give all its values at once, with commas between"))
+            raise InputError(tr("--vary names one key twice; list all its values at once, separated by commas"))
         base = f"{preset}@{self.on}" if self.on is not None else preset
         config = validate(base_tables(base), tr("preset '{name}'", name=preset))
         variants = grid(axes)
@@ -103,7 +103,10 @@ def parse_seeds(text: str) -> tuple[int, ...]:
         parts.pop()
     if not all(part.isascii() and part.isdecimal() and len(part) <= 19 for part in parts):
         raise InputError(
-            tr("--seeds {text!r}: a number of seeds, e.g. 3, or the seeds themselves, e.g. 1,5,9", text=text[:40])
+            tr(
+                "--seeds {text!r}: must be a number of seeds, e.g. 3, or the seeds themselves, e.g. 1,5,9",
+                text=text[:40],
+            )
         )
     numbers = [int(part) for part in parts]
     if "," in text:
@@ -111,7 +114,7 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     if not 1 <= numbers[0] <= MOST_SEEDS:
         raise InputError(
             tr(
-                "--seeds {text}: from 1 to {most:,}; the seed {text} alone is --seeds {text},",
+                "--seeds {text}: must be from 1 to {most:,}; for the seed {text} alone, write --seeds {text},",
                 text=text[:40],
                 most=MOST_SEEDS,
             )
@@ -128,7 +131,7 @@ def parse_axis(text: str, least: int = 2) -> tuple[str, tuple[Any, ...]]:
             tr("--vary {text!r}: write KEY=VALUE,VALUE, e.g. --vary model.n_heads=1,2,4,8", text=text[:80])
         )
     if key == "seed":
-        raise InputError(tr("--vary seed: seeds are no variants; --seeds 5, or --seeds 1,5,9"))
+        raise InputError(tr("--vary seed: seeds are not variants; use --seeds 5 or --seeds 1,5,9"))
     if key not in all_keys():
         raise InputError(f"--vary {text[:80]}: {unknown_key(key)}")
     try:  # a list keeps commas inside its values: [0.9, 0.95], [0.9, 0.98]

@@ -111,8 +111,8 @@ def shared_out(
     if jobs is not None and jobs > room:
         raise InputError(
             tr(
-                "--jobs {jobs}: {jobs} cells at a time need {needed:.1f} GB of memory and {free:.1f} GB are free; "
-                "--jobs {room} fits",
+                "--jobs {jobs}: {jobs} runs at a time need {needed:.1f} GB of memory, but only {free:.1f} GB "
+                "are free; --jobs {room} fits",
                 jobs=jobs,
                 needed=jobs * needed / 1e9,
                 free=memory / 1e9,
@@ -139,7 +139,7 @@ def measured(
     except OSError as error:
         raise no_process(error) from None
     if done.returncode != 0:
-        raise InputError(last_words(done.stderr) or tr("nothing could be measured: its process said nothing"))
+        raise InputError(last_words(done.stderr) or tr("measurement failed without an error message"))
     return Plan.read(json.loads(done.stdout.splitlines()[-1]))
 
 
@@ -162,7 +162,9 @@ def plan_of(
     else:  # named, comma-separated
         names = list(dict.fromkeys(name.strip() for name in device.split(",") if name.strip()))
     if not names:
-        raise InputError(tr("--device {device!r}: name devices, e.g. --device cuda:0,cuda:1", device=device[:40]))
+        raise InputError(
+            tr("--device {device!r}: name at least one device, e.g. --device cuda:0,cuda:1", device=device[:40])
+        )
     devices = tuple(str(resolve_device(name)) for name in names)
     fixed = study.changes.get(THREADS)
     first = [cell for cell in study.cells() if cell.seed == study.seeds[0]]

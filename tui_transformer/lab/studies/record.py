@@ -100,8 +100,8 @@ def gone_on_with(asked: Study, before: Study) -> Study:
         more = tr(" and {n} more", n=len(changed) - 3) if len(changed) > 3 else ""
         raise InputError(
             tr(
-                "study '{name}' was started with other settings: {changed}{more}; "
-                "give this one another --name, or continue the old one",
+                "study '{name}' was started with other settings: {changed}{more}; give the new one another "
+                "--name, or continue the old one",
                 name=asked.name,
                 changed="; ".join(changed[:3]),
                 more=more,
@@ -216,8 +216,8 @@ def directories(study: str, cells: Sequence[Cell], runs_dir: Path) -> dict[str, 
             for key, (ran, asked) in changed.items():
                 raise InputError(
                     tr(
-                        "run '{name}' was trained with {key} = {ran}, and the study now asks for {asked}; "
-                        "give the study another --name, or delete that run",
+                        "run '{name}' was trained with {key} = {ran}, but the study now asks for {asked}; give the "
+                        "study another --name, or delete that run",
                         name=reader.name,
                         key=key,
                         ran=ran,

@@ -152,7 +152,11 @@ class Study:
         check_name(self.name)
         if ending := re.search(r"\.s\d+\Z", self.name):
             raise InputError(
-                tr("{where}: a name ending in '{ending}' looks like one of its runs", where=where, ending=ending[0])
+                tr(
+                    "{where}: a name ending in '{ending}' looks like the name of one of its runs",
+                    where=where,
+                    ending=ending[0],
+                )
             )
         names = [variant.name for variant in self.variants]
         longest = max((seed for seed in self.seeds if isinstance(seed, int)), default=1)
@@ -169,7 +173,7 @@ class Study:
                 check_name(name)
                 check_name(run_name(self.name, name, longest))
         if len(names) < 2:
-            raise InputError(tr("{where}: has {n} variants; a comparison needs at least 2", where=where, n=len(names)))
+            raise InputError(tr("{where}: a comparison needs at least 2 variants, not {n}", where=where, n=len(names)))
         if self.baseline not in names:
             hint = nearest(self.baseline, names) or tr("; it can be {names}", names=one_of(names))
             raise InputError(
@@ -292,7 +296,7 @@ class Study:
                 )
         for name in names[:-1]:
             if not any(stage.parent[0] == name for stage in self.stages):
-                hint = tr('set from = "{name}" in a later one', name=name[:80])
+                hint = tr('set from = "{name}" in a later stage', name=name[:80])
                 raise InputError(
                     tr(
                         "{where}, stage '{name}': no stage starts from it; {hint}",
@@ -328,7 +332,7 @@ class Study:
             if variant.stages and names[-1] not in variant.stages:
                 raise InputError(
                     tr(
-                        "{said}: leaves out '{names}', the last stage, which is the one compared",
+                        "{said}: '{names}' is left out, but the last stage is the one compared",
                         said=said,
                         names=names[-1],
                     )
@@ -355,7 +359,7 @@ class Study:
                 raise InputError(
                     tr(
                         "variants '{other}' and '{name}' have the same config, so they would be the same run twice; "
-                        "change one of them, or leave it out",
+                        "change or remove one of them",
                         other=other,
                         name=name,
                     )
@@ -470,7 +474,7 @@ def _problem(error: ValidationError) -> str:
     if problem["type"] == "missing" and where:
         return tr("{where} has no name", where=where)
     if problem["type"] == "missing":
-        return tr("'{key}' is missing; a study has base, baseline and variants", key=key)
+        return tr("'{key}' is missing; a study needs base, baseline and variants", key=key)
     if problem["type"] == "string_too_long":
         return tr(
             "{said}{key} has {n:,} characters; at most {most_words:,}",
@@ -530,7 +534,7 @@ def find_study(name: str, runs_dir: Path | None = None) -> Study:
     if name in known or name.endswith(".toml"):
         return read_study(known.get(name, Path(name)))
     hint = nearest(name, known) or tr("; it can be {known}", known=one_of(known))
-    raise InputError(tr("no study named '{name}' (or give a file, NAME.toml){hint}", name=name[:80], hint=hint))
+    raise InputError(tr("no study named '{name}' (a file, NAME.toml, works too){hint}", name=name[:80], hint=hint))
 
 
 # From a study to configs.

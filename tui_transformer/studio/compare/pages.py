@@ -60,9 +60,7 @@ class NotePage(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
-            yield Static(
-                Text(clean_line(tr("A note about {name}", name=self._of)), style="bold"), classes="dialog-title"
-            )
+            yield Static(Text(clean_line(tr("A note on {name}", name=self._of)), style="bold"), classes="dialog-title")
             yield TextArea(clean(self._text), soft_wrap=True)
             yield Static("", classes="dialog-wrong")
             yield Static(Text(tr("ctrl+s: save · esc: discard")), classes="dialog-text")

@@ -666,7 +666,9 @@ class ComparePane(Vertical, can_focus=True):
             for kind, made in sorted(REPORTS.items())
             for language, spoken in sorted(SPOKEN.items(), key=lambda one: one[0] != code())
         ]
-        words = tr("Covers the conclusions, model, data, settings, curves, tables, limits, and how to reproduce it.")
+        words = tr(
+            "Covers the conclusions, model, data, settings, curves, tables, limits, and how to reproduce the results."
+        )
         words += "\n" + tr("Runs: {names}", names=clean_line(chosen.names))
         key = await self.app.push_screen_wait(Ask(tr("A report on {name}", name=chosen.name), answers, words))
         if key is None:
@@ -736,7 +738,7 @@ def _title(shown: Shown, options: Options) -> list[tuple[str, int]]:
 
 def _nothing(shown: Shown, problem: str) -> Text:
     if problem or not shown.total:
-        hint = tr("With two runs, you see where their settings differ and their curves overlaid.")
+        hint = tr("With two runs, this pane shows which settings differ and overlays their curves.")
         return nothing_here(tr("There is nothing to compare yet"), hint, problem)
     words = Text(justify="center").append(f"{clean_line(shown.nothing)}\n\n", "bold")
     words.append("escape", "bold").append(tr("  shows all runs again      "))

@@ -47,7 +47,7 @@ def _of_large(corpus: str, kind: str, data_dir: Path | None) -> CorpusPreview | 
             with path.open("rb") as file:
                 beginning = file.read(PART).decode("utf-8", "replace")
             if not beginning.strip():
-                raise InputError(tr("corpus {corpus}: its beginning is empty", corpus=corpus))
+                raise InputError(tr("corpus {corpus}: starts with nothing but white space", corpus=corpus))
             return CorpusPreview(corpus, beginning[: 40 * LINES * WIDEST].lstrip("\n").split("\n")[:LINES])
     if kind == "pairs":
         base = split_selector(corpus)[0]
@@ -68,4 +68,4 @@ def anywhere(path: str, *, pairs: bool) -> str:
     try:
         return str(Path(path).expanduser().absolute())
     except (OSError, ValueError, RuntimeError) as error:  # ~nobody
-        raise InputError(tr("corpus '{path}': not a path: {error}", path=path[:80], error=error)) from None
+        raise InputError(tr("corpus '{path}': not a valid path: {error}", path=path[:80], error=error)) from None

@@ -139,7 +139,7 @@ def which_setting(draft: Draft) -> AskText:
     return AskText(
         tr("Change any setting"),
         placeholder="KEY=VALUE",
-        text=tr("KEY=VALUE, e.g. model.rope_base=50000; → to complete"),
+        text=tr("KEY=VALUE, e.g. model.rope_base=50000; → completes the key"),
         wrong=wrong,
         hopeless=hopeless,
         suggester=SuggestFromList([f"{name}=" for name in all_keys()]),

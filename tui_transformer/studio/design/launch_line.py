@@ -64,7 +64,7 @@ class LaunchLine(Horizontal):
             if width >= ROOMY:
                 words = (
                     tr(" for model and activations") if width >= VERY_ROOMY else tr(" for the model"),
-                    tr(" of disk"),
+                    tr(" on disk"),
                 )
             for size, what in zip((forecast.memory, forecast.disk), words, strict=True):
                 line.append(" · ", palette.dim).append(memory(size)).append(what, palette.dim)
@@ -101,7 +101,7 @@ class LaunchLine(Horizontal):
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
         wrong = self.wrong(event.value)
-        said = Text(f" ✗ {clean_line(wrong)}") if wrong else Text(tr("  enter: keep this name · esc: cancel"))
+        said = Text(f" ✗ {clean_line(wrong)}") if wrong else Text(tr("  enter: use this name · esc: cancel"))
         line = self.query_one("#launch-wrong", Static)
         line.update(said)
         line.set_class(bool(wrong), "-wrong")

@@ -66,7 +66,7 @@ def offered_studies() -> list[tuple[Study | None, str, str]]:
 
 def wrong_preset_name(name: str) -> str:
     if not _NAME.match(name):
-        return tr("letters, digits, '.', '_' and '-', at most 60, not starting with a dot")
+        return tr("use up to 60 letters, digits, '.', '_' and '-', not starting with a dot")
     if (presets.folder() / f"{name}.toml").exists():
         return tr("'{name}' is a built-in preset; choose another name", name=name)
     return ""
@@ -84,7 +84,7 @@ def wrong_name(name: str) -> str:
 def wrong_study_name(name: str) -> str:
     if wrong := wrong_name(name):
         return wrong
-    return tr("at most 60 characters: its runs' names start with it") if len(name) > 60 else ""
+    return tr("use up to 60 characters: run names start with the study name") if len(name) > 60 else ""
 
 
 def save_preset(draft: Draft, name: str) -> Path:
@@ -99,7 +99,7 @@ def save_preset(draft: Draft, name: str) -> Path:
     changes = ", ".join(f"{key} = {shown(value)}" for key, value in draft.changes.items() if key != "description")
     description = (
         draft.changes.get("description")
-        or tr("{name} with {changes}", name=draft.name, changes=changes or tr("nothing changed"))[:500]
+        or tr("{name} with {changes}", name=draft.name, changes=changes or tr("no changes"))[:500]
     )
     kept = {key: value for key, value in tables.items() if key not in ("description", "preset")}
     preset = ({"extends": extends} if extends else {}) | {"description": description} | kept

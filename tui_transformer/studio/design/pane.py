@@ -49,9 +49,10 @@ BROAD, TALL = 150, 28  # columns, lines
 FILE = "FILE"  # a corpus requested by path
 FILES = {"pairs": tr("your own sentence pairs …")}  # for other kinds: a text file
 OF_DOCUMENTS = tr(
-    "A text file with one document per line, or a folder with documents.txt, train.tsv and validation.tsv (questions)."
+    "A text file with one document per line, or a folder with documents.txt and, for questions, "
+    "train.tsv and validation.tsv."
 )
-OF_PAIRS = tr("A table, two files separated by a comma, or a folder with train.en, train.de and so on.")
+OF_PAIRS = tr("A TSV table, two files separated by a comma, or a folder with train.en, train.de and so on.")
 
 
 def _corpus_kind(draft: Draft) -> str:
@@ -225,8 +226,7 @@ class DesignPane(Vertical):
         licence = CORPORA[corpus].licence
         say(
             self,
-            tr("{corpus} is downloaded", corpus=corpus)
-            + (tr("; licence: {licence}", licence=licence) if licence else ""),
+            tr("downloaded {corpus}", corpus=corpus) + (tr("; licence: {licence}", licence=licence) if licence else ""),
         )
         self._show(self.draft)
 
@@ -314,7 +314,7 @@ class DesignPane(Vertical):
             example = tr("pairs.tsv or text.en,text.de or a folder")
             question = AskText(tr("Sentence pairs"), placeholder=example, text=OF_PAIRS)
         else:
-            question = AskText(tr("A text file, UTF-8"), placeholder=tr("path/to/text.txt"))
+            question = AskText(tr("A UTF-8 text file"), placeholder=tr("path/to/text.txt"))
         path = (await self.app.push_screen_wait(question) or "").strip()
         if not path:
             return
@@ -377,7 +377,7 @@ class DesignPane(Vertical):
             words.append(tr(presets.find(on.base or "").description))
             answers.append(Answer(on, on.base or "", problem, " · ".join(filter(None, words))))
         chosen = await self.app.push_screen_wait(
-            Ask(tr('Apply "{name}" on top of which preset?', name=draft.preset.name), answers, at=draft)
+            Ask(tr('Apply "{name}" to which base?', name=draft.preset.name), answers, at=draft)
         )
         if chosen is not None:
             self._show(chosen)
@@ -424,7 +424,9 @@ class DesignPane(Vertical):
                     tr("Apply the same change to {base} instead ({time})", base=SMALL, time=less.time),
                 )
             )
-        answers.append(Answer((draft, "process"), tr("Train it in the background, even after the studio closes")))
+        answers.append(
+            Answer((draft, "process"), tr("Train it in the background; it continues when the studio closes"))
+        )
         answers.append(Answer(None, tr("Cancel")))
         title = tr(
             "{run_name} takes about {time} on {device}",
@@ -465,7 +467,10 @@ class DesignPane(Vertical):
         draft = self._trainable()
         if draft is None:
             return
-        words = tr('Saved to {presets_folder} and listed under "your own".', presets_folder=own_files.presets_folder())
+        words = tr(
+            'The preset will be saved to {presets_folder} and listed under "your own".',
+            presets_folder=own_files.presets_folder(),
+        )
         asked = AskText(tr("Save as a preset"), text=words, placeholder=tr("name"), wrong=own_files.wrong_preset_name)
         name = await self.app.push_screen_wait(asked)
         if name is None:
@@ -501,7 +506,7 @@ class DesignPane(Vertical):
             say(
                 self,
                 tr(
-                    "{name}: its {runs} runs start after timing one step of each variant",
+                    "{name}: its {runs} runs start once one step of each variant has been timed",
                     name=launched.name,
                     runs=runs,
                 ),

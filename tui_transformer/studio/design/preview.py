@@ -83,7 +83,7 @@ class Download:
         again = tr("downloads it, at most {memory}", memory=memory(self.most))
         if self.failed:
             again = tr(
-                "tries again; `{command_line}` says what to do without a network",
+                "tries again; `{command_line}` says what to do offline",
                 command_line=command_line("data", "fetch", self.corpus),
             )
         return text.append(" ctrl+d ", "reverse").append(f" {again}\n", palette.dim)
@@ -362,7 +362,7 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
     device = benchmark.device if benchmark is not None else facts.forecast.device if facts.forecast is not None else ""
     # Train shows all that a process on a CPU holds.
     of_tensors = tr(" for model and activations")
-    of_tensors += tr("; process ≈ {memory}\n", memory=memory(PROCESS)) if device.startswith("cpu") else "\n"
+    of_tensors += tr("; process ≈ {memory} more\n", memory=memory(PROCESS)) if device.startswith("cpu") else "\n"
     if benchmark is not None:
         text.append(memory(benchmark.memory_bytes), "bold").append(of_tensors)
         text.append(benchmark.words + "\n", "bold")
@@ -399,7 +399,7 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
 
 def nothing_new(parent: str, run: str) -> str:
     """What a design without a difference from its base is."""
-    again = tr("a copy of it, {run}", run=run) if run and run != parent else tr("{parent} itself", parent=parent)
+    again = tr("a copy, {run}", run=run) if run and run != parent else tr("{parent} itself", parent=parent)
     return tr("the same settings as {parent}: f5 trains {again}", parent=parent, again=again)
 
 

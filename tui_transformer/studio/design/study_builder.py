@@ -62,7 +62,7 @@ LONG_KEYS = 96  # and for keys with their sections
 MOST_SEEDS = 8  # listed at most
 EMPTY = (
     (KEYS["study"]["study-presets"], tr("pick presets that change one thing")),
-    (KEYS["study"]["study-values"], tr("type values of a setting: model.n_heads=1,2,4,8")),
+    (KEYS["study"]["study-values"], tr("type values for a setting: model.n_heads=1,2,4,8")),
     (KEYS["study"]["study-take"], tr("use the variants of a built-in study")),
 )
 
@@ -144,7 +144,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         toml = draft.toml()
         estimate = self._measured.get(toml) if draft.study is not None else None
         estimate = estimate or estimated(draft, self._benchmark, self._characters, self._machine, self._train_tokens)
-        of = tr("a study of {name}, changed") if draft.design.changes else tr("a study of {name}")
+        of = tr("a study of {name} with changes") if draft.design.changes else tr("a study of {name}")
         title = Text(clean_line(draft.name), "bold")
         title = Text.assemble(title, ("   " + clean_line(of.format(name=draft.design.name)), palette.dim))
         title.append(" " * (width - title.cell_len - cell_len(ALL_KEYS))).append(ALL_KEYS, palette.dim)
@@ -194,7 +194,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         timing = (
             ""
             if measuring is None
-            else tr("timing a step of every variant … {duration}, m cancels", duration=duration(measuring))
+            else tr("timing one step of every variant … {duration}; m cancels", duration=duration(measuring))
         )
         if estimate.seconds is None:
             text.append(timing or tr("time unknown; m measures it"), palette.accent if timing else palette.dim)
@@ -208,18 +208,18 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         elif estimate.seconds is not None:
             text.append(tr(" one at a time, "), palette.dim)
             text.append(
-                tr("estimated") if self._benchmark is None else tr("from the design's measured step"),
+                tr("estimated") if self._benchmark is None else tr("from the design's measured step time"),
                 palette.dim,
             )
             more = timing or tr("m times every variant")
             text.append(tr("; {more}", more=more), palette.accent if timing else palette.dim)
         if estimate.disk_bytes is not None:
-            text.append(" · ", palette.dim).append(memory(estimate.disk_bytes), "bold").append(tr(" of disk"))
+            text.append(" · ", palette.dim).append(memory(estimate.disk_bytes), "bold").append(tr(" on disk"))
         text.append("\n")
 
         problems = filter(None, (self._measuring.failure(toml), draft.problem))
         started = tr(
-            "{name} has already been started: f5 continues it if the study is unchanged; n renames this one",
+            "{name} has already been started: f5 resumes it if the study is unchanged; n renames this study",
             name=draft.name,
         )
         warnings = [*([started] if draft.name in self._started else []), *draft.warnings]
@@ -245,9 +245,9 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
     async def action_values(self) -> None:
         draft = self._draft
         question = AskText(
-            tr("Values of a setting, one variant each"),
+            tr("Values for a setting, one variant each"),
             placeholder="model.n_heads=1,2,4,8",
-            text=tr("KEY=VALUE,VALUE; several keys separated by spaces make a grid; → to complete"),
+            text=tr("KEY=VALUE,VALUE; separate several keys with spaces for a grid; → completes the key"),
             wrong=lambda text: complaint(lambda: draft.with_axes(text)).removeprefix("--vary ").removeprefix("--set "),
             suggester=SuggestFromList([f"{name}=" for name in all_keys() if name not in NOT_OF_A_STUDY]),
         )
@@ -292,7 +292,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
     async def action_seeds(self) -> None:
         draft = self._draft
         words = tr(
-            "A number of seeds (3: 1, 2 and 3) or a list (1,5,9). One proves nothing; use 5 or more for a firm verdict."
+            "A count (3 means 1, 2 and 3) or a list (1,5,9). One seed proves nothing; use 5 or more for a firm verdict."
         )
         wrong = lambda text: complaint(lambda: draft.with_seeds(text)).removeprefix("--seeds ")
         question = AskText(tr("Seeds for every variant"), as_seeds(draft.seeds), text=words, wrong=wrong)
@@ -307,9 +307,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
     @work
     async def action_rename(self) -> None:
         words, wrong = tr("Its runs are named NAME.VARIANT.sSEED."), own_files.wrong_study_name
-        name = await self.app.push_screen_wait(
-            AskText(tr("Name of the study"), self._draft.name, text=words, wrong=wrong)
-        )
+        name = await self.app.push_screen_wait(AskText(tr("Study name"), self._draft.name, text=words, wrong=wrong))
         if name:
             self._show(replace(self._draft, name=name))
 
@@ -400,7 +398,7 @@ def heading(width: int, names: int, palette: Palette) -> Text:
     rest = max(0, width - text.cell_len - _figures(width))
     text.append(fitted(tr("CHANGES"), rest))
     if width >= ROOMY:
-        text.append(fitted(tr("PARAMETERS"), PARAMETERS, right=True) + fitted(tr("A RUN"), TIME, right=True))
+        text.append(fitted(tr("PARAMETERS"), PARAMETERS, right=True) + fitted(tr("PER RUN"), TIME, right=True))
     text.stylize(palette.dim)
     return text
 
@@ -437,7 +435,7 @@ def variant_line(line: VariantLine, draft: StudyDraft, estimate: Estimate, width
 
 
 def invitation(palette: Palette) -> list[Text]:
-    lines = [Text(), Text(tr("  Compare it to what?"))]
+    lines = [Text(), Text(tr("  Compare this design to what?"))]
     lines += [Text("  ").append(f" {key} ", f"reverse {palette.dim}".strip()).append(f" {what}") for key, what in EMPTY]
     return lines
 

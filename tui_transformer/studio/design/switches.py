@@ -321,7 +321,7 @@ class Switches(OptionList):
         if value is None:
             few = tr("enter says why") if switch.ladder is None else tr("type a number, or press enter")
             self.post_message(
-                self.Said(tr("{label} is already at its limit; {hint}", label=switch.label.strip(), hint=few))
+                self.Said(tr("{label} cannot go any further; {hint}", label=switch.label.strip(), hint=few))
             )
             return
         self.post_message(self.Changed(switch.changed(draft, value)))

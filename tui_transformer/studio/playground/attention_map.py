@@ -43,7 +43,7 @@ class AttentionMap(Widget):
 
         # In words: the token and head, the keys it attends to most, the mask's rule.
         title = Text.assemble((looks.title, "bold"), (tr("  token "), palette.dim), (sign(looks.queries[row]), "bold"))
-        title.append(f" ({row})", palette.dim).append(tr("    h j: another head, layer"), palette.dim)
+        title.append(f" ({row})", palette.dim).append(tr("    h: next head, j: next layer"), palette.dim)
         weights, seen = looks.weights[row], int(looks.visible[row].sum())
         most = Text(tr("attends to {seen} of {n} tokens, most to", seen=seen, n=len(looks.keys)), palette.dim)
         for key in map(int, weights.argsort()[::-1][: min(NAMED, seen)]):

@@ -203,7 +203,7 @@ class RunColumn(Vertical):
             ask = lambda: writer.wholes(before, self.written, OTHERS)
             wholes = await in_engine_thread(ask) if writer.ranks else ()
             done = tr(
-                "{n:,} tokens at step {step:,} in {seconds:.1f} s, seed {settings}",
+                "{n:,} tokens in {seconds:.1f} s, step {step:,}, seed {settings}",
                 n=len(self.pieces),
                 step=writer.step,
                 seconds=seconds,

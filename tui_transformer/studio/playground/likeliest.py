@@ -25,7 +25,7 @@ class Likeliest(Widget, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "go(-1)", "up", show=False),
         Binding("down", "go(1)", "down", show=False),
-        Binding("enter", "take", tr("continue from it")),
+        Binding("enter", "take", tr("continue from here")),
     ]
 
     @dataclass

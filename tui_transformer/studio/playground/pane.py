@@ -195,7 +195,7 @@ class PlaygroundPane(Vertical):
         words = nothing_here(tr("Nothing has been trained yet"), hint)
         if self._rows:
             words = Text(justify="center").append(tr("No run has a checkpoint yet\n\n"), "bold")
-            words.append(tr("A run saves its first one as it starts.\n\n"))
+            words.append(tr("A run saves its first checkpoint as it starts.\n\n"))
             words.append(hint, "dim")
         self._nothing.show(words)
 
@@ -337,12 +337,12 @@ class PlaygroundPane(Vertical):
     def _show_history(self) -> None:
         asked = list(dict.fromkeys(reversed(self.session.history)))
         if not asked:
-            raise InputError(tr("/history: nothing has been asked yet"))
+            raise InputError(tr("/history: there are no prompts yet"))
         self._choose_prompt(tr("Prompts so far"), asked)
 
     def _show_examples(self) -> None:
         if not self._first.prompts:
-            raise InputError(tr("/examples: this run has none yet"))
+            raise InputError(tr("/examples: this run has no prompts to try yet"))
         self._choose_prompt(tr("Prompts to try"), self._first.prompts)
 
     def _choose_prompt(self, title: str, prompts: Sequence[str]) -> None:
@@ -382,7 +382,7 @@ class PlaygroundPane(Vertical):
 
     def _surprise(self, text: str) -> None:
         if not text:
-            raise InputError(tr("/surprise: needs a text, e.g. /surprise to be or not"))
+            raise InputError(tr("/surprise: needs some text, e.g. /surprise to be or not"))
         self._set_mode("surprise")
         self._show_of(text)
 

@@ -89,9 +89,9 @@ def notice(row: RunRow, view: RunView | None) -> Notice:
         case "stopped":
             return Notice(then(row.reason, resumes))
         case "interrupted":
-            return Notice(then(row.reason or tr("it was interrupted"), resumes), "warning")
+            return Notice(then(row.reason or tr("the run was interrupted"), resumes), "warning")
         case "failed":
-            return Notice(then(row.reason or tr("it failed"), resumes), "error")
+            return Notice(then(row.reason or tr("the run failed"), resumes), "error")
         case "lost":
             return Notice(then(tr("its process is gone"), resumes), "error")
         case "damaged":

@@ -154,7 +154,9 @@ class TrainPane(Horizontal):
         snapshot, rows = self.snapshot, self.snapshot.rows
         self.set_class(not rows, "-empty")
         if not rows:
-            hint = tr("Runs started elsewhere in {runs_dir} appear here automatically.", runs_dir=self.runs_dir)
+            hint = tr(
+                "Runs in {runs_dir} appear here automatically, wherever they were started.", runs_dir=self.runs_dir
+            )
             self._nothing.show(nothing_here(tr("Nothing has been trained yet"), hint, snapshot.problem))
             self._refresh_allowed(None)
             return
@@ -306,7 +308,7 @@ class TrainPane(Horizontal):
         self._haunted = not self._haunted
         say(
             self,
-            tr("the best other run is drawn dashed behind the curves")
+            tr("the best other run is drawn as a dashed line behind the curves")
             if self._haunted
             else tr("no other run is drawn behind the curves"),
         )
@@ -400,7 +402,7 @@ class TrainPane(Horizontal):
             command = Command.CONTINUE if paused else Command.PAUSE
             self._tell_study(study, command, tr("resuming") if paused else tr("pausing"))
         elif self._row.state == "paused":
-            self._tell(Command.CONTINUE, tr("resuming…"), lambda now: tr("resumes from step {step:,}", step=now.step))
+            self._tell(Command.CONTINUE, tr("resuming…"), lambda now: tr("continues from step {step:,}", step=now.step))
         else:
             self._tell(
                 Command.PAUSE,
@@ -472,7 +474,7 @@ class TrainPane(Horizontal):
     @work(group="actions", exit_on_error=False)
     async def action_delete(self) -> None:
         row = self._row
-        answers = [Answer(False, tr("Keep it")), Answer(True, tr("Delete it, with its checkpoints"))]
+        answers = [Answer(False, tr("Keep it")), Answer(True, tr("Delete it and its checkpoints"))]
         question = Ask(tr("Delete {name}?", name=row.name), answers, tr("This cannot be undone."))
         sure = await self.app.push_screen_wait(question)
         if sure and await self._done(lambda: delete(RunReader(row.path)), row.path):

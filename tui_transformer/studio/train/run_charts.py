@@ -61,8 +61,8 @@ TOGGLED = ("train", "validation", "floor", "past", "ghost")  # what a click in t
 FULL, USUAL, BRIEF, LEAST = range(4)  # how detailed a legend is
 MEANS = WORDS["train"]
 GAP = tr(
-    "train: {means}.\nvalidation: held-out text, without dropout. It can be lower than "
-    "train: training windows start without context, scored windows do not.\ngap: {means2}.",
+    "train: {means}.\nvalidation: held-out text, without dropout. The curve can lie below train: "
+    "training windows start without context, scored windows do not.\ngap: {means2}.",
     means=MEANS["train"],
     means2=MEANS["gap"],
 )

@@ -37,7 +37,7 @@ PHASES = {
     "evaluating": tr("evaluating"),
     "checkpointing": tr("checkpointing"),
     "compiling": tr("compiling"),
-    "waiting-for-space": tr("waiting for space"),
+    "waiting-for-space": tr("waiting for disk space"),
 }
 
 
@@ -99,7 +99,7 @@ class RunHeader(Static):
                     clean_line(tr("failed: {runs}{more}", runs=", ".join(failed[:3]), more=more)), COLOURS["error"]
                 )
             )
-        keys = tr("space pauses, s stops all of its runs") if study.live else tr("r resumes its unfinished runs")
+        keys = tr("space pauses all of its runs, s stops them") if study.live else tr("r resumes its unfinished runs")
         if study.state == "finished":
             keys = tr("next: 3 compare its variants")
         lines.append(Content.styled(tr("{keys} · enter lists its runs", keys=keys), COLOURS["dim"]))
@@ -216,9 +216,9 @@ LEAST_PICTURE = 7  # columns of a gauge beside its words
 ROOMY = 88  # least columns for all gauges in one row
 MACHINE = "cpu"  # a device whose memory is the machine's
 ABOUT = tr(
-    "learning rate: over the whole run, {mark} marks now\ngradient norm: over the last "
-    "steps, before clipping\nprocess memory: everything the process holds on a CPU, "
-    "including PyTorch itself; Design estimates what the model and its activations add",
+    "learning rate: over the whole run; {mark} marks the current step\ngradient norm: over recent "
+    "steps, before clipping\nprocess memory: on a CPU, everything the process holds, including "
+    "PyTorch itself; Design estimates what the model and its activations add",
     mark=MARK,
 )
 

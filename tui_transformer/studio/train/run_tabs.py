@@ -42,7 +42,7 @@ EVENTS = {
 }
 TITLE = 3  # columns of a frame before its title
 SCROLLS = (  # while a text has the focus
-    tr("  ↑ ↓ scroll · escape: back to the runs"),
+    tr("  ↑ ↓: scroll · esc: back to the runs"),
     tr(" ↑↓ scroll · esc runs"),
     tr(" esc: runs"),
 )

@@ -199,7 +199,7 @@ def test_files_that_are_not_here_are_named_with_their_place(tmp_path, monkeypatc
     monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
     monkeypatch.setattr("engine.data.corpus.user_data_path", lambda _: tmp_path / "user")
     with pytest.raises(
-        InputError, match=r"wiki\.txt.*birth_dev\.tsv.*into .*cs224n-birthplaces.*biographies works now"
+        InputError, match=r"wiki\.txt.*birth_dev\.tsv.*into .*cs224n-birthplaces.*biographies needs no download"
     ):
         load("cs224n-birthplaces")
 

@@ -43,9 +43,9 @@ def test_metrics_are_never_read(tmp_path) -> None:
 
 
 def test_a_run_that_failed_for_no_number_has_diverged(tmp_path) -> None:
-    hot = entry(tmp_path, "hot", state="failed", step=310, reason="the loss is not a number at step 310")
+    hot = entry(tmp_path, "hot", state="failed", step=310, reason="the loss is NaN or infinite at step 310")
     full = entry(tmp_path, "full", state="failed", step=310, reason="no space is left on the device")
-    assert hot.badges == {"DIVERGED": "the loss is not a number at step 310"} and full.badges == {}
+    assert hot.badges == {"DIVERGED": "the loss is NaN or infinite at step 310"} and full.badges == {}
 
 
 def test_badges_and_their_reasons_come_from_the_checks(tmp_path) -> None:

@@ -51,7 +51,7 @@ def test_files_have_full_names_units_badges_and_verdicts(tmp_path) -> None:
     made = table(entries, entries[-1])
     for head in ("last validation loss (nats per character)", "verdict", "checks", "model.n_heads", "parameters"):
         assert head in made.heads
-    for head in ("corpus", "unit of the loss", "context of the score (tokens)", "stride of the score (tokens)"):
+    for head in ("corpus", "unit of the loss", "scoring context (tokens)", "scoring stride (tokens)"):
         assert head in made.heads  # what a number means goes wherever the number goes
     checks = [row[made.heads.index("checks")] for row in made.rows]
     assert "LEAK" in checks and "DIVERGED" in checks

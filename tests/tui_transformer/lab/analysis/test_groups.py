@@ -58,8 +58,8 @@ LEFT_OUT = {
     "ended early": {"state": "stopped", "step": 800},
     "waiting": {"state": "queued", "step": 0},
     "without a score": {"state": "finished", "step": 0},
-    "with other context": {"scored": {"context": 64}},
-    "with other split": {"data": {"sha256": {"validation": "f" * 64}}},
+    "with another context": {"scored": {"context": 64}},
+    "with another split": {"data": {"sha256": {"validation": "f" * 64}}},
 }
 
 
@@ -77,7 +77,7 @@ def test_what_is_not_a_finished_seed_does_not_count_and_is_said(tmp_path, reason
 def test_the_same_seed_twice_is_one_seed(tmp_path) -> None:
     for name in ("a", "b"):
         variant(tmp_path, f"same-{name}", "seed=4")
-    assert standings(tmp_path)["same"].seeds() == "1 of 2 seeds; 1 with the same seed again"
+    assert standings(tmp_path)["same"].seeds() == "1 of 2 seeds; 1 with a repeated seed"
 
 
 def test_seeds_and_variants_that_are_not_begun_are_said(tmp_path) -> None:

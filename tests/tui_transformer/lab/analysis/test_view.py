@@ -128,7 +128,7 @@ def test_runs_that_cannot_be_compared_have_no_difference_curve(tmp_path) -> None
 def test_charts_say_what_is_missing(tmp_path) -> None:
     variant(tmp_path, "a")
     record(tmp_path, "q", state="queued", step=0)
-    assert differences(drawn(tmp_path, "a", baseline=None), "step").waiting == "p: set a run as baseline"
+    assert differences(drawn(tmp_path, "a", baseline=None), "step").waiting == "p: set a run as the baseline"
     assert "select runs (space)" in differences(drawn(tmp_path, "a"), "step").waiting
     assert losses(drawn(tmp_path, "q"), "step", train=False, log=False).waiting == "no evaluation yet"
 

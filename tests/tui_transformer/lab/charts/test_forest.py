@@ -69,7 +69,7 @@ def test_the_caption_says_what_the_marks_are(att, tmp_path) -> None:
     for name in ("base", "other"):
         cell(tmp_path, "s", name, 1, f"model.n_heads={len(name) - 3}")
     (tmp_path / "s.study.toml").write_text('baseline = "base"\n')
-    assert ForestLayout(forest(answers(tmp_path)[0]), 110).caption() == "○ difference on one seed: no interval"
+    assert ForestLayout(forest(answers(tmp_path)[0]), 110).caption() == "○ difference with one seed: no interval"
 
 
 def test_a_mark_lies_on_its_side_of_the_line(att) -> None:

@@ -120,7 +120,7 @@ def test_a_setting_that_makes_no_variants_says_why(text: str, said: str) -> None
 def test_overlays_are_offered_with_the_reason_against_those_that_cannot_be() -> None:
     offered = {o.variant.name: o for o in of("demo", model__position="alibi").overlays()}
     assert "no score matrix" in offered["linear"].why_not and offered["win16"].why_not == ""
-    assert offered["alibi"].why_not == "the design already has this"
+    assert offered["alibi"].why_not == "the design already includes this"
     assert "report-decoder-2heads" not in offered and "baseline" not in offered
     own = {o.variant.name for o in of("report-decoder").overlays()}
     assert "report-decoder-2heads" in own and "report-encoder-win16" not in own
@@ -149,7 +149,7 @@ def test_what_was_expected_of_another_base_is_left_out() -> None:
     draft = of("demo", model__n_layers=1).with_study(study)
     assert names(draft) == ["global", "win16", "sparse", "linear"] and draft.held_against == "global"
     assert draft.study is not None and not any(variant.expect or variant.why for variant in draft.study.variants)
-    assert any("states its expectations for demo" in warning for warning in draft.warnings)
+    assert any("'s expectations apply to demo" in warning for warning in draft.warnings)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5])

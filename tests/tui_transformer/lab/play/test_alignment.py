@@ -24,7 +24,7 @@ def draw(width: int, colour: bool = False) -> list[str]:
 
 def test_words_stand_above_their_columns_where_there_is_room() -> None:
     caption, head, *rows = draw(80)
-    assert caption == "rows: written, columns: source, 0 ░▒▓█ 0.80"
+    assert caption == "rows: output, columns: source, 0 ░▒▓█ 0.80"
     assert head.split() == SOURCE and [row.split(" │")[0].strip() for row in rows] == TARGET
     for row, at in zip(rows, LOOKED_AT, strict=True):
         start = head.index(SOURCE[at], 0 if at < 9 else len(head) - 1)
@@ -61,7 +61,7 @@ def test_odd_words_are_cut_shown_and_measured() -> None:
 
 def test_a_list_says_where_words_came_from_where_no_matrix_fits() -> None:
     first, *rest = draw(28)
-    assert first == "written → attended to most" and rest[4].strip() == "Bahnhof → station (0.80)"
+    assert first == "output → attended to most" and rest[4].strip() == "Bahnhof → station (0.80)"
     assert [line.split()[0] for line in rest] == TARGET
 
 

@@ -193,7 +193,7 @@ def test_limits_say_what_does_not_follow(study) -> None:
 def test_a_warm_up_longer_than_the_run_is_told(tmp_path) -> None:
     variant(tmp_path, "odd", "optimizer.warmup=5000")
     assert any(
-        "warm-up takes 5,000 steps but the run ends after 2,000" in text for text in words(document(tmp_path, "odd"))
+        "warm-up takes 5,000 steps, but the run ends after 2,000" in text for text in words(document(tmp_path, "odd"))
     )
 
 

@@ -199,7 +199,7 @@ def test_somebody_elses_run_of_that_name_is_not_taken_for_a_cell(tmp_path) -> No
 
 def test_a_run_that_was_asked_for_something_else_is_not_taken_for_a_cell(tmp_path) -> None:
     made(tmp_path, tiny_study(changes={**tiny_study().changes, "optimizer.lr": 0.5}).cells()[0], study=PLACE)
-    with pytest.raises(InputError, match=r"was trained with optimizer.lr = 0.5, and the study now asks for 0.01"):
+    with pytest.raises(InputError, match=r"was trained with optimizer.lr = 0.5, but the study now asks for 0.01"):
         directories("tiny", CELLS, tmp_path)
 
 

@@ -63,7 +63,7 @@ async def test_d_shows_the_first_probe_then_the_next_and_c_goes_back(root) -> No
         await studio.press("D")
         await studio.until(lambda: "rhyme" in studio.text)
         await studio.press("c")
-        await studio.until(lambda: "p: set a run as baseline" in studio.text)
+        await studio.until(lambda: "p: set a run as the baseline" in studio.text)
 
 
 async def test_the_cursor_of_one_chart_is_no_place_of_the_other_where_x_is_something_else(root) -> None:

@@ -104,7 +104,7 @@ async def test_enter_opens_a_variant_with_its_runs_and_whole_sentences(root) -> 
             "worse by 0.05",
             "sign-flip test p",
             "att.win16.s2",
-            "Expected beforehand",
+            "What was expected",
             "as expected",
         ):
             assert words in studio.text

@@ -47,7 +47,7 @@ def test_a_study_with_curves(snap_compare, size) -> None:
 @pytest.mark.parametrize("size", PICTURES)
 def test_all_about_a_variant(snap_compare, size) -> None:
     attention(RUNS)
-    act = pressing(*TABLE, "down", "enter", then=when("Expected beforehand"))
+    act = pressing(*TABLE, "down", "enter", then=when("What was expected"))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 

@@ -124,7 +124,7 @@ async def test_ticked_presets_become_variants_and_the_impossible_says_why(app: A
         names = [overlay.variant.name for overlay in app.screen._offered]
         assert names.index("linear") > names.index("win16")
         await pilot.press("end", "space")
-        assert "the design already has this" in app.text and "no score matrix" in app.text and "●" not in app.text
+        assert "the design already includes this" in app.text and "no score matrix" in app.text and "●" not in app.text
         app.screen.query_one(OptionList).highlighted = names.index("win16")
         await pilot.press("space")
         assert "● win16" in app.text

@@ -77,7 +77,7 @@ def test_presets_to_tick(snap_compare, size) -> None:
 
 @pytest.mark.slow
 def test_the_last_of_the_presets_are_those_that_cannot_be(snap_compare) -> None:
-    act = doing("P", "end", then="the design already has this")
+    act = doing("P", "end", then="the design already includes this")
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)
 
 
