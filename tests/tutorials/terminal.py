@@ -143,10 +143,12 @@ class Terminal:
         os.environ.clear()
         os.environ.update(environment)
         if self.source != ROOT:  # the program anew, from there; torch stays
-            for name in list(sys.modules):
-                if name.partition(".")[0] in ("engine", "tui_transformer", "tests"):
+            for name, module in list(sys.modules.items()):
+                ours = name.partition(".")[0] in ("engine", "tui_transformer", "tests")
+                if ours or (getattr(module, "__file__", None) or "").startswith(f"{ROOT}/tests/"):
                     del sys.modules[name]
-            sys.path[:] = [str(self.source), *(path for path in sys.path if path not in ("", str(ROOT)))]
+            others = (path for path in sys.path if path not in ("", str(ROOT)) and not path.startswith(f"{ROOT}/tests"))
+            sys.path[:] = [str(self.source), *others]
         work()
 
     def _talk(self, work: Callable[[], None], typed: Sequence[str], look: Callable[[int], bool] | None = None) -> Said:

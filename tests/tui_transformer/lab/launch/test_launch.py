@@ -286,7 +286,7 @@ def test_a_queue_waits_for_a_run_that_is_on_its_device(tmp_path) -> None:
 
 def test_two_runners_of_one_device_are_one(tmp_path) -> None:
     held = queue._lock(tmp_path, "cpu")
-    with held, pytest.raises(InputError, match="another process works"):
+    with held, pytest.raises(InputError, match="another process is already working"):
         queue.work(tmp_path, "cpu", print)
     assert queue.work(tmp_path, "cpu", print) == 0
 
