@@ -11,7 +11,7 @@ from engine.config.model import ModelConfig, parts_of
 from engine.config.schema import RunConfig
 from engine.config.tasks import Refusal
 from engine.data.known import CORPORA, kind_by_name, names_of
-from engine.errors import InputError, all_of, one_of
+from engine.errors import InputError, all_of, listed, one_of
 from engine.language import tr
 from engine.model.visibility import self_attention
 from engine.schemes import ATTENTIONS, NORMS, POSITIONS, SCHEDULES, Scheme
@@ -45,7 +45,7 @@ def _of_layers(model: ModelConfig) -> Iterator[Refusal]:
                 "{added} positions are added to the embeddings, before the first layer, so layers cannot "
                 "each have their own; with --set model.position=none, layers can choose from {others}",
                 added=added[0],
-                others=", ".join(others),
+                others=listed(others),
             ),
         )
     for layer, (first, *_) in model.kinds():
@@ -66,7 +66,7 @@ def _of_a_layer(m: ModelConfig) -> Iterator[Refusal]:
                 "{attention} attention has no score matrix to add {term} to; positions that work with it: {fitting}",
                 attention=m.attention,
                 term=position.adds,
-                fitting=", ".join(fitting),
+                fitting=listed(fitting),
             ),
         )
     if not attention.scores and m.attention_dropout > 0.0:
@@ -83,7 +83,7 @@ def _of_a_layer(m: ModelConfig) -> Iterator[Refusal]:
                 "backend '{backend}' does not support {attention} attention; these do: {backends}",
                 backend=m.backend,
                 attention=m.attention,
-                backends=", ".join(attention.backends),
+                backends=listed(attention.backends),
             ),
         )
     if m.backend == "banded" and self_attention(m).reach(1) is None:
@@ -112,7 +112,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
                 "d_model {d_model} is not divisible by {n_heads} heads; head counts that work: {fitting}",
                 d_model=c.model.d_model,
                 n_heads=c.model.n_heads,
-                fitting=", ".join(fitting[:8]),
+                fitting=listed(fitting[:8]),
             ),
         )
     turning = [name for name in c.model.positions if POSITIONS[name].rotates]

@@ -85,13 +85,18 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return tr("; did you mean '{found}'?", found=found[0]) if found else ""
 
 
+def listed(values: Iterable[str]) -> str:
+    """Return `"a, b, c"`, as the language in use separates them."""
+    return tr(", ").join(values)
+
+
 def one_of(values: Iterable[str]) -> str:
     """Return `"a, b or c"`."""
     *items, last = map(str, values)
-    return tr("{items} or {last}", items=tr(", ").join(items), last=last) if items else last
+    return tr("{items} or {last}", items=listed(items), last=last) if items else last
 
 
 def all_of(values: Iterable[str]) -> str:
     """Return `"a, b and c"`."""
     *items, last = map(str, values)
-    return tr("{items} and {last}", items=tr(", ").join(items), last=last) if items else last
+    return tr("{items} and {last}", items=listed(items), last=last) if items else last

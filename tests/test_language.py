@@ -109,4 +109,4 @@ def test_help_and_errors_are_in_the_language(tmp_path) -> None:
 
 def test_messages_are_found_in_code_docstrings_and_tables() -> None:
     found = {text for _, text in messages()}
-    assert {"no run is selected", "train this design here", "Named settings to start from."} <= found
+    assert {"no run is selected", "train this design", "Named settings to start from."} <= found

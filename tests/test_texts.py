@@ -46,7 +46,7 @@ TEXTS = {
         "--set model.context_length={}": TYPED,
         " --set model.source_length={}": TYPED,
     },
-    "engine/verification/repeats.py": {"is not a number": LOOKED_UP},
+    "engine/verification/repeats.py": {"is NaN or infinite": LOOKED_UP, "is not a number": LOOKED_UP},
     "tui_transformer/cli/bench.py": dict.fromkeys(
         (
             *(bench.MARK, bench.MEMORY_TITLE, bench.MEMORY_NOTE, "{}, {}, one thread, torch {}"),
@@ -127,6 +127,22 @@ def _allowed(node: ast.AST, above: dict[ast.AST, ast.AST]) -> bool:
                 return True
         inner = outer
     return False
+
+
+# Of runs or stages that train, wait, pause or were stopped, never failed: there "is failed" would be wrong.
+OF_LIVE_RUNS = {
+    "run '{name}' is {state}; verify it when it has ended",
+    "run '{name}' is {state}; stop it before you rename it",
+    "run '{name}' is {state}; stop it before you delete it",
+    "its stage '{stage}' is {state}",
+}
+
+
+def test_no_sentence_says_that_a_run_is_failed() -> None:
+    assert {text for _, text in messages() if isinstance(text, str) and "is {state}" in text} == {
+        *OF_LIVE_RUNS,
+        *(text for _, text in messages() if isinstance(text, str) and "state is {state}" in text),
+    }
 
 
 def python_files() -> list[Path]:

@@ -15,7 +15,7 @@ from engine.data.corpus import Corpus, CorpusKind, Kind, data_folders, is_there
 from engine.data.documents.named import DOCUMENTS
 from engine.data.known import CORPORA, kind_by_name
 from engine.data.parallel.named import PAIRS
-from engine.errors import InputError, all_of, nearest, not_a_path
+from engine.errors import InputError, all_of, listed, nearest, not_a_path
 from engine.language import tr
 
 C = TypeVar("C", bound=Corpus)
@@ -72,7 +72,7 @@ def load_corpus(made: type[C], data: DataConfig, data_dir: Path | None = None) -
         if not any(sign in name for sign in kind.signs) and not is_there(name):
             names = [known for known, one in CORPORA.items() if one.kind == made.kind]
             hint = nearest(name, names) or tr(
-                "; {known}: {names}; or {path}", known=kind.known, names=", ".join(names), path=kind.path
+                "; {known}: {names}; or {path}", known=kind.known, names=listed(names), path=kind.path
             )
             raise InputError(tr("no {noun} named '{name}'{hint}", noun=kind.noun, name=name[:80], hint=hint))
         return cast(C, kind.load_path(_found_again(data, kind, data_dir)))

@@ -12,7 +12,7 @@ from platformdirs import user_data_path
 from engine.command_line import command_line
 from engine.config.sections import DataConfig
 from engine.data.download import Remote
-from engine.errors import InputError
+from engine.errors import InputError, listed
 from engine.language import tr
 from engine.retelling import told
 
@@ -152,7 +152,7 @@ class CorpusEntry:
     def not_here(self, folders: Sequence[Path], meanwhile: str) -> InputError:
         """Return the error that says how to get its files; `meanwhile` is what works without them."""
         target = folders[-1] / self.remotes[0].file
-        names = ", ".join(Path(remote.file).name for remote in self.remotes)
+        names = listed(Path(remote.file).name for remote in self.remotes)
         if self.by_hand:
             how = tr(
                 ", and it has no fixed download address: put {names} ({origin}) in {parent}",
@@ -174,7 +174,7 @@ class CorpusEntry:
                 command_line=command_line("data", "fetch", self.name),
                 what=what,
             )
-        looked = ", ".join(str(folder)[:120] for folder in folders)
+        looked = listed(str(folder)[:120] for folder in folders)
         return InputError(
             tr(
                 "corpus '{name}' is not on this machine{how} (looked in {looked}); {meanwhile}",

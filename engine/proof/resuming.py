@@ -237,7 +237,7 @@ def loses_device(really: bool, context: Context) -> Result:
     if state != "failed" or step != SAVED or expected not in reason:
         return failed(
             english(
-                "expected a failed run with its checkpoint at step {saved}, but the run is {state}: {reason}",
+                "expected a failed run with its checkpoint at step {saved}, but the run's state is {state}: {reason}",
                 state=state,
                 saved=SAVED,
                 reason=reason,

@@ -12,7 +12,7 @@ from engine.command_line import command_line
 from engine.config.schema import RunConfig
 from engine.config.toml import read as read_toml
 from engine.config.toml import validate
-from engine.errors import InputError, nearest
+from engine.errors import InputError, listed, nearest
 from engine.evaluation.verdict import IMPLAUSIBLE, LEAK, OK, SUSPICIOUS
 from engine.language import english, tr
 from engine.retelling import told
@@ -104,7 +104,7 @@ class RunReader:
                 if run and (path / "run.json").is_file():
                     return cls(path if path.name not in ("", "..") else path.resolve())
         hint = nearest(run, names) or (
-            tr("; runs there: {names}", names=", ".join(names[-5:])) if names else tr("; that folder has no runs")
+            tr("; runs there: {names}", names=listed(names[-5:])) if names else tr("; that folder has no runs")
         )
         raise InputError(tr("no run named '{run}' in {root}{hint}", run=run[:80], root=root, hint=hint))
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, cast
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from engine.clean import clean
-from engine.language import tr
+from engine.language import english, tr
 from engine.runs.files import read_json
 
 LARGEST = 10**15  # of a count
@@ -461,6 +461,15 @@ class Summary(RunFile, file="summary.json"):
     ema: Scores | None = None  # scores of the weights' moving average
     fingerprint: Text | None = None  # SHA-256 of losses and gradient norms
     scores_sha256: Text | None = None  # SHA-256 of the validation losses alone
+
+    @property
+    def averages(self) -> tuple[tuple[str, float], ...]:
+        """The averaged weights that were scored, with their losses in nats per target."""
+        scored = (
+            (english("moving average of the weights"), self.ema),
+            (english("mean of the last checkpoints"), self.average),
+        )
+        return tuple((name, of.loss) for name, of in scored if of is not None and of.loss is not None)
 
 
 class Event(Record):

@@ -146,7 +146,11 @@ def resume(
     try:
         if handed_over and reader.status.state != "handing-over":
             raise InputError(
-                tr("run '{name}' was not handed over: it is {state}", name=reader.name, state=told(reader.status.state))
+                tr(
+                    "run '{name}' was not handed over; its state is {state}",
+                    name=reader.name,
+                    state=told(reader.status.state),
+                )
             )
         if checkpoint.never_saved(reader):
             parts = _load(config, run.parent, data_dir, device, control)

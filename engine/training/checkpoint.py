@@ -26,7 +26,7 @@ from engine.command_line import command_line
 from engine.config.model import ModelConfig
 from engine.config.schema import RunConfig
 from engine.data.tokenizers import AnyTokenizer, read_tokenizer
-from engine.errors import InputError, reason
+from engine.errors import InputError, listed, reason
 from engine.language import tr
 from engine.model.transformer import NETWORKS, Network, build_model
 from engine.plain_files import open_plain, read_plain
@@ -292,7 +292,7 @@ def find(reader: RunReader, which: str) -> Path:
     if name is not None and (parent / name / WEIGHTS).is_file():
         return parent / name
     steps = [str(int(path.name[5:])) for path in steps_saved(reader.path) if path.name[5:].isdecimal()]
-    there = tr("it has best, last and steps {steps}", steps=", ".join(steps[-8:])) if steps else tr("it has none")
+    there = tr("it has best, last and steps {steps}", steps=listed(steps[-8:])) if steps else tr("it has none")
     raise InputError(
         tr("run '{name}' has no checkpoint '{which}'; {there}", name=reader.name, which=which[:40], there=there)
     )

@@ -17,7 +17,7 @@ from engine.config.keys import diff
 from engine.config.model import PARTS
 from engine.config.schema import RunConfig
 from engine.data.tokenizers import AnyTokenizer, described, difference, read_tokenizer
-from engine.errors import InputError
+from engine.errors import InputError, listed
 from engine.evaluation.verdict import BROKEN, DIVERGED, IMPLAUSIBLE, INERT, LEAK, NO_ORDER, NOT_LEARNING
 from engine.language import english, tr
 from engine.lints import Lint
@@ -180,7 +180,7 @@ class InitFrom:
             yield Lint(
                 INIT_FROM,
                 english(
-                    "'{name}' is {state}, not finished: starting from its step {step:,}",
+                    "'{name}' has not finished ({state}): starting from its step {step:,}",
                     name=name,
                     state=state,
                     step=self.origin.step,
@@ -268,7 +268,7 @@ def match_shapes(
             misfits.append(tr("{name}: is {there}, must be {here}{cut}", name=name, there=there, here=here, cut=cut))
     if misfits:
         more = tr("; and {n:,} more", n=len(misfits) - SHOWN) if len(misfits) > SHOWN else ""
-        differs = ", ".join(
+        differs = listed(
             tr("{key} differs ({was} there, {now} here)", key=key, was=was, now=now)
             for key, (was, now) in changed.items()
         )

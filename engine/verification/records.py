@@ -81,7 +81,9 @@ def metrics_hash(evidence: Evidence) -> Outcome:
             return "", (
                 Difference(tr("SHA-256 of losses and gradient norms"), None, tr("a finished run, which must have one")),
             )
-        raise Unknown(tr("only a finished run records this hash; this run is {state}", state=evidence.state))
+        raise Unknown(
+            tr("only a finished run records this hash; this run's state is {state}", state=tr(evidence.state))
+        )
     found = fingerprint(evidence.reader.path)
     wrong = () if noted == found else (Difference(tr("SHA-256 of losses and gradient norms"), noted, found),)
     return tr("SHA-256 {found}… of losses and gradient norms, as recorded at the end", found=found[:12]), wrong

@@ -75,7 +75,7 @@ def test_on_a_gpu_one_command_measures_every_size_and_skips_what_does_not_fit(ca
     each = [(name, size) for size in sizes for name in ("training", "sampling")]
     assert asked == [*each[:2], ("attention", "baseline"), *each[2:]]
     assert set(wanted[0].precisions) == {"bf16", "fp32-fast", "fp32"} and "torch" in wanted[0].against
-    assert "bench: training, gpt2-small: does not fit into the memory of cuda:0" in capsys.readouterr().err
+    assert "bench: training, gpt2-small: does not fit in the memory of cuda:0" in capsys.readouterr().err
 
 
 def spec(config: RunConfig) -> BenchmarkSpec:

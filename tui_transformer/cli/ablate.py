@@ -17,7 +17,7 @@ from engine.clean import clean_line
 from engine.command_line import RUNS, as_typed, command_line
 from engine.config.keys import diff
 from engine.config.toml import parse
-from engine.errors import InputError, no_process
+from engine.errors import InputError, listed, no_process
 from engine.language import tr, trn
 from engine.lints import lint
 from engine.retelling import told
@@ -213,9 +213,7 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
     for text in dict.fromkeys(found.words for c in first.values() for found in lint(c.config)):
         warn(text)
     done = tr(", {n} of them finished", n=len(standings) - len(todo)) if len(todo) < len(standings) else ""
-    seeds = (
-        ", ".join(map(str, study.seeds)) if len(study.seeds) <= MOST_SHOWN else tr("{n} in total", n=len(study.seeds))
-    )
+    seeds = listed(map(str, study.seeds)) if len(study.seeds) <= MOST_SHOWN else tr("{n} in total", n=len(study.seeds))
     stages = tr(", in stages {value}", value=ARROW.join(stage.name for stage in study.stages)) if study.stages else ""
     variants = tr(
         "{n} variants × {n2} seeds ({seeds}){stages}",
@@ -241,9 +239,7 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
     for cell in first.values():
         price, expect = plan.prices[cell.kind], {} if cell.stage else study.variant(cell.variant).expect
         known = [f"{measure} {told(outcome)}" for measure, outcome in expect.items() if outcome != "unknown"]
-        expected = ", ".join(known) or (
-            told("unknown") if expect else ""
-        )  # leaves out unknowns, unless all are unknown
+        expected = listed(known) or (told("unknown") if expect else "")  # leaves out unknowns, unless all are unknown
         name = clean_line(f"{cell.variant}, {cell.stage}" if cell.stage else cell.variant)
         rows.append(
             (name, short(price.parameters), f"≈ {about(price.seconds)}", expected, _differs(cell, baseline, first))
@@ -259,7 +255,7 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
         tr(
             "{runs} to run on {devices}, {at_once}: {cost}",
             runs=len(todo),
-            devices=", ".join(plan.devices),
+            devices=listed(plan.devices),
             at_once=at_once,
             cost=cost,
         ),
@@ -291,7 +287,7 @@ def _differs(cell: Cell, baseline: Cell, first: Mapping[tuple[str, str], Cell]) 
         )
     for key, (_, value) in _changed(other, cell).items():
         found.append(f"{key} = {setting_text(value)}")
-    return ", ".join(found)
+    return listed(found)
 
 
 def _changed(baseline: Cell, cell: Cell) -> dict[str, Change]:

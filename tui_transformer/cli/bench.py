@@ -27,8 +27,8 @@ MARK = "<!-- the tables are written by `tui-transformer bench --write`: edit onl
 NOTES = "## Notes"
 USUAL, SMALL = "baseline", "demo"  # overlays on the first also run on the second
 MEMORY_TITLE = "## memory of training, estimate and measured peak"
-MEMORY_NOTE = """Measured is the largest growth of a process's resident memory from just before the model is
-built, over three steps: the first two, and the one with the largest batch of the first epoch. Loaded data and torch's
+MEMORY_NOTE = """*Measured* is the largest growth in a process's resident memory, starting just before the model is
+built, over three steps: the first two and the one with the largest batch of the first epoch. Loaded data and torch's
 own libraries are not counted. A batch is rows × tokens; for translations, `from` gives the source tokens. If a preset's
 rows would take more than 8 GiB, fewer were measured and estimated; if its data was not available, the rows are random
 tokens as long as the context. On a CPU, in fp32; nothing here was measured on a GPU."""

@@ -17,10 +17,10 @@ PATIENCE = 120.0  # seconds; a step or an evaluation batch of a large model may 
 LOOK = 0.1  # seconds between polls
 # What is said of a run that is not training, by the command.
 TOO_LATE = {
-    Command.PAUSE: tr("run '{name}' is {state}, so there is nothing to pause"),
-    Command.CONTINUE: tr("run '{name}' is {state}, so there is nothing to continue"),
-    Command.STOP: tr("run '{name}' is {state}, so there is nothing to stop"),
-    Command.CHECKPOINT: tr("run '{name}' is {state}, so there is nothing to save"),
+    Command.PAUSE: tr("run '{name}': {state}; there is nothing to pause"),
+    Command.CONTINUE: tr("run '{name}': {state}; there is nothing to continue"),
+    Command.STOP: tr("run '{name}': {state}; there is nothing to stop"),
+    Command.CHECKPOINT: tr("run '{name}': {state}; there is nothing to save"),
 }
 
 

@@ -11,7 +11,7 @@ from engine.command_line import command_line
 from engine.data.catalogue import KINDS, kind_of, load_corpus
 from engine.data.corpus import data_folders, fetch_folder
 from engine.data.known import CORPORA
-from engine.errors import InputError, nearest
+from engine.errors import InputError, listed, nearest
 from engine.language import tr
 from tui_transformer.cli.commands import Group, command
 from tui_transformer.cli.options import DataDir, Json, corpus_names
@@ -82,7 +82,7 @@ def show(
     if json:
         emit({"name": corpus.name, "kind": kind, "version": corpus.version, "source": corpus.source, **found.record})
         return
-    answer(clean_line(", ".join(map(tr, corpus.title))))
+    answer(clean_line(listed(map(tr, corpus.title))))
     for label, line in found.lines:
         answer(clean_line(f"  {padded(label, LABEL)}{line}"))
     for line in found.examples:

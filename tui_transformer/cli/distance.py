@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.clean import clean_line
-from engine.errors import InputError, nearest
+from engine.errors import InputError, listed, nearest
 from engine.language import tr
 from tui_transformer.cli.names import resolve_names
 from tui_transformer.cli.output import answer, print_columns, say, stdout
@@ -48,7 +48,7 @@ def draw_by_distance(runs: Sequence[str], *, probe: str, out: Path | None, runs_
             tr("none of these runs has probe scores by distance; runs trained on playlets with this version do")
         )
     if probe not in known:
-        hint = nearest(probe, known) or tr("; the probes are {known}", known=", ".join(known))
+        hint = nearest(probe, known) or tr("; the probes are {known}", known=listed(known))
         raise InputError(
             tr("--by-distance {probe}: no such probe{hint}", probe=clean_line(probe)[:80], hint=clean_line(hint))
         )

@@ -14,7 +14,7 @@ from engine.clean import clean_line
 from engine.command_line import RUNS, command_line
 from engine.data.corpus import data_folders
 from engine.data.known import CORPORA
-from engine.errors import InputError, reason
+from engine.errors import InputError, listed, reason
 from engine.language import tr, trn
 from engine.retelling import told
 from engine.runs.reader import LIVE_STATES, RunReader
@@ -123,7 +123,7 @@ def machine(runs_dir: Path, data_dir: Path | None) -> Iterator[Finding]:
             path = entry.found(folders)
             advice = f"`{command_line('data', 'fetch', entry.name)}`"
             if entry.by_hand:
-                files = ", ".join(Path(remote.file).name for remote in entry.remotes)
+                files = listed(Path(remote.file).name for remote in entry.remotes)
                 advice = tr(
                     "put {files} into {parent}", files=files, parent=(folders[-1] / entry.remotes[0].file).parent
                 )

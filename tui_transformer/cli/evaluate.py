@@ -13,7 +13,7 @@ from engine.command_line import RUNS
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from engine.config.toml import validate
-from engine.errors import InputError, all_of, one_of, reason, refused
+from engine.errors import InputError, all_of, listed, one_of, reason, refused
 from engine.language import tr, trn
 from engine.measures import MEASURES
 from engine.retelling import told
@@ -160,7 +160,7 @@ def evaluate(
     )
     if changed:
         named["read_as"] = {f"model.{name}": value for name, value in changed.items()}
-        settings_read = ", ".join(f"{name} = {value}" for name, value in changed.items())
+        settings_read = listed(f"{name} = {value}" for name, value in changed.items())
         title += tr(", read with {settings}", settings=settings_read)
     tell({"kind": "evaluation", **named, **record}, "\n".join([title, *map(clean, words)]), as_json=json)
 

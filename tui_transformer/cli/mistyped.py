@@ -7,7 +7,7 @@ from difflib import SequenceMatcher, get_close_matches
 from typer.exceptions import TyperException
 
 from engine.command_line import PROGRAM
-from engine.errors import nearest
+from engine.errors import listed, nearest
 from engine.language import english, tr
 from engine.retelling import told
 
@@ -77,7 +77,7 @@ def _command(wrong: str, commands: Sequence[str], where: str) -> str:
     close = get_close_matches(wrong, commands, n=1, cutoff=0.75)
     if called and (not close or _alike(wrong, called[0]) > _alike(wrong, close[0])):
         return tr("; did you mean '{elsewhere}'?", elsewhere=ELSEWHERE[called[0]])
-    return nearest(wrong, commands) or tr("; commands: {commands}", commands=", ".join(commands))
+    return nearest(wrong, commands) or tr("; commands: {commands}", commands=listed(commands))
 
 
 def _alike(one: str, other: str) -> float:

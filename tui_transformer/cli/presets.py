@@ -9,6 +9,7 @@ import typer
 
 from engine.clean import clean
 from engine.config import presets
+from engine.errors import listed
 from engine.language import tr, trn
 from engine.retelling import told
 from tui_transformer.cli.commands import Group, command
@@ -130,7 +131,7 @@ def show(
             tr("parameters: unknown until the corpus's vocabulary is known; the run's model.json will list them")
         )
     else:
-        parts = ", ".join(f"{told(name)} {count:,}" for name, count in found.parts.items() if count)
+        parts = listed(f"{told(name)} {count:,}" for name, count in found.parts.items() if count)
         said: dict[str, object] = {"parameters": found.parameters, "words": found.vocabulary.words, "parts": parts}
         lines += [
             tr("at most {parameters:,} parameters with {words}: {parts}", **said)

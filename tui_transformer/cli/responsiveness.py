@@ -30,11 +30,11 @@ KEYS = 20  # of a turn
 PATIENCE = 90.0  # seconds for a step
 LEAST_STEPS = 2  # timed per turn, whatever its length
 HEADLESS, DETACHED, THREADED = english("headless"), english("detached"), english("in the studio")  # ways to train
-# Keys and the words they bring up: each x axis in turn, which redraws both charts; the help, a screen of its own.
-AXIS, HELP = english("x (new axes)"), english("? (all keys)")
+# Keys and what they bring up: each x axis in turn, which redraws both charts; the help, a screen of its own.
+AXIS, HELP = english("from pressing x to new axes on screen"), english("from pressing ? to all keys on screen")
 AXES = (b"tokens", b"time", b"steps")
 HELP_SHOWS = b"Study"  # a group of the Train pane's keys
-Keys = dict[str, list[float]]  # seconds by key typed
+Keys = dict[str, list[float]]  # seconds, by what is timed
 _CONTROL = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
@@ -116,7 +116,7 @@ def studio_cases(w: BenchmarkSpec) -> Iterator[Measured]:
                 terminal.wait_for(b"Playground")
                 times.append(1000 * (time.perf_counter() - started))
     yield Measured(
-        english("studio"), english("start-up"), "ms", [_speed(english("first paint"), times[1:])]
+        english("studio"), english("time to first paint"), "ms", [_speed(english("first paint"), times[1:])]
     )  # the first reads the disk
     turns: dict[str, list[tuple[float, Keys]]] = {HEADLESS: [], DETACHED: [], THREADED: []}
     for i in range(w.rounds):
@@ -130,10 +130,10 @@ def studio_cases(w: BenchmarkSpec) -> Iterator[Measured]:
         found = []
         for kind in (DETACHED, THREADED):
             ordered = sorted(1000 * key for _, keys in turns[kind] for key in keys[name])
-            for what, share in ((english("{case}, median"), 0.5), (english("{case}, p95"), 0.95)):
+            for what, share in ((english("{case}, median"), 0.5), (english("{case}, 95th percentile"), 0.95)):
                 at = ordered[int(share * len(ordered))]
                 found.append(Speed(what.format(case=kind), at, ordered[0], ordered[-1], len(ordered)))
-        yield Measured("studio", english("from the key {name} to its words on screen", name=name), "ms", found)
+        yield Measured("studio", name, "ms", found)
 
 
 def _speed(name: str, values: list[float]) -> Speed:

@@ -25,7 +25,7 @@ from engine.config import presets
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from engine.errors import InputError
-from engine.language import english, tr
+from engine.language import english, tr, trn
 from engine.retelling import told
 from engine.runs.commands import Command
 from engine.runs.reader import LIVE_STATES, RunReader
@@ -122,7 +122,7 @@ def run(
             tr(
                 "{name} is queued, with {ahead} ahead of it; {command} lists the runs",
                 name=queued.name,
-                ahead=before,
+                ahead=trn("{n:,} run", "{n:,} runs", before),
                 command=shown,
             ),
             as_json=json,

@@ -9,7 +9,7 @@ import typer
 
 from engine.clean import clean_line
 from engine.command_line import RUNS
-from engine.errors import InputError
+from engine.errors import InputError, listed
 from engine.language import tr
 from engine.retelling import told
 from engine.runs import manage
@@ -80,7 +80,7 @@ def _settle(readers: Iterable[RunReader]) -> None:
     """Wait: whether a run on another host is alive only shows after a while."""
     doubted = [reader for reader in readers if reader.liveness() == "unknown"]
     if doubted:
-        names = ", ".join(clean_line(reader.name) for reader in doubted)
+        names = listed(clean_line(reader.name) for reader in doubted)
         say(
             tr(
                 "{names}: on another machine; waiting up to {seconds:.0f} s for a sign of training",
@@ -116,7 +116,7 @@ def delete(
 ) -> None:
     """Delete runs and their checkpoints. Live runs cannot be deleted."""
     readers = [RunReader.resolve(name, runs_dir) for name in run]
-    names = ", ".join(reader.name for reader in readers)
+    names = listed(reader.name for reader in readers)
     if not yes:
         if not is_terminal(sys.stdin):
             raise InputError(tr("deleting {names} cannot be undone; pass --yes to confirm", names=names))

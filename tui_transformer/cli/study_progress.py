@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from engine.clean import clean_line
+from engine.errors import listed
 from engine.language import english, tr
 from engine.retelling import told
 from tui_transformer.cli.output import emit, is_terminal, say, stderr
@@ -129,7 +130,7 @@ class Lines(Audience):
             for cell in going:
                 emit({**cell_record(cell), "event": "progress", "study_seconds_left": left})
             return
-        at_work = ", ".join(f"{cell.cell.name} {cell.share:.0%}" for cell in going)
+        at_work = listed(f"{cell.cell.name} {cell.share:.0%}" for cell in going)
         say(
             tr(
                 "{finished} of {total} done; {running}; {duration} left",

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from engine.clean import clean_line
 from engine.command_line import command_line
-from engine.errors import damaged
+from engine.errors import damaged, listed
 from engine.language import tr, trn
 from engine.retelling import told
 from engine.runs.lineage import drawn
@@ -21,6 +21,7 @@ from tui_transformer.lab.charts.canvas import Line, line_chart, usual_top
 from tui_transformer.lab.charts.curves import curve_of
 from tui_transformer.lab.formatting import duration, short, sparkline
 from tui_transformer.lab.records.badges import findings
+from tui_transformer.lab.records.run_view import averaged
 
 Part = Text | RichTable
 CHART_HEIGHT = 16
@@ -100,6 +101,7 @@ def _scores(reader: RunReader) -> Text | None:
             accuracy=last.accuracy,
         ),
         tr("  scored on the whole split{windows}{newer}", windows=windows, newer=newer),
+        *(f"  {tr(name)} {averaged(loss, best.loss)}" for name, loss in summary.averages),
     ]
     if "bleu" in config.task.scores:
         how = tr("greedily") if last.beam == 1 else tr("with a beam of {beam}", beam=last.beam)
@@ -164,7 +166,7 @@ def _scores(reader: RunReader) -> Text | None:
             )
         )
     counted = ((tr("unigram"), data.unigram), (tr("bigram"), data.bigram))
-    counts = ", ".join(f"{name} {value:.3f}" for name, value in counted if value is not None)
+    counts = listed(f"{name} {value:.3f}" for name, value in counted if value is not None)
     lines.append(tr("  token counts alone would score: {counts}", counts=counts))
     if last.nanogpt_loss is not None:
         lines.append(tr("  on random batches, as in nanoGPT: {loss:.4f}", loss=last.nanogpt_loss))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from engine.data.parallel.lines import Lines
 from engine.data.parallel.pairs import Pairs
-from engine.errors import InputError, nearest
+from engine.errors import InputError, listed, nearest
 from engine.language import tr
 
 # Language labels of files and columns: ISO 639-1 and 639-3 codes, and English names.
@@ -95,7 +95,7 @@ def _place(text: Lines, header: Sequence[str], column: str | int) -> int:
     if column in names:
         return names.index(column)
     hint = nearest(column, names[:1000]) or tr(
-        "; the columns are {value}", value=", ".join(repr(name[:40]) for name in names[:8])
+        "; the columns are {value}", value=listed(repr(name[:40]) for name in names[:8])
     )
     raise text.refuse(1, tr("no column named {column!r}{hint}", column=column[:40], hint=hint))
 

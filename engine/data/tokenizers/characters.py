@@ -8,7 +8,7 @@ import tokenizers as hf
 from numpy.typing import NDArray
 
 from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Tokenizer
-from engine.errors import InputError
+from engine.errors import InputError, listed
 from engine.language import tr
 
 PIECE = 1_000_000  # characters encoded at once
@@ -40,7 +40,7 @@ class CharacterTokenizer(Tokenizer):
         for start, ids, unknown in self._looked_up(text):
             if unknown.size:
                 distinct = list(dict.fromkeys(text[start + int(i)] for i in unknown[:1000]))
-                named = ", ".join(f"{c!r} (U+{ord(c):04X})" for c in distinct[:5])
+                named = listed(f"{c!r} (U+{ord(c):04X})" for c in distinct[:5])
                 more = tr(" and {n} more", n=len(distinct) - 5) if len(distinct) > 5 else ""
                 sample = "".join(c for c in self.characters if c.isprintable())[:80]
                 raise InputError(

@@ -18,7 +18,7 @@ import tokenizers as hf
 from numpy.typing import NDArray
 
 from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Decoder, Tokenizer
-from engine.errors import InputError, nearest
+from engine.errors import InputError, listed, nearest
 from engine.language import tr
 
 # A word (well-known and don't are one each), a mark, or white space.
@@ -93,7 +93,7 @@ class WordTokenizer(Tokenizer):
         shown = (f"{word[:40]!r}" if word else tr("words with no space between them") for word in unknown[:SHOWN])
         more = tr(" and {n} more", n=len(unknown) - SHOWN) if len(unknown) > SHOWN else ""
         hint = nearest(unknown[0][:40], self.words) if not _is_gap(unknown[0]) else ""
-        never = tr("this model has never seen {shown}{more}", shown=", ".join(shown), more=more)
+        never = tr("this model has never seen {shown}{more}", shown=listed(shown), more=more)
         raise InputError(
             tr(
                 "{never}; its vocabulary has {vocab_size:,} words and punctuation marks{hint}",

@@ -246,7 +246,7 @@ def test_a_parent_that_is_not_finished_is_taken_as_it_stands_and_named_by_its_st
     (runs / "pretrain" / "status.json").write_text(json.dumps(status | {"state": "stopped"}))
     ready = made(tiny(FROM), runs)
     assert RunReader(ready.path).config.train.init_from == "pretrain@6"  # its best may move yet
-    assert any("'pretrain' is stopped, not finished" in lint.text for lint in ready.lints)
+    assert any("'pretrain' has not finished (stopped)" in lint.text for lint in ready.lints)
 
 
 def test_damaged_weights_are_never_started_from(runs: Path, tiny: Tiny) -> None:

@@ -199,6 +199,19 @@ async def test_a_description_is_not_read_as_markup_in_the_palette(tmp_path) -> N
         assert isinstance(hit.help, str) and Content.from_markup(hit.help).plain == "a [red]b[/red] [link"
 
 
+@pytest.mark.parametrize("width", [80, 100, 120])
+async def test_the_last_line_cuts_no_key(tmp_path, width: int) -> None:
+    app = studio(tmp_path)
+    async with app.run_test(size=(width, 36)) as pilot:
+        for pane in "1234":
+            await pilot.press(f"alt+{pane}")
+            await pilot.pause()
+            line = app.query_one(KeyLine)
+            words = " ".join(one.words.plain for one in line._shown)
+            left, edge, _ = line.render().plain.partition("▏")
+            assert edge and left.strip() and f"{words} ".startswith(f"{left.rstrip()} ")
+
+
 async def test_what_comes_to_a_page_that_is_being_closed_crashes_nothing(tmp_path) -> None:
     app = studio(tmp_path)
     async with app.run_test() as pilot:

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from engine.clean import clean_line
 from engine.command_line import command_line
+from engine.errors import listed
 from engine.language import tr
 from engine.measures import Measure, probe_name
 from engine.runs.lineage import drawn
@@ -49,6 +50,7 @@ from tui_transformer.lab.analysis.verdict import (
     verdict,
 )
 from tui_transformer.lab.formatting import fitted
+from tui_transformer.lab.records.run_view import averaged
 
 UNSET = "–"
 NO_BASELINE = tr("No baseline is set; press p to set one.")
@@ -86,7 +88,7 @@ def detail(entry: Entry, baseline: Entry | None) -> Blocks:
     written = [_line(tr("tags"), " ".join(f"#{tag}" for tag in entry.tags))] if entry.tags else []
     written += [Line("" if i else tr("note"), line) for i, line in enumerate(entry.notes.splitlines())]
     if entry.redefined:
-        names, again = ", ".join(entry.redefined), command_line("evaluate", entry.name, runs_dir=entry.path.parent)
+        names, again = listed(entry.redefined), command_line("evaluate", entry.name, runs_dir=entry.path.parent)
         said = tr("Not shown, because an older version used another definition: {names}.", names=names)
         older = [_line("", said, "warn"), _line("", tr("Score the run again: {again}", again=again), "advice")]
     lineage = []
@@ -95,13 +97,14 @@ def detail(entry: Entry, baseline: Entry | None) -> Blocks:
         lineage = [_line(tr("chain"), drawn(origin, entry.name)), _line(tr("from"), weights)]
     values = (LAST, *MEASURED, *(score(name) for name in entry.scores), *ABOUT)
     shown = [c for c in values if c.key not in ("tags", "notes") and c.value(entry, None) not in (None, "")]
+    averages = [_line(tr(name), averaged(loss, entry.best)) for name, loss in entry.averages]
     asked = {name: tr(" of {n:,} places", n=n) for name, n in entry.places.items()}
     return _blocks(
         (tr("Problems"), wrong),
         (tr("Compared to the baseline"), _beside(entry, baseline)),
         (tr("Where its initial weights come from"), lineage),
         (tr("Notes and tags"), written),
-        (tr("Scores"), (_line(_head(column, entry), column.shown(entry, None)) for column in shown)),
+        (tr("Scores"), [*(_line(_head(column, entry), column.shown(entry, None)) for column in shown), *averages]),
         (
             tr("Probes: share correct"),
             (_line(tr(probe_name(name)), f"{v:.1%}{asked.get(name, '')}") for name, v in entry.probes.items()),

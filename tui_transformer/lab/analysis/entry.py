@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from engine.config.keys import flatten
 from engine.config.tasks import NextToken, TaskKind, task_named
 from engine.config.toml import MAX_BYTES, parse, read
-from engine.errors import InputError
+from engine.errors import InputError, listed
 from engine.language import english, tr
 from engine.measures import MEASURE, MEASURES, Measure, probe
 from engine.plain_files import read_plain
@@ -87,6 +87,7 @@ class Entry:
     best_step: int | None = None
     last: float | None = None
     last_step: int | None = None
+    averages: tuple[tuple[str, float], ...] = ()  # losses of averaged weights, by what they are
     gap: float | None = None  # last − best, nats
     excess: float | None = None  # the last loss minus the floor reachable at its context and stride, in nats, if known
     redefined: tuple[str, ...] = ()  # numbers an older version defined differently; left out
@@ -222,7 +223,7 @@ def read_entry(path: Path) -> Entry:
     if state == "failed" and _NO_NUMBER.search(status.reason):
         badges.setdefault("DIVERGED", told(status.reason))
     if problems:  # an unreadable file does not mean that nothing is wrong
-        badges[DAMAGED_FILES] = tr("{problems} cannot be read", problems=", ".join(problems))
+        badges[DAMAGED_FILES] = tr("{problems} cannot be read", problems=listed(problems))
     if last.probes_recorded > MOST_PROBES:
         badges[DAMAGED_FILES] = tr(
             "summary.json has {probes_recorded:,} probes; only the first {most_probes} are read",
@@ -243,6 +244,7 @@ def read_entry(path: Path) -> Entry:
         best_step=best.step if summary.best is not None else None,
         last=last.loss,
         last_step=last.step if summary.last is not None else None,
+        averages=summary.averages,
         gap=gap if summary.gap is None else summary.gap,
         excess=None if "excess" in older else last.excess,
         redefined=older,

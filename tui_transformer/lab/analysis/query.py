@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from engine.config.keys import all_keys
-from engine.errors import InputError, nearest, one_of
+from engine.errors import InputError, listed, nearest, one_of
 from engine.language import tr
 from engine.runs.records import MEASURED
 from tui_transformer.lab.analysis.columns import (
@@ -64,7 +64,7 @@ class Query:
                 return tr("no run matches {text}", text=text)
         if self(entries, baseline):
             return ""
-        return tr("no run matches all of these at once: {value}", value=", ".join(text for text, _ in self.terms))
+        return tr("no run matches all of these at once: {value}", value=listed(text for text, _ in self.terms))
 
 
 def parse(text: str, entries: Sequence[Entry] = ()) -> Query:

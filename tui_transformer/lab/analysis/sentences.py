@@ -219,7 +219,9 @@ def notes(standings: Sequence[VariantResult], language: Language = IN_USE) -> It
         yield language.say("note.bleu")
     earlier = [run.study.stage for s in standings for run in s.group.earlier if run.study is not None]
     if earlier:
-        yield language.say("note.stages", stages=", ".join(dict.fromkeys(earlier)), n=len(earlier))
+        yield language.say(
+            "note.stages", stages=language.phrases["list.comma"].join(dict.fromkeys(earlier)), n=len(earlier)
+        )
     for one in majorities(run for s in standings for run in s.runs):
         yield language.say("note.majority", name=one.name, share=f"{one.share:.1%}")
     for family in families:

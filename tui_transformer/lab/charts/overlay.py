@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.errors import listed
 from engine.language import tr
 from engine.measures import family, probe_name
 from engine.runs.records import ValidationRecord
@@ -228,7 +229,7 @@ def _reason(group: Group, baseline: Group, *, brief: bool) -> str:
 
 def _notes(strokes: Sequence[Stroke]) -> tuple[str, ...]:
     """Why a mean has no interval, or ends early."""
-    single = ", ".join(stroke.name for stroke in strokes if stroke.seeds == 1)
+    single = listed(stroke.name for stroke in strokes if stroke.seeds == 1)
     short = (f"{stroke.name}: {stroke.curve.short}" for stroke in strokes if stroke.curve.short)
     return (*([tr("one seed, no interval: {single}", single=single)] if single else []), *short)
 

@@ -76,7 +76,7 @@ class Launches:
         reader = RunReader(run)
         state = reader.state
         if state in (*LIVE_STATES, "finished"):
-            raise InputError(tr("{name} is {state}: nothing to resume", name=run.name, state=told(state)))
+            raise InputError(tr("{name}: {state}; there is nothing to resume", name=run.name, state=told(state)))
         verb = "begin" if state == "queued" else "resume"
         if how == "thread":
             self._require_free(tr("Resume this one in the background (f6)"))
@@ -155,7 +155,7 @@ class Launches:
         state = reader.state
         if process is None or state not in ("handing-over", *LIVE_STATES):
             return tr(
-                "{name} is {state}; it can be resumed from its last checkpoint", name=reader.name, state=told(state)
+                "{name}: {state}; it can be resumed from its last checkpoint", name=reader.name, state=told(state)
             )
         return tr(
             "{name} continues in the background (pid {pid}). Watch it: {command}",

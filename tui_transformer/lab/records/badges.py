@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from engine.clean import clean_line
+from engine.errors import listed
 from engine.language import english, tr
 from engine.retelling import told
 from engine.runs.records import VerdictRecord
@@ -120,7 +121,7 @@ def findings(verdicts: Iterable[VerdictRecord]) -> tuple[Finding, ...]:
         elif len(passed) > 1 and when == "before" and check in passed:
             if check != passed[0]:
                 continue
-            words, why = tr("{n} more checks passed", n=len(passed)), ", ".join(CHECKS.get(one, one) for one in passed)
+            words, why = tr("{n} more checks passed", n=len(passed)), listed(CHECKS.get(one, one) for one in passed)
         elif check == "leak":
             words = tr("no leak")
         else:

@@ -10,6 +10,7 @@ from engine.config.keys import diff
 from engine.config.schema import RunConfig
 from engine.config.tasks import TASKS, TaskKind
 from engine.errors import InputError
+from engine.language import tr
 from engine.runs.files import read_json
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.records import (
@@ -143,6 +144,7 @@ class RunView:
     newest: TrainRecord | None = None
     best: ValidationRecord | None = None  # the best validation record so far; `last` the newest
     last: ValidationRecord | None = None
+    averages: tuple[tuple[str, float], ...] = ()  # losses of averaged weights, by what they are
     seconds: float | None = None
     eta: float | None = None  # seconds left; None while warming up or not running
     parameters: int = 0
@@ -156,6 +158,17 @@ class RunView:
     log: tuple[str, ...] = ()  # not cleaned
     before: tuple[str, ...] = ()  # the runs that a queued one waits for
     problems: tuple[str, ...] = ()  # files that are damaged
+
+
+def averaged(loss: float, best: float | None) -> str:
+    """The score of averaged weights beside the best: `1.2345, 0.0123 lower than best`."""
+    if best is None:
+        return f"{loss:.4f}"
+    by = round(loss - best, 4)
+    if by == 0:
+        return tr("{loss:.4f}, equal to best", loss=loss)
+    said = tr("{loss:.4f}, {by:.4f} lower than best") if by < 0 else tr("{loss:.4f}, {by:.4f} higher than best")
+    return said.format(loss=loss, by=abs(by))
 
 
 class Followed:
@@ -207,6 +220,7 @@ class Followed:
             newest=self._metrics.latest_train,
             best=best,
             last=last,
+            averages=summary.averages,
             seconds=summary.seconds,
             eta=left(row.steps),
             parameters=model.parameters or 0,

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from engine.errors import listed
 from engine.language import tr, trn
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.folder import RunScan, StudyFile
@@ -28,7 +29,7 @@ class ReportSelection:
     @property
     def names(self) -> str:
         names = [entry.name for entry in self.entries]
-        return ", ".join(names[:MOST] + [tr("and {n} more", n=len(names) - MOST)] * (len(names) > MOST))
+        return listed(names[:MOST] + [tr("and {n} more", n=len(names) - MOST)] * (len(names) > MOST))
 
 
 def of_runs(look: RunScan, selected: Sequence[Path], pinned: Path | None, at: Entry | None) -> ReportSelection:

@@ -20,6 +20,7 @@ from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.data.corpus import CorpusPreview, data_folders, fetch_folder
 from engine.data.known import CORPORA
+from engine.errors import listed
 from engine.language import tr
 from engine.runs.names import free_name
 from tui_transformer.lab.design import processes
@@ -287,7 +288,7 @@ class DesignPane(Vertical):
             answers.append(Answer({switch.key: value}, shown(value), reason, sentence(switch.key, value)))
             changes = draft.way(switch.key, value) if reason else None
             if changes is not None:
-                others = ", ".join(f"{key} = {shown(one)}" for key, one in changes.items() if key != switch.key)
+                others = listed(f"{key} = {shown(one)}" for key, one in changes.items() if key != switch.key)
                 answers.append(Answer(changes, tr("  ↳ {value}, with {changes}", value=shown(value), changes=others)))
         if switch.key == CORPUS:
             possible = sum(not reason for _, reason in choices)

@@ -22,6 +22,7 @@ from engine.clean import clean_line
 from engine.config import presets
 from engine.config.keys import all_keys
 from engine.data.corpus import CorpusPreview
+from engine.errors import listed
 from engine.language import tr, trn
 from tui_transformer.lab.analysis.language import IN_USE
 from tui_transformer.lab.design import processes
@@ -180,9 +181,9 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         """The runs, time, disk, and what to know beforehand."""
         draft, toml, text = self._draft, self._draft.toml(), Text()
         kept, seeds = len(draft.kept), len(draft.seeds)
-        listed = ", ".join(map(str, draft.seeds)) if seeds <= MOST_SEEDS else f"{draft.seeds[0]} … {draft.seeds[-1]}"
+        numbers = listed(map(str, draft.seeds)) if seeds <= MOST_SEEDS else f"{draft.seeds[0]} … {draft.seeds[-1]}"
         counts = trn("{n} variant", "{n} variants", kept), trn("{n} seed", "{n} seeds", seeds)
-        text.append(tr("{variants} × {seeds} ({listed})", variants=counts[0], seeds=counts[1], listed=listed))
+        text.append(tr("{variants} × {seeds} ({listed})", variants=counts[0], seeds=counts[1], listed=numbers))
         if draft.stages:
             text.append(clean_line(tr(", in stages {value}", value=" → ".join(stage.name for stage in draft.stages))))
         text.append(" = ")
@@ -200,13 +201,13 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             text.append(timing or tr("time unknown; m measures it"), palette.accent if timing else palette.dim)
         else:
             text.append(f"≈ {about(estimate.seconds)}", "bold")
-            devices = clean_line(", ".join(estimate.devices))
+            devices = clean_line(listed(estimate.devices))
             text.append(tr(" on {device}", device=devices) if devices else "")
         if estimate.seconds is not None and estimate.measured:
             threads = trn(", {n} thread each", ", {n} threads each", estimate.threads) if estimate.threads else ""
             text.append(tr(", {n} at a time", n=estimate.jobs) + threads, palette.dim)
         elif estimate.seconds is not None:
-            text.append(tr(" one at a time, "), palette.dim)
+            text.append(tr(", one at a time, "), palette.dim)
             text.append(
                 tr("estimated") if self._benchmark is None else tr("from the design's measured step time"),
                 palette.dim,
@@ -424,7 +425,7 @@ def variant_line(line: VariantLine, draft: StudyDraft, estimate: Estimate, width
     changes = draft.differences(line)
     names = {key: key if width >= LONG_KEYS else key.rpartition(".")[2] for key in changes}
     said = [draft.begins(line.variant), *(f"{names[key]} = {shown(after)}" for key, (_, after) in changes.items())]
-    words = tr("the baseline") if held else ", ".join(filter(None, said))
+    words = tr("the baseline") if held else listed(filter(None, said))
     text.append(fitted(clean_line(words), rest), palette.accent if held else "")
     if width >= ROOMY:
         price = estimate.prices.get(name, Price())

@@ -319,10 +319,12 @@ class Switches(OptionList):
             return
         value = switch.step(draft, way)
         if value is None:
-            few = tr("enter says why") if switch.ladder is None else tr("type a number, or press enter")
-            self.post_message(
-                self.Said(tr("{label} cannot go any further; {hint}", label=switch.label.strip(), hint=few))
+            said = (
+                tr("{label} has no other valid value; enter says why", label=switch.label.strip())
+                if switch.ladder is None
+                else tr("{label} cannot go any further; type a number, or press enter", label=switch.label.strip())
             )
+            self.post_message(self.Said(said))
             return
         self.post_message(self.Changed(switch.changed(draft, value)))
 

@@ -6,7 +6,7 @@ from rich.text import Text
 from textual.widget import Widget
 
 from engine.clean import clean_line
-from engine.language import tr
+from engine.language import tr, trn
 from tui_transformer.lab.formatting import fitted
 from tui_transformer.lab.play.pictures import SHADES, Values, shaded
 from tui_transformer.lab.play.written import AttentionView, number, sign
@@ -45,7 +45,13 @@ class AttentionMap(Widget):
         title = Text.assemble((looks.title, "bold"), (tr("  token "), palette.dim), (sign(looks.queries[row]), "bold"))
         title.append(f" ({row})", palette.dim).append(tr("    h: next head, j: next layer"), palette.dim)
         weights, seen = looks.weights[row], int(looks.visible[row].sum())
-        most = Text(tr("attends to {seen} of {n} tokens, most to", seen=seen, n=len(looks.keys)), palette.dim)
+        reads = trn(
+            "attends to {seen} of {n} token, most to",
+            "attends to {seen} of {n} tokens, most to",
+            len(looks.keys),
+            seen=seen,
+        )
+        most = Text(reads, palette.dim)
         for key in map(int, weights.argsort()[::-1][: min(NAMED, seen)]):
             most.append(f"  {sign(looks.keys[key])}", "bold")
             most.append(f" {number(float(weights[key]))}").append(f" ({key})", palette.dim)

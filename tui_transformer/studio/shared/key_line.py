@@ -1,5 +1,6 @@
 """The keys that do something now, on the last line of a screen."""
 
+from itertools import accumulate
 from typing import ClassVar, NamedTuple
 
 from rich.text import Text
@@ -69,13 +70,19 @@ class KeyLine(Widget):
     def render(self) -> Text:
         line = Text(no_wrap=True, end="")
         edge = 0 if self._last is None else self._last.words.cell_len + 1
-        for one in self._shown:
+        for one in self._whole():
             line.append_text(self._drawn(one)).append(" ")
         line.truncate(max(0, self.size.width - edge), pad=True)
         if self._last is not None:
             line.append("▏", self.get_component_rich_style("keys--edge", partial=True))
             line.append_text(self._drawn(self._last))
         return line
+
+    def _whole(self) -> list[ShownKey]:
+        """The first keys, as many as there is room for: none is cut."""
+        room = self.size.width - (0 if self._last is None else self._last.words.cell_len + 1)
+        ends = accumulate(one.words.cell_len + 1 for one in self._shown)
+        return [one for one, end in zip(self._shown, ends, strict=True) if end <= room + 1]
 
     def _drawn(self, one: ShownKey) -> Text:
         words = one.words.copy()
@@ -90,7 +97,7 @@ class KeyLine(Widget):
         if x >= edge - 1:
             return self._last
         start = 0
-        for one in self._shown:
+        for one in self._whole():
             if start <= x < start + one.words.cell_len:
                 return one
             start += one.words.cell_len + 1

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
+from engine.errors import listed
 from engine.language import english, tr, trn
 from engine.runs.reader import LIVE_STATES, WAITING_FOR_SPACE
 from tui_transformer.lab.formatting import duration
-from tui_transformer.lab.records.run_view import RunRow, RunView
+from tui_transformer.lab.records.run_view import RunRow, RunView, averaged
 from tui_transformer.lab.records.study_row import StudyRow
 
 ACTIONS = ("pause", "stop", "checkpoint", "resume", "detach", "play", "rename", "delete")
@@ -60,14 +61,14 @@ def notice(row: RunRow, view: RunView | None) -> Notice:
     match row.state:
         case "queued":
             before = view.before if view is not None else ()
-            names = ", ".join(before[:3]) + (tr(" and {n} more", n=len(before) - 3) if len(before) > 3 else "")
+            names = listed(before[:3]) + (tr(" and {n} more", n=len(before) - 3) if len(before) > 3 else "")
             if not row.waits_for:
                 return Notice(tr("not started; press r to start"))
             if not before:
                 return Notice(tr("next in line for {waits_for}", waits_for=row.waits_for))
-            return Notice(
-                tr("waiting for {waits_for}, behind {n}: {names}", waits_for=row.waits_for, n=len(before), names=names)
-            )
+            ahead = trn("{n} run is ahead", "{n} runs are ahead", len(before))
+            said = tr("waiting for {waits_for}; {ahead}: {names}", waits_for=row.waits_for, ahead=ahead, names=names)
+            return Notice(said)
         case "starting":
             return Notice(tr("loading the engine, the corpus and the model…"))
         case "running":
@@ -83,6 +84,7 @@ def notice(row: RunRow, view: RunView | None) -> Notice:
                 return Notice(row.reason)
             parts = [tr("best validation loss {loss:.4g} at step {step:,}", loss=best.loss, step=best.step)]
             parts += [_above(view, best.loss)] if view.floors else []
+            parts += [f"{tr(name)} {averaged(loss, best.loss)}" for name, loss in view.averages]
             if view.seconds is not None:
                 parts.append(tr("{duration} of training", duration=duration(view.seconds)))
             return Notice(" · ".join([*parts, row.reason] if row.reason else parts))
@@ -155,15 +157,15 @@ def why_not(action: str, row: RunRow | None, here: bool) -> str:
     said = {"name": name, "state": tr(state)}
     match action:
         case "pause" if state not in ("running", "paused"):
-            return tr("{name} is {state}: there is nothing to pause", **said)
+            return tr("{name}: {state}; there is nothing to pause", **said)
         case "checkpoint" if state not in ("running", "paused"):
             if state == "handing-over":
                 return tr("{name} is moving to the background; try again in a moment", name=name)
-            return tr("{name} is {state}: there is nothing to save", **said)
+            return tr("{name}: {state}; there is nothing to save", **said)
         case "stop" if state not in ("starting", "running", "paused"):
-            return tr("{name} is {state}: there is nothing to stop", **said)
+            return tr("{name}: {state}; there is nothing to stop", **said)
         case "detach" if not row.live:
-            return tr("{name} is {state}: there is nothing to move to the background", **said)
+            return tr("{name}: {state}; there is nothing to move to the background", **said)
         case "detach" if not here:
             return tr("{name} is already running in the background", name=name)
         case "play" if row.saved is None:
@@ -182,7 +184,7 @@ def why_not(action: str, row: RunRow | None, here: bool) -> str:
         case "resume" if state == "queued":
             return tr("{name} is queued: it starts automatically", name=name) if row.waits_for else ""
         case "resume" if state not in ENDED:
-            return tr("{name} is {state}: there is nothing to resume", **said)
+            return tr("{name}: {state}; there is nothing to resume", **said)
     return ""
 
 
@@ -191,7 +193,7 @@ def why_not_study(action: str, study: StudyRow) -> str:
     if action in ("pause", "stop") and not study.live:
         return tr("no run of {name} is training", name=study.name)
     if action == "resume" and study.live:
-        return tr("{name} is {state}: nothing to resume", name=study.name, state=tr(study.state))
+        return tr("{name}: {state}; there is nothing to resume", name=study.name, state=tr(study.state))
     if action == "resume" and study.state == "finished":
         return tr("all runs of {name} have finished", name=study.name)
     if action in ACTIONS and action not in ("pause", "stop", "resume"):

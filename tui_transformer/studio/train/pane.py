@@ -359,7 +359,7 @@ class TrainPane(Horizontal):
             elif pending.over(row, clock):
                 del self._pending[run]
                 if pending.done and clock <= pending.until:
-                    say(self, f"{row.name} {pending.done(row)}")
+                    say(self, tr("{name}: {text}", name=row.name, text=pending.done(row)))
 
     def _wait_for(self, row: RunRow, words: str, done: Callable[[RunRow], str] | None, *, live: bool = True) -> None:
         self._pending[row.path] = Pending(words, row.control_id, time.monotonic() + PATIENCE, live, done)
@@ -400,14 +400,16 @@ class TrainPane(Horizontal):
         if (study := self.snapshot.study(self.chosen)) is not None:
             paused = study.state == "paused"
             command = Command.CONTINUE if paused else Command.PAUSE
-            self._tell_study(study, command, tr("resuming") if paused else tr("pausing"))
+            self._tell_study(study, command, tr("continuing") if paused else tr("pausing"))
         elif self._row.state == "paused":
-            self._tell(Command.CONTINUE, tr("resuming…"), lambda now: tr("continues from step {step:,}", step=now.step))
+            self._tell(
+                Command.CONTINUE, tr("continuing…"), lambda now: tr("continues from step {step:,}", step=now.step)
+            )
         else:
             self._tell(
                 Command.PAUSE,
                 tr("pausing…"),
-                lambda now: tr("is {state} at step {step:,}", state=tr(now.state), step=now.step),
+                lambda now: tr("{state} at step {step:,}", state=tr(now.state), step=now.step),
             )
 
     def action_stop(self) -> None:
@@ -418,7 +420,7 @@ class TrainPane(Horizontal):
         done = (
             None
             if self._is_here(self._row)
-            else lambda now: tr("is {state} at step {step:,}", state=tr(now.state), step=now.step)
+            else lambda now: tr("{state} at step {step:,}", state=tr(now.state), step=now.step)
         )
         self._tell(Command.STOP, tr("stopping…"), done)
 

@@ -9,8 +9,10 @@ from textual.events import MouseMove
 from textual.widgets import Static
 
 from engine.clean import clean_line
+from engine.errors import listed
 from engine.language import tr, trn
 from engine.runs.lineage import drawn
+from engine.runs.reader import WAITING_FOR_SPACE
 from tui_transformer.lab.charts.curves import curve_of
 from tui_transformer.lab.formatting import BARS, done_at, duration, fitted, memory, short
 from tui_transformer.lab.records.badges import badge, explained
@@ -37,7 +39,7 @@ PHASES = {
     "evaluating": tr("evaluating"),
     "checkpointing": tr("checkpointing"),
     "compiling": tr("compiling"),
-    "waiting-for-space": tr("waiting for disk space"),
+    WAITING_FOR_SPACE: tr("waiting for disk space"),
 }
 
 
@@ -70,7 +72,7 @@ class RunHeader(Static):
         if following := next_steps(row, width):
             lines.append(Content.styled(following, "$accent"))
         if view is not None and view.problems:
-            lines.append(Content.styled(tr("damaged: {files}", files=", ".join(view.problems)), COLOURS["warning"]))
+            lines.append(Content.styled(tr("damaged: {files}", files=listed(view.problems)), COLOURS["warning"]))
         self._put(lines)
 
     def show_study(self, study: StudyRow) -> None:
@@ -96,7 +98,7 @@ class RunHeader(Static):
             more = tr(" and {n} more", n=len(failed) - 3) if len(failed) > 3 else ""
             lines.append(
                 Content.styled(
-                    clean_line(tr("failed: {runs}{more}", runs=", ".join(failed[:3]), more=more)), COLOURS["error"]
+                    clean_line(tr("failed: {runs}{more}", runs=listed(failed[:3]), more=more)), COLOURS["error"]
                 )
             )
         keys = tr("space pauses all of its runs, s stops them") if study.live else tr("r resumes its unfinished runs")
@@ -131,7 +133,8 @@ def _first_line(row: RunRow, view: RunView | None, pending: str, width: int) -> 
     """Name and facts at the left, badges and state at the right; facts are dropped first if space is short."""
     style = STATES.get(row.state, UNKNOWN)
     words = tr(row.state)
-    if row.state == "running" and row.phase not in ("", "training"):
+    waits = row.state == "paused" and row.phase == WAITING_FOR_SPACE
+    if waits or (row.state == "running" and row.phase not in ("", "training")):
         words = PHASES.get(row.phase, row.phase.replace("-", " "))
     state = f"{style.sign} {clean_line(pending or words)}"
     badges = [(clean_line(badge(name).word) + "  ", ALARMS[badge(name).severity]) for name in row.badges]

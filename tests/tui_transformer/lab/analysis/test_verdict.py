@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from engine.runs.reader import RunReader
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, entry, variant
+from tui_transformer.cli.summary import print_summary
 from tui_transformer.lab.analysis import columns as differences
 from tui_transformer.lab.analysis.columns import FIXED, columns
 from tui_transformer.lab.analysis.detail import detail
@@ -155,6 +157,20 @@ def test_the_detail_has_all_settings_probes_notes_and_what_is_damaged(tmp_path, 
     for words in ("model.n_heads 2   (baseline: 4)", "optimizer.lr 0.0003", "near recall 62.0%", "#x #y", "note one"):
         assert words in text
     assert "checks.json cannot be read" in text and "s: v, seed 1" in text
+
+
+def test_the_detail_and_the_end_of_a_run_say_what_averaged_weights_score(tmp_path, capsys) -> None:
+    run = variant(tmp_path, "a")
+    best = read_entry(run).best
+    assert best is not None
+    change(run / "summary.json", ema={"loss": best}, average={"loss": best + 0.5})
+    said = [("moving average of the weights", f"{best:.4f}, equal to best")]
+    said += [("mean of the last checkpoints", f"{best + 0.5:.4f}, 0.5000 higher than best")]
+    scores = detail(read_entry(run), None)["Scores"]
+    assert [(line.head, line.text) for line in scores[-2:]] == said
+    print_summary(RunReader(run), as_json=False)
+    out = capsys.readouterr().out
+    assert all(f"  {name} {words}\n" in out for name, words in said)
 
 
 def test_badges_have_short_words_and_whole_sentences() -> None:

@@ -18,7 +18,7 @@ from tui_transformer.lab.analysis.language import ENGLISH
 from tui_transformer.lab.analysis.sentences import verdict_sentence
 from tui_transformer.lab.records.badges import BADGES
 from tui_transformer.lab.reports.context import gather
-from tui_transformer.lab.reports.document import Figure, Formula, Listing
+from tui_transformer.lab.reports.document import Figure, Formula, Listing, Table
 from tui_transformer.lab.reports.figures.diagram import diagram
 from tui_transformer.lab.reports.languages import LANGUAGES, language
 
@@ -53,6 +53,20 @@ def test_the_ablation_table_has_the_numbers_and_the_verdicts_of_compare(study) -
     text = "\n".join(words(made))
     assert all(verdict_sentence(standing) in text for standing in standings.values())
     assert "LEAK" in rows["leaky"] and "2/3" in rows["hot"]
+
+
+def test_a_table_has_the_losses_of_averaged_weights_if_any_were_scored(tmp_path) -> None:
+    run = variant(tmp_path, "a")
+    captions = [block.caption for block in document(tmp_path, "a").blocks if isinstance(block, Table)]
+    assert not any("averaged weights" in caption for caption in captions)
+    change(run / "summary.json", ema={"loss": 0.5}, average={"loss": 2.0})
+    best = RunReader(run).summary.best.loss
+    for code, heads in (("en", ("weights", "minus best loss")), ("zh", ("权重", "减去最佳损失"))):
+        found = table(document(tmp_path, "a", language=code), "averaged weights" if code == "en" else "平均后权重")
+        assert (found.heads[1], found.heads[4]) == heads
+        rows = [[cell.text for cell in row] for row in found.rows]
+        assert [row[2:] for row in rows] == [[f"{x:.4f}", f"{best:.4f}", f"{x - best:+.4f}"] for x in (0.5, 2.0)]
+    assert rows[0][1] == "权重的滑动平均"
 
 
 def test_expectations_and_their_reasons_stand_there(study) -> None:

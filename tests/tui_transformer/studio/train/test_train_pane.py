@@ -13,7 +13,9 @@ from textual.events import MouseScrollDown, MouseScrollUp
 
 from engine.errors import InputError
 from engine.runs.commands import Command, read_commands
+from engine.runs.reader import WAITING_FOR_SPACE
 from engine.runs.records import Origin
+from tests.tui_transformer.lab.analysis.variants import change
 from tests.tui_transformer.lab.records.test_feed import POISON as NO_NUMBERS
 from tests.tui_transformer.lab.records.test_feed import spoil
 from tests.tui_transformer.lab.records.test_study_row import STUDY, cell
@@ -97,7 +99,7 @@ STATES = {
     "sine": ["interrupted", "SIGTERM"],
     "t5-bias": ["paused", "press space to continue"],
     "win16": ["● running", "62%", "tok/s", "left", "val", "grad"],
-    "seed2": ["queued", "waiting for cpu, behind 4: fresh", "not started yet"],
+    "seed2": ["queued", "waiting for cpu; 4 runs are ahead: fresh", "not started yet"],
     "fresh": ["starting", "loading the engine, the corpus and the model"],
 }
 
@@ -265,7 +267,7 @@ async def test_numbers_that_are_none_are_drawn_as_nothing(root) -> None:
     ("run", "key", "command", "pending"),
     [
         ("win16", "space", Command.PAUSE, "pausing…"),
-        ("t5-bias", "space", Command.CONTINUE, "resuming…"),
+        ("t5-bias", "space", Command.CONTINUE, "continuing…"),
         ("win16", "s", Command.STOP, "stopping…"),
         ("win16", "ctrl+s", Command.CHECKPOINT, "saving…"),
     ],
@@ -284,7 +286,7 @@ async def test_keys_send_commands_and_show_them_until_they_are_obeyed(root, run,
 @pytest.mark.parametrize(
     ("run", "key", "why"),
     [
-        ("baseline", "space", "baseline is finished: there is nothing to pause"),
+        ("baseline", "space", "baseline: finished; there is nothing to pause"),
         ("baseline", "r", "has finished all its 2,000 steps. To train longer, press 1 and raise train.steps"),
         ("win16", "r", "nothing to resume"),
         ("win16", "d", "is already running in the background"),
@@ -402,6 +404,23 @@ async def test_a_finished_run_says_what_to_do_next_and_how_far_the_floor_is(root
     async with Open(root, "baseline") as studio:
         await studio.until(lambda: "next: w write with it · 3 compare it" in studio.text)
         assert " above the floor" in studio.text
+
+
+async def test_a_run_that_waits_for_disk_space_says_so(root) -> None:
+    everything(root)
+    put_status(root / "t5-bias", phase=WAITING_FOR_SPACE, reason="the disk is full")
+    async with Open(root, "t5-bias") as studio:
+        await studio.until(lambda: "‖ waiting for disk space" in studio.text and "the disk is full" in studio.text)
+
+
+async def test_a_finished_run_says_what_the_average_of_its_weights_scores(root) -> None:
+    run = record(root, "baseline")
+    best = json.loads((run / "summary.json").read_text())["best"]["loss"]
+    change(run / "summary.json", ema={"loss": best - 0.25}, average={"loss": best + 0.125})
+    async with Open(root, "baseline", (200, 50)) as studio:
+        lower, higher = f"{best - 0.25:.4f}, 0.2500 lower than best", f"{best + 0.125:.4f}, 0.1250 higher than best"
+        await studio.until(lambda: f"moving average of the weights {lower}" in studio.text)
+        assert f"mean of the last checkpoints {higher}" in studio.text
 
 
 @pytest.mark.parametrize("size", [(84, 30), (120, 36)])

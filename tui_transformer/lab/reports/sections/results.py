@@ -32,6 +32,7 @@ from tui_transformer.lab.reports.sections.setup import config_of
 Part = tuple[VariantResult, ...]  # whose scores are the same measure
 MOST_EVALUATIONS = 24  # rows of a table
 MOST_BARS = 24
+MOST_AVERAGES = 24  # rows
 MOST_WRITERS = 8  # variants with a text shown
 MOST_SENTENCES = 5  # of each
 LONGEST_SAMPLE = 600  # characters
@@ -175,8 +176,22 @@ def results(context: ReportContext) -> Iterator[doc.Block]:
     more = [*named, mean_column(BEST, always=True), mean_column(EXCESS), columns.PER_CENT, columns.PERPLEXITY]
     caption = say("table.more" if context.several else "table.more.alone")
     yield replace(_table(context, caption, more, ()), note=say("table.more.note"))
+    yield from _averages(context)
     cost = [*named[:2], *columns.FAIRNESS]
     yield replace(_table(context, say("table.cost"), cost, ()), note=say("table.cost.note"))
+
+
+def _averages(context: ReportContext) -> Iterator[doc.Table]:
+    """The losses of averaged weights beside each run's best, if any were scored."""
+    rows = []
+    for run in of_runs(context.standings):
+        for name, loss in run.averages:
+            best, minus = ("", "") if run.best is None else (f"{run.best:.4f}", f"{loss - run.best:+.4f}")
+            rows.append(doc.cells([run.name, context.language.word(name), f"{loss:.4f}", best, minus]))
+    if rows:
+        cut = context.say("table.cut", shown=MOST_AVERAGES, total=len(rows)) if len(rows) > MOST_AVERAGES else ""
+        heads = context.heads("run", "weights", "loss", "best", "minus_best")
+        yield doc.Table(context.say("table.averages"), heads, tuple(rows[:MOST_AVERAGES]), "llrrr", cut)
 
 
 def _table(context: ReportContext, caption: str, among: Sequence[Column], measures: Sequence[Measure]) -> doc.Table:
