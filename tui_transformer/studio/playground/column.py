@@ -20,7 +20,7 @@ from textual.widgets import Static
 
 from engine.clean import clean_line
 from engine.errors import InputError
-from engine.language import tr
+from engine.language import tr, trn
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.lab.play.prompt import Settings
 from tui_transformer.lab.play.writers import Writer, Writers, checkpoints
@@ -228,7 +228,7 @@ class RunColumn(Vertical):
         was, self.writing = self.writing, False
         if was:
             self.workers.cancel_group(self, "work")
-            self._say(tr("stopped after {n:,} tokens", n=len(self.pieces)))
+            self._say(trn("stopped after {n:,} token", "stopped after {n:,} tokens", len(self.pieces)))
             self.post_message(self.Changed(self))
         return was
 
@@ -291,7 +291,7 @@ class RunColumn(Vertical):
         self.mode = "write"
         self.text.show(self._tokens())
         if self.pieces:
-            self._say(tr("{n:,} tokens", n=len(self.pieces)))
+            self._say(trn("{n:,} token", "{n:,} tokens", len(self.pieces)))
 
     def redraw(self) -> None:
         if self.mode == "attention" and self.looks is not None:
