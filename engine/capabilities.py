@@ -91,10 +91,14 @@ def _of_a_layer(m: ModelConfig) -> Iterator[Refusal]:
             ("model.backend", "model.attention"),
             tr("backend 'banded' supports only attention = 'window', not '{attention}'", attention=m.attention),
         )
-    if m.backend == "sdpa" and position.acts_on == "content":
+    if m.backend in ("sdpa", "dense") and position.acts_on == "content":
         yield Refusal(
             ("model.backend", "model.position"),
-            tr("the fused kernel does not support {term}; leave backend at 'auto'", term=position.adds),
+            tr(
+                "backend '{backend}' does not support {term}; leave backend at 'auto'",
+                backend=m.backend,
+                term=position.adds,
+            ),
         )
     for scheme in (attention, position):
         yield from _broken(scheme, m)
@@ -171,6 +175,11 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
             ),
         )
     yield from _of_layers(c.model)
+    if c.model.backend == "dense" and c.on_rows:
+        yield Refusal(
+            ("model.backend", "objective.kind"),
+            tr("backend 'dense' does not support padding, which '{kind}' needs; leave backend at 'auto'", kind=kind),
+        )
     yield from _broken(NORMS[c.model.norm], c.model)
     for row in parts_of(c.model).values():
         yield from _broken(row, c.model, of_a_layer=False)

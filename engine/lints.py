@@ -1,6 +1,6 @@
 """Settings that are valid but almost certainly unintended. A lint warns; the run continues."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -40,7 +40,11 @@ def _of_schemes(key: str) -> Iterator[Acts]:
     for setting in dict.fromkeys(setting for scheme in schemes.values() for setting in scheme.settings):
         names = [name for name, scheme in schemes.items() if setting in scheme.settings]
         acts = partial(lambda c, names: not names.isdisjoint(_chosen(c, section, choice)), names=set(names))
-        yield f"{section}.{setting}", acts, f"{choice} = {' or '.join(map(repr, names))}"
+        yield f"{section}.{setting}", acts, _needed(choice, names)
+
+
+def _needed(name: str, values: Sequence[object]) -> str:
+    return f"{name} = {' / '.join(map(repr, values))}"  # no word, so it is the same in every language
 
 
 def _chosen(config: RunConfig, section: str, choice: str) -> set[str]:
@@ -56,7 +60,7 @@ def _of_parts() -> Iterator[Acts]:
             yield (
                 f"model.{setting}",
                 partial(_is_on, name=name, values=values),
-                f"{name} = {' or '.join(map(repr, values))}" if values else name,
+                _needed(name, values) if values else name,
             )
 
 
@@ -72,7 +76,7 @@ ACTS: tuple[Acts, ...] = (
     *_of_parts(),
     ("model.n_encoder_layers", lambda c: c.model.architecture == "encoder-decoder", english("an encoder-decoder")),
     ("model.source_length", lambda c: c.model.architecture == "encoder-decoder", english("an encoder-decoder")),
-    ("model.norm_eps", lambda c: c.model.norm != "none", "a norm"),
+    ("model.norm_eps", lambda c: c.model.norm != "none", english("a norm")),
     (
         "model.init_std",
         lambda c: c.model.init in ("normal", "scaled-normal"),

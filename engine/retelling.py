@@ -11,11 +11,17 @@ from string import Formatter
 
 from engine import language
 from engine.command_line import PROGRAM
+from engine.language import english
 
 NUMBER = r"\S+"  # what fills a gap with a format, such as {steps:,}
 WORDS = r".*?"
 APART = ("; ", ": ")  # parts of a text that may be messages of their own
 TAILS = (",", ";", " (")  # a message that begins so goes on from another
+# Single words that fill gaps and are no names there.
+SAID = {
+    *(english("loss"), english("gradient"), english("training"), english("validation")),
+    *(english("stopped"), english("interrupted"), english("failed")),
+}
 WORD = re.compile(r"[^\W\d_]{3}|[\u4e00-\u9fff]")  # what a tail must have beside its gaps
 LETTERS, LEAST = re.compile(r"[^\W\d_]+(?![^{}]*\})"), 10  # how much a message must say beside its gaps
 
@@ -68,7 +74,7 @@ def _told(text: str, code: str) -> str:
 
 def _of(value: str) -> str:
     """Return what fills a gap; a single word may be a name, and a command line is typed as it is."""
-    return told(value) if " " in value and not value.startswith(PROGRAM) else value
+    return told(value) if value in SAID or (" " in value and not value.startswith(PROGRAM)) else value
 
 
 @lru_cache(maxsize=2)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, dataclass_transform
 
-from engine.language import tr
+from engine.language import english, tr
 
 if TYPE_CHECKING:
     from engine.config.model import ModelConfig
@@ -215,7 +215,7 @@ POSITIONS: dict[str, Position] = {
         scaled=False,
         label={"en": "T5 bias", "zh": "T5 偏置"},
         acts_on="scores",
-        adds="T5's bias",
+        adds=tr("T5's bias"),
         learned=True,
         settings=("t5_buckets", "t5_max_distance"),
         rules=(
@@ -250,7 +250,7 @@ POSITIONS: dict[str, Position] = {
         score=r"\left(q_i^\top k_j + q_i^\top W_R r_{i-j} + u^\top k_j + v^\top W_R r_{i-j}\right)",
         label={"en": "Transformer-XL", "zh": "Transformer-XL"},
         acts_on="content",
-        adds="Transformer-XL's terms",
+        adds=tr("Transformer-XL's terms"),
         learned=True,
         rules=(_paired(tr("Transformer-XL's sinusoids come in")),),
         parameters=lambda m, stack: stack.layers * (m.d_model * m.d_model + 2 * m.d_model),
@@ -310,7 +310,7 @@ class Attention(Scheme):
     sees: Callable[["ModelConfig", bool], str]  # the same in words: "each query sees …"
     scores: bool = True  # whether each pair of query and key has a score, to which a bias can be added
     # those that a config may name; without `sdpa` its weights are no softmax, and are written out
-    backends: tuple[str, ...] = ("auto", "reference", "sdpa", "banded")
+    backends: tuple[str, ...] = ("auto", "reference", "sdpa", "dense", "banded")
     # context from which a layer is faster than full attention: 0 for full attention itself, None for never
     saves_from: Callable[["ModelConfig"], int | None]
 
@@ -347,14 +347,13 @@ ATTENTIONS: dict[str, Attention] = {
         ),
         label={"en": "window {window} + every {link_every}th", "zh": "窗口 {window} + 每 {link_every} 个一键"},
         settings=("window", "link_every"),
-        sees=lambda m, causal: (
-            tr(
-                "{sees_near}, and keys {link_every:,}, {link_every2:,}, …",
-                sees_near=_sees_near(m, causal),
-                link_every=m.link_every - 1,
-                link_every2=2 * m.link_every - 1,
-            )
-            + (" before" if causal else "")
+        sees=lambda m, causal: tr(
+            english("{sees_near}, and the earlier ones of keys {link_every:,}, {link_every2:,}, …")
+            if causal
+            else english("{sees_near}, and keys {link_every:,}, {link_every2:,}, …"),
+            sees_near=_sees_near(m, causal),
+            link_every=m.link_every - 1,
+            link_every2=2 * m.link_every - 1,
         ),
         saves_from=lambda m: None,
     ),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 from pydantic import BeforeValidator, Field, StrictBool
 
 from engine.config.fields import Depth, Fraction, Positive, Says, Section, Width, bookkeeping, later
-from engine.errors import nearest, one_of
+from engine.errors import all_of, nearest, one_of
 from engine.language import english, tr
 from engine.schemes import ACTIVATIONS, ATTENTIONS, NORMS, POSITIONS, Part, Rule
 
@@ -93,7 +93,7 @@ def _of_scores(name: str) -> Rule:
         lambda m: not any(ATTENTIONS[kind].scores for kind in m.attentions),
         lambda m: tr(
             "{attention} attention has no scores for {name} to act on; choose another attention type",
-            attention=m.attention,
+            attention=all_of(m.attentions),
             name=name,
         ),
     )
@@ -139,6 +139,11 @@ def _scaled_frequencies(m: "ModelConfig") -> str:
         rf"\gamma_i = \operatorname{{clip}}\left(\frac{{{length} \theta_i / (2 \pi) - {m.llama3_low:g}}}"
         rf"{{{m.llama3_high:g} - {m.llama3_low:g}}},\, 0,\, 1\right)"
     )
+
+
+def _share_of_head(m: "ModelConfig") -> str:
+    product = rf"{m.rope_part:g} \cdot {m.head_width}"
+    return product if m.rope_part * m.head_width == m.rope_width else rf"\lfloor {product} \rfloor"
 
 
 def _parallel(m: "ModelConfig") -> str:
@@ -230,7 +235,7 @@ class ModelConfig(Section):
             title={"en": "Partial rotary embedding", "zh": "部分旋转位置编码"},
             formula=lambda m: (
                 rf"q \leftarrow \left[\, R_t \, q_{{1:d_r}} ;\; q_{{d_r+1:d_h}} \,\right], \qquad "
-                rf"d_r = {m.rope_part:g} \cdot {m.head_width} = {m.rope_width}"
+                rf"d_r = {_share_of_head(m)} = {m.rope_width}"
             ),
             label={"en": "{rope_part:g} of each head", "zh": "每头的 {rope_part:g}"},
             where="positions",
@@ -242,15 +247,16 @@ class ModelConfig(Section):
                     lambda m: tr(
                         "rope_part is the fraction of a head that rope rotates, but position = '{position}'; "
                         "leave rope_part at 1.0 or choose position = 'rope'",
-                        position=m.position,
+                        position="', '".join(m.positions),
                     ),
                 ),
                 Rule(
                     ("model.rope_part", "model.n_heads"),
                     lambda m: int(m.rope_part * m.head_width) % 2 != 0 or int(m.rope_part * m.head_width) < 2,
                     lambda m: tr(
-                        "rope rotates features in pairs, but {rope_part:g} of a head's {head_width} features is "
-                        "{rope_part2}, which is not an even number above 0; a fraction that works: {max:g}",
+                        "rope rotates features in pairs, but {rope_part:g} of a head's {head_width} features, "
+                        "rounded down, is {rope_part2}, which is not an even number above 0; a fraction that works: "
+                        "{max:g}",
                         rope_part=m.rope_part,
                         head_width=m.head_width,
                         rope_part2=int(m.rope_part * m.head_width),
@@ -300,7 +306,7 @@ class ModelConfig(Section):
                     lambda m: tr(
                         "rope_scaling changes rope's frequencies, but position = '{position}'; "
                         "leave rope_scaling at 'none' or choose position = 'rope'",
-                        position=m.position,
+                        position="', '".join(m.positions),
                     ),
                 ),
                 Rule(

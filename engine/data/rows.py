@@ -184,7 +184,7 @@ class PairBatches(BucketedBatches):
                 tr("no sentence pairs are left to train on; raise data.max_length or model.context_length")
             )
         or_else = tr(", or leave longer ones out with data.max_length")
-        super().__init__(lambda epoch: pairs.lengths, config, "sentence", or_else)
+        super().__init__(lambda epoch: pairs.lengths, config, tr("sentence"), or_else)
 
     def batch(self, step: int, micro: int) -> Batch:
         _, rows = self.rows(step, micro)
@@ -206,7 +206,7 @@ class QuestionBatches(BucketedBatches):
     ) -> None:
         self.asked, self.objective, self.device = asked, objective, device
         lengths = objective.sides(asked.sources, asked.targets)
-        super().__init__(lambda epoch: lengths, config, "question")
+        super().__init__(lambda epoch: lengths, config, tr("question"))
 
     def batch(self, step: int, micro: int) -> Batch:
         _, rows = self.rows(step, micro)
@@ -241,7 +241,7 @@ class DocumentBatches(BucketedBatches):
         self.documents, self.objective, self.device = documents, objective, device
         self._whole = lengths_of(documents)
         self._cuts: tuple[int, Counts] = (-1, self._whole)
-        super().__init__(lambda epoch: objective.sides(self._cut_at(epoch)), config, "document")
+        super().__init__(lambda epoch: objective.sides(self._cut_at(epoch)), config, tr("document"))
 
     def batch(self, step: int, micro: int) -> Batch:
         epoch, rows = self.rows(step, micro)

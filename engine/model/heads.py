@@ -164,7 +164,8 @@ class SoftmaxSelfAttention(SelfAttention):
         call = self._call(q, k, at, k_at, self.dropout if self.training else 0.0)
         if self.observe is not None:
             self.observe(call)
-        return softmax_attention(call, v, self.backend)
+        backend = self.backend if state is None or self.backend in ("reference", "sdpa") else "auto"
+        return softmax_attention(call, v, backend)  # the others compute whole texts only
 
     def _call(self, q: Tensor, k: Tensor, at: Positions, k_at: Positions, rate: float) -> AttentionCall:
         return AttentionCall(q, k, at, k_at, self.see, self.scheme, rate, self.softmax)

@@ -54,8 +54,8 @@ def verify(
             yield Finding(name, Result.UNCHECKED, str(error))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError, OSError) as error:
             # An honest run's records have all their fields: missing ones were lost or removed.
-            damage = Difference("records", damaged(error), tr("intact ones"))
-            yield Finding(name, Result.DIFFERS, tr("a record this claim relies on is damaged"), (damage,))
+            text = tr("a record this claim relies on is damaged")
+            yield Finding(name, Result.DIFFERS, text, (Difference(text, fault=damaged(error)),))
         except (RuntimeError, MemoryError) as error:  # torch's own, such as no room on the device
             why = tr("could not be computed here: {error}", error=" ".join(str(error).split())[:200])
             yield Finding(name, Result.UNCHECKED, why)

@@ -22,8 +22,10 @@ class Result(StrEnum):
 @dataclass(frozen=True)
 class Difference:
     what: str  # which value, e.g. `loss at step 500`.
-    recorded: Any  # the recorded value; None if missing
-    found: Any  # the value found; None if missing
+    recorded: Any = None  # the recorded value; None if missing
+    found: Any = None  # the value found; None if missing
+    expected: bool = False  # `found` is the value that should have been recorded
+    fault: str = ""  # what is wrong, where no two values say it
 
 
 @dataclass(frozen=True)

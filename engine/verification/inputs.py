@@ -1,10 +1,8 @@
 """Claims about a run's inputs and checkpoints: settings, tokenizer, data, and checkpoint contents."""
 
-from typing import Any
-
 from engine.data.tokenizers import difference, read_tokenizer
 from engine.errors import InputError
-from engine.language import tr
+from engine.language import tr, trn
 from engine.model import size
 from engine.model.size import BatchShape, memory_bytes
 from engine.model.transformer import NETWORKS
@@ -24,7 +22,7 @@ def config(evidence: Evidence) -> Outcome:
     try:
         asked = evidence.config
     except InputError as error:
-        return "", (Difference("config.toml", str(error), tr("a config of this version")),)
+        return "", (Difference("config.toml", fault=str(error)),)
     recorded = evidence.reader.raw("model")
     vocabulary = asked.model.vocab_size or 0
     built = {"architecture": NETWORKS[asked.model.architecture].__name__, "fp32_matmul": asked.train.fp32_matmul}
@@ -42,26 +40,23 @@ def config(evidence: Evidence) -> Outcome:
     of_built = {key: value for key, value in recorded.get("built", {}).items() if key in built}
     kept = {key: value for key, value in recorded.items() if key in found}
     wrong = [*differences(kept | {"built": of_built}, found, tr("in model.json"), exact=True, skip=frozenset())]
-    wrong += [Difference(tr("{key} in model.json", key=key), None, "a value") for key in found if key not in recorded]
+    wrong += [Difference(tr("{key} in model.json", key=key), None, found[key]) for key in found if key not in recorded]
     said = {"preset": evidence.reader.raw("run").get("preset"), "steps": evidence.status.steps}
     here = {"preset": asked.preset, "steps": asked.train.steps}
     wrong += [
-        Difference(tr("{key} in config.toml", key=key), here[key], said[key]) for key in said if said[key] != here[key]
+        Difference(tr("{key} in config.toml", key=key), here[key], said[key], expected=True)
+        for key in said
+        if said[key] != here[key]
     ]
     for folder in evidence.saved[-1:]:
         try:
             checkpoint.check_shapes(folder / checkpoint.WEIGHTS, checkpoint.parameter_shapes(asked.model, 1))
         except (InputError, ValueError, RuntimeError) as error:
-            wrong.append(
-                Difference(
-                    tr("weights of {checkpoint}", checkpoint=folder.name),
-                    str(error),
-                    tr("the shapes of the config's model"),
-                )
-            )
+            wrong.append(Difference(tr("weights of {checkpoint}", checkpoint=folder.name), fault=str(error)))
     for attempt in evidence.attempts:
-        if attempt.threads != (asked.train.threads or 1):
-            wrong.append(Difference(tr("threads in environment.json"), attempt.threads, asked.train.threads))
+        threads = asked.train.threads or 1
+        if attempt.threads != threads:
+            wrong.append(Difference(tr("threads in environment.json"), attempt.threads, threads, expected=True))
     older = evidence.not_compared("flops_per_token", "memory_bytes")
     return tr(
         "{parameters:,} parameters, as built; checkpoint shapes match{older}", parameters=parameters, older=older
@@ -75,14 +70,20 @@ def tokenizer(evidence: Evidence) -> Outcome:
     paths += [folder / checkpoint.TOKENIZER for folder in checkpoint.steps_saved(evidence.reader.path)]
     wrong = []
     for path in paths:
+        where = path.relative_to(evidence.reader.path)
         try:
-            found: Any = read_tokenizer(path).sha256
+            found = read_tokenizer(path).sha256
         except InputError as error:
-            found = str(error)
+            wrong.append(Difference(str(where), fault=str(error)))
+            continue
         if found != noted:
-            where = path.relative_to(evidence.reader.path)
             wrong.append(Difference(tr("SHA-256 of {path}", path=where), noted, found))
-    return tr("SHA-256 {noted}…, in the run and in {n} checkpoints", noted=str(noted)[:12], n=len(paths) - 1), wrong
+    return trn(
+        "SHA-256 {noted}…, in the run and in {n} checkpoint",
+        "SHA-256 {noted}…, in the run and in {n} checkpoints",
+        len(paths) - 1,
+        noted=str(noted)[:12],
+    ), wrong
 
 
 def data(evidence: Evidence) -> Outcome:
@@ -117,8 +118,12 @@ def checkpoints(evidence: Evidence) -> Outcome:
         except InputError as error:
             found = str(error)
         if found is not None:
-            wrong.append(Difference(folder.name, tr("as it was written"), found))
-    return tr("{n} checkpoints; every file still has the SHA-256 it was written with", n=len(folders)), wrong
+            wrong.append(Difference(folder.name, fault=found))
+    return trn(
+        "{n} checkpoint; every file still has the SHA-256 it was written with",
+        "{n} checkpoints; every file still has the SHA-256 it was written with",
+        len(folders),
+    ), wrong
 
 
 def states(evidence: Evidence) -> Outcome:
@@ -131,7 +136,9 @@ def states(evidence: Evidence) -> Outcome:
     for folder in evidence.saved:
         state = TrainerState.from_json(read_json(folder / checkpoint.STATE))
         if checkpoint.folder_name(state.step) != folder.name:
-            wrong.append(Difference(tr("step of {checkpoint}", checkpoint=folder.name), state.step, folder.name))
+            named = int(folder.name.removeprefix("step-"))
+            what = tr("step of {checkpoint}", checkpoint=folder.name)
+            wrong.append(Difference(what, state.step, named, expected=True))
         if state.step in tokens and tokens[state.step] != state.tokens:
             wrong.append(Difference(tr("tokens at step {step}", step=state.step), tokens[state.step], state.tokens))
         for name in ("best", "last"):
@@ -144,14 +151,18 @@ def states(evidence: Evidence) -> Outcome:
                     tr("of the {name} score in {name2}", name=name, name2=folder.name),
                     exact=True,
                 )
-    return tr("steps, tokens and scores in {n} checkpoints match the metrics", n=len(evidence.saved)), wrong
+    return trn(
+        "steps, tokens and scores in {n} checkpoint match the metrics",
+        "steps, tokens and scores in {n} checkpoints match the metrics",
+        len(evidence.saved),
+    ), wrong
 
 
 def lineage(evidence: Evidence) -> Outcome:
     """The first weights are those of the seed, or those that run.json says they are, by their SHA-256."""
     asked, origin = evidence.config.train.init_from, evidence.origin
     if (asked is None) != (origin is None):
-        found = Difference(tr("`from` in run.json"), None if origin is None else origin.shown, asked)
+        found = Difference(tr("`from` in run.json"), None if origin is None else origin.shown, asked, expected=True)
         return "", (found,)
     said, wrong = tr("weights drawn from its own seed"), []
     if origin is not None:
@@ -161,7 +172,7 @@ def lineage(evidence: Evidence) -> Outcome:
                 there = tr("{checkpoint} in run.json", checkpoint=origin.checkpoint)
                 wrong.append(Difference(tr("checkpoint in train.init_from"), which, there))
         except InputError as error:
-            wrong.append(Difference(tr("train.init_from in config.toml"), asked, str(error)))
+            wrong.append(Difference(tr("train.init_from in config.toml"), fault=str(error)))
         parent = evidence.parent
         now = parent.origin
         if now.sha256 != origin.sha256:
@@ -175,9 +186,7 @@ def lineage(evidence: Evidence) -> Outcome:
         else:
             own = read_tokenizer(evidence.reader.path / checkpoint.TOKENIZER)
             if differs := difference(own, parent.tokenizer):
-                wrong.append(
-                    Difference(tr("tokenizer taken from '{parent}'", parent=parent.name), differs, tr("the same"))
-                )
+                wrong.append(Difference(tr("tokenizer taken from '{parent}'", parent=parent.name), fault=differs))
             if now.id == origin.id and now.before != origin.before:
                 before = (one.shown if one is not None else None for one in (origin.before, now.before))
                 wrong.append(Difference(tr("what '{parent}' started from", parent=parent.name), *before))
@@ -191,8 +200,7 @@ def lineage(evidence: Evidence) -> Outcome:
             made = checkpoint.weights_of(evidence.fresh())
         others = [name for name, value in made.items() if name not in saved or not value.equal(saved[name])]
         wrong += [
-            Difference(tr("'{name}' at step 0", name=name), tr("other values"), tr("the initial values"))
-            for name in others
+            Difference(tr("'{name}' at step 0", name=name), fault=tr("not the initial values")) for name in others
         ]
         said += tr("; the checkpoint at step 0 has them")
     return said if origin is None else f"{said}: {drawn(origin, evidence.reader.name)}", wrong

@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 
-from engine.language import tr
+from engine.language import tr, trn
 from engine.plain_files import open_plain, read_plain
 from engine.runs.files import parsed_lines, read_json
 from engine.runs.records import ValidationRecord
@@ -42,11 +42,14 @@ def metrics(evidence: Evidence) -> Outcome:
             if size < offsets[stream]:
                 wrong.append(
                     Difference(
-                        tr("bytes of {stream}.jsonl", stream=stream), size, f"≥ {offsets[stream]} at {folder.name}"
+                        tr("bytes of {stream}.jsonl", stream=stream),
+                        size,
+                        tr("at least {n}, as {checkpoint} says", n=offsets[stream], checkpoint=folder.name),
+                        expected=True,
                     )
                 )
     if evidence.finished and end != steps and not evidence.config.evaluation.patience:
-        wrong.append(Difference(tr("step at which the run finished"), end, steps))
+        wrong.append(Difference(tr("step at which the run finished"), end, steps, expected=True))
     text = tr(
         "{n:,} train and {n2:,} validation records, all that were due up to step {end:,}",
         n=len(trained),
@@ -62,14 +65,16 @@ def values(evidence: Evidence) -> Outcome:
     for record in evidence.train:
         rate = learning_rate(config.optimizer, record["step"], config.train.steps)
         if not same_value("lr", record.get("lr"), rate, exact=False):
-            wrong.append(Difference(tr("learning rate at step {step}", step=record["step"]), record.get("lr"), rate))
+            what = tr("learning rate at step {step}", step=record["step"])
+            wrong.append(Difference(what, record.get("lr"), rate, expected=True))
     for record in evidence.validation:
         loss, perplexity = record.get("loss"), record.get("perplexity")
         if loss is None or perplexity is None:
             continue  # it was no number
         expected = math.exp(loss) if loss < 700 else math.inf
         if not math.isclose(perplexity, expected, rel_tol=1e-12):
-            wrong.append(Difference(tr("perplexity at step {step}", step=record["step"]), perplexity, expected))
+            what = tr("perplexity at step {step}", step=record["step"])
+            wrong.append(Difference(what, perplexity, expected, expected=True))
     return tr("learning rates follow the schedule; perplexity is e^loss"), wrong[:LISTED]
 
 
@@ -79,7 +84,7 @@ def metrics_hash(evidence: Evidence) -> Outcome:
     if noted is None:
         if evidence.finished:
             return "", (
-                Difference(tr("SHA-256 of losses and gradient norms"), None, tr("a finished run, which must have one")),
+                Difference(tr("SHA-256 of losses and gradient norms"), fault=tr("missing, although the run finished")),
             )
         raise Unknown(
             tr("only a finished run records this hash; this run's state is {state}", state=tr(evidence.state))
@@ -93,7 +98,7 @@ def summary(evidence: Evidence) -> Outcome:
     """summary.json says what metrics.jsonl says: the last score, the best one, their gap."""
     if not evidence.summary:
         if evidence.validation and evidence.finished:
-            return "", (Difference("summary.json", None, tr("scores in metrics.jsonl")),)
+            return "", (Difference("summary.json", fault=tr("missing, although metrics.jsonl has scores")),)
         raise Unknown(tr("nothing has been scored yet, so there is no summary"))
     until = evidence.summary.get("step")
     records = [r for r in evidence.validation if isinstance(until, int) and r["step"] <= until]
@@ -136,27 +141,28 @@ def events(evidence: Evidence) -> Outcome:
     numbers: list[int] = [event["attempt"] for event in told]
     wrong = []
     if numbers != sorted(numbers) or (numbers and (numbers[0] != 1 or numbers[-1] > attempt)):
-        wrong.append(
-            Difference(tr("attempts in events.jsonl"), sorted(set(numbers)), tr("1 to {last} in order", last=attempt))
-        )
+        due = tr("{first} to {last} in order", first=1, last=attempt)
+        wrong.append(Difference(tr("attempts in events.jsonl"), sorted(set(numbers)), due, expected=True))
     started = [event for event in told if event.get("event") == "started"]
     first = started[0]["attempt"] if started else 1  # an earlier attempt ended before its first checkpoint
     counted = [one.attempt for one in evidence.attempts]
     if counted != list(range(first, first + len(counted))) or first + len(counted) - 1 > attempt:
-        wrong.append(Difference(tr("attempts in environment.json"), counted, f"{first} to {attempt}"))
+        due = tr("{first} to {last} in order", first=first, last=attempt)
+        wrong.append(Difference(tr("attempts in environment.json"), counted, due, expected=True))
     if len(started) != 1 and (evidence.metrics or started):
-        wrong.append(Difference(tr("times the run was started"), len(started), 1))
+        wrong.append(Difference(tr("times the run was started"), len(started), 1, expected=True))
     steps = f"{evidence.config.train.steps} steps "
     for event in started:
         if not str(event.get("text", "")).startswith(steps):
-            wrong.append(Difference(tr("length at the start"), event.get("text"), steps.strip()))
+            wrong.append(Difference(tr("length at the start"), event.get("text"), steps.strip(), expected=True))
     resumed = sum(event.get("event") == "resumed" for event in told)
     if resumed > attempt - 1:
-        wrong.append(Difference(tr("times the run was resumed"), resumed, attempt - 1))
+        due = tr("at most {n}", n=attempt - 1)
+        wrong.append(Difference(tr("times the run was resumed"), resumed, due, expected=True))
     if evidence.state in AT_REST:
         said = (told[-1].get("event"), told[-1].get("step")) if told else None
         if said != (evidence.state, evidence.end):
-            wrong.append(Difference(tr("last event"), said, (evidence.state, evidence.end)))
+            wrong.append(Difference(tr("last event"), said, (evidence.state, evidence.end), expected=True))
     return tr("{n:,} in order; attempts: {attempt}", n=len(told), attempt=attempt), wrong
 
 
@@ -166,11 +172,13 @@ def samples_kept(evidence: Evidence) -> Outcome:
     steps = [record.get("step") for record in evidence.reader.raw_lines("samples")]
     whole = [step for step in steps if isinstance(step, int)]
     if config.sample_length == 0:
-        return tr("none were requested"), () if not steps else (Difference("samples", len(steps), 0),)
+        return tr("none were requested"), () if not steps else (
+            Difference(tr("samples"), len(steps), 0, expected=True),
+        )
     end = evidence.end if evidence.state in AT_REST else max([*whole, *_steps(evidence.metrics), 0])
     done = [end] if evidence.finished else []
     optional = [] if evidence.finished else [end]
-    wrong = _expected("samples", whole, config.sample_every, end, required=done, optional=optional)
+    wrong = _expected(tr("samples"), whole, config.sample_every, end, required=done, optional=optional)
     return tr("{n:,}, one for every step that was due", n=len(steps)), wrong
 
 
@@ -186,15 +194,13 @@ def _expected(
             return [
                 Difference(
                     tr("order of {what}", what=what),
-                    tr("step {after} after step {before}", after=after, before=before),
-                    tr("increasing steps"),
+                    fault=tr("step {after} comes after step {before}", after=after, before=before),
                 )
             ]
     there = set(steps)
     strange = [step for step in steps if step > end or not (_due(step, every) or step in required)]
     wrong = [
-        Difference(tr("{what} at step {step}", what=what, step=step), "there", tr("not due"))
-        for step in strange[:LISTED]
+        Difference(tr("{what} at step {step}", what=what, step=step), fault=tr("not due")) for step in strange[:LISTED]
     ]
     missing = (end // every if every > 0 else 0) - sum(_due(step, every) and step <= end for step in there)
     missing -= sum(_due(step, every) and step not in there for step in optional)
@@ -202,7 +208,9 @@ def _expected(
     if missing > 0:
         have = len(there) - len(strange)
         wrong.append(
-            Difference(tr("number of {records} up to step {end:,}", records=what, end=end), have, have + missing)
+            Difference(
+                tr("number of {records} up to step {end:,}", records=what, end=end), have, have + missing, expected=True
+            )
         )
     return wrong
 
@@ -219,6 +227,7 @@ def _rising(records: Sequence[Record]) -> Iterator[Difference]:
                     tr("{field} at step {step}", field=field, step=after["step"]),
                     after.get(field),
                     f"≥ {before.get(field)}",
+                    expected=True,
                 )
 
 
@@ -232,9 +241,9 @@ def _torn(evidence: Evidence) -> Iterator[Difference]:
                 file.seek(-min(1, file.seek(0, os.SEEK_END)), os.SEEK_END)
                 cut = file.read(1) not in (b"", b"\n")
         except OSError:
-            yield Difference(path.name, "missing", "a file")
+            yield Difference(path.name, fault=tr("missing"))
             continue
         if cut and damaged and evidence.state not in AT_REST:
             damaged -= 1
         if damaged:
-            yield Difference(tr("damaged lines of {file}", file=path.name), damaged, 0)
+            yield Difference(path.name, fault=trn("{n} damaged line", "{n} damaged lines", damaged))

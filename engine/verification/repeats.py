@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from engine import capabilities
 from engine.evaluation.alarms import curve, majority_only, of_scores, overlapping, same_text
 from engine.evaluation.verdict import DIVERGED, OK, Verdict
-from engine.language import tr
+from engine.language import tr, trn
 from engine.retelling import told
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts, TrainRecord, ValidationRecord
@@ -54,7 +54,7 @@ def averages(evidence: Evidence) -> Outcome:
     for name, wanted in asked.items():
         recorded = evidence.summary.get(name)
         if recorded is None:
-            wrong += [Difference(tr("averaged score"), None, "a score")] if wanted and evidence.finished else []
+            wrong += [Difference(tr("averaged score"), fault=tr("missing"))] if wanted and evidence.finished else []
             continue
         with evidence.process():
             found = _scored(evidence, checkpoint.find(evidence.reader, name), name)
@@ -166,7 +166,7 @@ def steps(evidence: Evidence) -> Outcome:
         found = repeated(evidence, folder, until - start)
     recorded = {record["step"]: record for record in evidence.train if start < record["step"] <= until}
     wrong = [
-        Difference(tr("train record at step {step:,}", step=step), tr("there"), None)
+        Difference(tr("train record at step {step:,}", step=step), fault=tr("not written when repeated"))
         for step in recorded.keys() - found.keys()
     ]
     coarse = chosen_precision(evidence.config.train, evidence.device) == "bf16"
@@ -183,12 +183,13 @@ def steps(evidence: Evidence) -> Outcome:
     )
     if folder is not None:
         whence = tr("from the checkpoint at step {start:,}", start=start)
-    return tr(
+    return trn(
+        "steps {start:,} to {until:,} repeated {whence}: {n:,} record matches {how_exact}",
         "steps {start:,} to {until:,} repeated {whence}: {n:,} records match {how_exact}",
+        len(found),
         start=start + 1,
         until=until,
         whence=whence,
-        n=len(found),
         how_exact=evidence.how_exact,
     ), wrong
 

@@ -29,7 +29,7 @@ def test_an_honest_run_is_confirmed_a_line_a_claim(runs, capsys) -> None:
     assert call(runs, "verify", "one", "--device", "cpu") == 0
     *claims, conclusion = capsys.readouterr().out.splitlines()
     assert all(line.startswith("✓ ") for line in claims) and len(claims) == 18
-    assert conclusion == "one: nothing differs, 18 claims confirmed"
+    assert conclusion == "one: no differences, 18 claims confirmed"
 
 
 def test_what_differs_is_said_with_both_values_and_exit_code_1(runs, capsys, tmp_path) -> None:
@@ -43,6 +43,25 @@ def test_what_differs_is_said_with_both_values_and_exit_code_1(runs, capsys, tmp
     assert f"✗ summary         loss of the best score: recorded 0.5, found {true}" in out
     assert "– steps           --steps 0: none were requested" in out
     assert "do not rely on this run" in out.splitlines()[-1] and "\x1b" not in out
+
+
+@pytest.mark.parametrize(
+    ("file", "damage", "says"),
+    [
+        ("config.toml", lambda text: text + "nonsense = 1\n", "✗ config          config.toml: "),
+        ("tokenizer.json", lambda text: "{", "✗ tokenizer       tokenizer.json: "),
+        ("events.jsonl", lambda text: "", "✗ events          "),
+        ("metrics.jsonl", lambda text: text + "{\n", "metrics.jsonl: 1 damaged line"),
+    ],
+)
+def test_what_is_expected_is_not_said_to_be_found(runs, capsys, tmp_path, file, damage, says) -> None:
+    run = shutil.copytree(runs / "one", tmp_path / "one")
+    (run / file).write_text(damage((run / file).read_text()))
+    call(tmp_path, "verify", "one", "--device", "cpu", "--steps", "0")
+    captured = capsys.readouterr()
+    print(captured.out, captured.err)
+    assert says in captured.out
+    assert "found a " not in captured.out and "recorded a " not in captured.out
 
 
 def test_json_is_a_line_a_claim_and_a_conclusion(runs, capsys) -> None:

@@ -21,6 +21,7 @@ REFUSED = {
     "chunks of softmax": {"backend": "chunked"},
     "a fused kernel for linear attention": {"attention": "linear", "backend": "sdpa"},
     "a fused kernel for xl": {"position": "xl", "backend": "sdpa"},
+    "matrix products for xl": {"position": "xl", "backend": "dense"},
     "a place for no norm": {"norm": "none", "norm_placement": "post"},
     "no norm at the end": {"norm": "none", "final_norm": True},
     "buckets without distances": {"position": "t5", "t5_max_distance": 8},
@@ -55,6 +56,20 @@ CROSSED = {
 def test_an_objective_needs_its_network(tables: dict, says: str) -> None:
     refusal = capabilities.check(RunConfig.model_validate(tables))
     assert refusal is not None and says in refusal.reason
+
+
+def test_a_share_of_a_head_is_said_as_it_is_rounded() -> None:
+    model = {"position": "rope", "d_model": 128, "n_heads": 4, "rope_part": 0.3}
+    refusal = capabilities.check(RunConfig.model_validate({"model": model}))
+    assert refusal is not None and "0.3 of a head's 32 features, rounded down, is 9" in refusal.reason
+
+
+def test_the_kernel_of_matrix_products_needs_texts_without_padding() -> None:
+    assert capabilities.check(RunConfig.model_validate({"model": {"backend": "dense"}})) is None
+    tables = {"model": {"backend": "dense", "architecture": "encoder-decoder"}, "objective": {"kind": "translation"}}
+    tables["data"] = {"corpus": "phrasebook"}
+    refusal = capabilities.check(RunConfig.model_validate(tables))
+    assert refusal is not None and "does not support padding" in refusal.reason
 
 
 DOCUMENTS = {

@@ -49,6 +49,12 @@ def test_numbers_names_and_command_lines_are_those_of_the_text(chinese) -> None:
     assert told("an own reason, with `code` and 3 words") == "an own reason, with `code` and 3 words"
 
 
+def test_a_single_word_that_is_no_name_is_told_too(chinese) -> None:
+    said = told("'failed' is failed, not finished: starting from its step 20")
+    assert "失败" in said
+    assert "failed" not in said.replace("'failed'", "")
+
+
 def test_a_warning_is_recorded_in_english_and_told_in_the_language(chinese) -> None:
     config = presets.resolve(presets.find("demo"), overrides=parse_overrides(["train.steps=20"]))
     found = list(lint(config))

@@ -10,10 +10,10 @@ import typer
 
 from engine.clean import clean_line
 from engine.command_line import RUNS
-from engine.language import tr, trn
+from engine.language import english, tr, trn
 from engine.retelling import told
 from engine.runs.reader import RunReader
-from engine.verification.finding import Finding
+from engine.verification.finding import Difference, Finding
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, RunsDir
 from tui_transformer.cli.output import ExitCode, answer, emit, is_terminal, loading, padded, stamp, stdout
@@ -69,10 +69,11 @@ def verify(
         return ExitCode.FAILED
     answer(
         clean_line(
-            tr(
+            trn(
+                "{name}: no differences, {n} claim confirmed{unchecked}",
                 "{name}: no differences, {n} claims confirmed{unchecked}",
+                counts["confirmed"],
                 name=reader.name,
-                n=counts["confirmed"],
                 unchecked=not_here,
             )
         )
@@ -85,21 +86,24 @@ def _show(finding: Finding) -> None:
 
     sign, style = SIGNS[finding.result.value]
     wrong = finding.differences
-    words = "; ".join(
-        tr(
-            "{what}: recorded {value}, found {value2}",
-            what=one.what,
-            value=_value(one.recorded),
-            value2=_value(one.found),
-        )
-        for one in wrong[:LISTED]
-    )
+    words = "; ".join(map(_words, wrong[:LISTED]))
     text = Text.assemble(
         (f"{sign} ", style), clean_line(f"{padded(told(finding.claim), WIDTH)}  {words or finding.text}")
     )
     if len(wrong) > LISTED:
         text.append(tr("; and {n} more", n=len(wrong) - LISTED))
     stdout().print(text)
+
+
+def _words(one: Difference) -> str:
+    if one.fault:
+        return tr("{name}: {text}", name=one.what, text=one.fault)
+    said = (
+        english("{what}: recorded {value}, expected {value2}")
+        if one.expected
+        else english("{what}: recorded {value}, found {value2}")
+    )
+    return tr(said, what=one.what, value=_value(one.recorded), value2=_value(one.found))
 
 
 def _value(value: object) -> str:

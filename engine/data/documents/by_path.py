@@ -17,11 +17,11 @@ from engine.data.documents.corpus import DocumentCorpus, Question
 from engine.data.parallel.by_path import STEMS, TABLES
 from engine.data.parallel.lines import read_lines
 from engine.errors import InputError, all_of, not_a_path
-from engine.language import tr
+from engine.language import english, tr
 
 DOCUMENTS = "documents.txt"
 VALIDATION_DOCUMENTS = "documents-validation.txt"
-HEADINGS = ("question", "answer")
+HEADINGS = (english("question"), english("answer"))
 
 
 def takes(corpus: str) -> bool:
@@ -146,6 +146,6 @@ def read_questions(path: Path, *, blind: bool = False) -> tuple[Question, ...]:
             raise text.refuse(number, f"{shown}; {wanted}")
         for name, cell in zip(HEADINGS, cells, strict=False):
             if not cell.strip():
-                raise text.refuse(number, tr("the {name} is empty; remove the line", name=name))
+                raise text.refuse(number, tr("the {name} is empty; remove the line", name=tr(name)))
         questions.append(Question(cells[0].strip(), cells[1].strip() if columns == 2 else None))
     return tuple(questions)

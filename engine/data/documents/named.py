@@ -171,7 +171,7 @@ DOCUMENTS = CorpusKind(
     DocumentCorpus,
     noun=tr("corpus of documents"),
     is_a=tr("documents with questions"),
-    known="known",
+    known=tr("known"),
     path=tr("the path to a text file or a folder"),
     yours=tr("a folder with documents.txt"),
     signs="/\\.~",

@@ -175,18 +175,21 @@ def _folder(folder: Path, chosen: tuple[str, str] | None) -> tuple[tuple[str, st
         if len(found) == 1:
             raise InputError(
                 tr(
-                    "{folder}: found train.{found} but no translation of it, such as train.de",
+                    "{folder}: found train.{found} but no translation of it, such as train.{other}",
                     folder=folder,
                     found=found[0],
+                    other="en" if found[0] == "de" else "de",
                 )
             )
         if len(found) > 2:
             several = all_of(found)
             raise InputError(
                 tr(
-                    "{folder}: found the languages {several}; choose two: --corpus {folder}#en,de",
+                    "{folder}: found the languages {several}; choose two: --corpus {folder}#{source},{target}",
                     folder=folder,
                     several=several,
+                    source=found[0],
+                    target=found[1],
                 )
             )
         chosen = found[0], found[1]

@@ -56,14 +56,14 @@ def joined(source: tuple[bytes, str], target: tuple[bytes, str]) -> Pairs:
         if alone is not None:
             raise InputError(
                 tr(
-                    "{other}: no sentence {alone!r:.20} of talk {alone2!r:.20}, although {where} has one; the "
-                    "files have {n:,} and {n2:,} sentences: are they the same set?",
+                    "{other}: no sentence {alone!r:.20} of talk {alone2!r:.20}, although {where} has one "
+                    "(sentences: {n:,} and {n2:,}); are they the same set?",
                     other=other,
                     alone=alone[1],
                     alone2=alone[0],
                     where=where,
-                    n=len(sources),
-                    n2=len(targets),
+                    n=len(there),
+                    n2=len(here),
                 )
             )
     return Pairs(tuple(sources.values()), tuple(targets[ids] for ids in sources))
@@ -109,8 +109,10 @@ def segments(raw: bytes, where: str) -> dict[Segment, str]:
             if not talk:
                 raise refused(tr("a <doc> without docid"))
         elif name == "seg":
-            if talk is None or not attributes.get("id"):
-                raise refused(tr("a <seg> without ") + ("id" if talk is not None else tr("a <doc> around it")))
+            if talk is None:
+                raise refused(tr("a <seg> without a <doc> around it"))
+            if not attributes.get("id"):
+                raise refused(tr("a <seg> without id"))
             if opened is not None:
                 raise refused(tr("a <seg> within a <seg>"))
             opened = (talk, attributes["id"])

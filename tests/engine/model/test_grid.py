@@ -164,6 +164,17 @@ def test_steps_of_one_token_are_the_full_pass(cell, change: dict) -> None:
     assert has_simple_steps(model) == (bound and cell.model.architecture == "decoder")
 
 
+@pytest.mark.parametrize(("backend", "attention"), [("dense", "global"), ("banded", "window")])
+def test_a_backend_of_whole_texts_decodes_too(backend: str, attention: str) -> None:
+    config = RunConfig.model_validate({"model": {"backend": backend, "attention": attention, "dropout": 0.0}})
+    model = build_model(config.model, 20, 1).eval()
+    predictor = Predictor(model)
+    predictor.begin(8)
+    whole = logits(model, TOKENS[:, :6] % 20, SOURCES)
+    predictor.feed(TOKENS[:, :5] % 20)
+    assert (predictor.feed(TOKENS[:, 5:6] % 20) - whole[:, -1]).abs().max() <= 1e-4
+
+
 def test_the_fast_backend_equals_the_reference(cell) -> None:
     """Predictions, and the gradient of every parameter."""
     wanted = ["auto", "reference"] + (["banded"] if self_attention(cell.model).reach(1) is not None else [])

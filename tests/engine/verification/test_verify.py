@@ -388,8 +388,8 @@ def test_a_number_that_an_older_version_defined_differently_is_not_reported_as_d
     found = findings(run)
     for claim in ("config", "best score", "last score"):
         assert found[claim].result is Result.CONFIRMED, found[claim]
-    assert "older version defined it differently: flops_per_token, memory_bytes" in found["config"].text
-    assert "older version defined it differently: probes, excess" in found["best score"].text
+    assert "(defined differently by an older version): flops_per_token, memory_bytes" in found["config"].text
+    assert "(defined differently by an older version): probes, excess" in found["best score"].text
     the_version = json.loads((honest / "run" / "run.json").read_text())["records"]
     edit(run, "run.json", lambda born: born | {"records": the_version})
     assert {"config", "best score", "last score"} <= set(differing(run))

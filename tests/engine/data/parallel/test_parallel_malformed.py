@@ -173,11 +173,21 @@ CASES: dict[str, tuple[Files, str, str]] = {
     # a folder
     "an empty folder": ({"f/x": ""}, "{}/f", r"f: has no train\.XX and train\.YY.*nothing in it"),
     "a folder without training": ({"f/val.en": EN, "f/val.de": DE}, "{}/f", r"no train\.XX.*it has val\.de, val\.en"),
-    "a folder of one language": ({"f/train.en": EN}, "{}/f", r"has train\.en but no translation"),
+    "a folder of one language": (
+        {"f/train.en": EN},
+        "{}/f",
+        r"found train\.en but no translation of it, such as train\.de",
+    ),
+    "a folder of the other language": ({"f/train.de": DE}, "{}/f", r"found train\.de but .*such as train\.en"),
     "a folder of three": (
         {f"f/train.{one}": EN for one in ("en", "de", "fr")},
         "{}/f",
-        r"has en, de and fr; choose two: .*f#en,de",
+        r"found the languages en, de and fr; choose two: .*f#en,de",
+    ),
+    "a folder of three others": (
+        {f"f/train.{one}": EN for one in ("cs", "fr", "it")},
+        "{}/f",
+        r"found the languages cs, fr and it; choose two: .*f#cs,fr",
     ),
     "a folder without that language": (
         {"f/train.en": EN, "f/train.de": DE},
@@ -263,9 +273,14 @@ CASES: dict[str, tuple[Files, str, str]] = {
     "another sentence": (
         iwslt(dev_de=xml(TWO[0])),
         "iwslt2017-en-de",
-        r"de\.xml: has no sentence '2' of talk '1', which .*en\.xml has one; the files have 2 and 1 sentences",
+        r"de\.xml: no sentence '2' of talk '1', although .*en\.xml has one \(sentences: 1 and 2\)",
     ),
-    "another talk": (iwslt(dev_de=xml(*TWO, docid="2")), "iwslt2017-en-de", r"has no sentence '1' of talk '1'"),
+    "a sentence more": (
+        iwslt(dev_en=xml(TWO[0])),
+        "iwslt2017-en-de",
+        r"en\.xml: no sentence '2' of talk '1', although .*de\.xml has one \(sentences: 1 and 2\)",
+    ),
+    "another talk": (iwslt(dev_de=xml(*TWO, docid="2")), "iwslt2017-en-de", r"no sentence '1' of talk '1'"),
     "an archive of something else": (
         {"iwslt2017-en-de/en-de.zip": zipped("a.txt")},
         "iwslt2017-en-de",
