@@ -141,7 +141,7 @@ def test_a_variant_that_diverged_in_all_seeds_says_so(tmp_path) -> None:
 def test_seeds_that_diverged_are_said_to_flatter_the_others(study) -> None:
     assert study["hot"].verdict() == "worse" and "2 of 3 seeds; 1 diverged" in verdict_sentence(study["hot"])
     lines = [line.text for block in group_detail(study["hot"]).values() for line in block]
-    assert "1 of 3 seeds diverged and are excluded, so this mean looks better than it is." in lines
+    assert "1 of 3 seeds diverged and had to be excluded, so this mean looks better than it is." in lines
 
 
 def test_without_a_baseline_nothing_is_concluded(tmp_path) -> None:

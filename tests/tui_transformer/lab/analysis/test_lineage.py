@@ -83,7 +83,7 @@ def test_earlier_stages_are_in_no_table_of_variants_and_a_note_says_so(tmp_path,
     staged(tmp_path)
     compare(["st"], baseline="st.scratch.s1", runs_dir=tmp_path)
     said = capsys.readouterr().out
-    assert "both     2" in said and "2 runs of earlier stages (pretrain) are not in this table" in said
+    assert "both     2" in said and "Runs of earlier stages (pretrain; 2 in all) are not in this table" in said
     compare([], baseline="st.scratch.s1", by="run", csv=True, runs_dir=tmp_path)
     assert '"st: both, pretrain, seed 1"' in capsys.readouterr().out
 

@@ -182,7 +182,7 @@ def test_pairing_removes_what_the_seed_does():
         ({1: 1.1, 2: 1.8, 3: 1.2}, {1: 1.0, 2: 2.0, 3: 1.0}, "inconclusive", "there may be no difference; if"),
         ({1: 1.1, 2: 1.8, 3: 1.1}, {1: 1.0, 2: 2.0, 3: 1.0}, "inconclusive", "1,000 seeds would not show one"),
         ({1: 1.1, 2: 1.3, 3: 1.2}, {1: 1.0, 2: 1.11, 3: 1.0}, "inconclusive", "(range 4 to 54)"),
-        ({1: 1.5, 2: 2.5}, {1: 1.0, 2: 2.0}, "inconclusive", "exactly the same in every seed"),
+        ({1: 1.5, 2: 2.5}, {1: 1.0, 2: 2.0}, "inconclusive", "exactly the same for every seed"),
     ],
 )
 def test_verdicts_in_words(ours, base, kind, text):

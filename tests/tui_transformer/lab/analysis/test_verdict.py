@@ -32,11 +32,11 @@ def test_one_run_each_cannot_tell_however_large_the_difference(tmp_path, baselin
 
 
 OTHERS = {
-    "other corpus": {"data": {"corpus": "tiny-shakespeare@1"}},
-    "other split": {"data": {"sha256": HASHES}},
-    "other context": {"scored": {"context": 128}},
-    "other stride": {"scored": {"stride": 1}},
-    "other objective": {"settings": ["model.architecture=encoder", "objective.kind=masked"]},
+    "different corpus": {"data": {"corpus": "tiny-shakespeare@1"}},
+    "different split": {"data": {"sha256": HASHES}},
+    "different context": {"scored": {"context": 128}},
+    "different stride": {"scored": {"stride": 1}},
+    "different objective": {"settings": ["model.architecture=encoder", "objective.kind=masked"]},
 }
 
 
@@ -54,7 +54,7 @@ def test_scores_that_are_other_measures_are_not_compared(tmp_path, said) -> None
 
 def test_another_unit_is_not_compared(baseline) -> None:
     found = replace(baseline, path=baseline.path / "x", protocol=replace(baseline.protocol, unit="token"))
-    assert verdict(found, baseline) == "other unit: not comparable"
+    assert verdict(found, baseline) == "different unit: not comparable"
 
 
 def test_the_same_text_by_another_cut_is_the_same_split(tmp_path) -> None:
@@ -67,7 +67,7 @@ def test_before_the_text_is_known_the_settings_say_which_it_is(tmp_path, baselin
     queued = entry(tmp_path, "queued", state="queued", step=0)
     elsewhere = entry(tmp_path, "elsewhere", "data.corpus=x.txt", state="queued", step=0)
     assert verdict(queued, baseline) == "no score yet"
-    assert verdict(elsewhere, baseline) == "other corpus: not comparable"
+    assert verdict(elsewhere, baseline) == "different corpus: not comparable"
 
 
 @pytest.mark.parametrize("name", [name for name, found in BADGES.items() if found.void])

@@ -23,7 +23,7 @@ from tui_transformer.lab.reports.figures.diagram import diagram
 from tui_transformer.lab.reports.languages import LANGUAGES, language
 
 SECTIONS = [
-    *("What was run", "The model", "Data", "Hyper-parameters", "Training", "Results", "Probes and other scores"),
+    *("What was run", "The model", "Data", "Hyperparameters", "Training", "Results", "Probes and other scores"),
     *("What the models write", "What this does not show", "Environment", "How to repeat it"),
 ]
 
@@ -93,7 +93,7 @@ def test_probes_are_drawn_by_distance_where_they_were_counted(tmp_path) -> None:
     made = document(tmp_path, "attention")
     assert "distance" in [figure.name for figure in made.figures]
     caption = next(figure.caption for figure in made.figures if figure.name == "distance")
-    assert "win16 30 characters (2 × 15)" in caption
+    assert "win16: 30 characters (2 × 15)" in caption
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_limits_say_what_does_not_follow(study) -> None:
     for said in (
         "At most 3 seeds each",
         "Not all runs of hot count",
-        "One text, playlets@1",
+        "Only one corpus, playlets@1",
         "no test split was scored",
     ):
         assert said in text

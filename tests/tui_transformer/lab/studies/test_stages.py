@@ -204,8 +204,8 @@ def test_one_command_runs_all_stages_and_compares_the_last_ones(tmp_path, capsys
     said = capsys.readouterr().out
     assert "2 variants × 1 seeds (1), in stages pretrain ─▶ finetune = 3 runs" in said
     assert "both, pretrain" in said and "starts from fresh weights" in said
-    assert "1 runs of earlier stages (pretrain) are not in this table" in said
-    assert "other split" not in said  # of the pretraining's text
+    assert "Runs of earlier stages (pretrain; 1 in all) are not in this table" in said
+    assert "other split" not in said and "different split" not in said  # of the pretraining's text
     lineage = {finding.claim: finding for finding in verify(RunReader(runs / LAST), device="cpu")}["lineage"]
     assert lineage.result == "confirmed" and f"{FIRST} ─▶ {LAST}" in lineage.text
     assert main(["compare", "tiny", "--json", "--runs-dir", str(runs)]) == 0

@@ -69,7 +69,7 @@ async def test_a_verdict_that_is_cut_is_said_in_full_for_single_runs_too(root) -
     async with Open(root, "base", size=(60, 24)) as studio:
         await studio.press("p")
         await studio.go("a-run-with-quite-a-long-name")
-        await studio.until(lambda: "a-long-name: other context: not" in studio.text)
+        await studio.until(lambda: "a-long-name: different context: not" in studio.text)
 
 
 async def test_space_draws_the_mean_of_a_variant_and_the_letter_stays_with_its_run(root) -> None:
