@@ -28,7 +28,7 @@ def test_a_study_is_a_chart_and_a_table_with_n_and_interval(runs, capsys) -> Non
     table = [line.split() for line in out.splitlines()[-4:]]
     assert [row[1:3] for row in table] == [["global", "3"], ["win16", "3"], ["sparse", "3"], ["linear", "1"]]
     assert "[" in "".join(table[0]) and "[" not in "".join(table[3])
-    assert "b can look 30 back" in err and "one seed, no interval: linear" in err
+    assert "b can look 30 tokens back" in err and "one seed, no interval: linear" in err
 
 
 def test_single_runs_are_taken_as_they_are(runs, capsys) -> None:

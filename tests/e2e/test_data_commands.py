@@ -135,7 +135,7 @@ def test_documents_are_shown_with_questions_baseline_and_examples(capsys) -> Non
     assert shown[0] == "biographies@1, generated"
     assert "  documents   train 4,000, validation 500" in shown
     assert any("train 250, validation 250; 500 distinct questions, 24 distinct answers" in line for line in shown)
-    assert any("'Arlow' is right in 12.0% of train (30 of 250), 12.0% of validation" in line for line in shown)
+    assert any("'Arlow' is right for 12.0% of train (30 of 250), 12.0% of validation" in line for line in shown)
     assert any(line.startswith("  note") and "250 of the 500 people" in line for line in shown)
     assert any(line.startswith("Where was ") and "  →  " in line for line in shown[-4:])
     assert shown[-5] == "" and shown[-10] == ""
@@ -297,11 +297,11 @@ def test_fetch_takes_files_from_a_mirror_folder(capsys, tmp_path, monkeypatch, r
         (["--preset", "report-translation", "--corpus", "tiny-shakespeare"], "--preset shakespeare-cpu trains on it"),
         (
             ["--preset", "demo", "--corpus", "biographies"],
-            "documents with questions, and 'next-token' needs plain text",
+            "documents with questions, but 'next-token' needs plain text",
         ),
         (["--preset", "multi30k", "--corpus", "biographies"], "translation needs sentence pairs, such as phrasebook"),
-        (["--preset", "demo", "--set", "data.tokenizer=words"], "words are for documents with questions"),
-        (["--preset", "multi30k", "--set", "data.tokenizer=words"], "words are for documents with questions"),
+        (["--preset", "demo", "--set", "data.tokenizer=words"], "word tokens are for documents with questions"),
+        (["--preset", "multi30k", "--set", "data.tokenizer=words"], "word tokens are for documents with questions"),
     ],
 )
 @pytest.mark.parametrize("command", ["run", "check"])

@@ -53,7 +53,7 @@ def test_a_run_ends_with_its_exact_answers_beside_the_majority(runs, capsys) -> 
     said = capsys.readouterr().out
     best = RunReader(runs / "qa").raw("summary")["best"]
     assert f"exact match {best['exact_match']:.1%} at step 4" in said
-    assert "always “Rome” would be right in 50.0%" in said
+    assert "always answering “Rome” would score 50.0%" in said
     assert "held-out questions at step 4:" in said and "Where was Eve born?" in said
     print_summary(RunReader(runs / "spans"), as_json=False)
     said = capsys.readouterr().out

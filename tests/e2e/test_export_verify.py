@@ -108,7 +108,7 @@ def test_a_model_is_exported_and_says_where_it_is(runs, tmp_path, capsys) -> Non
     ("arguments", "says"),
     [
         (("--to", "tensorbord"), "did you mean 'tensorboard'?"),
-        (("--to", "csv", "--json"), "name it with --out"),
+        (("--to", "csv", "--json"), "add --out, or leave out --json"),
         (("--to", "huggingface", "--checkpoint", "4", "--out", "x"), "has no checkpoint '4'"),
     ],
 )

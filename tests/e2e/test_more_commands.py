@@ -88,7 +88,7 @@ def test_a_run_is_read_at_a_longer_context_by_slowed_rotations(runs, capsys) -> 
         (["--set", "model.rope_scaling=yarn", "--context", "64", "--set", "model.position=none"], "choose position"),
         (["--context", "64", "--set", "model.position=learned"], "would change the parameters"),
         (["--set", "model.d_ff=8"], "would change the parameters"),
-        (["--set", "optimizer.lr=1.0"], "only the network"),
+        (["--set", "optimizer.lr=1.0"], "only model.… settings of a trained run"),
         (["--set", "model.rope_scaling=yarn"], "--context 128"),
         (["--set", "model.rope_scalin=yarn"], "model.rope_scaling"),
     ],
@@ -141,7 +141,7 @@ def test_watching_a_lost_run_says_so(runs, tmp_path, capsys) -> None:
     path = tmp_path / "demo" / "status.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"state": "running", "process_started": 1.0}))
     assert main(["watch", "demo", "--runs-dir", str(tmp_path)]) == 1
-    assert "is lost at step 12: its process is gone" in capsys.readouterr().err
+    assert ": lost at step 12: its process is gone" in capsys.readouterr().err
 
 
 def test_watching_a_run_whose_status_is_damaged_says_so(runs, tmp_path, capsys) -> None:

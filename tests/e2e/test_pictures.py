@@ -34,7 +34,7 @@ WORDS: dict[str, dict[str, list[str]]] = {  # a picture's, by the file of tui_tr
     "design": {
         "studio/design/pane.py": ["Presets", "Settings", "Network and cost"],
         "studio/design/preset_list.py": ["one change each", "course reports"],
-        "studio/design/launch_line.py": [" for model and activations", " of disk", " rename "],
+        "studio/design/launch_line.py": [" for model and activations", " on disk", "rename"],
     },
     "train": {
         "studio/train/pane.py": ["Charts", "changed from the defaults"],
@@ -65,7 +65,7 @@ WORDS: dict[str, dict[str, list[str]]] = {  # a picture's, by the file of tui_tr
     },
     "playground": {
         "studio/playground/pane.py": ["Settings", "Alternatives", "Prompt"],
-        "studio/playground/column.py": ["{n:,} tokens at step {step:,} in {seconds:.1f} s, seed {settings}"],
+        "studio/playground/column.py": ["{n:,} tokens in {seconds:.1f} s, step {step:,}, seed {settings}"],
         "studio/playground/likeliest.py": ["!: next surprising token", "   sampled at {number}"],
         "studio/playground/lines.py": [
             "↑ recalls them",

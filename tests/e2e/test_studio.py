@@ -66,15 +66,15 @@ def design(screen: Screen, *changes: str) -> None:
     screen.press("/", *"win16")
     screen.until("▸ win16", "what win16 changes")
     screen.press("enter", "B")
-    screen.until("on top of which preset")
+    screen.until("to which base")
     screen.press(*"demo", "enter")
-    screen.until_gone("on top of which preset")
+    screen.until_gone("to which base")
     screen.until("train demo-win16")
     for change in (*SMALL, *changes):
         screen.press("e")
         screen.until("KEY=VALUE")
         screen.press(change, "enter")  # at once, as a paste
-        screen.until_gone("Set any key")
+        screen.until_gone("Change any setting")
 
 
 def the_run(tmp_path: Path) -> RunReader:
@@ -157,7 +157,7 @@ def test_leaving_a_run_that_trains_here_asks_and_hands_it_over(tmp_path) -> None
         screen.press("enter")
         assert screen.end() == 0
         assert b"continues in the background" in screen.output
-        assert waits(reader, "finished", seconds=60) == "finished" and reader.status.attempt == 2
+        assert waits(reader, "finished", seconds=180) == "finished" and reader.status.attempt == 2
     finally:
         screen.close()
 
@@ -200,7 +200,7 @@ def test_a_terminal_that_goes_leaves_its_run_to_another_process(tmp_path, code) 
         steps(reader, 5)
         screen.hang_up()
         assert screen.process.wait(timeout=30) == 129
-        assert waits(reader, "finished", seconds=60) == "finished" and reader.status.attempt == 2
+        assert waits(reader, "finished", seconds=180) == "finished" and reader.status.attempt == 2
     finally:
         screen.close()
 
@@ -217,7 +217,7 @@ def test_a_studio_that_breaks_leaves_its_run_to_another_process(tmp_path) -> Non
         screen.press("?")
         assert screen.end() == 1
         assert waits(reader, *LIVE_STATES, "finished") != "failed"
-        assert waits(reader, "finished", seconds=60) == "finished"
+        assert waits(reader, "finished", seconds=180) == "finished"
     finally:
         screen.close()
 

@@ -38,7 +38,7 @@ def test_impossible_models_are_refused_with_a_reason(model: dict) -> None:
 
 CROSSED = {
     "next token of an encoder": ({"model": {"architecture": "encoder"}}, "sees the tokens after it"),
-    "masks for a decoder": ({"objective": {"kind": "masked"}}, "never looks to its right"),
+    "masks for a decoder": ({"objective": {"kind": "masked"}}, "never looks ahead"),
     "two texts for one stack": ({"objective": {"kind": "copy"}}, "it needs architecture"),
     "one text for two stacks": ({"model": {"architecture": "encoder-decoder"}}, "reads a source"),
     "a shifted source": (
@@ -86,8 +86,8 @@ DOCUMENTS = {
         "--set objective.span_form=t5",
     ),
     "no room for marks": ({"model": {"context_length": 5}}, "span-corruption", "at least 6 tokens"),
-    "windows of documents": ({"data": {"window_stride": 3}}, "span-corruption", "which have no windows"),
-    "the BLEU of answers": ({"evaluation": {"select": "bleu"}}, "question-answer", "questions exact_match"),
+    "windows of documents": ({"data": {"window_stride": 3}}, "span-corruption", "which are not cut into windows"),
+    "the BLEU of answers": ({"evaluation": {"select": "bleu"}}, "question-answer", "questions have exact_match"),
     "exact matches of spans": ({"evaluation": {"select": "exact_match"}}, "span-corruption", "has no exact_match"),
     "a text as documents": ({"data": {"corpus": "playlets"}}, "question-answer", "needs documents with questions"),
 }

@@ -113,7 +113,7 @@ def test_settings_of_translations_are_idle_elsewhere(section: str, key: str, val
     ("validation", "changes", "said"),
     [
         (100_000_000, {}, "100,000,000 tokens, which takes about 16 times as long as the 250 steps before it"),
-        (100_000_000, {"evaluation": {"stride": 64}}, "400,000,000 tokens, which takes about 65 ×"),
+        (100_000_000, {"evaluation": {"stride": 64}}, "400,000,000 tokens, which takes about 65 times"),
         (100_000_000, {"evaluation": {"every": 10}, "train": {"steps": 5}}, "814 times as long as the 5 steps"),
         (100_000_000, {"evaluation": {"every": 0}}, "about 2 times as long as the 2,000 steps"),
         (6_000_000, {}, ""),

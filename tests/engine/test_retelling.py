@@ -19,7 +19,7 @@ RECORDED = [  # as runs have them: plain, with gaps, with parts that are message
     "the model sees no later token (256 of 256 positions tried), in training, evaluation and scoring, 8 rows at a time",
     "the loss is NaN or infinite at step 310; the last good state is step 309",
     "LEAK before the first step: some predictions are not numbers, so what they depend on cannot be checked",
-    "the disk of /runs is full: 1.2 MB free, but the next checkpoint needs 3.0 MB; "
+    "the disk holding /runs is full: 1.2 MB free, but the next checkpoint needs 3.0 MB; "
     "training continues once there is room",
     "finished",
 ]
@@ -50,7 +50,7 @@ def test_numbers_names_and_command_lines_are_those_of_the_text(chinese) -> None:
 
 
 def test_a_single_word_that_is_no_name_is_told_too(chinese) -> None:
-    said = told("'failed' is failed, not finished: starting from its step 20")
+    said = told("'failed' has not finished (failed): starting from its step 20")
     assert "失败" in said
     assert "failed" not in said.replace("'failed'", "")
 

@@ -141,7 +141,7 @@ def test_an_archive_puts_nothing_anywhere(tmp_path, name: str) -> None:
     try:
         assert read_member(inside / "a.zip", "deu.txt")[0] == CONTENT
     except InputError as error:
-        assert "has no deu.txt" in str(error)
+        assert "no deu.txt in it" in str(error)
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -175,7 +175,7 @@ def test_bombs_are_cut_off_by_their_ratio_and_by_their_size(tmp_path, monkeypatc
 def test_a_packing_that_asks_for_memory_at_will_is_refused(tmp_path, packed: int) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w", packed) as archive:
         archive.writestr("a", CONTENT)
-    with pytest.raises(InputError, match="packed in an unusual way"):
+    with pytest.raises(InputError, match="compressed with an unsupported method"):
         read_member(tmp_path / "a.zip", "a")
 
 

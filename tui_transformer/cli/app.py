@@ -84,7 +84,7 @@ def _install_completion(context: Any, parameter: Any, shell: str | bool | None) 
     from typer._completion_shared import install
 
     name, path = install(shell if isinstance(shell, str) else None)
-    answer(tr("{shell} completion installed in {path}", shell=name, path=path))
+    answer(tr("{name} completion installed in {path}", name=name, path=path))
     answer(tr("It works in every terminal that you open from now on."))
     raise typer.Exit(0)
 

@@ -184,7 +184,7 @@ def test_the_second_of_two_resumes_names_the_living_owner(tmp_path) -> None:
         resume(run, device="cpu")
     assert str(dead) not in str(refused.value)
     (run / Owner.file).unlink()  # of a version that did not write it
-    with pytest.raises(InputError, match="written by another process; stop that first"):
+    with pytest.raises(InputError, match="written by another process; stop that process first"):
         resume(run, device="cpu")
     os.write(gone, b"x")
     assert exit_code(pid) == 0

@@ -56,7 +56,7 @@ def test_a_pause_on_a_full_disk_is_reported(tmp_path, capsys, monkeypatch, lines
     run = tmp_path / "runs" / "a"
     full = Full(monkeypatch, run, lines_fit=lines_fit)
     assert main([*run_words(tmp_path / "runs", SETTINGS), *form]) == 0
-    why = f"the disk of {run} is full"
+    why = f"the disk holding {run} is full"
     assert full.shown["status"].state == full.shown["row"].state == "paused"
     assert why in full.shown["status"].reason and why in full.shown["notice"]
     assert "space continues" not in full.shown["notice"]
@@ -85,4 +85,4 @@ def test_what_shows_a_run_says_that_it_is_paused_and_why(tmp_path, capsys, monke
     assert main(run_words(runs, SETTINGS)) == 0
     said = capsys.readouterr()
     shown = "\n".join(line for line in (said.out + said.err).splitlines() if "a: paused" not in line)
-    assert "paused" in shown and f"the disk of {runs / 'a'} is full" in shown and "waiting-for-space" not in shown
+    assert "paused" in shown and f"the disk holding {runs / 'a'} is full" in shown and "waiting-for-space" not in shown

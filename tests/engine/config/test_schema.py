@@ -58,7 +58,10 @@ WRONG = {
     "three betas": ({"optimizer": {"betas": [0.9, 0.9, 0.9]}}, "optimizer.betas"),
     "step without interval": ({"optimizer": {"schedule": "step"}}, "decay_every"),
     "min above max": ({"optimizer": {"lr": 1e-4, "min_lr": 1e-3}}, "min_lr 0.001 is above lr 0.0001"),
-    "no training text": ({"data": {"validation_fraction": 0.6, "test_fraction": 0.5}}, "leave some text"),
+    "no training text": (
+        {"data": {"validation_fraction": 0.6, "test_fraction": 0.5}},
+        "must be below 1, to leave text to train on",
+    ),
     "schema from the future": ({"schema": 2}, "schema = 2"),
     "huge seed": ({"seed": 2**70}, "seed"),
     "boolean for a count": ({"train": {"steps": "yes"}}, "train.steps = 'yes'"),

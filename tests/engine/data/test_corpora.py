@@ -69,5 +69,5 @@ def test_names_that_are_no_corpus_are_refused(name: str) -> None:
 def test_a_known_corpus_that_is_not_here_says_where_to_put_it(tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
     monkeypatch.setattr("engine.data.corpus.user_data_path", lambda _: tmp_path)
-    with pytest.raises(InputError, match=r"input\.txt at .*tiny-shakespeare.*playlets works now"):
+    with pytest.raises(InputError, match=r"input\.txt at .*tiny-shakespeare.*playlets needs no download"):
         load_corpus(TextCorpus, DataConfig(corpus="tiny-shakespeare"))

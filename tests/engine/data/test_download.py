@@ -49,7 +49,7 @@ def test_a_file_arrives_whole_and_is_not_fetched_twice(tmp_path) -> None:
 
 
 def test_a_broken_download_goes_on_where_it_stopped(tmp_path) -> None:
-    with pytest.raises(InputError, match=r"cannot be reached.*put the file at"):
+    with pytest.raises(InputError, match=r"cannot be downloaded.*put the file at"):
         fetch(REMOTE, tmp_path, opener=Server(breaks_at=100_000))
     part = tmp_path / "folder" / "a.txt.part"
     kept = part.stat().st_size
@@ -102,7 +102,7 @@ def test_a_wrong_file_is_not_kept(tmp_path) -> None:
 
 
 def test_an_endless_file_is_cut_off(tmp_path) -> None:
-    with pytest.raises(InputError, match="larger than the 300,000 bytes"):
+    with pytest.raises(InputError, match="larger than the limit of 300,000 bytes"):
         fetch(REMOTE, tmp_path, opener=Server(CONTENT * 10))
     assert list((tmp_path / "folder").iterdir()) == []
 
@@ -191,7 +191,7 @@ def test_a_file_put_there_by_hand_is_trusted_as_it_is(tmp_path) -> None:
 
 
 def test_half_a_file_of_unknown_hash_is_not_gone_on_with(tmp_path) -> None:
-    with pytest.raises(InputError, match="cannot be reached"):
+    with pytest.raises(InputError, match="cannot be downloaded"):
         fetch(UNKNOWN, tmp_path, opener=Server(CHANGED, breaks_at=100_000))
     server = Server()
     assert fetch(UNKNOWN, tmp_path, opener=server).read_bytes() == CONTENT and server.asked == [0]

@@ -210,7 +210,7 @@ def test_no_batch_of_documents_is_larger_than_its_budget() -> None:
     stream = batches(some_documents(1_000), batch_tokens=600)
     for step in range(1, stream.steps_per_epoch + 1):
         assert stream.batch(step, 0).tokens.numel() <= 600
-    with pytest.raises(InputError, match="a document has"):
+    with pytest.raises(InputError, match="the longest document has"):
         batches(some_documents(1_000), batch_tokens=50)
 
 

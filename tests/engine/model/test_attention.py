@@ -159,7 +159,7 @@ def test_a_backend_that_cannot_serve_says_why() -> None:
     at, q = Positions.consecutive(3), heads(1, 1, 3, 4)
     case = AttentionCall(q, q, at, at, Visibility(True), Content())
     assert choose(case).name == "reference"
-    with pytest.raises(ValueError, match="terms of queries and keys"):
+    with pytest.raises(ValueError, match="terms depend on queries and keys"):
         choose(case, "sdpa")
     with pytest.raises(ValueError, match="unknown attention backend"):
         choose(case, "fast")

@@ -248,7 +248,7 @@ def test_a_wrong_pattern_is_one_clear_line(layers: object, said: str) -> None:
         ({"position": "rope", "layers": ["none"], "rope_part": 0.5}, "choose position = 'rope'"),
         (
             {"position": "none", "layers": ["linear rope", "global"], "rope_scaling": "yarn"},
-            "linear attention has neither",
+            "linear attention has no scores and no softmax",
         ),
         (
             {"position": "rope", "layers": ["window", "linear"], "sinks": True},

@@ -292,7 +292,7 @@ def test_a_tokenizer_may_be_taken_over_from_the_run_it_starts_from(small) -> Non
     wanted, texts = config("question-answer"), list(small.texts())
     larger = WordTokenizer.of([*texts, "Gus was born in Paris."])
     assert QuestionTask.load(wanted, None, larger).tokenizer is larger
-    with pytest.raises(InputError, match="corpus small: for a run that starts from another one"):
+    with pytest.raises(InputError, match="corpus small: cannot be encoded with the parent.s tokenizer"):
         QuestionTask.load(wanted, None, WordTokenizer.of(["Where was Ada born?"]))
     with pytest.raises(InputError, match="data.tokenizer is 'words', but that run's tokenizer is 'characters'"):
         QuestionTask.load(wanted, None, CharacterTokenizer.of(texts))

@@ -181,7 +181,7 @@ MISFITS: dict[str, tuple[tuple[str, ...], str]] = {
         ("model.architecture=encoder-decoder", "objective.kind=copy", "model.source_length=8"),
         "encoder.layers.*model.architecture differs .decoder there, encoder-decoder here.",
     ),
-    "a translation": (PAIRS, "translation needs a tokenizer for each side, but that run's is 'characters'"),
+    "a translation": (PAIRS, "translation needs a tokenizer for each side, but the parent's is 'characters'"),
     "no such run": (("train.init_from=pretain",), "no run named 'pretain' in .*did you mean 'pretrain'"),
     "no such step": (("train.init_from=pretrain@5",), "has no checkpoint '5'; it has best, last and steps 0, 3, 6"),
     "no checkpoint": (("train.init_from=pretrain@bset",), "did you mean 'best'"),
@@ -202,7 +202,7 @@ def test_what_does_not_fit_is_named_before_there_is_a_run_directory(runs: Path, 
 
 WARNED: dict[str, tuple[tuple[str, ...], str]] = {
     "heads": (("model.n_heads=1",), "model.n_heads is 1, but the weights of 'pretrain' were trained with 2"),
-    "positions": (("model.position=rope",), "model.position is 'rope', and the weights were trained with 'sinusoidal'"),
+    "positions": (("model.position=rope",), "model.position is 'rope', but the weights were trained with 'sinusoidal'"),
     "learned positions": (("model.position=learned",), "with 'sinusoidal'; its learned weights start fresh"),
     "longer": (
         ("model.context_length=24",),
@@ -351,7 +351,7 @@ def test_verify_confirms_the_lineage_and_names_what_is_not_true_of_it(runs: Path
     path.write_text(before)
     shutil.rmtree(runs / "pretrain")
     found = verified(ready.path)
-    assert found["lineage"].result == "unchecked" and "'pretrain', which it started from, cannot be found" in (
+    assert found["lineage"].result == "unchecked" and "'pretrain' cannot be found" in (
         found["lineage"].text
     )
     assert {f.result.value for name, f in found.items() if name != "lineage"} == {"confirmed"}

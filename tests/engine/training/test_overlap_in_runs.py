@@ -66,8 +66,8 @@ def repeated_questions(folder: Path) -> tuple[str, ...]:
 
 OVERLAPPING = {
     text_twice: "100.0% of the validation text also appears word for word in the training text",
-    cut_from_training: "100.0% of the validation pairs (10 of 10) share a sentence with training",
-    three_commas: "15.0% of the validation pairs (3 of 20) share a sentence with training",
+    cut_from_training: "100.0% of the validation pairs (10 of 10) share a sentence with the training pairs",
+    three_commas: "15.0% of the validation pairs (3 of 20) share a sentence with the training pairs",
     repeated_documents: "100.0% of the validation documents' text also appears",
     repeated_questions: "50.0% of the validation questions (10 of 20) are also asked in training",
 }
@@ -144,4 +144,4 @@ def test_a_little_overlap_is_reported_without_a_badge(tiny: Tiny, tmp_path) -> N
     ready = started(tiny(*settings), tmp_path / "runs")
     assert RunReader(ready.path).badges == {}
     (lint,) = [lint for lint in ready.lints if lint.key == "data.corpus"]
-    assert lint.text.startswith("3.2% of the validation pairs (1 of 31) share a sentence with training")
+    assert lint.text.startswith("3.2% of the validation pairs (1 of 31) share a sentence with the training pairs")

@@ -135,7 +135,7 @@ def test_a_loss_that_is_no_number_fails_the_run_and_names_the_step(tiny, tmp_pat
     with torch.no_grad():
         ready.trainer.model.head.weight.fill_(float("nan"))
     outcome = ready.trainer.run()
-    assert outcome.state == "failed" and "not a number at step 1" in outcome.reason
+    assert outcome.state == "failed" and "is NaN or infinite at step 1" in outcome.reason
     assert RunReader(ready.path).status.reason == outcome.reason
 
 

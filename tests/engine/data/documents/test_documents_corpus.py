@@ -164,8 +164,8 @@ def test_always_the_same_town_is_right_in_twelve_of_a_hundred() -> None:
     ("changes", "says"),
     [
         ({"corpus_size": 5_001}, "5001: .* 20 to 5,000 people; the default is 500"),
-        ({"test_fraction": 0.5}, "below 0.5"),
-        ({"test_fraction": 0.8}, "below 0.5"),
+        ({"test_fraction": 0.5}, "use less than 0.5"),
+        ({"test_fraction": 0.8}, "use less than 0.5"),
     ],
 )
 def test_people_that_cannot_be_drawn_or_dealt_out_are_refused(changes: dict, says: str) -> None:
@@ -199,7 +199,7 @@ def test_files_that_are_not_here_are_named_with_their_place(tmp_path, monkeypatc
     monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
     monkeypatch.setattr("engine.data.corpus.user_data_path", lambda _: tmp_path / "user")
     with pytest.raises(
-        InputError, match=r"wiki\.txt.*birth_dev\.tsv.*into .*cs224n-birthplaces.*biographies needs no download"
+        InputError, match=r"wiki\.txt.*birth_dev\.tsv.* in .*cs224n-birthplaces.*biographies needs no download"
     ):
         load("cs224n-birthplaces")
 

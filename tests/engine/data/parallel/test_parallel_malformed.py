@@ -90,21 +90,25 @@ CASES: dict[str, tuple[Files, str, str]] = {
         AB,
         r"a\.de: line 9: this line is empty, but .*a\.en has",
     ),
-    "both empty": (pair(line_changed(EN, 5, ""), line_changed(DE, 5, "")), AB, r"line 5: is empty, and so is"),
+    "both empty": (
+        pair(line_changed(EN, 5, ""), line_changed(DE, 5, "")),
+        AB,
+        r"line 5: this line is empty, and so is",
+    ),
     "the last source empty": (
         pair(line_changed(EN, 40, ""), DE),
         AB,
         r"a\.en: line 40: this line is empty, but .*a\.de has",
     ),
     "many empty lines at the end": (pair(EN + "\n" * 11, DE), AB, r"41 lines and .*40"),
-    "empty file": (pair("", DE), AB, r"a\.en: is empty; it needs one sentence per line"),
-    "a file of odd blanks": (pair(EN, "\x1c\u00a0\n\u2003\n"), AB, r"a\.de: is empty"),
-    "blank file": (pair(EN, " \n\n"), AB, r"a\.de: is empty"),
-    "only a byte-order mark": (pair(b"\xef\xbb\xbf", DE), AB, r"a\.en: is empty"),
-    "latin-1": (pair(EN, (DE + "Grüße\n").encode("latin-1")), AB, r"a\.de: line 41: byte 3 of it is 0xFC.*iconv"),
-    "utf-16": (pair(EN, DE.encode("utf-16")), AB, r"a\.de: line 1: contains a NUL byte"),
-    "binary": (pair(EN, b"text\nmore\n\x00\x01\x02"), AB, r"a\.de: line 3: contains a NUL byte"),
-    "half a surrogate": (pair(EN, b"ja\n\xed\xa0\x80\n"), AB, r"a\.de: line 2: byte 1 of it is 0xED"),
+    "empty file": (pair("", DE), AB, r"a\.en: this file is empty; it needs one sentence per line"),
+    "a file of odd blanks": (pair(EN, "\x1c\u00a0\n\u2003\n"), AB, r"a\.de: this file is empty"),
+    "blank file": (pair(EN, " \n\n"), AB, r"a\.de: this file is empty"),
+    "only a byte-order mark": (pair(b"\xef\xbb\xbf", DE), AB, r"a\.en: this file is empty"),
+    "latin-1": (pair(EN, (DE + "Grüße\n").encode("latin-1")), AB, r"a\.de: line 41: byte 3 is 0xFC.*iconv"),
+    "utf-16": (pair(EN, DE.encode("utf-16")), AB, r"a\.de: line 1: a NUL byte"),
+    "binary": (pair(EN, b"text\nmore\n\x00\x01\x02"), AB, r"a\.de: line 3: a NUL byte"),
+    "half a surrogate": (pair(EN, b"ja\n\xed\xa0\x80\n"), AB, r"a\.de: line 2: byte 1 is 0xED"),
     "carriage returns alone": (pair(EN.replace("\n", "\r"), DE), AB, r"a\.en: its lines end in carriage returns"),
     "one endless line": (pair("x" * 100_001 + "\n", "y\n"), AB, r"a\.en: line 1: 100,001 characters"),
     "too large": (pair(EN * 400, DE), AB, r"a\.en: larger than 20,000 bytes"),
@@ -113,10 +117,10 @@ CASES: dict[str, tuple[Files, str, str]] = {
     "the same text twice": (pair(EN, EN), AB, r"a\.en and .*a\.de contain the same text"),
     "a missing file": ({"a.en": EN, "b.de": DE}, AB, r"a\.de: no such file; did you mean 'b\.de'"),
     "a missing folder": (pair(EN, DE), "{}/no/a.en,{}/a.de", r"a\.en: no such file; the folder .*no does not exist"),
-    "a folder for a file": (pair(EN, DE) | {"sub/x": ""}, "{}/a.en,{}/sub", r"sub: is a folder"),
-    "three files": (pair(EN, DE), "{}/a.en,{}/a.de,{}/a.fr", r"name two files with one comma"),
-    "a comma too many": (pair(EN, DE), "{}/a.en,", r"name two files with one comma"),
-    "columns of two files": (pair(EN, DE), AB + "#1,2", r"these two files have no columns"),
+    "a folder for a file": (pair(EN, DE) | {"sub/x": ""}, "{}/a.en,{}/sub", r"sub: this is a folder"),
+    "three files": (pair(EN, DE), "{}/a.en,{}/a.de,{}/a.fr", r"name two files separated by one comma"),
+    "a comma too many": (pair(EN, DE), "{}/a.en,", r"name two files separated by one comma"),
+    "columns of two files": (pair(EN, DE), AB + "#1,2", r"# selects columns of a table, but these two files have none"),
     "too few to cut": (pair("One.\n", "Eins.\n"), AB, r"its 1 pairs form 1 groups .*nothing for train"),
     "all hang together": (
         pair(EN, "".join(f"Dasselbe{' ' * (i % 3)}.\n" if i else "DASSELBE .\n" for i in range(40))),
@@ -140,7 +144,7 @@ CASES: dict[str, tuple[Files, str, str]] = {
         "{}/a.en.gz,{}/a.de",
         r"a\.en\.gz: larger than 20,000 bytes",
     ),
-    "gzip by another name": (pair(gzip.compress(EN.encode()), DE), AB, r"a\.en: is gzip-compressed; unpack it, or"),
+    "gzip by another name": (pair(gzip.compress(EN.encode()), DE), AB, r"a\.en: gzip-compressed; unpack it, or"),
     "zip by another name": (pair(zipped("x"), DE), AB, r"a\.en: a zip archive; unpack it"),
     # a table
     "a table of one column": ({"p.tsv": EN}, "{}/p.tsv", r"p\.tsv: line 1: one column; source and target need a tab"),
@@ -169,10 +173,14 @@ CASES: dict[str, tuple[Files, str, str]] = {
     "two columns of one name": ({"p.tsv": "de\tde\nx\ty\n"}, "{}/p.tsv#de,x", r"2 columns are named 'de'"),
     "a header alone": ({"p.tsv": "en\tde\n"}, "{}/p.tsv", r"line 1: a header and nothing below it"),
     "columns of the same text": ({"p.tsv": "a\ta\nb\tb\n"}, "{}/p.tsv", r"columns 1 and 2 contain the same text"),
-    "a table in latin-1": ({"p.tsv": b"Hi\tGr\xfc\xdf\n"}, "{}/p.tsv", r"line 1: byte 6 of it is 0xFC"),
+    "a table in latin-1": ({"p.tsv": b"Hi\tGr\xfc\xdf\n"}, "{}/p.tsv", r"line 1: byte 6 is 0xFC"),
     # a folder
-    "an empty folder": ({"f/x": ""}, "{}/f", r"f: has no train\.XX and train\.YY.*nothing in it"),
-    "a folder without training": ({"f/val.en": EN, "f/val.de": DE}, "{}/f", r"no train\.XX.*it has val\.de, val\.en"),
+    "an empty folder": ({"f/x": ""}, "{}/f", r"f: train\.XX and train\.YY are needed.*nothing in it"),
+    "a folder without training": (
+        {"f/val.en": EN, "f/val.de": DE},
+        "{}/f",
+        r"train\.XX.* needed.*it has val\.de, val\.en",
+    ),
     "a folder of one language": (
         {"f/train.en": EN},
         "{}/f",
@@ -192,12 +200,12 @@ CASES: dict[str, tuple[Files, str, str]] = {
     "a folder without that language": (
         {"f/train.en": EN, "f/train.de": DE},
         "{}/f#en,fr",
-        r"has no train\.fr to go with train",
+        r"f: no train\.fr to go with train",
     ),
     "validation of one language": (
         {"f/train.en": EN, "f/train.de": DE, "f/val.en": EN},
         "{}/f",
-        r"has no val\.de to go with val",
+        r"f: no val\.de to go with val",
     ),
     "a folder misaligned": ({"f/train.en": EN, "f/train.de": DE_SHORT}, "{}/f", r"train\.de ends after line 39"),
     # names
@@ -215,13 +223,13 @@ CASES: dict[str, tuple[Files, str, str]] = {
     "IWSLT tags that do not meet": (
         iwslt(train_en=line_changed(EN, 3, "<title>A</title>")),
         "iwslt2017-en-de",
-        r"\.en: line 3: <title> and a sentence in .*\.de: the two files are not aligned",
+        r"\.en: line 3: <title> and a sentence, the latter in .*\.de: the two files are not aligned",
     ),
     "IWSLT text too short": (iwslt(train_de=DE_SHORT), "iwslt2017-en-de", r"has 40 lines and .*39: .*\.de ends after"),
     "IWSLT with tags alone": (
         iwslt(train_en="<url>a</url>\n", train_de="<url>b</url>\n"),
         "iwslt2017-en-de",
-        r"has tags but no sentences",
+        r"found tags but no sentences",
     ),
     "IWSLT without development": (
         {name: text for name, text in iwslt().items() if "dev2010" not in name},
@@ -253,9 +261,9 @@ CASES: dict[str, tuple[Files, str, str]] = {
     "XML in latin-1": (
         iwslt(dev_en=xml('<seg id="1">Grüße</seg>').encode("latin-1")),
         "iwslt2017-en-de",
-        r"line 4: byte 15 of it is 0xFC",
+        r"line 4: byte 15 is 0xFC",
     ),
-    "XML without sentences": (iwslt(dev_en=xml()), "iwslt2017-en-de", r"has no <seg id=…> sentences"),
+    "XML without sentences": (iwslt(dev_en=xml()), "iwslt2017-en-de", r"no <seg id=…> sentences found"),
     "a sentence twice": (
         iwslt(dev_en=xml(TWO[0], TWO[0])),
         "iwslt2017-en-de",
@@ -284,7 +292,7 @@ CASES: dict[str, tuple[Files, str, str]] = {
     "an archive of something else": (
         {"iwslt2017-en-de/en-de.zip": zipped("a.txt")},
         "iwslt2017-en-de",
-        r"en-de\.zip: has no train\.tags\.en-de\.en",
+        r"en-de\.zip: no train\.tags\.en-de\.en in it",
     ),
     "an archive cut short": (
         {"iwslt2017-en-de/en-de.zip": zipped("en-de/train.tags.en-de.en")[:-30]},
@@ -330,9 +338,7 @@ def test_the_small_iwslt_folder_is_otherwise_right(tmp_path: Path, nowhere_else)
 
 @pytest.mark.parametrize("name", ["multi30k", "tatoeba-en-de", "iwslt2017-en-de"])
 def test_a_known_corpus_that_is_not_here_says_how_to_get_it(tmp_path: Path, nowhere_else, name: str) -> None:
-    with pytest.raises(
-        InputError, match=rf"data fetch {name}` to get it, or put .* from https://.* into .*none/{name}"
-    ):
+    with pytest.raises(InputError, match=rf"data fetch {name}` to get it, or put .* from https://.* in .*none/{name}"):
         load_corpus(ParallelCorpus, DataConfig(corpus=name), tmp_path)
 
 
