@@ -309,7 +309,7 @@ def test_two_finished_runs_are_compared_exported_and_written_with(tmp_path) -> N
         screen.press("w")
         screen.until("four  @best", "alibi  @best", "type some text to continue")
         screen.press(*"the ", "enter")
-        screen.until("tokens at step 6")
+        screen.until(", step 6, seed")
         screen.press("escape")
         time.sleep(0.5)
         if "leave the prompt" in screen.text:  # it stopped the writing first

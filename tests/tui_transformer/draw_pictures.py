@@ -51,7 +51,7 @@ COMPARE: Steps = [(("3",), "at the end")]
 PLAYGROUND: Steps = [
     FIRST,
     (("w",), "temperature"),
-    ((*keys("enter & Hero"), "enter"), "tokens at step"),
+    ((*keys("enter & Hero"), "enter"), "tokens in "),
     (("escape", "exclamation_mark", "exclamation_mark"), "0."),
 ]
 VARIANTS: Steps = [(("3",), "n3")]
@@ -81,7 +81,7 @@ SESSION = (
     Shot(("D",), "characters back", "D: recall, by how far back the answer stands", 4.0),
     Shot(("2", "w"), "temperature", WRITING, 2.0),
     Shot(keys("enter & Hero"), "enter & Hero", WRITING, 1.5, calm=0.3),
-    Shot(("enter",), "tokens at step", WRITING, 2.0),
+    Shot(("enter",), "tokens in ", WRITING, 2.0),
     Shot(("escape", "exclamation_mark", "exclamation_mark"), "0.", "!: what else it might have written", 4.5),
 )
 STILL = "3: compare"  # the caption of the frame that is shown where nothing moves

@@ -440,7 +440,7 @@ async def test_a_run_that_trains_is_taken_at_its_newest_and_again_when_there_is_
         fakes.known["live"] = FakeWriter("live", 1500)
         (run / "checkpoints" / "last").write_text("step-00001500  ")
         await answered(pilot)  # whoever is quicker than that look has it too
-        assert "at step 1,500" in shown(app)
+        assert "step 1,500" in shown(app)
 
 
 async def test_another_pane_can_send_runs_here(app, tmp_path) -> None:

@@ -84,7 +84,7 @@ def test_no_run(snap_compare, size) -> None:
 
 
 async def written(pilot: Pilot[Any], pane: PlaygroundPane) -> None:
-    await until(pilot, "tokens at step")
+    await until(pilot, " tokens in ")
 
 
 STATES: dict[str, tuple[Any, ...]] = {
