@@ -23,7 +23,7 @@ SAID = {
     *(english("stopped"), english("interrupted"), english("failed")),
 }
 WORD = re.compile(r"[^\W\d_]{3}|[\u4e00-\u9fff]")  # what a tail must have beside its gaps
-LETTERS, LEAST = re.compile(r"[^\W\d_]+(?![^{}]*\})"), 10  # how much a message must say beside its gaps
+LETTERS, LEAST = re.compile(r"[^\W\d_]+(?![^{}]*\})"), 9  # how much a message must say beside its gaps
 
 
 @dataclass(frozen=True)

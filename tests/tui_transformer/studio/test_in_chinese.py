@@ -34,7 +34,7 @@ PROPER = {
     *("CPU", "GPU", "GB", "MB", "MFLOP", "kFLOP", "SIGTERM", "min", "cpu"),
     *("CSV", "JSON", "HTML", "LaTeX", "Markdown", "README", "SVG", "TOML", "pandas", "pdflatex", "xelatex"),
     *("Transformer", "GPT", "nanoGPT", "GELU", "ReLU", "SwiGLU", "RMSNorm", "RoPE", "ALiBi", "AdamW", "Muon", "BPE"),
-    *("KV", "QK", "PE", "XL", "dropout", "logit", "softmax", "top-k", "top-p", "Holm", "Shakespeare", "Tiny"),
+    *("KV", "QK", "PE", "XL", "NaN", "dropout", "logit", "softmax", "top-k", "top-p", "Holm", "Shakespeare", "Tiny"),
     *("small", "ReLU²"),  # GPT-2's size
     *("NAME", "VARIANT", "KEY", "VALUE", "sSEED", "tui-transformer", "ablate", "check"),
 }
