@@ -192,8 +192,8 @@ def lineage(evidence: Evidence) -> Outcome:
             if differs := difference(own, parent.tokenizer):
                 wrong.append(Difference(tr("tokenizer taken from '{parent}'", parent=parent.name), fault=differs))
             if now.id == origin.id and now.before != origin.before:
-                before = (one.shown if one is not None else None for one in (origin.before, now.before))
-                wrong.append(Difference(tr("what '{parent}' started from", parent=parent.name), *before))
+                then, later = (one.shown if one is not None else None for one in (origin.before, now.before))
+                wrong.append(Difference(tr("what '{parent}' started from", parent=parent.name), then, later))
         said = tr(
             "weights of {shown}, SHA-256 {sha256}…, and its tokenizer", shown=origin.shown, sha256=origin.sha256[:12]
         )

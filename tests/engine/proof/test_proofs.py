@@ -84,7 +84,9 @@ def test_runs_that_differ_are_repeated_with_deterministic_algorithms(here, monke
     wrong = lambda run: real(run) if torch.are_deterministic_algorithms_enabled() else {"weights": bytes([next(asked)])}
     monkeypatch.setattr(resuming, "left_behind", wrong)
     result = resuming.repeats("fp32", here)
-    assert result.status == "failed" and result.why.endswith("with torch.use_deterministic_algorithms the runs are identical")
+    assert result.status == "failed" and result.why.endswith(
+        "with torch.use_deterministic_algorithms the runs are identical"
+    )
     assert result.figures["equal_with_deterministic_algorithms"] is True
     assert not torch.are_deterministic_algorithms_enabled()
 

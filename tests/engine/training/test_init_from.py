@@ -351,9 +351,7 @@ def test_verify_confirms_the_lineage_and_names_what_is_not_true_of_it(runs: Path
     path.write_text(before)
     shutil.rmtree(runs / "pretrain")
     found = verified(ready.path)
-    assert found["lineage"].result == "unchecked" and "'pretrain' cannot be found" in (
-        found["lineage"].text
-    )
+    assert found["lineage"].result == "unchecked" and "'pretrain' cannot be found" in (found["lineage"].text)
     assert {f.result.value for name, f in found.items() if name != "lineage"} == {"confirmed"}
 
 

@@ -220,7 +220,9 @@ def test_references_longer_than_the_context_are_scored_with_all_positions_that_h
 
 def test_references_longer_than_the_learned_positions_are_refused_before_the_start_with_a_remedy(tmp_path) -> None:
     wanted = config(model=LONG | {"position": "learned"}, train={"steps": 2})
-    with pytest.raises(InputError, match=r"validation pairs have more tokens than there are learned positions") as refused:
+    with pytest.raises(
+        InputError, match=r"validation pairs have more tokens than there are learned positions"
+    ) as refused:
         assemble(wanted, runs_dir=tmp_path, name="run", device="cpu")
     assert not (tmp_path / "run").exists()
     needed = int(str(refused.value).rpartition("=")[2])
