@@ -73,7 +73,10 @@ def ask(commands: Sequence[Sequence[str]], folder: Path, cache: Path) -> list[An
 def _answered(commands: Iterable[Sequence[str]]) -> None:
     from tui_transformer.__main__ import main
 
+    own = dict(os.environ)
     for words in commands:
+        os.environ.clear()
+        os.environ.update(own)  # a language that is given is left to child processes
         sys.argv = ["tui-transformer", *words]  # which a run records
         out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
         with redirect_stdout(out), redirect_stderr(err):

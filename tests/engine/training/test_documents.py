@@ -294,7 +294,7 @@ def test_a_tokenizer_may_be_taken_over_from_the_run_it_starts_from(small) -> Non
     assert QuestionTask.load(wanted, None, larger).tokenizer is larger
     with pytest.raises(InputError, match="corpus small: cannot be encoded with the parent.s tokenizer"):
         QuestionTask.load(wanted, None, WordTokenizer.of(["Where was Ada born?"]))
-    with pytest.raises(InputError, match="data.tokenizer is 'words', but that run's tokenizer is 'characters'"):
+    with pytest.raises(InputError, match="data.tokenizer is 'words', but the parent's tokenizer is 'characters'"):
         QuestionTask.load(wanted, None, CharacterTokenizer.of(texts))
 
 

@@ -242,7 +242,7 @@ async def test_timing_the_variants_of_a_study_says_how_long_it_takes_and_can_be_
         typed(app, "v", "v", *"model.n_heads=1,2", "enter", "m")
         await until(pilot, lambda: "timing one step of every variant … 0:" in app.text and "m cancels" in app.text)
         await pilot.press("m")
-        await until(pilot, lambda: "timing a step" not in app.text)
+        await until(pilot, lambda: "timing one step" not in app.text)
         assert isinstance(app.screen, StudyBuilder)
 
 

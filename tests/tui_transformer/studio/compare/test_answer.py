@@ -33,7 +33,7 @@ async def test_without_an_answer_the_best_runs_are_drawn_and_it_says_why(root) -
     for i, name in enumerate(("near", "far"), 1):
         variant(root, name, f"model.n_heads={i}", scored={"context": 64 * i})
     async with Open(root, answer=True) as studio:
-        await studio.until(lambda: "no two of these can be compared" in studio.text and "near" in studio.text)
+        await studio.until(lambda: "no two runs can be compared" in studio.text and "near" in studio.text)
         assert len(studio.pane.selection.runs) == 2 and not studio.pane.chosen_runs
         await studio.until(lambda: studio.app.query_one(CompareCharts).size.height >= 9 and "┬" in studio.text)
 

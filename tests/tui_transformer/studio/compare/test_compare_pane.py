@@ -573,7 +573,7 @@ def test_every_column_is_explained_and_a_setting_by_its_sentence() -> None:
     assert EXPLAINED.keys() <= {*FIXED, "variant", "n", "rank"}
     assert setting("model.n_heads").explained.startswith("model.n_heads: ")
     recall = verdict_column(probe("recall<110"))
-    assert recall.explained.startswith("Near recall, under 110 characters back: how often it is right about who")
+    assert recall.explained.startswith("Near recall, under 110 characters back: how often the model is right about who")
     assert "in a filter: recall<110" in recall.explained and recall.title == "near recall verdict"
-    assert mean_column(LAST).explained.endswith("; beside it, its 95 % interval.")
+    assert mean_column(LAST).explained.endswith("; the cell also gives the 95 % interval.")
     assert short_names(["log.every", "optimizer.lr"]) == {"log.every": "log.every", "optimizer.lr": "lr"}

@@ -68,7 +68,7 @@ async def test_a_folder_with_something_else_is_told_and_left_alone(root) -> None
     mine.write_text("years of work")
     async with Open(root) as studio:
         await studio.press("R", "enter", "enter")
-        await studio.until(lambda: studio.said("which is no report's"))
+        await studio.until(lambda: studio.said("which is not part of a report"))
     assert mine.read_text() == "years of work"
 
 

@@ -125,7 +125,7 @@ async def test_what_cannot_be_chosen_says_why_and_what_else_it_takes(app: App) -
         assert isinstance(app.screen, Ask)
         options = app.screen.query_one(OptionList).options
         assert [option.disabled for option in options] == [False, True, False, True, False]
-        assert "it would score near" in app.text and "encoder, with objective.kind = masked" in app.text
+        assert "perplexity near 1" in app.text and "encoder, with objective.kind = masked" in app.text
         await pilot.press("down", "enter")
         await pilot.pause()
         config = app.pane.draft.config
@@ -467,7 +467,7 @@ async def test_a_corpus_that_is_missing_is_downloaded_by_one_key(app: App, tmp_p
         monkeypatch.setattr(processes, "fetch", fetched)  # the process would check its SHA-256
         await pilot.press("ctrl+d")
         await until(pilot, lambda: "8,550 characters to train on" in app.text)
-        assert "not on this machine" not in app.text and "tiny-shakespeare is downloaded" in app.said
+        assert "not on this machine" not in app.text and "downloaded tiny-shakespeare" in app.said
 
 
 async def test_what_is_below_a_mask_stays_where_it_is(app: App) -> None:

@@ -102,11 +102,11 @@ async def fill_in(pilot: Pilot, key: str, text: str) -> None:
 async def test_values_of_a_setting_become_runs(app: App, started, size: tuple[int, int]) -> None:
     async with app.run_test(size=size) as pilot:
         await opened(pilot)
-        assert "Compare it to what?" in app.text and "at least two variants" in app.text
+        assert "Compare this design to what?" in app.text and "at least two variants" in app.text
         await fill_in(pilot, "v", "model.n_heads=1,2,4,8")
         assert app.names == ["n_heads-1", "n_heads-2", "n_heads-4", "n_heads-8"]
         assert "= 12 runs" in app.text and "◆ n_heads-4" in app.text and "can miss small differences" in app.text
-        assert "Compare it to what?" not in app.text
+        assert "Compare this design to what?" not in app.text
         await pilot.press("plus", "plus")
         assert "= 20 runs" in app.text and "can miss small differences" not in app.text
         await fill_in(pilot, "number_sign", "1,")
@@ -256,9 +256,9 @@ async def test_a_measurement_that_fails_says_why_and_a_change_ends_one(app: App,
         await pilot.press("m")
         await until(pilot, lambda: "✗ corpus is not here" in app.text)
         await pilot.press("plus", "m")
-        await until(pilot, lambda: "timing a step" in app.text)
+        await until(pilot, lambda: "timing one step" in app.text)
         await pilot.press("plus")
-        assert "timing a step" not in app.text and "corpus is not here" not in app.text
+        assert "timing one step" not in app.text and "corpus is not here" not in app.text
         assert not [worker for worker in app.workers if worker.group == "measurement" and worker.is_running]
 
 

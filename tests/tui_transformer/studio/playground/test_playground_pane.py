@@ -321,7 +321,7 @@ async def test_tab_completes_commands_and_elsewhere_moves_the_focus(app) -> None
     async with app.run_test(size=(120, 36)) as pilot:
         found = await opened(pilot)
         await pilot.press("slash", "t", "o", "tab")
-        assert found._line.value == "/top_k " and "sample from the k likeliest" in shown(app)
+        assert found._line.value == "/top_k " and "sample only from the k likeliest" in shown(app)
         await pilot.press("tab")
         assert found._line.value == "/top_p "
         await pilot.press("tab", "5", "enter")
@@ -352,8 +352,8 @@ MISTAKES = {
     "/surprise": "a text must follow",
     "/alternatives": "nothing to inspect yet",
     "/checkpoint": "must follow",
-    "/history": "nothing has been asked",
-    "/examples": "has none yet",
+    "/history": "there are no prompts yet",
+    "/examples": "has no prompts to try yet",
 }
 
 

@@ -128,7 +128,7 @@ async def test_the_list_tells_a_train_loss_from_a_validation_loss(root) -> None:
         assert f"t{loss_at(50, 2000):.3f}" in lines["young"]
         assert f" {loss_at(400, 2000) + 0.006:.3f}" in lines["older"]
         await studio.pilot.press("question_mark")
-        await studio.until(lambda: "in the list: a train loss" in studio.text)
+        await studio.until(lambda: "in the list: a training loss" in studio.text)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -439,7 +439,7 @@ async def test_the_words_of_the_charts_are_explained_in_the_help_and_by_the_lege
         await studio.until(lambda: "floor:" in studio.text.replace("┈", " "))
         about = studio.app.query_one("#chart-first", Chart)._drawing.about
         assert "ghost: baseline, the dashed line" in about and "floor: the best possible loss" in about
-        assert "above validation is normal early on" in about
+        assert "early on, it is normally above validation" in about
         await studio.pilot.press("question_mark")
         await studio.until(lambda: "Words" in studio.text and "the best possible loss" in studio.text)
 
@@ -485,7 +485,7 @@ async def test_c_turns_through_loss_probes_perplexity_and_speed(root) -> None:
 @pytest.mark.parametrize("size", SIZES)
 async def test_while_arrows_scroll_a_text_it_is_said_and_escape_goes_back_to_the_runs(root, size) -> None:
     everything(root)
-    words = "↑ ↓ scroll · escape: back to the runs" if size[0] > 80 else "↑↓ scroll · esc runs"
+    words = "↑ ↓: scroll · esc: back to the runs" if size[0] > 80 else "↑↓ scroll · esc runs"
     async with Open(root, "win16", size) as studio:
         assert words not in studio.text
         studio.pane.query_one("#tab-first").focus()
