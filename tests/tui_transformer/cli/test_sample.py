@@ -69,7 +69,7 @@ def test_surprise_is_a_text_and_a_line_and_in_json_a_list(session) -> None:
     [
         ("/alternatives", "no answer yet"),
         ("/alternatives many", "whole number"),
-        ("/surprise", "needs a text, e.g."),
+        ("/surprise", "needs some text, e.g."),
         ("/attention 1 1", "Playground"),
         ("/copy", "own copy"),
         ("/checkpoint 99", "has no checkpoint"),

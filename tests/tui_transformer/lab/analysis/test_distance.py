@@ -76,7 +76,7 @@ def test_the_chart_has_chance_reach_and_a_line_a_variant(tmp_path) -> None:
     assert made.levels == (0.083,) and made.share
     assert len(made.strokes) == 4 and all(len(stroke.curve.x) == len(EDGES) - 1 for stroke in made.strokes)
     slot = next(stroke.slot for stroke in made.strokes if stroke.name == "win16")
-    assert made.reaches == ((30.0, (slot,)),) and any("can look 30 back" in note for note in made.notes)
+    assert made.reaches == ((30.0, (slot,)),) and any("can look 30 tokens back" in note for note in made.notes)
 
 
 def test_the_reach_stands_where_the_axis_says(tmp_path) -> None:
@@ -99,7 +99,7 @@ def test_the_picture_is_the_same_each_time_and_names_are_harmless(tmp_path) -> N
     attention(tmp_path)
     seeded(tmp_path, "<b>&x", 1, "model.n_heads=2")
     one, two = (distance_picture(distances(drawn(tmp_path), "recall")) for _ in range(2))
-    assert one == two and "chance 8%" in one and "can look 30 back" in one
+    assert one == two and "chance 8%" in one and "can look 30 tokens back" in one
     words = "".join(ElementTree.fromstring(one).itertext())
     assert "<b>&x" in words
 

@@ -188,7 +188,7 @@ def test_where_there_is_no_answer_it_says_why_and_what_to_do(tmp_path) -> None:
         variant(tmp_path / "apart", name, f"model.n_heads={i}", scored={"context": 64 * i})
         cell(tmp_path / "lost", "s", name, 1, f"model.n_heads={i}")
         variant(tmp_path / "live", name, f"model.n_heads={i}", state="running", step=400)
-    assert "no two of these can be compared" in why("apart") and "Press 1" in why("apart")
+    assert "no two runs can be compared" in why("apart") and "Press 1" in why("apart")
     assert "study s has no baseline" in why("lost") and "Press p" in why("lost")
     assert why("live") == "No answer yet: no run has finished."
 

@@ -82,7 +82,7 @@ def test_the_token_the_first_word_is_written_from_is_named(runs) -> None:
     ("name", "asked", "said"),
     [
         ("ask", "Where was Fooo born?", "has never seen 'Fooo'"),
-        ("ask", "  ", "needs a question"),
+        ("ask", "  ", "enter a question"),
         ("ask", "born " * 70, "71 tokens, special tokens included; this model sees at most 64"),
         ("read", "born " * 70, "70 tokens; this model reads at most 64"),
         ("fill", NAME, "mark what is missing with ___"),

@@ -183,7 +183,7 @@ def test_a_folder_with_anything_else_is_refused_and_left_as_it_is(root, tmp_path
     mine = tmp_path / "mine" / name
     mine.parent.mkdir(parents=True)
     mine.write_text("years of work")
-    with pytest.raises(InputError, match="is no report's"):
+    with pytest.raises(InputError, match="is not part of a report"):
         written(root, tmp_path / "mine")
     assert files(tmp_path / "mine") == {name: b"years of work"}
 

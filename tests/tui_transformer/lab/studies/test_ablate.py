@@ -158,7 +158,7 @@ def test_ctrl_c_leaves_checkpoints_and_the_same_command_goes_on(undisturbed, tmp
         assert second.returncode == 2 and "is being run by another process" in said and said.count("\n") == 1
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=60)
-        assert process.returncode == 130 and "the same command continues it" in said
+        assert process.returncode == 130 and "to continue, run the same command again" in said
         assert not at_work(tmp_path)
         states = {RunReader(path).state for path in tmp_path.glob("tiny.*.s*")}
         assert states <= {"interrupted", "finished", "queued"} and "interrupted" in states
