@@ -55,7 +55,7 @@ def test_a_run_that_cannot_be_begun_holds_nobody_up(tmp_path, begun) -> None:
     assert queue.work(tmp_path, "cpu", said.append) == 3
     assert begun == [("c", None), ("d", None)] and not (tmp_path / "victim").exists()
     assert [RunReader(tmp_path / name).state for name in "abcd"] == ["queued", "failed", "finished", "finished"]
-    assert any(line.startswith("a is queued: ") and "is a link" in line for line in said)
+    assert any(line.startswith("a: queued: ") and "is a link" in line for line in said)
 
 
 def test_a_run_of_a_machine_that_is_gone_holds_the_queue_up_for_a_minute(tmp_path, begun, monkeypatch) -> None:

@@ -146,7 +146,7 @@ def test_each_kind_of_layer_is_drawn_as_its_layers_are(tiny, architecture: list[
             assert table is None or torch.equal(starting_scheme(model, plan, 7).table.weight, table.weight)
     drawn = [picture.plain for picture in pictures(model, 7, Canvas())]
     owner = "decoder's self-attention" if len(stacked) > 1 else "self-attention"
-    assert any(text.startswith(f"{owner} of layers 1-2, 5-6, window: each query sees") for text in drawn)
+    assert any(text.startswith(f"{owner} in layers 1-2, 5-6, window: each query sees") for text in drawn)
     assert any(text.startswith("position t5 in layers 1, 5 (learned") for text in drawn)
     assert any(text.startswith("position none in layer 4: adds nothing") for text in drawn)
 

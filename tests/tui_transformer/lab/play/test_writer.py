@@ -173,7 +173,7 @@ def test_each_layer_shows_what_it_sees_where_layers_differ(tmp_path, tiny) -> No
     found = writer(tmp_path, "mixed")
     near, far = found.attention("the gate", "", 1, 1), found.attention("the gate", "", 3, 1)
     assert near.visible.sum(1).max() == 3 and far.visible.sum(1).max() == 8
-    assert "of layer 1, window: each query sees the last 3 keys" in near.rule
-    assert "of layer 3, global" in far.rule
+    assert "in layer 1, window: each query sees the last 3 keys" in near.rule
+    assert "in layer 3, global" in far.rule
     with pytest.raises(InputError, match="no table of who looks at whom"):
         found.attention("the gate", "", 2, 1)

@@ -121,7 +121,7 @@ BAD = {
     "--study heads --name ../heads": "run name '../heads'",
     "--study nowhere.toml": "cannot read",
     "--study heads --device tpu": "must be auto, cpu, cuda",
-    "--study heads --retry-failed --skip-failed": "exclude each other",
+    "--study heads --retry-failed --skip-failed": "cannot be combined",
     "--preset demo": "say what to vary",
     "--preset demo --vary model.n_heads=1,3": "variant 'n_heads-3': model.n_heads and model.d_model: d_model 64",
     "--preset demo --vary model.n_heads=1,x": "variant 'n_heads-x': model.n_heads = 'x'",

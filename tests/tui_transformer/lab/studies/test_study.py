@@ -195,7 +195,7 @@ def test_a_bad_file_is_named_with_what_would_be_right(tmp_path, text: str) -> No
 
 
 def test_an_unknown_study_is_answered_with_the_nearest() -> None:
-    said = "no study named 'atention' (or give a file, NAME.toml); did you mean 'attention'"
+    said = "no study named 'atention' (a file, NAME.toml, works too); did you mean 'attention'"
     with pytest.raises(InputError, match=re.escape(said)):
         find_study("atention")
 

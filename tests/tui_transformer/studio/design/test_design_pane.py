@@ -309,7 +309,7 @@ async def test_layers_that_differ_are_drawn_each_for_its_layers(app, size: tuple
         await fill_in(pilot, 'model.layers=["window", "global none", "sparse"]')
         await pilot.pause()
         assert app.pane.draft.config.model.layers == ("window", "global none", "sparse")
-        assert "self-attention of layer" in app.text
+        assert "self-attention in layer" in app.text
         await pilot.press("e")
         await fill_in(pilot, 'model.layers=["windw"]')
         await pilot.pause()

@@ -166,7 +166,7 @@ async def test_the_corpora_that_fit_come_first_and_the_others_say_why_not(app: A
         assert (
             seen.index("tatoeba-en-de")
             < seen.index("your own sentence pairs …")
-            < seen.index("'playlets' is plain text")
+            < seen.index("'playlets' contains plain text")
         )
         await choose(pilot, "tatoeba-en-de")
         assert app.pane.draft.changes == {"data.corpus": "tatoeba-en-de"}
