@@ -295,7 +295,10 @@ def _of_lines(text: Text, width: int, lines: int) -> Text:
     """A text wrapped to exactly so many lines: what is below it stays where it is."""
     wrapped = list(text.wrap(WRAPS, width))
     if len(wrapped) > lines:
-        wrapped[lines - 1] = Text.assemble(wrapped[lines - 1], "…")
+        last = wrapped[lines - 1]
+        last.rstrip()
+        last.truncate(width - 1)
+        wrapped[lines - 1] = Text.assemble(last, "…")
     return Text("\n").join([*wrapped[:lines], *[Text()] * (lines - len(wrapped))])
 
 

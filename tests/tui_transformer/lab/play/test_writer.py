@@ -175,5 +175,5 @@ def test_each_layer_shows_what_it_sees_where_layers_differ(tmp_path, tiny) -> No
     assert near.visible.sum(1).max() == 3 and far.visible.sum(1).max() == 8
     assert "in layer 1, window: each query sees the last 3 keys" in near.rule
     assert "in layer 3, global" in far.rule
-    with pytest.raises(InputError, match="no table of who looks at whom"):
+    with pytest.raises(InputError, match="has no weights to show"):
         found.attention("the gate", "", 2, 1)

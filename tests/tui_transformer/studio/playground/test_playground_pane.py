@@ -349,7 +349,7 @@ MISTAKES = {
     "/copy": "nothing to copy",
     "/again": "nothing has been asked",
     "/run nothing": "no run named",
-    "/surprise": "a text must follow",
+    "/surprise": "needs some text",
     "/alternatives": "nothing to inspect yet",
     "/checkpoint": "must follow",
     "/history": "there are no prompts yet",
