@@ -135,7 +135,9 @@ def test_documents_are_shown_with_questions_baseline_and_examples(capsys) -> Non
     assert shown[0] == "biographies@1, generated"
     assert "  documents   train 4,000, validation 500" in shown
     assert any("train 250, validation 250; 500 distinct questions, 24 distinct answers" in line for line in shown)
-    assert any("'Arlow' is right for 12.0% of train questions (30 of 250), 12.0% of validation" in line for line in shown)
+    assert any(
+        "'Arlow' is right for 12.0% of train questions (30 of 250), 12.0% of validation" in line for line in shown
+    )
     assert any(line.startswith("  note") and "250 of the 500 people" in line for line in shown)
     assert any(line.startswith("Where was ") and "  →  " in line for line in shown[-4:])
     assert shown[-5] == "" and shown[-10] == ""

@@ -167,7 +167,9 @@ def test_other_stages_under_the_same_name_are_refused_and_say_what_differs(case:
 
 def test_a_setting_that_every_stage_says_itself_cannot_be_set_for_all_of_them(tmp_path) -> None:
     file = str(written(tmp_path, staged()))
-    with pytest.raises(InputError, match="--set train.steps: stages pretrain and finetune each set this key themselves"):
+    with pytest.raises(
+        InputError, match="--set train.steps: stages pretrain and finetune each set this key themselves"
+    ):
         StudyArgs(study=file, overrides=("train.steps=3",)).resolve(tmp_path)
     assert StudyArgs(study=file, overrides=("optimizer.lr=0.1",)).resolve(tmp_path).changes["optimizer.lr"] == 0.1
 
