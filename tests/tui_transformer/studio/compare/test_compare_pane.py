@@ -284,7 +284,7 @@ async def test_the_head_says_how_many_more_columns_there_are(root) -> None:
 async def test_the_help_says_what_the_words_mean(root) -> None:
     async with Open(root, size=(120, 90)) as studio:
         await studio.press("question_mark")
-        await studio.until(lambda: "Words" in studio.text and "shaded band" in studio.text)
+        await studio.until(lambda: "Terms" in studio.text and "shaded band" in studio.text)
 
 
 async def test_one_chart_at_a_time_where_it_is_narrow(root) -> None:

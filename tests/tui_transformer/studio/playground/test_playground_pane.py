@@ -351,7 +351,7 @@ MISTAKES = {
     "/run nothing": "no run named",
     "/surprise": "needs some text",
     "/alternatives": "nothing to inspect yet",
-    "/checkpoint": "must follow",
+    "/checkpoint": "give best, last or a step",
     "/history": "there are no prompts yet",
     "/examples": "has no prompts to try yet",
 }

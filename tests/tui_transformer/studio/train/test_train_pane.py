@@ -441,7 +441,7 @@ async def test_the_words_of_the_charts_are_explained_in_the_help_and_by_the_lege
         assert "ghost: baseline, the dashed line" in about and "floor: the best possible loss" in about
         assert "early on, it is normally above validation" in about
         await studio.pilot.press("question_mark")
-        await studio.until(lambda: "Words" in studio.text and "the best possible loss" in studio.text)
+        await studio.until(lambda: "Terms" in studio.text and "the best possible loss" in studio.text)
 
 
 async def test_memory_on_a_cpu_is_said_to_be_the_processs(root) -> None:
@@ -477,7 +477,7 @@ async def test_c_turns_through_loss_probes_perplexity_and_speed(root) -> None:
             values.append("".join(c for c, _ in chart._drawing.values(60, None)))
             await studio.pilot.press("c")
         assert [title.split(",")[0].split("  ")[0] for title in seen] == [
-            *("loss", "probes", "perplexity", "bits per character", "accuracy", "tokens per second")
+            *("loss", "probe accuracy", "perplexity", "bits per character", "accuracy", "tokens per second")
         ]
         assert values[1].startswith(("at the end  a", "end  a"))  # "far" is of recall by distance
 
