@@ -102,7 +102,7 @@ async def test_damaged_metrics_are_no_band_and_no_crash(root) -> None:
         await studio.press("M")
         await studio.until(lambda: "no evaluation yet" in studio.text)
         await studio.press("D")
-        await studio.until(lambda: "counted its probes" in studio.text)
+        await studio.until(lambda: "no run here has probe scores by distance" in studio.text)
 
 
 @pytest.mark.parametrize("size", PICTURES)

@@ -170,7 +170,7 @@ async def test_a_ninth_curve_is_refused(root) -> None:
         variant(root, f"run-{i}")
     async with Open(root) as studio:
         await studio.press("home", *["space", "down"] * 9)
-        assert len(studio.pane.selection.runs) == 8 and studio.said("8 curves are as many")
+        assert len(studio.pane.selection.runs) == 8 and studio.said("at most 8 curves")
 
 
 async def test_the_filter_is_typed_and_taken_away(root) -> None:
