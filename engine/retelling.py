@@ -17,7 +17,8 @@ NUMBER = r"\S+"  # what fills a gap with a format, such as {steps:,}
 WORDS = r".*?"
 APART = ("; ", ": ")  # parts of a text that may be messages of their own
 TAILS = (",", ";", " (")  # a message that begins so goes on from another
-# Single words that fill gaps and are no names there.
+QUOTE = "'"
+# Single words that fill gaps and, unless they are quoted, are no names there.
 SAID = {
     *(english("loss"), english("gradient"), english("training"), english("validation")),
     *(english("stopped"), english("interrupted"), english("failed")),
@@ -46,7 +47,10 @@ class _Message:
             return None
         head, *gaps = found.groups()
         values = dict(zip(reversed(self.names), reversed(gaps), strict=True))
-        return told(head) + "".join(f"{literal}{_of(values[name]) if name else ''}" for literal, name in self.said)
+        return told(head) + "".join(
+            literal if name is None else f"{literal}{_of(values[name], quoted=literal.endswith(QUOTE))}"
+            for literal, name in self.said
+        )
 
 
 def told(text: str) -> str:
@@ -72,9 +76,10 @@ def _told(text: str, code: str) -> str:
     return text
 
 
-def _of(value: str) -> str:
-    """Return what fills a gap; a single word may be a name, and a command line is typed as it is."""
-    return told(value) if value in SAID or (" " in value and not value.startswith(PROGRAM)) else value
+def _of(value: str, *, quoted: bool) -> str:
+    """Return what fills a gap. What is quoted, other single words and command lines stay: they are names, or typed."""
+    words = value in SAID or (" " in value and not value.startswith(PROGRAM))
+    return told(value) if words and not quoted else value
 
 
 @lru_cache(maxsize=2)

@@ -167,8 +167,9 @@ def averaged(loss: float, best: float | None) -> str:
     by = round(loss - best, 4)
     if by == 0:
         return tr("{loss:.4f}, equal to best", loss=loss)
-    said = tr("{loss:.4f}, {by:.4f} lower than best") if by < 0 else tr("{loss:.4f}, {by:.4f} higher than best")
-    return said.format(loss=loss, by=abs(by))
+    if by < 0:
+        return tr("{loss:.4f}, {by:.4f} lower than best", loss=loss, by=-by)
+    return tr("{loss:.4f}, {by:.4f} higher than best", loss=loss, by=by)
 
 
 class Followed:

@@ -69,10 +69,9 @@ class KeyLine(Widget):
 
     def render(self) -> Text:
         line = Text(no_wrap=True, end="")
-        edge = 0 if self._last is None else self._last.words.cell_len + 1
         for one in self._whole():
             line.append_text(self._drawn(one)).append(" ")
-        line.truncate(max(0, self.size.width - edge), pad=True)
+        line.truncate(self._room, pad=True)
         if self._last is not None:
             line.append("▏", self.get_component_rich_style("keys--edge", partial=True))
             line.append_text(self._drawn(self._last))
@@ -80,9 +79,13 @@ class KeyLine(Widget):
 
     def _whole(self) -> list[ShownKey]:
         """The first keys, as many as there is room for: none is cut."""
-        room = self.size.width - (0 if self._last is None else self._last.words.cell_len + 1)
-        ends = accumulate(one.words.cell_len + 1 for one in self._shown)
-        return [one for one, end in zip(self._shown, ends, strict=True) if end <= room + 1]
+        ends = accumulate(one.words.cell_len + 1 for one in self._shown)  # with a space, which the last may lose
+        return [one for one, end in zip(self._shown, ends, strict=True) if end <= self._room + 1]
+
+    @property
+    def _room(self) -> int:
+        """Columns to the left of the last key, which stands at the edge."""
+        return max(0, self.size.width - (0 if self._last is None else self._last.words.cell_len + 1))
 
     def _drawn(self, one: ShownKey) -> Text:
         words = one.words.copy()
