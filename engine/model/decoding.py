@@ -21,6 +21,11 @@ from engine.model.layers import Branch, Layer, Map, ShortConvolution
 from engine.model.positions import Positions, PositionScheme
 from engine.model.transformer import Network
 
+# What torch.compile calls for a linear map on a CPU; no public function multiplies by packed weights.
+_PACKS = torch.backends.mkldnn.is_available() and all(  # type: ignore[no-untyped-call]
+    hasattr(torch.ops.mkldnn, name) for name in ("_reorder_linear_weight", "_linear_pointwise")
+)
+
 
 class Predictor:
     """A network in evaluation mode that predicts the next token of B texts of equal length, perhaps after a source
@@ -152,8 +157,26 @@ class _Steps:
 
 
 def _linear(part: nn.Linear) -> Map:
+    """A linear map; on a CPU, of several rows with weights packed for oneDNN at the first of them.
+
+    MKL, which torch calls, is slow where it does not know the processor: on an AMD EPYC, all products of a step of 4
+    layers of 256 features take 1.6 and 0.6 ms for 4 rows, 2.0 and 1.5 ms for 32.
+    """
     weight, bias = part.weight, part.bias
-    return lambda x: F.linear(x, weight, bias)
+    if not (_PACKS and weight.device.type == "cpu" and weight.dtype == torch.float32):
+        return lambda x: F.linear(x, weight, bias)
+    packed: Tensor | None = None
+
+    def product(x: Tensor) -> Tensor:
+        nonlocal packed
+        if x.shape[0] == 1:
+            return F.linear(x, weight, bias)
+        if packed is None:
+            packed = torch.ops.mkldnn._reorder_linear_weight(weight, x.shape[0])
+        made: Tensor = torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")
+        return made
+
+    return product
 
 
 def _gelu(x: Tensor) -> Tensor:

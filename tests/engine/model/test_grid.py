@@ -175,6 +175,24 @@ def test_a_backend_of_whole_texts_decodes_too(backend: str, attention: str) -> N
     assert (predictor.feed(TOKENS[:, 5:6] % 20) - whole[:, -1]).abs().max() <= 1e-4
 
 
+@pytest.mark.parametrize("rows", [1, 2, 5])
+@pytest.mark.parametrize("packs", [True, False])
+def test_steps_of_several_rows_in_fp32_are_the_full_pass(rows: int, packs: bool, monkeypatch) -> None:
+    """With weights packed for oneDNN where torch can; rows may become more, as a beam's do."""
+    monkeypatch.setattr("engine.model.decoding._PACKS", packs)
+    config = RunConfig.model_validate({"model": {"dropout": 0.0, "bias": rows != 2}})
+    model = build_model(config.model, 20, 1).eval()
+    texts = TOKENS[torch.arange(rows) % len(TOKENS)] % 20
+    predictor = Predictor(model)
+    predictor.begin(8)
+    predictor.feed(texts[:, :4])
+    assert (predictor.feed(texts[:, 4:5]) - logits(model, texts[:, :5], SOURCES)[:, -1]).abs().max() <= 1e-5
+    wider = torch.arange(3 * rows) % rows
+    predictor.cache.select(wider)
+    whole = logits(model, texts[wider, :6], SOURCES)[:, -1]
+    assert (predictor.feed(texts[wider, 5:6]) - whole).abs().max() <= 1e-5
+
+
 def test_the_fast_backend_equals_the_reference(cell) -> None:
     """Predictions, and the gradient of every parameter."""
     wanted = ["auto", "reference"] + (["banded"] if self_attention(cell.model).reach(1) is not None else [])

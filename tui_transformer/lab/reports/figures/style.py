@@ -74,9 +74,10 @@ def rendered(draw: "Callable[[], Figure]", chinese: str, forms: Sequence[str]) -
 
 
 def _plain(svg: bytes) -> bytes:
-    """Strip meaningless metadata and trailing spaces."""
+    """Strip meaningless metadata, trailing spaces and the name of the machine's Chinese font: a reader has others."""
     text = re.sub(r"\s*<metadata>.*?</metadata>", "", svg.decode("utf-8"), flags=re.DOTALL)
     text = re.sub(r"<!DOCTYPE[^>]*>\s*", "", text)
+    text = re.sub(rf"(?<=font-family: '{SANS}')(?:, '[^']*')?", ", sans-serif", text)
     return "\n".join(line.rstrip() for line in text.splitlines()).encode("utf-8") + b"\n"
 
 
