@@ -40,6 +40,7 @@ class TaskKind:
     corpus: "Kind" = "text"
     rows = ""  # the examples it trains on, of any length; "" for windows of one text
     scores: Sequence[str] = ("loss",)  # those that can select the best checkpoint
+    files: Sequence[str] = ("text",)  # the options of `evaluate` that name files of your own; it scores all together
     settings: Sequence[str] = ()  # those that only such objectives use, and those that Design shows only for them
 
     # What a prediction is.
@@ -224,6 +225,7 @@ class Translation(TaskKind):
     task = "engine.training.translation_task.TranslationTask"
     corpus, rows = "pairs", english("sentences")
     scores = ("loss", "bleu", "exact_match")
+    files = ("source", "reference")
     settings = ("data.max_length", "data.shared_vocabulary", "objective.label_smoothing", "evaluation.beam")
     unit = english("token")
     special = (PAD, START, END)
@@ -246,6 +248,7 @@ class Translation(TaskKind):
 class _OnDocuments(TaskKind):
     architectures = ("decoder", "encoder-decoder")
     corpus = "documents"
+    files = ()
     special = (PAD, MASK)
     next_step = ("evaluate", tr("score its best checkpoint again"))
     ablated_on = ""

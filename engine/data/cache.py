@@ -21,6 +21,7 @@ from platformdirs import user_cache_path
 
 CACHE_VERSION = 2
 BLOCK = 1 << 20  # bytes per read
+RECORD_DIGEST = 64  # bytes after a record: its hash
 SMALLEST = 1_000_000  # characters; encoding less is faster than a lookup
 
 
@@ -52,7 +53,7 @@ def tokens_of(
     """
     if length < SMALLEST:
         return np.concatenate([np.empty(0, np.int64), *pieces()], dtype=np.int64)
-    path = _path("tokens", text_sha256, tokenizer_sha256)
+    path = path_of("tokens", text_sha256, tokenizer_sha256)
     found = _load(path, np.int32)
     if found is None:
         store(path, lambda file: _write(file, length, np.int32, pieces()))
@@ -64,7 +65,7 @@ def numbers_of(folder: str, parts: Sequence[str | int], make: Callable[[], NDArr
     """Return (n,) numbers that take seconds to compute: from the cache, or computed now and cached. `parts` is
     everything they depend on, starting with the version of the code that computes them.
     """
-    path = _path(folder, *parts)
+    path = path_of(folder, *parts)
     found = _load(path, np.float64)
     if found is None:
         found = make()
@@ -72,7 +73,26 @@ def numbers_of(folder: str, parts: Sequence[str | int], make: Callable[[], NDArr
     return found
 
 
-def _path(folder: str, *parts: str | int) -> Path:
+def record_of(folder: str, parts: Sequence[Any], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return a record of facts that take seconds to find: from the cache, or found now and cached. `parts` as above."""
+    path = path_of(folder, *parts).with_suffix(".json")
+    try:
+        raw = path.read_bytes()
+        body, digest = raw[:-RECORD_DIGEST], raw[-RECORD_DIGEST:]
+        if hashlib.sha256(body).hexdigest().encode() == digest:
+            kept = json.loads(body)
+            if isinstance(kept, dict):
+                return kept
+    except (OSError, ValueError):  # missing or damaged: it is made again
+        pass
+    made = make()
+    body = json.dumps(made).encode()
+    store(path, lambda file: file.write(body + hashlib.sha256(body).hexdigest().encode()))
+    return made
+
+
+def path_of(folder: str, *parts: Any) -> Path:
+    """Return the place of a file that depends on `parts`."""
     name = hashlib.sha256(json.dumps([CACHE_VERSION, *parts]).encode()).hexdigest()
     own = os.environ.get("TUI_TRANSFORMER_CACHE")
     return (Path(own) if own else user_cache_path("tui-transformer")) / folder / f"{name}.npy"

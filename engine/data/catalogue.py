@@ -15,6 +15,7 @@ from engine.data.corpus import Corpus, CorpusKind, Kind, data_folders, is_there
 from engine.data.documents.named import DOCUMENTS
 from engine.data.known import CORPORA, kind_by_name
 from engine.data.parallel.named import PAIRS
+from engine.data.sources import split_field
 from engine.errors import InputError, all_of, listed, nearest, not_a_path
 from engine.language import tr
 
@@ -26,19 +27,20 @@ KINDS: dict[Kind, CorpusKind[Any]] = {kind.made.kind: kind for kind in (TEXT, PA
 def kind_of(corpus: str) -> Kind:
     """Return the kind of a name or path, as `load_corpus` would read it.
 
-    A folder with documents.txt is documents. Any other folder, two files joined by a comma, a .tsv and any path with
-    columns after a # are pairs; any other file is a text (whose lines can be read as documents too). `InputError`: no
-    corpus has that name; or the # is not followed by two columns.
+    A folder with documents.txt is documents. A folder of texts (`sources.py`) is a text, unless it has pairs. Any other
+    folder, two files joined by a comma, a .tsv and any path with columns after a # are pairs; any other file is a text
+    (whose lines can be read as documents too). `InputError`: no corpus has that name; or the # is not followed by two
+    columns.
     """
     named = kind_by_name(corpus)
     if named is not None:
         return named
     try:
         kind = next(kind for kind, one in reversed(KINDS.items()) if one.takes(corpus))
-        there = Path(corpus).expanduser().exists()
+        there = Path(split_field(corpus)[0]).expanduser().exists()
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
         raise not_a_path(corpus, error) from None
-    if kind == "text" and not there and not Path(corpus).suffix and not any(sign in corpus for sign in "/\\"):
+    if kind == "text" and not there and not Path(corpus).suffix and not any(sign in corpus for sign in "/\\:"):
         hint = nearest(corpus, CORPORA) or tr(
             "; `{command_line}` lists them", command_line=command_line("data", "list")
         )
@@ -54,10 +56,10 @@ def portable(corpus: str, kind: Kind) -> str:
 def _found_again(data: DataConfig, kind: CorpusKind[Any], data_dir: Path | None) -> DataConfig:
     """A text that a run read by its full path, and that is not there any more: that of its name in `data_dir`."""
     path = Path(data.corpus)
-    if data_dir is None or kind is not TEXT or not path.is_absolute() or is_there(data.corpus):
+    if data_dir is None or kind is not TEXT or not path.is_absolute() or is_there(split_field(data.corpus)[0]):
         return data
-    here = data_dir / path.name
-    return data.model_copy(update={"corpus": str(here)}) if is_there(str(here)) else data
+    here = str(data_dir / path.name)
+    return data.model_copy(update={"corpus": here}) if is_there(split_field(here)[0]) else data
 
 
 def load_corpus(made: type[C], data: DataConfig, data_dir: Path | None = None) -> C:

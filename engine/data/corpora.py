@@ -1,26 +1,40 @@
-"""Text corpora: playlets, or any UTF-8 file."""
+"""Text corpora: playlets, or files of your own (`sources.py`); `large.py` has those too large for memory."""
 
-import codecs
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
 from itertools import pairwise
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.config.sections import DataConfig
-from engine.data.corpus import Characters, Corpus, CorpusEntry, CorpusKind, CorpusPreview, Description, counted
+from engine.data import sources
+from engine.data.cache import record_of, tokens_of
+from engine.data.corpus import (
+    STEMS,
+    Characters,
+    Corpus,
+    CorpusEntry,
+    CorpusKind,
+    CorpusPreview,
+    Description,
+    counted,
+)
 from engine.data.overlap import Overlap, text_overlap
 from engine.data.synthetic import playlets
 from engine.data.synthetic.grammar import GeneratedText, Probe
-from engine.errors import InputError, not_a_path, reason
+from engine.errors import InputError
 from engine.language import english, tr
 from engine.retelling import told
 
-MAX_FILE_BYTES = 2 * 1024**3
+if TYPE_CHECKING:
+    from engine.data.tokenizers import Tokenizer
+
+LARGE = 1 << 27  # bytes of files; a larger text is read piece by piece
+OVERLAP = 1  # version of what is kept of an overlap
 PIECE = 1 << 22  # characters hashed at once
 GLIMPSE = 400  # characters of a text that `data show` prints
 PREVIEWED = 64_000  # characters
@@ -44,6 +58,32 @@ class Split:
             found.update(self.text[start : start + PIECE].encode("utf-8", "surrogatepass"))
         return found.hexdigest()
 
+    @property
+    def length(self) -> int:
+        """Its number of characters."""
+        return len(self.text)
+
+    @property
+    def characters(self) -> set[str]:
+        """Its distinct characters."""
+        return set(self.text)
+
+    def pieces(self) -> Iterator[str]:
+        """Yield its text in pieces that fit into memory."""
+        yield self.text
+
+    def head(self, most: int) -> str:
+        """Return its beginning, at most so many characters."""
+        return self.text[:most]
+
+    def tokens(self, tokenizer: "Tokenizer") -> Any:
+        """Return its (n,) token ids: an array, or a `TokenShards` of a large text, which reads like one."""
+        return tokens_of(self.length, self.sha256, tokenizer.sha256, partial(tokenizer.parts, self.text))
+
+    def stretches(self) -> str:
+        """Return as much of it as is looked at for overlap: all, or evenly spaced stretches of a large text."""
+        return self.text
+
 
 @dataclass(frozen=True)
 class TextCorpus(Corpus):
@@ -57,22 +97,22 @@ class TextCorpus(Corpus):
         return {name: split.sha256 for name, split in self.splits.items()}
 
     def overlaps(self) -> list[Overlap | None]:
-        train = [self.splits["train"].text]
-        return [text_overlap(train, part.text, split) for split, part in self.splits.items() if split != "train"]
+        train = self.splits["train"]
+        return [overlap_of(train, part, split) for split, part in self.splits.items() if split != "train"]
 
     def described(self, licence: str) -> Description:
         from engine.data.tokenizers import CharacterTokenizer
         from engine.evaluation.baselines import bigram_loss, unigram_loss
 
         splits, validation = self.splits, self.splits["validation"]
-        tokenizer = CharacterTokenizer.of(split.text for split in splits.values())
-        train, held_out = (tokenizer.encode(splits[split].text) for split in ("train", "validation"))
+        tokenizer = CharacterTokenizer(sorted(set[str]().union(*(split.characters for split in splits.values()))))
+        train, held_out = (splits[split].tokens(tokenizer) for split in ("train", "validation"))
         if len(train) < 2 or len(held_out) < 2:
             raise InputError(
                 tr("corpus {name}: too short to be split into training and validation text", name=self.name)
             )
         overlap, overlap_lines = self.overlap_lines()
-        characters = {split: len(part.text) for split, part in splits.items()}
+        characters = {split: part.length for split, part in splits.items()}
         size, floor = tokenizer.vocab_size, None if validation.floor_mean is None else validation.floor_mean[0]
         unigram, bigram = unigram_loss(train, held_out, size), bigram_loss(train, held_out, size)
         record = {"characters": characters, "vocabulary": size, "unigram": unigram, "bigram": bigram, "floor": floor}
@@ -103,14 +143,26 @@ class TextCorpus(Corpus):
                 for one in validation.probes
             ),
         ]
-        examples = ["", splits["train"].text[:GLIMPSE]]
+        examples = ["", splits["train"].head(GLIMPSE)]
         return Description(record | {"overlap": overlap, "sha256": self.sha256}, lines, examples)
 
     def preview(self, data: DataConfig, objective: str, rows: int) -> CorpusPreview:
-        train = self.splits["train"].text
-        characters = Characters(len(set().union(*(split.text for split in self.splits.values()))))
-        lines = train[:PREVIEWED].lstrip("\n").split("\n")[:rows]
-        return CorpusPreview(self.name, lines, characters, tr("{n:,} characters", n=len(train)), len(train))
+        train = self.splits["train"]
+        characters = Characters(len(set[str]().union(*(split.characters for split in self.splits.values()))))
+        lines = train.head(PREVIEWED).lstrip("\n").split("\n")[:rows]
+        return CorpusPreview(self.name, lines, characters, tr("{n:,} characters", n=train.length), train.length)
+
+
+def overlap_of(train: Split, held_out: Split, split: str) -> Overlap | None:
+    """Return how much of a held-out text is also in a training text; kept if that takes long to find out."""
+
+    def found() -> dict[str, Any]:
+        overlap = text_overlap(train.pieces(), held_out.stretches(), split)
+        return {} if overlap is None else asdict(overlap)
+
+    made_by = (OVERLAP, train.sha256, held_out.sha256, split)
+    kept = found() if train.length < LARGE else record_of("overlap", made_by, found)
+    return Overlap(**kept) if kept else None
 
 
 def _fractions(length: int, data: DataConfig) -> tuple[int, int]:
@@ -121,11 +173,7 @@ def _fractions(length: int, data: DataConfig) -> tuple[int, int]:
 
 
 def split_text(text: str, data: DataConfig) -> dict[str, Split]:
-    train_stop, test_start = _fractions(len(text), data)
-    splits = {"train": Split(text[:train_stop]), "validation": Split(text[train_stop:test_start])}
-    if test_start < len(text):
-        splits["test"] = Split(text[test_start:])
-    return splits
+    return {split: Split(text[start:stop]) for split, (start, stop) in cuts(len(text), data, ()).items()}
 
 
 def _bands(probe: Probe) -> list[Probe]:
@@ -170,38 +218,51 @@ def load_playlets(entry: CorpusEntry, data: DataConfig, place: None) -> TextCorp
 
 
 def load_path(data: DataConfig) -> TextCorpus:
-    """Read a text file, line endings as they are, without a byte-order mark."""
-    try:
-        path = Path(data.corpus).expanduser()
-    except RuntimeError as error:  # ~nobody
-        raise not_a_path(data.corpus, error) from None
-    try:
-        if path.exists() and not path.is_file():
-            raise InputError(tr("corpus {path}: not a file; give a UTF-8 text file", path=path))
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise InputError(tr("corpus {path}: larger than 2 GiB; use part of it", path=path))
-        raw = path.read_bytes()
-    except (OSError, ValueError) as error:
-        why = reason(error)
-        raise InputError(tr("corpus {path}: cannot be read: {why}", path=str(path)[:200], why=why)) from None
-    content = raw.removeprefix(codecs.BOM_UTF8)
-    if not content or content.isspace():
-        raise InputError(
-            tr("corpus {path}: this file is empty; training needs at least a few thousand characters", path=path)
-        )
-    if b"\x00" in raw:
-        raise InputError(tr("corpus {path}: not text (it contains NUL bytes); use UTF-8 text", path=path))
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            tr(
-                "corpus {path}: not UTF-8 at byte {start}; convert it, e.g. iconv -f latin1 -t utf-8",
-                path=path,
-                start=error.start,
-            )
-        ) from None
-    return TextCorpus(path.name, path.name, str(path.resolve()), split_text(text, data))
+    """Read a text by path; see `sources.py`."""
+    source = sources.find(data.corpus)
+    name = source.path.name or str(source.path)
+    return read_source(source, data, name, name, str(source.path.resolve()))
+
+
+def read_source(source: sources.Source, data: DataConfig, name: str, version: str, origin: str) -> TextCorpus:
+    """Read a text and split it, unless its files are splits; a large one is only looked through."""
+    if source.bytes > LARGE:
+        from engine.data.large import large_splits
+
+        return TextCorpus(name, version, origin, large_splits(source, data))
+    texts = {split: "".join(source.pieces(split)) for split in source.files}
+    for split, text in texts.items():
+        if not text or text.isspace():
+            raise empty(source, split)
+    rest, found = first_of(texts), {}
+    for split, (start, stop) in cuts(len(texts[rest]), data, texts).items():
+        found[split] = Split(texts[rest][start:stop])
+    found |= {split: Split(text) for split, text in texts.items() if split != rest}
+    return TextCorpus(name, version, origin, {split: found[split] for split in STEMS if split in found})
+
+
+def first_of(files: Mapping[str, object]) -> str:
+    """Return which of a source's parts has the training text."""
+    return "train" if "train" in files else ""
+
+
+def cuts(length: int, data: DataConfig, official: Container[str]) -> dict[str, tuple[int, int]]:
+    """Return where the splits of a text begin and end, besides the `official` ones, which have files of their own."""
+    if "validation" in official:
+        return {"train": (0, length)}
+    if "test" in official:
+        data = data.model_copy(update={"test_fraction": 0.0})
+    train_stop, test_start = _fractions(length, data)
+    found = {"train": (0, train_stop), "validation": (train_stop, test_start), "test": (test_start, length)}
+    return {split: (start, stop) for split, (start, stop) in found.items() if split != "test" or start < stop}
+
+
+def empty(source: sources.Source, split: str) -> InputError:
+    files = source.files[split]
+    path = files[0] if len(files) == 1 else source.path
+    return InputError(
+        tr("corpus {path}: this file is empty; training needs at least a few thousand characters", path=path)
+    )
 
 
 TEXT = CorpusKind(
@@ -212,9 +273,10 @@ TEXT = CorpusKind(
     known=tr("known corpora"),
     path=tr("the path to a text file"),
     yours=tr("any UTF-8 text file"),
-    signs="/\\.~",
+    signs="/\\.~:",
     meanwhile=tr("playlets needs no download"),
     takes=lambda corpus: True,
     load_path=load_path,
     named={"playlets": load_playlets},
+    portable=sources.absolute,
 )

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from engine.data.overlap import Overlap
 
 Kind = Literal["text", "pairs", "documents"]
+# The words that stand for a split in the names of files.
+STEMS: dict[str, tuple[str, ...]] = {
+    "train": ("train", "training"),
+    "validation": ("validation", "valid", "val", "dev"),
+    "test": ("test", "tst"),
+}
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,16 @@
 """The batch stream: a pure function of (seed, step, micro-batch), so its position is two ints and resumes exactly."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from engine.config.schema import RunConfig
 from engine.data.objectives import Batch, Objective
 from engine.data.padding import sent
+from engine.data.shards import TokenShards
 from engine.errors import InputError
 from engine.language import tr
 from engine.seeds import seed_for
@@ -29,6 +32,37 @@ class Examples(Protocol):
         """Return (step, micro-batch) of the largest batch of the first epoch."""
 
 
+class StoredTokens:
+    """(n,) tokens that stay in files: what is taken of them is a tensor on the device, as of a tensor there."""
+
+    def __init__(self, shards: TokenShards, device: torch.device | str = "cpu") -> None:
+        self.shards, self.device = shards, torch.device(device)
+
+    def numel(self) -> int:
+        return len(self.shards)
+
+    def to(self, device: torch.device | str) -> "StoredTokens":
+        return StoredTokens(self.shards, device)
+
+    def __getitem__(self, places: Tensor) -> Tensor:
+        found = self.shards[places.cpu().numpy()]
+        return sent(torch.from_numpy(found.astype(np.int64)), self.device)
+
+    def unfold(self, dimension: int, size: int, step: int) -> Tensor:
+        whole = torch.from_numpy(self.shards[:].astype(np.int32))
+        return whole.to(self.device).unfold(dimension, size, step)
+
+    def numpy(self) -> Any:
+        return self.shards
+
+
+TextTokens = Tensor | StoredTokens  # (n,) of a text
+
+
+def text_tokens(found: "NDArray[Any] | TokenShards") -> TextTokens:
+    return StoredTokens(found) if isinstance(found, TokenShards) else torch.from_numpy(found)
+
+
 class TextBatches:
     """Windows of a text, (n,) tokens on the device, made into batches by an objective.
 
@@ -39,7 +73,7 @@ class TextBatches:
 
     def __init__(
         self,
-        tokens: Tensor,
+        tokens: TextTokens,
         objective: Objective,
         batch_size: int,
         seed: int,
@@ -77,6 +111,8 @@ class TextBatches:
                 self._order = (epoch, torch.randperm(self.n_windows, generator=generator))
             first = (within * self.accumulation + micro) * self.batch_size
             starts = self._order[1][first : first + self.batch_size, None] * self.stride
+        if isinstance(self.tokens, StoredTokens):
+            return self.tokens[starts + self._window.cpu()]
         return self.tokens[sent(starts, self.tokens.device) + self._window].long()
 
     def batch(self, step: int, micro: int) -> Batch:
@@ -94,7 +130,7 @@ def mask_generator(seed: int, *counters: int | str) -> Generator:
 
 
 def training_batches(
-    tokens: Tensor, config: RunConfig, objective: Objective, device: torch.device | str = "cpu"
+    tokens: TextTokens, config: RunConfig, objective: Objective, device: torch.device | str = "cpu"
 ) -> TextBatches:
     train = config.train
     return TextBatches(

@@ -12,10 +12,10 @@ from itertools import groupby
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional as F
 
-from engine.data.loader import Examples
+from engine.data.loader import Examples, TextTokens
 from engine.data.objectives import IGNORED, Batch
 from engine.data.synthetic.grammar import Probe
 from engine.language import tr
@@ -82,7 +82,7 @@ def windows(n_tokens: int, context: int, stride: int) -> list[tuple[int, int, in
 
 def score_tokens(
     model: nn.Module,
-    tokens: Tensor,
+    tokens: TextTokens,
     *,
     context: int,
     stride: int,

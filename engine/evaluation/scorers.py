@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from engine.config.schema import RunConfig
 from engine.data.corpora import Split
 from engine.data.documents.corpus import Question
-from engine.data.loader import TextBatches, mask_generator
+from engine.data.loader import TextBatches, TextTokens, mask_generator
 from engine.data.objectives import Batch, Objective, Prompt, QuestionAnswer, make_objective, places, span_corruption
 from engine.data.padding import Tokens
 from engine.data.parallel.pairs import Pairs
@@ -43,6 +43,8 @@ from engine.model.transformer import Network
 from engine.model.visibility import self_attention
 from engine.runs.record_version import RECORDS
 from engine.runs.records import Scores, Translations
+
+SCORED = ("nll", "correct", "place")  # of each token
 
 
 def copied_places(config: RunConfig, objective: Objective) -> NDArray[np.bool_] | None:
@@ -108,6 +110,10 @@ class Scorer(ABC):
         """Return the last record's answers, one per line (predictions.txt), if questions are asked."""
         return None
 
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """Return the last record's scores of each document, where files of your own are scored."""
+        return ()
+
 
 class TextScorer(Scorer):
     """Exact scores of one split of a text; `tokens` (n,) is the same text encoded, on the model's device.
@@ -118,7 +124,7 @@ class TextScorer(Scorer):
     """
 
     def __init__(
-        self, config: RunConfig, split: Split, tokens: Tensor, vocab_size: int, records: int = RECORDS
+        self, config: RunConfig, split: Split, tokens: TextTokens, vocab_size: int, records: int = RECORDS
     ) -> None:
         self.config, self.split, self.tokens, self.records = config, split, tokens, records
         self.objective = make_objective(config, vocab_size)
@@ -126,7 +132,7 @@ class TextScorer(Scorer):
 
     @property
     def work(self) -> str:
-        return tr("scoring {n:,} characters", n=len(self.split.text))
+        return tr("scoring {n:,} characters", n=self.split.length)
 
     @property
     def per(self) -> str:
@@ -168,7 +174,7 @@ class TextScorer(Scorer):
         probes: dict[str, float] = {}
         more: dict[str, Any] = {}
         if config.task.continues:
-            more["bits_per_character"] = scores.bits_per_character(len(self.split.text) - 1)
+            more["bits_per_character"] = scores.bits_per_character(self.split.length - 1)
             floor = self.split.floor if self.reachable is None else self.reachable.nats
             if floor is not None:
                 more["excess"] = excess_over_floor(scores, floor)
@@ -203,6 +209,77 @@ class TextScorer(Scorer):
         if self.records < 2 or not self.config.task.continues:
             return None
         return reachable_floor(self.split, self.config.model.context_length, self.config.stride)
+
+
+@dataclass
+class TextsScorer(Scorer):
+    """Exact scores of several texts, each by itself: no window sees two of them. `left_out` were too short."""
+
+    config: RunConfig
+    texts: Sequence[TextScorer]
+    tokenizer: Tokenizer
+    left_out: int = 0
+    _rows: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def work(self) -> str:
+        return trn("scoring {n:,} document", "scoring {n:,} documents", len(self.texts))
+
+    @property
+    def per(self) -> str:
+        return self.texts[0].per
+
+    def batches(self) -> Iterator[Batch]:
+        for text in self.texts:
+            yield from text.batches()
+
+    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
+        apart = [text.token_scores(model, between) for text in self.texts]
+        nll, correct, place = (np.concatenate([getattr(one, part) for one in apart]) for part in SCORED)
+        whole = TokenScores(nll, correct, place, apart[0].context, apart[0].stride)
+        sizes = [self._sizes(text) for text in self.texts]
+        self._rows = [
+            {"document": number, **self._scored(scores, size)}
+            for number, (scores, size) in enumerate(zip(apart, sizes, strict=True), start=1)
+        ]
+        total = {key: sum(size[key] for size in sizes) for key in sizes[0]}
+        left_out = {"left_out": self.left_out} if self.left_out else {}
+        return Scores.made(
+            context=whole.context,
+            stride=whole.stride,
+            documents=len(self.texts),
+            **left_out,
+            **self._scored(whole, total),
+            probes={},
+            profile=whole.profile(),
+        )
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        return self._rows
+
+    def _sizes(self, text: TextScorer) -> dict[str, int]:
+        """Return a text's size, and that of the part that is predicted from what is before it."""
+        first = len(self.tokenizer.decode(text.tokens[torch.tensor([0])].tolist()))
+        predicted = text.split.text[first:] if self.config.task.continues else ""
+        sizes = {"characters": len(text.split.text), "bytes": len(text.split.text.encode())}
+        return sizes | {"predicted_characters": len(predicted), "predicted_bytes": len(predicted.encode())}
+
+    def _scored(self, scores: TokenScores, sizes: Mapping[str, int]) -> dict[str, Any]:
+        bits = {}
+        if self.config.task.continues:
+            bits = {
+                "bits_per_character": scores.bits_per_character(sizes["predicted_characters"]),
+                "bits_per_byte": scores.bits_per_character(sizes["predicted_bytes"]),
+            }
+        return {
+            "characters": sizes["characters"],
+            "bytes": sizes["bytes"],
+            "tokens": len(scores.nll),
+            "loss": scores.loss,
+            "perplexity": scores.perplexity,
+            **bits,
+            "accuracy": scores.accuracy,
+        }
 
 
 @dataclass(frozen=True)
@@ -259,6 +336,14 @@ class TranslationScorer(Scorer):
         special, order = both_specials(self.tokenizer), np.argsort(encoded.lengths.sum(1), kind="stable").tolist()
         for start in range(0, len(order), size):
             yield pair_batch(encoded.chosen(order[start : start + size]), special, self.device)
+
+    def sentence_losses(self, scores: TokenScores) -> list[tuple[int, float]]:
+        """Return each pair's number of target tokens, its end included, and their mean nll, from the split's scores."""
+        lengths = self.split.encoded.lengths
+        order = np.argsort(lengths.sum(1), kind="stable")
+        parts = np.split(scores.nll, np.cumsum(lengths[order, 1])[:-1])
+        found = dict(zip(order.tolist(), parts, strict=True))
+        return [(len(found[i]), math.fsum(found[i]) / len(found[i])) for i in range(len(order))]
 
     def translations(
         self, model: Network, split: ScoredSplit, between: Callable[[], None] = lambda: None

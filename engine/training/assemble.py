@@ -23,6 +23,7 @@ from engine.model.heads import SelfAttention
 from engine.model.positions import Positions
 from engine.model.size import BatchShape, memory_bytes
 from engine.model.transformer import Network, build_model
+from engine.progress import listening
 from engine.retelling import told
 from engine.runs.lineage import INIT_FROM
 from engine.runs.names import check_name, free_name
@@ -160,7 +161,8 @@ def resume(
             return _open(parts, writer, control)
         folder, damaged = checkpoint.newest_intact(run)
         control.heed()
-        task = task_of_run(reader, data_dir)
+        with listening(lambda *far: control.heed()):
+            task = task_of_run(reader, data_dir)
         control.heed()
         recorded = reader.data
         if recorded.sha256 != task.corpus.sha256 or recorded.tokenizer_sha256 != task.tokenizer.sha256:
@@ -202,7 +204,8 @@ def _load(config: RunConfig, runs_dir: Path, data_dir: Path | None, device: str,
     where = resolve_device(device)
     source = InitFrom.find(config, runs_dir)
     control.heed()
-    task = make_task(config, data_dir, None if source is None else source.tokenizer)
+    with listening(lambda *far: control.heed()):  # a large text takes minutes to encode
+        task = make_task(config, data_dir, None if source is None else source.tokenizer)
     control.heed()
     config = task.resolved(config, named, default_threads())
     # The run's own config must find its files from anywhere.

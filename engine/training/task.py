@@ -1,7 +1,7 @@
 """The base of all tasks, for training and scoring: an encoded corpus and its tokenizer; and their factory."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
@@ -48,6 +48,15 @@ class Task(ABC):
         """Encode a corpus with the `given` tokenizer, of the run that this one starts from, or else with its own.
         `InputError`: too little of it for the context, or text that the given tokenizer cannot encode.
         """
+
+    @classmethod
+    def own_scorer(
+        cls, files: Mapping[str, str], config: RunConfig, tokenizer: AnyTokenizer, device: torch.device
+    ) -> Scorer:
+        """Return the scorer of files of your own, by the options of `evaluate` that name them: `TaskKind.files`.
+        `InputError`: with the file's name, and where in it.
+        """
+        raise NotImplementedError
 
     @property
     def vocab_size(self) -> int:

@@ -1,23 +1,23 @@
 """The text task: batches of windows, exact scores, samples that continue a prompt."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Self
 
 import torch
 
 from engine.config.schema import RunConfig
 from engine.config.toml import resolved
-from engine.data.cache import tokens_of
-from engine.data.corpora import TextCorpus
+from engine.data import sources
+from engine.data.corpora import Split, TextCorpus, overlap_of
 from engine.data.known import CORPORA
-from engine.data.loader import Examples, training_batches
+from engine.data.loader import Examples, TextTokens, text_tokens, training_batches
 from engine.data.objectives import make_objective
-from engine.data.overlap import Overlap, text_overlap
+from engine.data.overlap import Overlap
 from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, described
 from engine.errors import InputError
 from engine.evaluation.baselines import bigram_loss, unigram_loss
-from engine.evaluation.scorers import TextScorer
+from engine.evaluation.scorers import TextScorer, TextsScorer
 from engine.generation.samples import TextSampler
 from engine.language import tr
 from engine.retelling import told
@@ -25,6 +25,7 @@ from engine.runs.record_version import RECORDS
 from engine.runs.records import DataFacts, Floor, ProbeFacts
 from engine.training.task import Task, require_known, require_vocabulary
 
+HEAD = 1 << 16  # characters of a text that a prompt is taken from
 MAX_PROMPT = 32  # characters of the validation text that samples continue, where no prompt is set
 
 
@@ -34,7 +35,7 @@ class TextTask(Task):
 
     corpus: TextCorpus
     tokenizer: Tokenizer
-    tokens: dict[str, torch.Tensor]
+    tokens: dict[str, TextTokens]
     records: int = RECORDS
     reads = TextCorpus
 
@@ -54,15 +55,11 @@ class TextTask(Task):
         tokenizer = found.target
         if given is not None:
             for name, split in corpus.splits.items():
-                require_known(
-                    tokenizer, split.text, tr("corpus {corpus}: its {split} split", corpus=corpus.name, split=name)
-                )
-        tokens = {
-            name: torch.from_numpy(
-                tokens_of(len(split.text), corpus.sha256[name], tokenizer.sha256, partial(tokenizer.parts, split.text))
-            )
-            for name, split in corpus.splits.items()
-        }
+                for piece in split.pieces():
+                    require_known(
+                        tokenizer, piece, tr("corpus {corpus}: its {split} split", corpus=corpus.name, split=name)
+                    )
+        tokens = {name: text_tokens(split.tokens(tokenizer)) for name, split in corpus.splits.items()}
         context = config.model.context_length
         for name in ("train", "validation"):
             have = tokens[name].numel() if name in tokens else 0
@@ -84,6 +81,29 @@ class TextTask(Task):
                 )
         return cls(corpus, tokenizer, tokens)
 
+    @classmethod
+    def own_scorer(
+        cls, files: Mapping[str, str], config: RunConfig, tokenizer: AnyTokenizer, device: torch.device
+    ) -> TextsScorer:
+        source = sources.find(files["text"])
+        whole = "".join(piece for split in source.files for piece in source.pieces(split))
+        where, needed = str(source.path)[:200], 2 if config.task.continues else config.window_tokens
+        texts: list[TextScorer] = []
+        found = [text for text in whole.split(sources.END_OF_TEXT) if text and not text.isspace()]
+        for number, text in enumerate(found, start=1):
+            try:
+                tokens = torch.from_numpy(tokenizer.target.encode(text)).to(device)
+            except InputError as error:
+                place = where if len(found) == 1 else tr("{file}: document {n:,}", file=where, n=number)
+                raise InputError(f"{place}: {error}") from None
+            if len(tokens) >= needed:
+                texts.append(TextScorer(config, Split(text), tokens, tokenizer.vocab_size))
+        if not texts:
+            raise InputError(
+                tr("{file}: too short to be scored; this model needs at least {n:,} tokens", file=where, n=needed)
+            )
+        return TextsScorer(config, texts, tokenizer.target, left_out=len(found) - len(texts))
+
     def own_tokenizer(self) -> CharacterTokenizer:
         return _every_character(self.corpus)
 
@@ -94,7 +114,7 @@ class TextTask(Task):
         return self.tokens[split].numel()
 
     def overlap_with(self, trained: Self) -> Overlap | None:
-        return text_overlap([trained.corpus.splits["train"].text], self.corpus.splits["validation"].text, "validation")
+        return overlap_of(trained.corpus.splits["train"], self.corpus.splits["validation"], "validation")
 
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         needed = require_vocabulary(config, self.vocab_size, "characters")
@@ -111,7 +131,7 @@ class TextTask(Task):
             source=self.corpus.source,
             sha256=self.corpus.sha256,
             splits={
-                name: {"characters": len(split.text), "tokens": self.predicted(name)}
+                name: {"characters": split.length, "tokens": self.predicted(name)}
                 for name, split in self.corpus.splits.items()
             },
             vocabulary=self.vocab_size,
@@ -145,7 +165,7 @@ class TextTask(Task):
         if prompt:
             self.tokenizer.encode(prompt)  # refused now, not at step 500
             return TextSampler(config, self.tokenizer, prompt)
-        held_out = self.corpus.splits["validation"].text
+        held_out = self.corpus.splits["validation"].head(HEAD)
         if not config.task.continues:  # a source, or a text to hide parts of
             prompt = held_out[: min(config.window_tokens, config.model.source_tokens)]
         else:
@@ -156,4 +176,4 @@ class TextTask(Task):
 
 def _every_character(corpus: TextCorpus) -> CharacterTokenizer:
     """Return a tokenizer of every character of every split, as in nanoGPT."""
-    return CharacterTokenizer.of(split.text for split in corpus.splits.values())
+    return CharacterTokenizer(sorted(set[str]().union(*(split.characters for split in corpus.splits.values()))))

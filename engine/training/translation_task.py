@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from engine.config.schema import Rows, RunConfig
 from engine.config.toml import resolved
 from engine.data.objectives import make_objective
 from engine.data.overlap import Overlap, pair_overlap
+from engine.data.parallel.by_path import read_aligned
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.rows import EncodedPairs, PairBatches
 from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, PairTokenizer, bpe_of, described
@@ -28,6 +30,7 @@ from engine.schemes import POSITIONS
 from engine.training.task import Task, require_known, require_vocabulary
 
 SHOWN = 5  # held-out sentences among the examples
+OWN = "test"  # the split that files of your own are
 SPLITS = ("train", "validation", "test")  # any other is a probe
 
 
@@ -50,6 +53,31 @@ class TranslationTask(Task):
         for name in ("validation", *task._probes()):
             task._require_positions(config, name)
         return task
+
+    @classmethod
+    def own_scorer(
+        cls, files: Mapping[str, str], config: RunConfig, tokenizer: AnyTokenizer, device: torch.device
+    ) -> TranslationScorer:
+        pairs = read_aligned(*(Path(files[side]).expanduser() for side in ("source", "reference")))
+        encoded = []
+        for side, sentences in (("source", pairs.sources), ("reference", pairs.targets)):
+            known = tokenizer.source if side == "source" else tokenizer.target
+            for number, sentence in enumerate(sentences, start=1):
+                place = known.first_unknown(sentence)
+                if place is not None:
+                    raise InputError(
+                        tr(
+                            "{file}: line {line}: this model has never seen {character!r} (U+{ord:04X})",
+                            file=files[side][:200],
+                            line=number,
+                            character=sentence[place],
+                            ord=ord(sentence[place]),
+                        )
+                    )
+            encoded.append(known.encode_all(sentences))
+        corpus = ParallelCorpus(files["source"], "", "", ("source", "target"), {OWN: pairs})
+        task = cls(corpus, tokenizer, {OWN: EncodedPairs(*encoded)})
+        return task.scorer(config, device, OWN)
 
     def predicted(self, split: str) -> int:
         return int(self.encoded[split].lengths[:, 1].sum())  # ends included

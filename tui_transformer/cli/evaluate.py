@@ -37,7 +37,18 @@ LABEL, NARROW = 18, 11  # columns of a score's name
 @command(140)
 def evaluate(
     run: RunArgument = "last",
-    split: Annotated[str, typer.Option("--split", help=tr("validation, test or train."))] = "validation",
+    split: Annotated[
+        str | None, typer.Option("--split", help=tr("validation, test or train; defaults to validation."))
+    ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option("--text", help=tr("Score a text of your own instead: FILE, or FILE:FIELD of a table.")),
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option("--source", help=tr("Translate and score sentences of your own: one per line."))
+    ] = None,
+    reference: Annotated[str | None, typer.Option("--reference", help=tr("Their translations: one per line."))] = None,
+    csv: Annotated[str | None, typer.Option("--csv", help=tr("Score rows of your own, with their labels."))] = None,
     checkpoint: Annotated[str, typer.Option("--checkpoint", help=tr("best, last, average, ema, or a step."))] = "best",
     stride: Annotated[
         int | None, typer.Option("--stride", help=tr("Tokens between window starts; defaults to the run's own."))
@@ -69,9 +80,11 @@ def evaluate(
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> None:
-    """Score a checkpoint on a whole split: translations also by BLEU and chrF, questions by exact match."""
+    """Score a checkpoint on a split or files of your own; translations by BLEU and chrF, questions by exact match."""
     reader = RunReader.resolve(run, runs_dir)
     config = reader.config
+    own = _own_files(reader, config, split, text=text, source=source, reference=reference, csv=csv)
+    split = split or "validation"
     if config.task.corpus != "pairs" and split not in SPLITS:
         raise InputError(tr("--split {split!r}: must be {known}", split=split[:40], known=one_of(SPLITS)))
     beside = (
@@ -129,12 +142,15 @@ def evaluate(
                 )
             )
         model, tokenizer, step = load_network(reader, checkpoint, where, config.model)
-        corpus = load_corpus(kind.reads, config.data, data_dir)
-        _require_same(reader, corpus.name, corpus.sha256, split, kind.part)
-        own = translates and config.train.init_from is None  # pairs get their tokenizer from the corpus
-        scorer = kind.of(corpus, config, None if own else tokenizer).scorer(config, where, split)
+        if own:
+            corpus, scorer = None, kind.own_scorer(own, config, tokenizer, where)
+        else:
+            corpus = load_corpus(kind.reads, config.data, data_dir)
+            _require_same(reader, corpus.name, corpus.sha256, split, kind.part)
+            afresh = translates and config.train.init_from is None  # pairs get their tokenizer from the corpus
+            scorer = kind.of(corpus, config, None if afresh else tokenizer).scorer(config, where, split)
     if isinstance(scorer, TranslationScorer):
-        record, words = _translated(scorer, model, sentences)
+        record, words = _translated(scorer, model, sentences, every=bool(own))
     elif isinstance(scorer, AnswerScorer):
         assert isinstance(corpus, DocumentCorpus)
         record, words = _answered(scorer, model, corpus.majority(split), predictions)
@@ -142,7 +158,7 @@ def evaluate(
         record, words = _scored(scorer, model)
     named: dict[str, Any] = {
         "run": reader.name,
-        "split": split,
+        **(own or {"split": split}),
         "checkpoint": checkpoint,
         "badges": list(reader.badges),
         "step": step,
@@ -158,11 +174,60 @@ def evaluate(
             of=of,
         )
     )
+    if own:
+        title = clean_line(
+            tr(
+                "{name}, checkpoint {checkpoint} (step {step:,}), {files}",
+                name=reader.name,
+                checkpoint=checkpoint,
+                step=step,
+                files=listed(own.values()),
+            )
+        )
     if changed:
         named["read_as"] = {f"model.{name}": value for name, value in changed.items()}
         settings_read = listed(f"{name} = {value}" for name, value in changed.items())
         title += tr(", read with {settings}", settings=settings_read)
     tell({"kind": "evaluation", **named, **record}, "\n".join([title, *map(clean, words)]), as_json=json)
+
+
+def _own_files(reader: RunReader, config: RunConfig, split: str | None, **given: str | None) -> dict[str, str]:
+    """Return the files of your own that are to be scored, by option; refuse those that the task cannot score."""
+    files = {option: file for option, file in given.items() if file is not None}
+    if not files:
+        return {}
+    known = config.task.files
+    for option, file in files.items():
+        if option not in known:
+            can = (
+                tr("it can be scored with {options}", options=all_of(f"--{one} FILE" for one in known))
+                if known
+                else tr("it can only be scored on its own splits")
+            )
+            raise InputError(
+                tr(
+                    "--{option} {file}: run '{name}' {does}; {can}",
+                    option=option,
+                    file=file[:80],
+                    name=reader.name,
+                    does=config.task.does,
+                    can=can,
+                )
+            )
+    missing = [option for option in known if option not in files]
+    if missing:
+        raise InputError(
+            tr("--{option} FILE is missing; it goes with --{other}", option=missing[0], other=next(iter(files)))
+        )
+    if split is not None:
+        raise InputError(
+            tr(
+                "--split {split}: names a part of the run's own corpus; leave it out to score {file}",
+                split=split[:40],
+                file=next(iter(files.values()))[:80],
+            )
+        )
+    return files
 
 
 def _otherwise(config: RunConfig, context: int | None, settings: Sequence[str]) -> dict[str, Any]:
@@ -240,6 +305,9 @@ def _scored(scorer: "Scorer", model: "Network") -> Scored:
     if "bits_per_character" in record:
         told_of.add("bits per character")
         words.append(_line(tr("bits per character"), f"{record['bits_per_character']:.4f}"))
+    if "bits_per_byte" in record:
+        told_of.add("bits per byte")
+        words.append(_line(tr("bits per byte"), f"{record['bits_per_byte']:.4f}"))
     words.append(_line(tr("accuracy"), f"{record['accuracy']:.2%}"))
     more = [measure for measure in MEASURES if measure.key in record and measure.charted and not measure.of_loss]
     more = [measure for measure in more if measure.name not in told_of]
@@ -259,14 +327,31 @@ def _scored(scorer: "Scorer", model: "Network") -> Scored:
         words.append(_line(tr("nanoGPT's batches"), f"{record['nanogpt_loss']:.4f}"))
     places = record.get("probe_places", {})
     words += [_line(name, scorer.probe_words(share, places[name])) for name, share in record["probes"].items()]
-    return record, words
+    rows = [dict(row) for row in scorer.rows()]
+    if len(rows) > 1 or record.get("left_out"):
+        words.append(_line(tr("documents"), _documents(rows, record.get("left_out", 0))))
+    return record | ({"rows": rows} if rows else {}), words
+
+
+def _documents(rows: Sequence[Mapping[str, Any]], left_out: int) -> str:
+    ordered = sorted(rows, key=lambda row: row["loss"])
+    said = tr(
+        "{n:,}; the loss is from {least:.4f} (document {first:,}) to {most:.4f} (document {last:,}); --json has all",
+        n=len(rows),
+        least=ordered[0]["loss"],
+        first=ordered[0]["document"],
+        most=ordered[-1]["loss"],
+        last=ordered[-1]["document"],
+    )
+    return said + (tr("; {n:,} too short to be scored", n=left_out) if left_out else "")
 
 
 def _line(label: str, value: str, width: int = LABEL) -> str:
     return f"  {padded(label, width)}  {value}"
 
 
-def _translated(scorer: "TranslationScorer", model: "Network", shown: int) -> Scored:
+def _translated(scorer: "TranslationScorer", model: "Network", shown: int, *, every: bool) -> Scored:
+    """Translate and score a split; the record has `every` sentence in its order, or only those that are shown."""
     with loading(tr("translating {n:,} sentences", n=len(scorer.split.pairs))):
         tokens, written = scorer.token_scores(model), scorer.translations(model, scorer.split)
     best, worst, beam = written.best(shown), written.worst(shown), scorer.config.evaluation.beam
@@ -283,6 +368,12 @@ def _translated(scorer: "TranslationScorer", model: "Network", shown: int) -> Sc
         "exact_match": written.exact_match,
         "rows": [asdict(row) for row in (*best, *reversed(worst))],
     }
+    if every:
+        losses = scorer.sentence_losses(tokens)
+        record["rows"] = [
+            {"sentence": number, **asdict(row), "tokens": n, "loss": loss}
+            for number, (row, (n, loss)) in enumerate(zip(written.rows, losses, strict=True), start=1)
+        ]
     how = tr("greedily") if beam == 1 else tr("with a beam of {beam}", beam=beam)
     words = [
         _line(

@@ -4,15 +4,17 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import IntEnum
 from functools import cache
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from engine.clean import clean, clean_line
 from engine.command_line import PROGRAM
 from engine.language import tr
+from engine.progress import listening
 from tui_transformer.lab.wide_characters import WORD
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from engine.runs.reader import RunReader
 
+EVERY = 30.0  # seconds between two lines about work that takes minutes
 LONGEST = 1_000  # characters of a commentary line; what it quotes may be of any length
 GAP = "  "
 NARROWEST = 20  # narrowest last column worth wrapping, columns of the terminal
@@ -60,9 +63,33 @@ def has_colour() -> bool:
     return stdout().color_system is not None and not stdout().no_color
 
 
-def loading(what: str) -> AbstractContextManager[object]:
-    """Show a spinner with what is being done; only on a terminal."""
-    return stderr().status(f"{what} …") if is_terminal(sys.stderr) else nullcontext()
+@contextmanager
+def loading(what: str) -> Iterator[None]:
+    """Show a spinner with what is being done, and how far that is if it takes minutes; without a terminal, a line now
+    and then.
+    """
+    if is_terminal(sys.stderr):
+        with stderr().status(f"{what} …") as status, listening(lambda *far: status.update(f"{_far(*far)} …")):
+            yield
+        return
+    said = time.monotonic()
+
+    def line(*far: Any) -> None:
+        nonlocal said
+        if time.monotonic() - said > EVERY:
+            said = time.monotonic()
+            say(_far(*far))
+
+    with listening(line):
+        yield
+
+
+def _far(what: str, share: float, left: float | None) -> str:
+    """Return `encoding big.txt: 40 %, 3 min left`."""
+    from tui_transformer.lab.formatting import about
+
+    far = tr("{what}: {share:.0%}", what=what, share=share)
+    return far if left is None else tr("{far}, {left} left", far=far, left=about(left))
 
 
 def answer(text: str = "", *, end: str = "\n", flush: bool = False) -> None:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -241,8 +242,9 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
         control.request(Command.STOP, signal.Signals(number).name, signal=number)
 
     with listening(stop, lambda: control.request(Command.CHECKPOINT)):
-        preparing, deadline = worker.submit(prepared), math.inf
+        deadline = math.inf
         with loading(tr("loading the engine, the corpus and the model")):
+            preparing = worker.submit(copy_context().run, prepared)  # what listens here hears what is done there
             while not preparing.done() and time.monotonic() <= deadline:
                 if control.signal is not None:
                     deadline = min(deadline, time.monotonic() + PATIENCE)

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from engine.config.sections import DataConfig
+from engine.data.corpus import STEMS
 from engine.data.documents.corpus import DocumentCorpus, Question
-from engine.data.parallel.by_path import STEMS, TABLES
+from engine.data.parallel.by_path import TABLES
 from engine.data.parallel.lines import read_lines
 from engine.errors import InputError, all_of, not_a_path
 from engine.language import english, tr

@@ -14,21 +14,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.config.sections import DataConfig
-from engine.data.corpus import is_there
+from engine.data import sources
+from engine.data.corpus import STEMS, is_there
 from engine.data.parallel.lines import Lines, read_lines, side_by_side, uneven
 from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split
 from engine.data.parallel.table import LANGUAGES, SIDES, table
 from engine.errors import InputError, all_of, not_a_path
 from engine.language import tr
 
-STEMS: dict[str, tuple[str, ...]] = {
-    "train": ("train", "training"),
-    "validation": ("validation", "valid", "val", "dev"),
-    "test": ("test", "tst"),
-}
 TABLES = (".tsv", ".tsv.gz")  # suffixes of files that are pairs even without named columns
 NAMED = re.compile(r"(?P<stem>[a-z]+)\.(?P<language>[A-Za-z][A-Za-z_-]{1,19})(\.gz)?")
-NO_LANGUAGES = frozenset({"gz", "tsv", "csv", "txt", "json", "md", "zip", "xml"})
+NO_LANGUAGES = frozenset({"gz", "tsv", "csv", "txt", "json", "md", "zip", "xml", "jsonl", "parquet"})
 
 
 def read_aligned(source: Path, target: Path) -> Pairs:
@@ -91,12 +87,14 @@ def split_selector(corpus: str) -> tuple[str, tuple[str, str] | None]:
 
 
 def takes(corpus: str) -> bool:
-    """Return whether a path names sentence pairs: a table, a folder, two files, or anything with columns."""
+    """Return whether a path names sentence pairs: a table, a folder, two files, or anything with columns. A folder of
+    texts (`sources.py`) is not one, unless it has pairs too.
+    """
     base, columns = split_selector(corpus)
     there = Path(base).expanduser()
-    return (
-        columns is not None or there.is_dir() or base.lower().endswith(TABLES) or ("," in base and not there.exists())
-    )
+    if columns is None and there.is_dir():
+        return bool(_named(there)) or not sources.is_folder(base)
+    return columns is not None or base.lower().endswith(TABLES) or ("," in base and not there.exists())
 
 
 def absolute(corpus: str) -> str:
@@ -153,13 +151,7 @@ def _read(base: str, chosen: tuple[str, str] | None) -> tuple[tuple[str, str], d
 
 
 def _folder(folder: Path, chosen: tuple[str, str] | None) -> tuple[tuple[str, str], dict[str, Pairs]]:
-    # Its files by stem and language; an unpacked file wins over its .gz.
-    known = {stem for stems in STEMS.values() for stem in stems}
-    files: dict[tuple[str, str], Path] = {}
-    for path in sorted(folder.iterdir()):
-        match = NAMED.fullmatch(path.name)
-        if match and match["stem"] in known and match["language"].lower() not in NO_LANGUAGES:
-            files.setdefault((match["stem"], match["language"]), path)
+    files = _named(folder)
     names = ", ".join([path.name for path in files.values()][:6])
     has = tr("it has {names}", names=names) if names else tr("nothing in it has such a name")
     if chosen is None:  # English first, else alphabetically
@@ -220,3 +212,14 @@ def _folder(folder: Path, chosen: tuple[str, str] | None) -> tuple[tuple[str, st
             )
         )
     return chosen, splits
+
+
+def _named(folder: Path) -> dict[tuple[str, str], Path]:
+    """Return a folder's files of pairs by stem and language; an unpacked file wins over its .gz."""
+    known = {stem for stems in STEMS.values() for stem in stems}
+    files: dict[tuple[str, str], Path] = {}
+    for path in sorted(folder.iterdir()):
+        match = NAMED.fullmatch(path.name)
+        if match and match["stem"] in known and match["language"].lower() not in NO_LANGUAGES:
+            files.setdefault((match["stem"], match["language"]), path)
+    return files

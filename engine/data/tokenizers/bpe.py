@@ -30,6 +30,7 @@ CHUNK = 50_000  # characters; longer texts are encoded in parallel parts
 BATCH = 2_000  # texts per library call: it blocks other threads while taking and returning them
 # GPT-2's pattern always splits at a line break between two of these, so we can split there too.
 LINE_END = re.compile(r"[!-~\w]\n(?=[!-~\w])")
+LOOKED_BACK = 1 << 14  # characters from the end of a text in which a line break is looked for first
 
 KEPT_VERSION = 2  # of the cached tokenizer's format, and of its training
 
@@ -132,6 +133,13 @@ class BpeTokenizer(Tokenizer):
 
     def encode(self, text: str) -> NDArray[np.int64]:
         return np.concatenate(self.encode_all(list(_chunks(text))))
+
+    def last_cut(self, text: str) -> int:
+        for start in (max(0, len(text) - LOOKED_BACK), 0):
+            cuts = [found.end() for found in LINE_END.finditer(text, start)]
+            if cuts:
+                return cuts[-1]
+        return 0
 
     def encode_all(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
         """Return token ids of many texts, on all cores."""

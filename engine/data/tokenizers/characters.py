@@ -54,6 +54,9 @@ class CharacterTokenizer(Tokenizer):
                 )
             yield ids.astype(np.int32)
 
+    def last_cut(self, text: str) -> int:
+        return len(text)
+
     def first_unknown(self, text: str) -> int | None:
         return next((start + int(unknown[0]) for start, _, unknown in self._looked_up(text) if unknown.size), None)
 

@@ -87,6 +87,12 @@ class Tokenizer(AnyTokenizer):
         """Yield a text's token ids, in parts where this saves memory for a large one."""
         yield self.encode(text).astype(np.int32)
 
+    def last_cut(self, text: str) -> int:
+        """Return the last place at which a text can be cut, whatever follows it, so that both parts encode as the whole
+        would; 0 if none is known.
+        """
+        return 0
+
     def first_unknown(self, text: str) -> int | None:
         """Return the index of the first character without a token, from 0; None if there is none, or if tokens are
         not characters.

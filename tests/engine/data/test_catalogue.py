@@ -52,8 +52,11 @@ def test_the_spelling_says_which_kind_a_corpus_is(corpus: str, kind: str) -> Non
 
 
 def test_what_stands_there_says_which_kind_a_path_is(tmp_path) -> None:
+    assert kind_of(str(tmp_path)) == "pairs"
     (tmp_path / "one, two.txt").write_text("a text whose name has a comma")
-    assert kind_of(str(tmp_path)) == "pairs" and kind_of(str(tmp_path / "one, two.txt")) == "text"
+    assert kind_of(str(tmp_path)) == "text" and kind_of(str(tmp_path / "one, two.txt")) == "text"
+    (tmp_path / "train.en").write_text("Pairs come first.")
+    assert kind_of(str(tmp_path)) == "pairs"
     (tmp_path / "documents.txt").write_text("a document\nanother")
     assert kind_of(str(tmp_path)) == "documents" and kind_of(str(tmp_path / "documents.txt")) == "text"
     assert len(load_corpus(DocumentCorpus, DataConfig(corpus=str(tmp_path))).documents["train"]) == 1

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from engine.clean import clean_line
 from engine.config.schema import RunConfig
+from engine.data import sources
 from engine.data.catalogue import KINDS, load_corpus
 from engine.data.corpus import CorpusPreview, data_folders
 from engine.data.known import CORPORA, kind_by_name
@@ -16,7 +17,7 @@ from tui_transformer.studio.shared.engine_thread import FAILURES
 
 LINES, WIDEST = 24, 160  # of the shown text
 LARGEST = 64 * 1024**2  # bytes; larger files are only read in part
-PART = 4 * 1024**2
+PART = 1024**2  # characters
 LARGEST_PAIRS = 16 * 1024**2  # bytes; reading more at once would block the screen for over 50 ms
 TOO_LARGE = tr("too large for a preview")
 UNPACKED = 4  # ratio of unpacked to compressed bytes
@@ -42,10 +43,13 @@ def preview_corpus(config: RunConfig, data_dir: Path | None) -> CorpusPreview:
 def _of_large(corpus: str, kind: str, data_dir: Path | None) -> CorpusPreview | None:
     """Return the preview of a corpus too large to be read at once; None for other corpora."""
     if kind == "text" and kind_by_name(corpus) is None:
-        path = Path(corpus).expanduser()
-        if path.is_file() and path.stat().st_size > LARGEST:
-            with path.open("rb") as file:
-                beginning = file.read(PART).decode("utf-8", "replace")
+        source = sources.find(corpus)
+        if source.bytes > LARGEST:
+            beginning = ""
+            for piece in source.pieces(next(iter(source.files))):
+                beginning += piece
+                if len(beginning) > PART:
+                    break
             if not beginning.strip():
                 raise InputError(tr("corpus {corpus}: starts with nothing but white space", corpus=corpus))
             return CorpusPreview(corpus, beginning[: 40 * LINES * WIDEST].lstrip("\n").split("\n")[:LINES])
@@ -66,6 +70,7 @@ def anywhere(path: str, *, pairs: bool) -> str:
     if pairs:
         return absolute(path)
     try:
-        return str(Path(path).expanduser().absolute())
+        base, field = sources.split_field(path)
+        return str(Path(base).expanduser().absolute()) + (f":{field}" if field else "")
     except (OSError, ValueError, RuntimeError) as error:  # ~nobody
         raise InputError(tr("corpus '{path}': not a valid path: {error}", path=path[:80], error=error)) from None

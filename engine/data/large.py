@@ -1,0 +1,145 @@
+"""Splits of a text too large to be read at once. No torch here.
+
+The text is looked through twice when it is first seen: to count its characters, and to hash its splits and to note
+which characters they have. What was found is kept with the sizes and times of its files.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from engine.config.sections import DataConfig
+from engine.data.cache import record_of
+from engine.data.corpora import Split, cuts, empty, first_of
+from engine.data.overlap import LOOKED_AT
+from engine.data.shards import PART, TokenShards, token_shards
+from engine.data.sources import Source
+from engine.data.tokenizers.protocol import Tokenizer
+from engine.language import tr
+from engine.progress import Progress
+
+VERSION = 1  # of what is kept
+STRETCHED = 4 * LOOKED_AT  # characters that are looked at for overlap
+
+
+class LargeSplit(Split):
+    """Characters `start` to `stop` of one part of a source."""
+
+    source: Source
+    part: str
+    start: int
+    stop: int
+    _characters: str
+
+    def __init__(self, source: Source, part: str, start: int, stop: int, sha256: str, characters: str) -> None:
+        self.__dict__.update(source=source, part=part, start=start, stop=stop, sha256=sha256, _characters=characters)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces())
+
+    @property
+    def length(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def characters(self) -> set[str]:
+        return set(self._characters)
+
+    def pieces(self, start: int = 0) -> Iterator[str]:
+        at, begin = 0, self.start + start
+        for piece in self.source.pieces(self.part):
+            inside = piece[max(0, begin - at) : max(0, self.stop - at)]
+            at += len(piece)
+            if inside:
+                yield inside
+            if at >= self.stop:
+                return
+
+    def head(self, most: int) -> str:
+        found = ""
+        for piece in self.pieces():
+            found += piece[:most]
+            if len(found) >= most:
+                break
+        return found[:most]
+
+    def tokens(self, tokenizer: Tokenizer) -> TokenShards:
+        return token_shards(self, tokenizer, self.source.path.name)
+
+    def stretches(self) -> str:
+        share = STRETCHED / max(1, self.length)
+        return "".join(window[: -int(-len(window) * min(1.0, share))] for window in _windows(self.pieces()))
+
+
+def large_splits(source: Source, data: DataConfig) -> dict[str, Split]:
+    fractions = (data.validation_fraction, data.test_fraction)
+    found = record_of("texts", (VERSION, source.identity, fractions), lambda: _looked_through(source, data))
+    return {split: LargeSplit(source, **facts) for split, facts in found.items()}
+
+
+def distinct(text: str) -> set[str]:
+    """Return the distinct characters of a text; faster than `set` if all are ASCII."""
+    if not text.isascii():
+        return set(text)
+    counts = np.bincount(np.frombuffer(text.encode(), dtype=np.uint8), minlength=128)
+    return {chr(code) for code in np.flatnonzero(counts).tolist()}
+
+
+def _looked_through(source: Source, data: DataConfig) -> dict[str, dict[str, Any]]:
+    lengths = _lengths(source)
+    progress, done = Progress(tr("looking through {name}", name=source.path.name), sum(lengths.values())), 0
+    rest = first_of(source.files)
+    found: dict[str, dict[str, Any]] = {}
+    for part, length in lengths.items():
+        spans = cuts(length, data, source.files) if part == rest else {part: (0, length)}
+        hashes = {split: hashlib.sha256() for split in spans}
+        seen: dict[str, set[str]] = {split: set() for split in spans}
+        at = 0
+        for window in _windows(source.pieces(part)):
+            for split, (start, stop) in spans.items():
+                inside = window[max(0, start - at) : max(0, stop - at)]
+                if inside:
+                    hashes[split].update(inside.encode("utf-8", "surrogatepass"))
+                    seen[split] |= distinct(inside)
+            at += len(window)
+            done += len(window)
+            progress.at(done)
+        for split, (start, stop) in spans.items():
+            characters = "".join(sorted(seen[split]))
+            spot = {"part": part, "start": start, "stop": stop}
+            found[split] = spot | {"sha256": hashes[split].hexdigest(), "characters": characters}
+    return {split: found[split] for split in ("train", "validation", "test") if split in found}
+
+
+def _lengths(source: Source) -> dict[str, int]:
+    """Return the number of characters of each part."""
+    progress, done = Progress(tr("counting the characters of {name}", name=source.path.name), source.bytes), 0
+    found = {}
+    for part in source.files:
+        length, blank = 0, True
+        for window in _windows(source.pieces(part)):
+            blank = blank and window.isspace()
+            length += len(window)
+            done += len(window) if window.isascii() else len(window.encode("utf-8", "surrogatepass"))
+            progress.at(done)
+        if blank:
+            raise empty(source, part)
+        found[part] = length
+    return found
+
+
+def _windows(pieces: Iterable[str]) -> Iterator[str]:
+    """Yield a text in windows of about a million characters, whatever its pieces."""
+    held: list[str] = []
+    length = 0
+    for piece in pieces:
+        held.append(piece)
+        length += len(piece)
+        if length >= PART:
+            yield "".join(held)
+            held, length = [], 0
+    if held:
+        yield "".join(held)

@@ -1,0 +1,383 @@
+"""Texts by path: a file, or a folder of files, read piece by piece. No torch here.
+
+    text.txt                   one document, whatever its suffix
+    data.jsonl                 an object a line; `data.jsonl:story` reads the field "story"
+    data.csv                   a table with a header; `data.csv:story` reads that column
+    data.parquet               the same, with pyarrow
+    folder                     files of one of these kinds, perhaps in data/ or train/ …; `folder:story`
+
+Without a field, "text" is read, or the only one that has text. In a folder, files or subfolders named train, validation
+(or valid, val, dev) and test are these splits. Several documents are one text: each ends with `<|endoftext|>`.
+"""
+
+import codecs
+import csv
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from engine.data.corpus import STEMS, is_file, is_there
+from engine.errors import InputError, listed, nearest, not_a_path, reason
+from engine.language import tr
+from engine.plain_files import open_plain
+
+END_OF_TEXT = "<|endoftext|>"
+USUAL = "text"  # the field that is read if none is named
+BLOCK = 1 << 20  # bytes, and about the characters of a piece
+LONGEST_LINE = 1 << 28  # bytes of an object or a cell; more is damage
+ROWS = 256  # of a table at once
+INNER = "data"  # the folder that a folder's texts may be in, besides those of a split
+DEEPEST = 2  # folders within a folder
+MOST_FILES = 20_000
+PACKED = 4  # times the size of a packed file is about that of its text
+
+
+@dataclass(frozen=True)
+class Source:
+    """The files of a text, in the order in which they are read."""
+
+    path: Path
+    field: str | None
+    files: Mapping[str, tuple[Path, ...]]  # by split; "" for a text that is yet to be split
+    # Whether rows are documents, and not lines of one: then nothing ends them but their own line breaks.
+    by_document: bool = True
+
+    @property
+    def bytes(self) -> int:
+        """About the bytes of the whole text."""
+        sizes = (file.stat().st_size * (PACKED if _suffix(file) == ".parquet" else 1) for file in self.all_files)
+        return sum(sizes)
+
+    @property
+    def all_files(self) -> list[Path]:
+        return [file for files in self.files.values() for file in files]
+
+    @property
+    def identity(self) -> list[list[str | int]]:
+        """What changes when a file does, without reading it."""
+        found: list[list[str | int]] = [[self.field or "", int(self.by_document)]]
+        for split, files in self.files.items():
+            for file in files:
+                stat = file.stat()
+                found.append([split, str(file), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns])
+        return found
+
+    def pieces(self, split: str) -> Iterator[str]:
+        """Yield the text of a split, in pieces of about a million characters or one document."""
+        files = self.files[split]
+        apart = len(self.all_files) > 1 or _suffix(files[0]) in READERS
+        for file in files:
+            ended = True
+            for piece, last in _marked(documents(file, self.field)):
+                ended = piece.endswith(END_OF_TEXT) if piece else ended
+                yield piece
+                if last and apart and self.by_document and not ended:
+                    yield END_OF_TEXT
+
+
+def split_field(corpus: str) -> tuple[str, str | None]:
+    """`"data.jsonl:story"` → `("data.jsonl", "story")`; an existing path with a colon is taken as it is."""
+    base, mark, field = corpus.rpartition(":")
+    if not mark or not field or any(sign in field for sign in "/\\") or is_there(corpus):
+        return corpus, None
+    return (base, field) if is_there(base) or _suffix(Path(base)) in READERS else (corpus, None)
+
+
+def absolute(corpus: str) -> str:
+    """Return a path made absolute, with its field; a name that no file has stays as it is."""
+    base, field = split_field(corpus)
+    found = str(Path(base).expanduser().resolve()) if is_there(base) else base
+    return found if field is None else f"{found}:{field}"
+
+
+def is_folder(corpus: str) -> bool:
+    """Return whether a path is a folder that has texts in it."""
+    base = Path(split_field(corpus)[0]).expanduser()
+    try:
+        return base.is_dir() and any(_suffix(file) in (*READERS, ".txt") for file in _files(base))
+    except InputError:  # too many files
+        return False
+
+
+def find(corpus: str) -> Source:
+    """Return the files of a path. `InputError`: there is nothing, or files of several kinds, or of no known split."""
+    base, field = split_field(corpus)
+    try:
+        path = Path(base).expanduser()
+        there = path.exists()
+    except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
+        raise not_a_path(corpus, error) from None
+    if not there:
+        raise _unreadable(path, FileNotFoundError(2, "No such file or directory"))
+    if not path.is_dir():
+        if not path.is_file():
+            raise InputError(tr("corpus {path}: not a file; give a UTF-8 text file", path=path))
+        if field is not None and _suffix(path) not in READERS:
+            raise InputError(
+                tr("corpus {path}: a text has no fields; leave out :{field}", path=str(path)[:200], field=field[:40])
+            )
+        return Source(path, field, {"": (path.resolve(),)})
+    return Source(path, field, _by_split(path))
+
+
+def _by_split(folder: Path) -> dict[str, tuple[Path, ...]]:
+    found = _files(folder)
+    suffixes = [suffix for suffix in READERS if any(_suffix(file) == suffix for file in found)]
+    if len(suffixes) > 1:
+        raise InputError(
+            tr(
+                "corpus {folder}: has files of several kinds ({kinds}); keep one of them",
+                folder=str(folder)[:200],
+                kinds=listed(suffixes),
+            )
+        )
+    chosen = suffixes[0] if suffixes else ".txt"
+    files = [file for file in found if _suffix(file) == chosen]
+    if not files:
+        kinds = listed((".txt", *READERS))
+        raise InputError(
+            tr("corpus {folder}: no text in this folder; it needs files named {kinds}", folder=folder, kinds=kinds)
+        )
+    by_split: dict[str, list[Path]] = {}
+    for file in files:
+        by_split.setdefault(_split_of(file.relative_to(folder)), []).append(file.resolve())
+    if by_split.keys() == {""}:
+        return {"": tuple(by_split[""])}
+    if "" in by_split and "train" not in by_split:
+        by_split["train"] = by_split.pop("")
+    if "" in by_split:
+        raise InputError(
+            tr(
+                "corpus {folder}: {file} belongs to no split, but others do; name it train-…, validation-… or test-…, "
+                "or move it",
+                folder=str(folder)[:200],
+                file=by_split[""][0].name,
+            )
+        )
+    if "train" not in by_split:
+        names = listed(file.name for file in files[:4])
+        raise InputError(
+            tr("corpus {folder}: nothing to train on, only {names}", folder=str(folder)[:200], names=names)
+        )
+    return {split: tuple(by_split[split]) for split in STEMS if split in by_split}
+
+
+def _split_of(path: Path) -> str:
+    """Return the split that a file's name, or its folder's, has as a word; "" if none."""
+    for part in reversed(path.parts):
+        words = re.split("[^a-z]+", part.lower())
+        for split, stems in STEMS.items():
+            if any(stem in words for stem in stems):
+                return split
+    return ""
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return the files of a folder in order of their paths, hidden ones left out."""
+    found: list[Path] = []
+    for place, folders, names in os.walk(folder):
+        inner = Path(place)
+        deep = len(inner.relative_to(folder).parts)
+        folders[:] = [name for name in folders if deep < DEEPEST and (name == INNER or _split_of(Path(name)))]
+        found += [inner / name for name in sorted(names) if not name.startswith(".")]
+        if len(found) > MOST_FILES:
+            raise InputError(
+                tr(
+                    "corpus {folder}: has more than {most:,} files; name the folder of the texts themselves",
+                    folder=str(folder)[:200],
+                    most=MOST_FILES,
+                )
+            )
+    return sorted((file for file in found if is_file(file)), key=lambda file: file.relative_to(folder).parts)
+
+
+def _suffix(path: Path) -> str:
+    return path.suffix.lower()
+
+
+# --- documents of one file
+
+Parts = Iterable[str]  # of one document
+Reader = Callable[[IO[bytes], str, str | None], Iterator[str]]
+
+
+def documents(path: Path, field: str | None) -> Iterator[Parts]:
+    """Yield the documents of a file, each in parts. `InputError`: with the file and its line."""
+    reader, where = READERS.get(_suffix(path)), str(path)[:200]
+    with _opened(path) as file:
+        if reader is None:
+            yield _text(file, where)
+            return
+        for document in reader(file, where, field):
+            if document and not document.isspace():
+                yield (document,)
+
+
+def _marked(found: Iterable[Parts]) -> Iterator[tuple[str, bool]]:
+    """Yield each part of each document, and whether it is the document's last."""
+    for parts in found:
+        before: str | None = None
+        for part in parts:
+            if before is not None:
+                yield before, False
+            before = part
+        if before is not None:
+            yield before, True
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    try:
+        with open_plain(path) as file:
+            yield file
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: Exception) -> InputError:
+    return InputError(tr("corpus {path}: cannot be read: {why}", path=str(path)[:200], why=reason(error)))
+
+
+def _text(file: IO[bytes], where: str) -> Iterator[str]:
+    """Yield the characters of a text file, line endings as they are, without a byte-order mark."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    at, begun = 0, False
+    while True:
+        raw = file.read(BLOCK)
+        if b"\x00" in raw:
+            raise InputError(tr("corpus {path}: not text (it contains NUL bytes); use UTF-8 text", path=where))
+        pending = len(decoder.getstate()[0])
+        try:
+            text = decoder.decode(raw, final=not raw)
+        except UnicodeDecodeError as error:
+            raise InputError(
+                tr(
+                    "corpus {path}: not UTF-8 at byte {start}; convert it, e.g. iconv -f latin1 -t utf-8",
+                    path=where,
+                    start=at - pending + error.start,
+                )
+            ) from None
+        at += len(raw)
+        if not begun and text:
+            text, begun = text.removeprefix("\ufeff"), True
+        if text:
+            yield text
+        if not raw:
+            return
+
+
+def _jsonl(file: IO[bytes], where: str, field: str | None) -> Iterator[str]:
+    number = 0
+    while raw := file.readline(LONGEST_LINE):
+        number += 1
+        line = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):  # also undecodable bytes
+            raise _refused(where, number, tr("not a JSON object; each line needs one")) from None
+        if not isinstance(row, dict):
+            raise _refused(where, number, tr("not a JSON object; each line needs one"))
+        field = field or _chosen([name for name, value in row.items() if isinstance(value, str)], where)
+        if field not in row:
+            raise _no_field(where, number, field, [str(name) for name in row])
+        text = row[field]
+        if text is not None and not isinstance(text, str):
+            raise _refused(where, number, tr("field {field!r} is no text", field=field[:40]))
+        yield _checked(text or "", where, number)
+
+
+def _csv(file: IO[bytes], where: str, field: str | None) -> Iterator[str]:
+    csv.field_size_limit(LONGEST_LINE)
+    rows = csv.reader(codecs.getreader("utf-8-sig")(file), strict=True)
+    try:
+        header = next(rows, [])
+        field = field or _chosen(header, where)
+        if header.count(field) != 1:
+            raise _no_field(where, 1, field, header)
+        place = header.index(field)
+        for row in rows:
+            if row and len(row) != len(header):
+                raise _refused(
+                    where,
+                    rows.line_num,
+                    tr("{n} columns, but the header has {n2}", n=len(row), n2=len(header)),
+                )
+            yield row[place] if row else ""
+    except UnicodeDecodeError:
+        raise _refused(where, rows.line_num + 1, tr("not UTF-8; convert it, e.g. iconv -f latin1 -t utf-8")) from None
+    except csv.Error as error:
+        raise _refused(where, rows.line_num, tr("not a CSV row: {error}", error=error)) from None
+
+
+def _parquet(file: IO[bytes], where: str, field: str | None) -> Iterator[str]:
+    try:
+        import pyarrow as arrow  # an extra
+        from pyarrow import parquet
+    except ImportError:
+        raise InputError(
+            tr("corpus {path}: reading .parquet needs pyarrow: run pip install 'tui-transformer[parquet]'", path=where)
+        ) from None
+    number = 0
+    try:
+        table = parquet.ParquetFile(file)
+        kinds = {one.name: one.type for one in table.schema_arrow}
+        texts = [
+            name for name, kind in kinds.items() if arrow.types.is_string(kind) or arrow.types.is_large_string(kind)
+        ]
+        field = field or _chosen(texts, where)
+        if field not in texts:
+            raise _no_field(where, 1, field, texts)
+        for rows in table.iter_batches(batch_size=ROWS, columns=[field]):
+            for text in rows.column(0).to_pylist():
+                number += 1
+                yield _checked(text or "", where, number)
+    except arrow.ArrowException as error:
+        said = str(error).partition("\n")[0][:200]
+        raise InputError(tr("corpus {path}: not a Parquet file, or damaged: {error}", path=where, error=said)) from None
+
+
+READERS: dict[str, Reader] = {".jsonl": _jsonl, ".csv": _csv, ".parquet": _parquet}
+
+
+def _chosen(texts: list[str], where: str) -> str:
+    """Return the field to read where none was named."""
+    if USUAL in texts:
+        return USUAL
+    if len(texts) == 1:
+        return texts[0]
+    if not texts:
+        raise _refused(where, 1, tr("no field has text"))
+    names = listed(name[:40] for name in texts[:8])
+    raise InputError(
+        tr(
+            "corpus {path}: which field is the text? It has {names}; name one: {path}:{first}",
+            path=where,
+            names=names,
+            first=texts[0][:40],
+        )
+    )
+
+
+def _no_field(where: str, number: int, field: str, names: list[str]) -> InputError:
+    hint = nearest(field, names[:1000]) or tr("; it has {names}", names=listed(name[:40] for name in names[:8]))
+    return _refused(where, number, tr("no field named {field!r}{hint}", field=field[:40], hint=hint))
+
+
+def _refused(where: str, number: int, wrong: str) -> InputError:
+    return InputError(tr("corpus {path}: line {number}: {wrong}", path=where, number=number, wrong=wrong))
+
+
+def _checked(text: str, where: str, number: int) -> str:
+    """Refuse half a surrogate pair, which JSON can escape: no file could hold the text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _refused(where, number, tr("half a surrogate pair is not text")) from None
+    return text

@@ -1,0 +1,140 @@
+"""`evaluate` on files of your own: exact scores, of the whole and of each document or sentence."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine.data.catalogue import load_corpus
+from engine.data.corpora import TextCorpus
+from engine.evaluation.translation import score_translations
+from engine.runs.reader import RunReader
+from engine.training.checkpoint import load_network
+from tests.small_pairs import pairs
+from tui_transformer.__main__ import main
+
+PAIRS = pairs(80)
+SMALL = [
+    *("train.steps=8", "train.batch_size=4", "train.threads=1", "model.d_model=16", "model.n_heads=2"),
+    *("model.context_length=32", "evaluation.every=8", "evaluation.sample_length=10", "optimizer.warmup=2"),
+]
+
+LETTERS = ("data.tokenizer=characters", "model.context_length=80", "evaluation.translations=4")
+
+
+def trained(runs: Path, name: str, preset: str, *settings: str) -> None:
+    overrides = [part for setting in (*SMALL, *settings) for part in ("--set", setting)]
+    assert (
+        main(["run", "--preset", preset, *overrides, "--name", name, "--device", "cpu", "--runs-dir", str(runs)]) == 0
+    )
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("runs")
+    trained(root, "text", "demo", "data.corpus_size=20000")
+    trained(root, "masked", "encoder-mlm", "data.corpus_size=20000")
+    (root / "pairs.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in PAIRS), encoding="utf-8")
+    trained(root, "pairs", "phrasebook", f"data.corpus={root / 'pairs.tsv'}", *LETTERS)
+    return root
+
+
+def evaluated(capsys, runs: Path, *arguments: str) -> dict:
+    capsys.readouterr()
+    assert main(["evaluate", *arguments, "--runs-dir", str(runs), "--device", "cpu", "--json"]) == 0
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+@pytest.mark.parametrize("run", ["text", "masked"])
+def test_the_runs_own_validation_text_gets_its_own_score(runs, capsys, tmp_path, run: str) -> None:
+    text = load_corpus(TextCorpus, RunReader(runs / run).config.data).splits["validation"].text
+    (tmp_path / "own.txt").write_text(text, newline="")
+    found = evaluated(capsys, runs, run, "--text", str(tmp_path / "own.txt"))
+    expected = evaluated(capsys, runs, run)
+    assert {key: found[key] for key in ("loss", "accuracy", "context", "stride", "step")} == {
+        key: expected[key] for key in ("loss", "accuracy", "context", "stride", "step")
+    }
+    assert found.get("bits_per_character") == expected.get("bits_per_character")
+    assert found["text"] == str(tmp_path / "own.txt") and "split" not in found
+
+
+def test_each_document_is_scored_by_itself_and_their_sum_is_the_whole(runs, capsys, tmp_path) -> None:
+    """Held against a sum over one window a token: nothing is averaged twice, and no window sees two documents."""
+    reader = RunReader(runs / "text")
+    text = load_corpus(TextCorpus, reader.config.data).splits["validation"].text
+    documents = [text[:300], text[300:331], "x"[:0], text[400:1000]]
+    path = tmp_path / "own.jsonl"
+    path.write_text("".join(json.dumps({"id": 1, "story": document}) + "\n" for document in documents))
+    found = evaluated(capsys, runs, "text", "--text", f"{path}:story", "--stride", "1")
+    model, tokenizer, _ = load_network(reader)
+    model.eval()
+    total, count = 0.0, 0
+    for row, document in zip(found["rows"], [one for one in documents if one], strict=True):
+        ids, nll = torch.from_numpy(tokenizer.target.encode(document)), 0.0
+        for at in range(1, len(ids)):
+            logits = model(ids[None, max(0, at - 32) : at])[0, -1].double()
+            nll -= float(torch.log_softmax(logits, -1)[ids[at]].detach())
+        assert row["tokens"] == len(ids) - 1 == row["characters"] - 1
+        assert row["loss"] == pytest.approx(nll / row["tokens"], abs=1e-5)
+        assert row["bits_per_byte"] == pytest.approx(nll / math.log(2) / (len(document.encode()) - 1), abs=1e-5)
+        total, count = total + nll, count + row["tokens"]
+    assert [row["document"] for row in found["rows"]] == [1, 2, 3] == list(range(1, found["documents"] + 1))
+    assert found["loss"] == pytest.approx(total / count, abs=1e-5) and found["tokens"] == count
+    assert found["perplexity"] == pytest.approx(math.exp(found["loss"]))
+
+
+def test_documents_are_told_in_words(runs, capsys, tmp_path) -> None:
+    text = load_corpus(TextCorpus, RunReader(runs / "text").config.data).splits["validation"].text
+    path = tmp_path / "own.txt"
+    path.write_text(f"{text[:200]}<|endoftext|>{text[200:500]}<|endoftext|>{text[:1]}", newline="")
+    assert main(["evaluate", "text", "--text", str(path), "--runs-dir", str(runs), "--device", "cpu"]) == 0
+    said = capsys.readouterr().out
+    assert "step 8" in said and str(path) in said and "bits per byte" in said
+    assert "2; the loss is from" in said and "1 too short to be scored" in said
+
+
+def test_sentences_of_your_own_are_translated_and_scored_in_their_order(runs, capsys, tmp_path) -> None:
+    sources, references = zip(*PAIRS[5:11], strict=True)
+    for name, lines in (("a.en", sources), ("a.de", references)):
+        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    files = ("--source", str(tmp_path / "a.en"), "--reference", str(tmp_path / "a.de"))
+    found = evaluated(capsys, runs, "pairs", *files, "--beam", "2")
+    rows = found["rows"]
+    assert [row["source"] for row in rows] == list(sources) and [row["sentence"] for row in rows] == [1, 2, 3, 4, 5, 6]
+    expected = score_translations(sources, references, [row["output"] for row in rows])
+    assert (found["bleu"], found["chrf"], found["exact_match"]) == (expected.bleu, expected.chrf, expected.exact_match)
+    assert [row["score"] for row in rows] == [row.score for row in expected.rows]
+    assert [row["tokens"] for row in rows] == [len(reference) + 1 for reference in references]
+    nll = sum(row["loss"] * row["tokens"] for row in rows)
+    assert found["loss"] == pytest.approx(nll / sum(row["tokens"] for row in rows))
+    (tmp_path / "b.en").write_text(sources[2] + "\n")
+    (tmp_path / "b.de").write_text(references[2] + "\n", encoding="utf-8")
+    alone = evaluated(capsys, runs, "pairs", "--source", str(tmp_path / "b.en"), "--reference", str(tmp_path / "b.de"))
+    assert alone["loss"] == pytest.approx(rows[2]["loss"], abs=1e-5)
+
+
+BAD = {
+    "a text for pairs": (["pairs", "--text", "a.txt"], "translates sentences; it can be scored with --source"),
+    "pairs for a text": (["text", "--source", "a.en", "--reference", "a.de"], "it can be scored with --text FILE"),
+    "rows for a text": (["text", "--csv", "a.csv"], "it can be scored with --text FILE"),
+    "no references": (["pairs", "--source", "a.en"], "--reference FILE is missing; it goes with --source"),
+    "a split too": (["text", "--text", "a.txt", "--split", "test"], "leave it out to score a.txt"),
+    "no such file": (["text", "--text", "nowhere.txt"], "nowhere.txt: cannot be read"),
+    "unknown signs": (["text", "--text", "zh.txt"], "zh.txt: this model has never seen '中'"),
+    "too short": (["masked", "--text", "short.txt"], "short.txt: too short to be scored"),
+    "unknown signs in a pair": (["pairs", "--source", "zh.txt", "--reference", "a.txt"], "zh.txt: line 1: this model"),
+    "uneven": (["pairs", "--source", "two.txt", "--reference", "short.txt"], "every line needs a translation"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "said"), BAD.values(), ids=BAD)
+def test_files_that_cannot_be_scored_are_refused(runs, capsys, tmp_path, monkeypatch, arguments, said) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("zh.txt", "中文 " * 30), ("short.txt", "the\n"), ("a.txt", "a\n"), ("two.txt", "the\nthe a\n")):
+        Path(name).write_text(text, encoding="utf-8")
+    capsys.readouterr()
+    assert main(["evaluate", *arguments, "--runs-dir", str(runs), "--device", "cpu"]) == 2
+    error = capsys.readouterr().err
+    assert said in error and len([line for line in error.splitlines() if "Error" in line or said in line]) == 1
