@@ -24,6 +24,7 @@ from tui_transformer.lab.studies.study import (
     shipped_studies,
 )
 
+HUB = "https://huggingface.co/"
 EXPECTED = {"worse": "worse", "better": "better", "same": "no different", "unknown": "open"}
 
 
@@ -135,7 +136,7 @@ def corpora() -> str:
             code(entry.name),
             words(entry.words),
             words(entry.description),
-            _source([remote.url for remote in entry.remotes], entry.origin),
+            _source([remote.url for remote in entry.remotes] or [entry.hub and HUB], entry.origin),
             words(entry.licence),
             code(entry.preset) if entry.preset else "",
         )
@@ -151,7 +152,7 @@ def corpora() -> str:
 
 
 def _source(urls: Sequence[str], origin: str) -> Html:
-    if not urls:
+    if not any(urls) and not origin:
         return "generated"
     hosts = dict.fromkeys(url.partition("//")[2].partition("/")[0] for url in urls if url)
     return "<br>".join([words(origin)] if origin else [words(host) for host in hosts])

@@ -4,14 +4,16 @@ It imports numpy and the readers of every kind, so what opens the studio imports
 has the names.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from engine.command_line import command_line
 from engine.config.sections import DataConfig
-from engine.data.corpora import TEXT
-from engine.data.corpus import Corpus, CorpusKind, Kind, data_folders, is_there
+from engine.data import hub
+from engine.data.corpora import TEXT, TextCorpus, read_source
+from engine.data.corpus import Corpus, CorpusEntry, CorpusKind, Kind, data_folders, is_there
 from engine.data.documents.named import DOCUMENTS
 from engine.data.known import CORPORA, kind_by_name
 from engine.data.parallel.named import PAIRS
@@ -49,8 +51,14 @@ def kind_of(corpus: str) -> Kind:
 
 
 def portable(corpus: str, kind: Kind) -> str:
-    """Return a `data.corpus` that means the same from any folder: a registered name, or an absolute path."""
-    return corpus if kind_by_name(corpus) is not None else KINDS[kind].portable(corpus)
+    """Return a `data.corpus` that means the same from any folder: a registered name, an absolute path, or a commit
+    of the Hugging Face Hub.
+    """
+    if kind_by_name(corpus) is not None:
+        return corpus
+    if corpus.startswith(hub.PREFIX):
+        return hub.pinned(corpus, data_folders(None))
+    return KINDS[kind].portable(corpus)
 
 
 def _found_again(data: DataConfig, kind: CorpusKind[Any], data_dir: Path | None) -> DataConfig:
@@ -62,6 +70,17 @@ def _found_again(data: DataConfig, kind: CorpusKind[Any], data_dir: Path | None)
     return data.model_copy(update={"corpus": here}) if is_there(split_field(here)[0]) else data
 
 
+def _from_hub(
+    wanted: hub.HubCorpus, entry: CorpusEntry | None, name: str, data: DataConfig, folders: Sequence[Path]
+) -> TextCorpus:
+    fetched = hub.found(wanted, folders)
+    if fetched is None:
+        raise hub.not_here(name, folders, f"--corpus {TEXT.meanwhile}")
+    source = hub.source(wanted, fetched, by_document=entry is None or not entry.lines)
+    version = name if entry is not None else f"{wanted.repository}@{fetched.commit}"
+    return read_source(source, data, name if entry is not None else wanted.repository, version, str(fetched.folder))
+
+
 def load_corpus(made: type[C], data: DataConfig, data_dir: Path | None = None) -> C:
     """Load the corpus that a config names, by path or by registered name, perhaps with a direction; a named one is
     looked for in `data_dir` first, and a text there if it is not at its full path. `InputError`: no such corpus or
@@ -70,6 +89,9 @@ def load_corpus(made: type[C], data: DataConfig, data_dir: Path | None = None) -
     kind = KINDS[made.kind]
     name, chosen = kind.selected(data.corpus)
     entry = CORPORA.get(name)
+    wanted = hub.parsed(name if entry is None else entry.hub)
+    if wanted is not None and kind is TEXT:
+        return cast(C, _from_hub(wanted, entry, name, data, data_folders(data_dir)))
     if entry is None or entry.kind != made.kind:
         if not any(sign in name for sign in kind.signs) and not is_there(name):
             names = [known for known, one in CORPORA.items() if one.kind == made.kind]

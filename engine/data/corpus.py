@@ -124,6 +124,13 @@ class CorpusEntry:
     languages: tuple[str, str] | None = None  # of pairs; `NAME#de,en` asks for the other direction
     characters: int | None = None
     plausible: float | None = None
+    hub: str = ""  # where the Hugging Face Hub has it (`hub.py`), instead of files
+    lines: bool = False  # whether the rows there are lines, not documents
+
+    @property
+    def is_fetched(self) -> bool:
+        """Whether it has to be downloaded; else it is generated."""
+        return bool(self.remotes or self.hub)
 
     @property
     def words(self) -> str:

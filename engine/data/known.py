@@ -1,6 +1,7 @@
 """The named corpora, from corpora.toml: what they are and where they come from; `catalogue` loads them."""
 
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 from engine.data.corpus import CorpusEntry, Kind
@@ -29,4 +30,16 @@ def kind_by_name(corpus: str) -> Kind | None:
 
 def names_of(kind: Kind) -> list[str]:
     """Return the names of one kind, those that need no download first."""
-    return [entry.name for entry in sorted(CORPORA.values(), key=lambda e: bool(e.remotes)) if entry.kind == kind]
+    return [entry.name for entry in sorted(CORPORA.values(), key=lambda e: e.is_fetched) if entry.kind == kind]
+
+
+def place_of(entry: CorpusEntry, folders: Sequence[Path]) -> Path | None:
+    """Return the file or folder of a named corpus in the first data folder that has all of it."""
+    if not entry.hub:
+        return entry.found(folders)
+    from engine.data import hub  # it needs numpy, and the names do not
+
+    wanted = hub.parsed(entry.hub)
+    assert wanted is not None
+    kept = hub.found(wanted, folders)
+    return None if kept is None else kept.folder

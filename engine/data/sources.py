@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import IO
 
 from engine.data.corpus import STEMS, is_file, is_there
@@ -73,7 +73,7 @@ class Source:
         apart = len(self.all_files) > 1 or _suffix(files[0]) in READERS
         for file in files:
             ended = True
-            for piece, last in _marked(documents(file, self.field)):
+            for piece, last in _marked(documents(file, self.field, lines=not self.by_document)):
                 ended = piece.endswith(END_OF_TEXT) if piece else ended
                 yield piece
                 if last and apart and self.by_document and not ended:
@@ -99,7 +99,7 @@ def is_folder(corpus: str) -> bool:
     """Return whether a path is a folder that has texts in it."""
     base = Path(split_field(corpus)[0]).expanduser()
     try:
-        return base.is_dir() and any(_suffix(file) in (*READERS, ".txt") for file in _files(base))
+        return base.is_dir() and any(map(is_text, _files(base)))
     except InputError:  # too many files
         return False
 
@@ -122,11 +122,11 @@ def find(corpus: str) -> Source:
                 tr("corpus {path}: a text has no fields; leave out :{field}", path=str(path)[:200], field=field[:40])
             )
         return Source(path, field, {"": (path.resolve(),)})
-    return Source(path, field, _by_split(path))
+    return Source(path, field, by_split(path, _files(path)))
 
 
-def _by_split(folder: Path) -> dict[str, tuple[Path, ...]]:
-    found = _files(folder)
+def by_split(folder: Path, found: list[Path]) -> dict[str, tuple[Path, ...]]:
+    """Return the texts among the files of a folder by split; "" if no file belongs to one. `InputError`: as `find`."""
     suffixes = [suffix for suffix in READERS if any(_suffix(file) == suffix for file in found)]
     if len(suffixes) > 1:
         raise InputError(
@@ -145,7 +145,7 @@ def _by_split(folder: Path) -> dict[str, tuple[Path, ...]]:
         )
     by_split: dict[str, list[Path]] = {}
     for file in files:
-        by_split.setdefault(_split_of(file.relative_to(folder)), []).append(file.resolve())
+        by_split.setdefault(split_of(file.relative_to(folder)), []).append(file.resolve())
     if by_split.keys() == {""}:
         return {"": tuple(by_split[""])}
     if "" in by_split and "train" not in by_split:
@@ -167,7 +167,7 @@ def _by_split(folder: Path) -> dict[str, tuple[Path, ...]]:
     return {split: tuple(by_split[split]) for split in STEMS if split in by_split}
 
 
-def _split_of(path: Path) -> str:
+def split_of(path: Path) -> str:
     """Return the split that a file's name, or its folder's, has as a word; "" if none."""
     for part in reversed(path.parts):
         words = re.split("[^a-z]+", part.lower())
@@ -183,7 +183,7 @@ def _files(folder: Path) -> list[Path]:
     for place, folders, names in os.walk(folder):
         inner = Path(place)
         deep = len(inner.relative_to(folder).parts)
-        folders[:] = [name for name in folders if deep < DEEPEST and (name == INNER or _split_of(Path(name)))]
+        folders[:] = [name for name in folders if deep < DEEPEST and (name == INNER or split_of(Path(name)))]
         found += [inner / name for name in sorted(names) if not name.startswith(".")]
         if len(found) > MOST_FILES:
             raise InputError(
@@ -196,7 +196,12 @@ def _files(folder: Path) -> list[Path]:
     return sorted((file for file in found if is_file(file)), key=lambda file: file.relative_to(folder).parts)
 
 
-def _suffix(path: Path) -> str:
+def is_text(path: PurePath) -> bool:
+    """Return whether a file is read as a text in a folder, by its name."""
+    return _suffix(path) in (*READERS, ".txt")
+
+
+def _suffix(path: PurePath) -> str:
     return path.suffix.lower()
 
 
@@ -206,15 +211,19 @@ Parts = Iterable[str]  # of one document
 Reader = Callable[[IO[bytes], str, str | None], Iterator[str]]
 
 
-def documents(path: Path, field: str | None) -> Iterator[Parts]:
-    """Yield the documents of a file, each in parts. `InputError`: with the file and its line."""
+def documents(path: Path, field: str | None, *, lines: bool = False) -> Iterator[Parts]:
+    """Yield the documents of a file, each in parts, empty ones left out; or its rows, an empty one as an empty line.
+    `InputError`: with the file and its line.
+    """
     reader, where = READERS.get(_suffix(path)), str(path)[:200]
     with _opened(path) as file:
         if reader is None:
             yield _text(file, where)
             return
         for document in reader(file, where, field):
-            if document and not document.isspace():
+            if lines:
+                yield (document or "\n",)
+            elif document and not document.isspace():
                 yield (document,)
 
 

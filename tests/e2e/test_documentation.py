@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from engine.config import presets
+from engine.data import hub
 from engine.data.known import kind_by_name
 from reference.examples import FENCE, PROGRAM, code, ours
 from reference.links import OUTSIDE
@@ -81,7 +82,8 @@ def test_every_command_that_is_shown_can_be_typed(page, line) -> None:
         for preset in (given.get("name"), given.get("first"), given.get("second")):
             assert preset is None or presets.find(preset)
     elif name in ("data show", "data fetch"):
-        assert kind_by_name(given["name"]) or given["name"].endswith(".txt")  # a text of one's own
+        own = given["name"].endswith(".txt") or hub.parsed(given["name"])  # a text of one's own, or of the Hub
+        assert kind_by_name(given["name"]) or own
 
 
 def test_the_pages_show_the_commands_that_people_need() -> None:

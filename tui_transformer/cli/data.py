@@ -8,14 +8,15 @@ import typer
 
 from engine.clean import clean_line
 from engine.command_line import command_line
+from engine.data import hub
 from engine.data.catalogue import KINDS, kind_of, load_corpus
 from engine.data.corpus import data_folders, fetch_folder
-from engine.data.known import CORPORA
+from engine.data.known import CORPORA, place_of
 from engine.errors import InputError, listed, nearest
 from engine.language import tr
 from tui_transformer.cli.commands import Group, command
 from tui_transformer.cli.options import DataDir, Json, corpus_names
-from tui_transformer.cli.output import answer, emit, is_terminal, padded, print_columns, say, stderr, tell
+from tui_transformer.cli.output import answer, emit, is_terminal, loading, padded, print_columns, say, stderr, tell
 
 LONGEST = 4096  # characters, as of data.corpus
 LABEL = 12  # columns
@@ -45,7 +46,7 @@ def list_corpora(json: Json = False, data_dir: DataDir = None) -> None:
     """List the named corpora and where they are."""
     rows = [(tr("CORPUS"), tr("KIND"), tr("WHERE"), tr("DESCRIPTION"))]
     for entry in CORPORA.values():
-        where = str(entry.found(data_folders(data_dir)) or tr("not here")) if entry.remotes else tr("built in")
+        where = str(place_of(entry, data_folders(data_dir)) or tr("not here")) if entry.is_fetched else tr("built in")
         rows.append((entry.name, entry.words, where, tr(entry.description)))
         if json:
             record = {"name": entry.name, "kind": entry.kind, "languages": entry.languages, "licence": entry.licence}
@@ -76,9 +77,10 @@ def show(
             tr("CORPUS has {n:,} characters: must be a name that `{known}` lists, or a path", n=len(name), known=known)
         )
     kind = kind_of(name)
-    corpus = load_corpus(KINDS[kind].made, DataConfig(corpus=name), data_dir)
-    entry = CORPORA.get(corpus.name)
-    found = corpus.described(entry.licence if entry else "")
+    with loading(tr("reading {name}", name=name[:80])):
+        corpus = load_corpus(KINDS[kind].made, DataConfig(corpus=name), data_dir)
+        entry = CORPORA.get(corpus.name)
+        found = corpus.described(entry.licence if entry else "")
     if json:
         emit({"name": corpus.name, "kind": kind, "version": corpus.version, "source": corpus.source, **found.record})
         return
@@ -91,16 +93,28 @@ def show(
 
 @app.command()
 def fetch(
-    name: Annotated[str, typer.Argument(help=tr("A corpus name."), autocompletion=corpus_names)],
+    name: Annotated[
+        str, typer.Argument(help=tr("A corpus name, or hf:OWNER/NAME@REVISION."), autocompletion=corpus_names)
+    ],
     json: Json = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Download a corpus and check its SHA-256, where known."""
+    """Download a corpus, by name or from the Hugging Face Hub, and check its SHA-256, where known."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
 
     from engine.data import download
 
     entry = CORPORA.get(name)
+    wanted = hub.parsed(name if entry is None else entry.hub)
+    if wanted is not None:
+        with loading(tr("fetching {corpus}", corpus=wanted.spelled)):
+            kept = hub.fetch(wanted, fetch_folder(data_dir))
+        record = {"name": name, "path": str(kept.folder), "commit": kept.commit, "files": len(kept.files)}
+        text = tr("{name}: {n:,} files of commit {commit} in {path}", n=len(kept.files), **record)
+        tell(record, clean_line(text), as_json=json)
+        if entry is not None and entry.licence and not json:
+            say(tr("{name} may be used under {licence}", name=name, licence=entry.licence))
+        return
     if entry is None:
         hint = nearest(name, CORPORA) or tr("; `{command_line}` lists them", command_line=command_line("data", "list"))
         raise InputError(tr("no corpus named '{name}'{hint}", name=name[:80], hint=hint))

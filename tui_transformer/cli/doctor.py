@@ -13,7 +13,7 @@ import typer
 from engine.clean import clean_line
 from engine.command_line import RUNS, command_line
 from engine.data.corpus import data_folders
-from engine.data.known import CORPORA
+from engine.data.known import CORPORA, place_of
 from engine.errors import InputError, listed, reason
 from engine.language import tr, trn
 from engine.retelling import told
@@ -119,8 +119,8 @@ def machine(runs_dir: Path, data_dir: Path | None) -> Iterator[Finding]:
     yield Finding(tr("disk"), enough, found, tr("free up space, or choose another folder with --runs-dir"))
     folders = data_folders(data_dir)
     for entry in CORPORA.values():
-        if entry.remotes:
-            path = entry.found(folders)
+        if entry.is_fetched:
+            path = place_of(entry, folders)
             advice = f"`{command_line('data', 'fetch', entry.name)}`"
             if entry.by_hand:
                 files = listed(Path(remote.file).name for remote in entry.remotes)

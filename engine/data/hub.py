@@ -1,0 +1,234 @@
+"""Texts of the Hugging Face Hub, by name and revision. No torch here.
+
+    hf:owner/name                        its main branch, as it is when it is fetched
+    hf:owner/name@1a2b3c:story           a branch, tag or commit, and the field to read
+    hf:owner/name/folder@1a2b3c          one folder of several
+
+`data fetch` gets the files with `huggingface_hub` (an extra), which reads HF_ENDPOINT (a mirror) and HF_TOKEN. They
+belong into hub/OWNER/NAME/COMMIT under a data folder, beside a list of what was fetched; nothing is read without it.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from engine.command_line import command_line
+from engine.data.cache import store
+from engine.data.download import ENDPOINT_VARIABLE, sha256_of
+from engine.data.sources import INNER, READERS, Source, by_split, is_text, split_of
+from engine.errors import InputError, listed, reason, refused
+from engine.language import tr
+from engine.plain_files import read_plain
+from engine.progress import Progress
+
+PREFIX = "hf:"
+NAMED = re.compile(
+    r"hf:(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)(?P<folder>(?:/[\w.-]+)*)(?:@(?P<revision>[\w./-]+))?(?::(?P<field>.+))?"
+)
+MAIN = "main"
+MOST_LISTED = 1 << 24  # bytes of a list of files
+TOKEN_VARIABLE = "HF_TOKEN"
+
+
+@dataclass(frozen=True)
+class HubCorpus:
+    repository: str  # owner/name
+    folder: str  # "" for the whole
+    revision: str
+    field: str | None
+
+    @property
+    def spelled(self) -> str:
+        inner = f"/{self.folder}" if self.folder else ""
+        field = f":{self.field}" if self.field else ""
+        return f"{PREFIX}{self.repository}{inner}@{self.revision}{field}"
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What was fetched: the files of one commit."""
+
+    folder: Path  # of the commit
+    commit: str
+    files: tuple[str, ...]
+
+
+def parsed(corpus: str) -> HubCorpus | None:
+    """Return what `hf:…` names; None for anything else. Raises InputError: it names nothing."""
+    if not corpus.startswith(PREFIX):
+        return None
+    match = NAMED.fullmatch(corpus)
+    parts = corpus.removeprefix(PREFIX).split("/")
+    if match is None or not {".", ".."}.isdisjoint(parts):
+        raise InputError(
+            tr("corpus '{corpus}': must be hf:OWNER/NAME, hf:OWNER/NAME@REVISION:FIELD or the like", corpus=corpus[:80])
+        )
+    repository = f"{match['owner']}/{match['name']}"
+    return HubCorpus(repository, match["folder"].strip("/"), match["revision"] or MAIN, match["field"])
+
+
+def _list_of(wanted: HubCorpus, folder: Path) -> Path:
+    key = hashlib.sha256(f"{wanted.folder}@{wanted.revision}".encode()).hexdigest()[:16]
+    return folder / "hub" / wanted.repository / f"{key}.json"
+
+
+def found(wanted: HubCorpus, folders: Sequence[Path]) -> Fetched | None:
+    """Return what was fetched of a corpus into the first data folder that has all of it."""
+    for folder in folders:
+        try:
+            kept = json.loads(read_plain(_list_of(wanted, folder), MOST_LISTED))
+            commit, files = str(kept["commit"]), tuple(str(file) for file in kept["files"])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        place = folder / "hub" / wanted.repository / commit
+        if _is_plain(commit) and files and all(_is_plain(file) and (place / file).is_file() for file in files):
+            return Fetched(place, commit, files)
+    return None
+
+
+def source(wanted: HubCorpus, fetched: Fetched, *, by_document: bool = True) -> Source:
+    """Return the files of a corpus that was fetched, to be read."""
+    files = [fetched.folder / file for file in fetched.files]
+    return Source(fetched.folder, wanted.field, by_split(fetched.folder, files), by_document)
+
+
+def pinned(corpus: str, folders: Sequence[Path]) -> str:
+    """Return a corpus with the commit that was fetched in place of its branch, so that it stays the same."""
+    wanted = parsed(corpus)
+    kept = None if wanted is None else found(wanted, folders)
+    if wanted is None or kept is None:
+        return corpus
+    return HubCorpus(wanted.repository, wanted.folder, kept.commit, wanted.field).spelled
+
+
+def not_here(name: str, folders: Sequence[Path], meanwhile: str) -> InputError:
+    looked = listed(str(folder)[:120] for folder in folders)
+    return InputError(
+        tr(
+            "corpus '{name}' is not on this machine: run `{command_line}` to get it from the Hugging Face Hub (looked "
+            "in {looked}); {meanwhile}",
+            name=name[:120],
+            command_line=command_line("data", "fetch", name),
+            looked=looked,
+            meanwhile=meanwhile,
+        )
+    )
+
+
+def fetch(wanted: HubCorpus, folder: Path) -> Fetched:
+    """Download the texts of a corpus into a data folder, and return them; what is there already is not fetched again.
+    Raises InputError: no `huggingface_hub`, no network, no such corpus or revision, nothing to read in it, a damaged
+    file.
+    """
+    try:
+        from huggingface_hub import HfApi
+        from huggingface_hub.utils.tqdm import disable_progress_bars  # ours is shown
+    except ImportError:
+        raise InputError(
+            tr(
+                "{corpus}: fetching it needs huggingface_hub: run pip install 'tui-transformer[hub]'",
+                corpus=wanted.spelled,
+            )
+        ) from None
+    endpoint = os.environ.get(ENDPOINT_VARIABLE) or None
+    if endpoint is not None and not re.match(r"https://|http://(localhost|127\.0\.0\.1)[:/]", endpoint):
+        raise InputError(
+            tr("{variable} = {endpoint}: must be an https address", variable=ENDPOINT_VARIABLE, endpoint=endpoint[:80])
+        )
+    disable_progress_bars()
+    api = HfApi(endpoint=endpoint, token=os.environ.get(TOKEN_VARIABLE) or None)
+    try:
+        info = api.dataset_info(wanted.repository, revision=wanted.revision, files_metadata=True)
+        listing = {one.rfilename: one for one in info.siblings or ()}
+        commit, files = str(info.sha), chosen(wanted, [name for name in listing if _is_plain(name)])
+        if not _is_plain(commit):
+            raise ValueError(commit)
+        place = folder / "hub" / wanted.repository / commit
+        total, done = sum(listing[file].size or 0 for file in files), 0
+        progress = Progress(tr("fetching {corpus}", corpus=wanted.spelled), total)
+        for file in files:
+            expected = getattr(listing[file].lfs, "sha256", None)
+            path = place / file
+            if not (path.is_file() and path.stat().st_size == listing[file].size):
+                progress.at(done)
+                api.hf_hub_download(
+                    wanted.repository, file, repo_type="dataset", revision=commit, local_dir=place, force_download=False
+                )
+                if expected is not None and sha256_of(path) != expected:
+                    path.unlink()
+                    raise InputError(
+                        tr("{corpus}: {file} was damaged on its way; try again", corpus=wanted.spelled, file=file)
+                    )
+            done += listing[file].size or 0
+            progress.at(done)
+    except InputError:
+        raise
+    except OSError as error:  # also every error of a connection
+        if error.errno is not None and error.filename is not None:
+            raise refused(tr("{target}: cannot be written", target=folder), error) from None
+        raise _refused(wanted, error) from None
+    except Exception as error:  # of the library's own kinds, and of the client it uses
+        raise _refused(wanted, error) from None
+    for revision in {wanted.revision, commit}:
+        kept = HubCorpus(wanted.repository, wanted.folder, revision, None)
+        body = json.dumps({"corpus": kept.spelled, "commit": commit, "files": files}, indent=1).encode()
+        store(_list_of(kept, folder), lambda out, body=body: out.write(body))  # type: ignore[misc]
+    return Fetched(place, commit, tuple(files))
+
+
+def _refused(wanted: HubCorpus, error: Exception) -> InputError:
+    why = reason(error).partition("\n")[0][:200] or type(error).__name__
+    return InputError(
+        tr(
+            "{corpus}: cannot be fetched ({why}); {endpoint} can name a mirror, and {token} a token for what is not "
+            "public",
+            corpus=wanted.spelled,
+            why=why,
+            endpoint=ENDPOINT_VARIABLE,
+            token=TOKEN_VARIABLE,
+        )
+    )
+
+
+def chosen(wanted: HubCorpus, names: Iterable[str]) -> list[str]:
+    """Return the texts in a corpus's folder: those directly in it, in data/ or in the folders of splits, or else those
+    of the only folder that has any. Raises InputError: none, or several folders.
+    """
+    texts = sorted(name for name in names if is_text(PurePosixPath(name)))
+    prefix = f"{wanted.folder}/" if wanted.folder else ""
+    inside = [name for name in texts if name.startswith(prefix)]
+    tables = [name for name in inside if PurePosixPath(name).suffix.lower() in READERS]
+    inside = tables or inside
+    direct = [name for name in inside if _is_direct(PurePosixPath(name.removeprefix(prefix)))]
+    if direct:
+        return direct
+    folders = sorted({name.removeprefix(prefix).partition("/")[0] for name in inside})
+    if len(folders) == 1:
+        return inside
+    if not folders:
+        raise InputError(
+            tr("{corpus}: has no text in .txt, {kinds} files", corpus=wanted.spelled, kinds=listed(READERS))
+        )
+    raise InputError(
+        tr(
+            "{corpus}: has several folders with texts ({folders}); name one: {first}",
+            corpus=wanted.spelled,
+            folders=listed(folders[:8]),
+            first=f"{PREFIX}{wanted.repository}/{prefix}{folders[0]}",
+        )
+    )
+
+
+def _is_direct(path: PurePosixPath) -> bool:
+    return all(part == INNER or split_of(Path(part)) for part in path.parts[:-1])
+
+
+def _is_plain(name: str) -> bool:
+    """Return whether a path from elsewhere stays in its folder."""
+    parts: list[Any] = name.split("/")
+    return "\\" not in name and ":" not in name and not any(part in ("", ".", "..") for part in parts)

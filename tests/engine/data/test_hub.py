@@ -1,0 +1,222 @@
+"""Texts of the Hugging Face Hub, fetched with its own library from a server on this machine."""
+
+import hashlib
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from urllib.parse import unquote
+
+import pytest
+
+from engine.config.sections import DataConfig
+from engine.data import hub
+from engine.data.catalogue import kind_of, load_corpus, portable
+from engine.data.corpora import TextCorpus
+from engine.data.known import CORPORA
+from engine.data.sources import END_OF_TEXT
+from engine.errors import InputError
+from tui_transformer.__main__ import main
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def rows(*texts: str) -> bytes:
+    return "".join(json.dumps({"id": 1, "story": text}) + "\n" for text in texts).encode()
+
+
+FILES = {
+    "README.md": b"what it is",
+    "data/train-00000-of-00002.jsonl": rows("one " * 40, "two " * 40),
+    "data/train-00001-of-00002.jsonl": rows("three " * 40),
+    "data/validation-00000-of-00001.jsonl": rows("four " * 40),
+    "other/a.jsonl": rows("five " * 40),
+}
+
+
+class Hub:
+    """What the library asks of the Hub; `damaged` files come with other bytes than announced."""
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        self.files, self.asked, self.tokens, self.damaged = files, [], [], set[str]()
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_port}"
+
+    def _handler(hub: "Hub") -> type:  # noqa: N805
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *args: object) -> None:
+                pass
+
+            def do_HEAD(self) -> None:
+                self.do_GET()
+
+            def answer(self, code: int, body: bytes, **headers: str) -> None:
+                self.send_response(code)
+                for name, value in headers.items():
+                    self.send_header(name.replace("_", "-"), value)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                if self.command == "GET":
+                    self.wfile.write(body)
+
+            def do_GET(self) -> None:
+                path = unquote(self.path.partition("?")[0])
+                hub.asked.append(path)
+                hub.tokens.append(self.headers.get("Authorization"))
+                if path in (f"/api/datasets/some/stories/revision/{name}" for name in ("main", "v1", COMMIT)):
+                    files = [{"rfilename": name, "size": len(raw), **hub.lfs(raw)} for name, raw in hub.files.items()]
+                    body = json.dumps({"id": "some/stories", "sha": COMMIT, "siblings": files}).encode()
+                    self.answer(200, body, Content_Type="application/json")
+                elif (name := path.removeprefix(f"/datasets/some/stories/resolve/{COMMIT}/")) in hub.files:
+                    raw = hub.files[name]
+                    raw = raw[:-1] + b"#" if name in hub.damaged else raw
+                    self.answer(200, raw, ETag=f'"{hashlib.sha256(raw).hexdigest()}"', X_Repo_Commit=COMMIT)
+                else:
+                    self.answer(404, b"{}", X_Error_Code="RepoNotFound", X_Error_Message="Repository not found")
+
+        return Handler
+
+    def lfs(self, raw: bytes) -> dict[str, object]:
+        return {"lfs": {"size": len(raw), "sha256": hashlib.sha256(raw).hexdigest(), "pointerSize": 100}}
+
+
+@pytest.fixture
+def served(monkeypatch, tmp_path) -> Iterator[Hub]:
+    pytest.importorskip("huggingface_hub")
+    found = Hub(dict(FILES))
+    monkeypatch.setenv("HF_ENDPOINT", found.url)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "own"))
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
+    yield found
+    found.server.shutdown()
+
+
+def test_the_spelling_of_a_corpus_on_the_hub() -> None:
+    assert hub.parsed("stories.txt") is None and hub.parsed("") is None
+    assert hub.parsed("hf:some/stories") == hub.HubCorpus("some/stories", "", "main", None)
+    full = hub.parsed("hf:some/stories/sample/10BT@refs/convert/parquet:story")
+    assert full == hub.HubCorpus("some/stories", "sample/10BT", "refs/convert/parquet", "story")
+    assert full.spelled == "hf:some/stories/sample/10BT@refs/convert/parquet:story"
+    assert kind_of("hf:some/stories@v1:story") == "text"
+    for wrong in ("hf:", "hf:stories", "hf:some/../stories", "hf:some/stories@", "hf:some/stories/.."):
+        with pytest.raises(InputError, match="must be hf:OWNER/NAME"):
+            hub.parsed(wrong)
+
+
+def test_a_corpus_is_fetched_once_and_read_without_the_hub(served, tmp_path, capsys) -> None:
+    with pytest.raises(InputError, match=r"data fetch hf:some/stories@v1:story.*playlets needs no download"):
+        load_corpus(TextCorpus, DataConfig(corpus="hf:some/stories@v1:story"))
+    assert main(["data", "fetch", "hf:some/stories@v1", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["commit"] == COMMIT and told["files"] == 3 and COMMIT in told["path"]
+    served.server.shutdown()
+    served.asked.clear()
+    corpus = load_corpus(TextCorpus, DataConfig(corpus="hf:some/stories@v1:story"))
+    assert corpus.version == f"some/stories@{COMMIT}" and list(corpus.splits) == ["train", "validation"]
+    texts = [word * 40 + END_OF_TEXT for word in ("one ", "two ", "three ")]
+    assert corpus.splits["train"].text == "".join(texts) and corpus.splits["validation"].text.startswith("four")
+    assert portable("hf:some/stories@v1:story", "text") == f"hf:some/stories@{COMMIT}:story"
+    again = load_corpus(TextCorpus, DataConfig(corpus=f"hf:some/stories@{COMMIT}:story"))
+    assert again.sha256 == corpus.sha256 and not served.asked
+
+
+def test_a_folder_of_it_and_what_is_there_already(served, tmp_path) -> None:
+    wanted = hub.parsed("hf:some/stories/other")
+    first = hub.fetch(wanted, tmp_path)
+    assert first.files == ("other/a.jsonl",) and hub.found(wanted, [tmp_path / "nowhere", tmp_path]) == first
+    gets = len(served.asked)
+    hub.fetch(wanted, tmp_path)
+    assert len(served.asked) == gets + 1  # the list alone
+    (first.folder / "other" / "a.jsonl").unlink()
+    assert hub.found(wanted, [tmp_path]) is None
+
+
+def test_a_token_is_sent_to_the_mirror(served, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    hub.fetch(hub.parsed("hf:some/stories"), tmp_path)
+    assert set(served.tokens) == {"Bearer hf_secret"}
+
+
+def test_a_damaged_file_is_not_kept(served, tmp_path) -> None:
+    served.damaged.add("other/a.jsonl")
+    wanted = hub.parsed("hf:some/stories/other")
+    with pytest.raises(InputError, match=r"other/a\.jsonl was damaged on its way"):
+        hub.fetch(wanted, tmp_path)
+    assert hub.found(wanted, [tmp_path]) is None and not list(tmp_path.rglob("a.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("corpus", "said"),
+    [
+        ("hf:some/nothing", "cannot be fetched"),
+        ("hf:some/stories/nowhere", "has no text in .txt, .jsonl, .csv, .parquet files"),
+    ],
+)
+def test_what_cannot_be_fetched_is_one_line(served, tmp_path, corpus: str, said: str) -> None:
+    with pytest.raises(InputError) as error:
+        hub.fetch(hub.parsed(corpus), tmp_path)
+    assert said in str(error.value) and len(str(error.value)) < 400
+
+
+def test_several_folders_are_named(served, tmp_path) -> None:
+    served.files = {"one/a.jsonl": rows("a"), "two/b.jsonl": rows("b")}
+    with pytest.raises(InputError, match=r"several folders with texts \(one, two\); name one: hf:some/stories/one"):
+        hub.fetch(hub.parsed("hf:some/stories"), tmp_path)
+    served.files = {"plain_text/train-0.jsonl": rows("a"), "plain_text/deep/b.jsonl": rows("b"), "../evil.jsonl": b""}
+    assert len(hub.fetch(hub.parsed("hf:some/stories"), tmp_path).files) == 2
+
+
+def test_only_https_mirrors_are_asked(served, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://example.org")
+    with pytest.raises(InputError, match="must be an https address"):
+        hub.fetch(hub.parsed("hf:some/stories"), tmp_path)
+
+
+def test_without_the_library_a_line_says_how_to_get_it(tmp_path, monkeypatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(InputError, match=r"needs huggingface_hub: run pip install 'tui-transformer\[hub\]'"):
+        hub.fetch(hub.parsed("hf:some/stories"), tmp_path)
+
+
+def test_a_list_from_elsewhere_leads_nowhere(served, tmp_path) -> None:
+    wanted = hub.parsed("hf:some/stories/other")
+    hub.fetch(wanted, tmp_path)
+    (path,) = [path for path in (tmp_path / "hub/some/stories").glob("*.json") if "@main" in path.read_text()]
+    good = json.loads(path.read_text())
+    for bad in ({"commit": "../.."}, {"files": ["../../../x"]}, {"files": []}, {"files": 1}):
+        path.write_text(json.dumps(good | bad))
+        assert hub.found(wanted, [tmp_path]) is None
+
+
+@pytest.mark.parametrize("name", [name for name, entry in CORPORA.items() if entry.hub])
+def test_a_named_corpus_of_the_hub_says_how_to_get_it(name: str, tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
+    entry = CORPORA[name]
+    wanted = hub.parsed(entry.hub)
+    assert entry.licence and entry.kind == "text" and entry.is_fetched and wanted is not None and wanted.field is None
+    with pytest.raises(InputError, match=f"data fetch {name}` to get it.*playlets needs no download"):
+        load_corpus(TextCorpus, DataConfig(corpus=name))
+    assert main(["data", "list"]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith(f"{name} ")]
+    assert "not here" in line
+    files = {"train-0.jsonl": rows("a\n" * 99, "", "b\n" * 99), "validation-0.jsonl": rows("c\n" * 99)}
+    place = tmp_path / "tui-transformer" / "hub" / wanted.repository / COMMIT
+    place.mkdir(parents=True)
+    for file, raw in files.items():
+        (place / file).write_bytes(raw.replace(b'"story"', b'"text"'))
+    kept = json.dumps({"commit": COMMIT, "files": list(files)})
+    hub._list_of(wanted, tmp_path / "tui-transformer").write_text(kept)
+    text = load_corpus(TextCorpus, DataConfig(corpus=name)).splits["train"].text
+    expected = ["a\n" * 99, END_OF_TEXT, "b\n" * 99, END_OF_TEXT]
+    if entry.lines:  # an empty row is an empty line
+        expected = ["a\n" * 99, "\n", "b\n" * 99]
+    assert text == "".join(expected)
