@@ -44,8 +44,10 @@ class StoredTokens:
     def to(self, device: torch.device | str) -> "StoredTokens":
         return StoredTokens(self.shards, device)
 
-    def __getitem__(self, places: Tensor) -> Tensor:
-        found = self.shards[places.cpu().numpy()]
+    def __getitem__(self, places: Tensor | slice | int) -> Tensor:
+        if isinstance(places, int):
+            places = torch.tensor(places)
+        found = self.shards[places if isinstance(places, slice) else places.cpu().numpy()]
         return sent(torch.from_numpy(found.astype(np.int64)), self.device)
 
     def unfold(self, dimension: int, size: int, step: int) -> Tensor:

@@ -9,7 +9,6 @@ import codecs
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -114,11 +113,18 @@ class BpeTokenizer(Tokenizer):
         )
         learner = hf.Tokenizer(hf.models.BPE())
         learner.pre_tokenizer = hf.pre_tokenizers.ByteLevel(add_prefix_space=False)
-        texts = list(texts)
-        if not any(texts):
+        seen = False
+
+        def chunks() -> Iterator[str]:  # one pass: the texts may not fit into memory
+            nonlocal seen
+            for text in texts:
+                _refuse_surrogates([text])
+                seen = seen or bool(text)
+                yield from _chunks(text)
+
+        learner.train_from_iterator(chunks(), trainer)
+        if not seen:
             raise InputError(tr("there is no text to train a BPE tokenizer on"))
-        _refuse_surrogates(texts)
-        learner.train_from_iterator(chain.from_iterable(map(_chunks, texts)), trainer)
         # The library names tokens by characters; ours are pairs of ids.
         ids = {sign: byte for byte, sign in enumerate(SIGNS)}
         merges = []
@@ -205,7 +211,12 @@ def _refuse_surrogates(texts: Iterable[str]) -> None:
 
 def bpe_of(texts: Sequence[str], size: int) -> BpeTokenizer:
     """Return the BPE tokenizer of these texts, from the cache or trained now and cached; as `trained`."""
-    made_by = (KEPT_VERSION, hf.__version__, size, sha256_of_texts(texts))
+    return bpe_known_by(sha256_of_texts(texts), texts, size)
+
+
+def bpe_known_by(sha256: str, texts: Iterable[str], size: int) -> BpeTokenizer:
+    """The same of texts that have a hash already, and are read only if the tokenizer is not in the cache."""
+    made_by = (KEPT_VERSION, hf.__version__, size, sha256)
     train = lambda: np.array(BpeTokenizer.trained(texts, size).merges, dtype=np.float64).ravel()
     merges = numbers_of("tokenizers", made_by, train).astype(np.int64).reshape(-1, 2)
     return BpeTokenizer([(left, right) for left, right in merges.tolist()])

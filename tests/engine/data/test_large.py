@@ -23,10 +23,12 @@ from engine.data.large import LargeSplit, distinct
 from engine.data.loader import StoredTokens, TextBatches, text_tokens
 from engine.data.objectives import NextToken
 from engine.data.tokenizers import AnyTokenizer, BpeTokenizer, CharacterTokenizer
+from engine.data.tokenizers.bpe import bpe_known_by
 from engine.errors import InputError
 from engine.evaluation.baselines import bigram_loss, unigram_loss
 from engine.progress import listening
 from engine.training.assemble import assemble
+from tests.engine.training.test_resume import broken, whole
 
 PROSE = "the fox and The dog's über die Straße  gegangen\n\n\t12 345, 狐狸 “sagt” nichts… 🦊 end.\n"
 WORDS = PROSE.split(" ")
@@ -70,15 +72,15 @@ def test_its_splits_are_those_of_the_whole_text(tmp_path, small, monkeypatch) ->
     expected = in_memory(path, monkeypatch, **fractions)
     assert list(large.splits) == ["train", "validation", "test"] and large.sha256 == expected.sha256
     for split, part in large.splits.items():
-        whole = expected.splits[split]
-        assert isinstance(part, LargeSplit) and (part.text, part.length) == (whole.text, whole.length)
-        assert part.characters == whole.characters == distinct(whole.text)
-        assert part.head(100) == whole.text[:100] and part.head(10**9) == whole.text
-        assert "".join(part.pieces(1234)) == whole.text[1234:]
+        same = expected.splits[split]
+        assert isinstance(part, LargeSplit) and (part.text, part.length) == (same.text, same.length)
+        assert part.characters == same.characters == distinct(same.text)
+        assert part.head(100) == same.text[:100] and part.head(10**9) == same.text
+        assert "".join(part.pieces(1234)) == same.text[1234:]
     assert large.overlaps() == expected.overlaps()
     assert large.preview(DataConfig(), "", 5) == expected.preview(DataConfig(), "", 5)
-    described, whole = large.described(""), expected.described("")
-    assert described.lines == whole.lines and described.examples == whole.examples
+    described, same = large.described(""), expected.described("")
+    assert described.lines == same.lines and described.examples == same.examples
 
 
 def test_rows_of_a_table_are_split_and_read_alike(tmp_path, small, monkeypatch) -> None:
@@ -114,6 +116,7 @@ def test_tokens_and_batches_equal_those_of_the_whole_text(tmp_path, small, monke
             assert torch.equal(one.tokens, other.tokens) and torch.equal(one.targets, other.targets)
     stored = StoredTokens(found)
     assert torch.equal(stored.unfold(0, 17, 9), torch.from_numpy(whole).unfold(0, 17, 9))
+    assert torch.equal(stored[7:99], torch.from_numpy(whole)[7:99]) and int(stored[4321]) == whole[4321]
     size = tokenizer.vocab_size
     assert unigram_loss(stored.numpy(), stored.numpy(), size) == unigram_loss(whole, whole, size)
     assert bigram_loss(stored.numpy(), stored.numpy(), size) == bigram_loss(whole, whole, size)
@@ -139,6 +142,20 @@ def test_a_text_is_cut_where_its_encoding_is(small) -> None:
         assert ways[0] == ways[1] == ways[2] and "".join(ways[0]) == text and len(ways[0]) > 20
         ids = np.concatenate([tokenizer.encode(part) for part in ways[0]])
         assert (ids == tokenizer.encode(text)).all()
+
+
+def test_a_vocabulary_is_learned_in_one_pass_as_from_the_whole_text(tmp_path, small) -> None:
+    text = text_of(30_000)
+    split = load_corpus(TextCorpus, DataConfig(corpus=str(written(tmp_path, text)))).splits["train"]
+    passes: list[int] = []
+
+    def parts():
+        passes.append(1)
+        yield from shards.parts_of(split.pieces(), BpeTokenizer(()))
+
+    found = bpe_known_by(split.sha256, parts(), 500)
+    assert found.merges == BpeTokenizer.trained([split.text], 500).merges and len(passes) == 1
+    assert bpe_known_by(split.sha256, parts(), 500).merges == found.merges and len(passes) == 1  # kept
 
 
 def test_a_text_without_a_place_to_cut_is_encoded_at_once(small) -> None:
@@ -235,6 +252,13 @@ def test_a_run_on_a_large_text_is_the_run_on_the_text_in_memory(tmp_path, small,
     assert losses[0] == losses[1] and len(losses[0]) > 4
 
 
+def test_training_on_a_large_text_resumes_bit_for_bit(tmp_path, small, tiny) -> None:
+    config = tiny(f"data.corpus={written(tmp_path, text_of(30_000))}")
+    straight, listened = whole(config, tmp_path / "runs")
+    for n in (listened // 3, listened - 2):
+        assert broken(config, tmp_path / "runs", n) == straight
+
+
 # --- a gigabyte
 
 CHILD = """
@@ -243,7 +267,7 @@ from engine.config.sections import DataConfig
 from engine.data.catalogue import load_corpus
 from engine.data.corpora import TextCorpus
 from engine.data.tokenizers import CharacterTokenizer
-splits = load_corpus(TextCorpus, DataConfig(corpus=sys.argv[1], validation_fraction=0.01)).splits
+splits = load_corpus(TextCorpus, DataConfig(corpus=sys.argv[1], validation_fraction=0.0005)).splits
 tokenizer = CharacterTokenizer(sorted(set().union(*(split.characters for split in splits.values()))))
 print(*(len(split.tokens(tokenizer)) for split in splits.values()))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
@@ -251,7 +275,8 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 @pytest.mark.slow
-def test_a_gigabyte_is_encoded_in_bounded_memory_and_survives_ten_kills(tmp_path, tiny) -> None:
+def test_a_gigabyte_is_encoded_in_bounded_memory_and_survives_ten_kills(tmp_path, tiny, monkeypatch) -> None:
+    """Training from it then resumes bit for bit."""
     path = tmp_path / "big.txt"
     block = text_of(4_000_000).encode()
     with path.open("wb") as file:
@@ -289,6 +314,11 @@ def test_a_gigabyte_is_encoded_in_bounded_memory_and_survives_ten_kills(tmp_path
     assert begun("other").wait() == 0
     one, other = digests(tmp_path / "one"), digests(tmp_path / "other")
     assert one == other and len(one) > 10
+    monkeypatch.setenv("TUI_TRANSFORMER_CACHE", str(tmp_path / "other"))
+    config = tiny(f"data.corpus={path}", "data.validation_fraction=0.0005")
+    straight, listened = whole(config, tmp_path / "runs")
+    assert broken(config, tmp_path / "runs", listened // 2) == straight
+    assert digests(tmp_path / "other") == one
 
 
 def digests(cache: Path) -> dict[str, str]:
