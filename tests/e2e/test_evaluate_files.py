@@ -95,6 +95,18 @@ def test_documents_are_told_in_words(runs, capsys, tmp_path) -> None:
     assert "2; the loss is from" in said and "1 too short to be scored" in said
 
 
+def test_a_text_that_the_run_trained_on_is_said_to_be_one(runs, capsys, tmp_path) -> None:
+    splits = load_corpus(TextCorpus, RunReader(runs / "text").config.data).splits
+    for split, share in (("train", 1.0), ("validation", 0.5)):
+        (tmp_path / "own.txt").write_text(splits["train"].text[:600] + splits[split].text[-600:], newline="")
+        found = evaluated(capsys, runs, "text", "--text", str(tmp_path / "own.txt"))
+        assert found["overlap"]["share"] == pytest.approx(share, abs=0.05)
+    assert main(["evaluate", "text", "--text", str(tmp_path / "own.txt"), "--runs-dir", str(runs)]) == 0
+    assert "of the given text also appears word for word in the training text" in capsys.readouterr().out
+    (tmp_path / "own.txt").write_text(splits["validation"].text[:900], newline="")
+    assert evaluated(capsys, runs, "text", "--text", str(tmp_path / "own.txt")).get("overlap", {}).get("share", 0) < 0.2
+
+
 def test_sentences_of_your_own_are_translated_and_scored_in_their_order(runs, capsys, tmp_path) -> None:
     sources, references = zip(*PAIRS[5:11], strict=True)
     for name, lines in (("a.en", sources), ("a.de", references)):

@@ -25,6 +25,7 @@ from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, Runs
 from tui_transformer.cli.output import loading, padded, stamp, tell
 
 if TYPE_CHECKING:
+    from engine.data.overlap import Overlap
     from engine.evaluation.scorers import AnswerScorer, Scorer, TranslationScorer
     from engine.model.transformer import Network
 
@@ -144,6 +145,7 @@ def evaluate(
         model, tokenizer, step = load_network(reader, checkpoint, where, config.model)
         if own:
             corpus, scorer = None, kind.own_scorer(own, config, tokenizer, where)
+            seen = _also_trained_on(scorer, config, data_dir)
         else:
             corpus = load_corpus(kind.reads, config.data, data_dir)
             _require_same(reader, corpus.name, corpus.sha256, split, kind.part)
@@ -184,6 +186,9 @@ def evaluate(
                 files=listed(own.values()),
             )
         )
+        if seen is not None and seen.worth_saying:
+            named["overlap"] = seen.to_json()
+            words.append(f"  ⚠ {told(seen.said)}")
     if changed:
         named["read_as"] = {f"model.{name}": value for name, value in changed.items()}
         settings_read = listed(f"{name} = {value}" for name, value in changed.items())
@@ -228,6 +233,23 @@ def _own_files(reader: RunReader, config: RunConfig, split: str | None, **given:
             )
         )
     return files
+
+
+def _also_trained_on(scorer: "Scorer", config: RunConfig, data_dir: Path | None) -> "Overlap | None":
+    """Return how much of a text of your own is also in the run's training text; None if that is not here, or large."""
+    from engine.data import corpora
+    from engine.data.catalogue import load_corpus
+    from engine.data.overlap import text_overlap
+    from engine.evaluation.scorers import TextsScorer
+
+    if not isinstance(scorer, TextsScorer):
+        return None
+    try:
+        train = load_corpus(corpora.TextCorpus, config.data, data_dir).splits["train"]
+    except InputError:
+        return None
+    whole = "\n".join(text.split.text for text in scorer.texts)
+    return None if train.length > corpora.LARGE else text_overlap(train.pieces(), whole, "given")
 
 
 def _otherwise(config: RunConfig, context: int | None, settings: Sequence[str]) -> dict[str, Any]:
