@@ -28,6 +28,7 @@ from engine.data.synthetic import playlets
 from engine.data.synthetic.grammar import GeneratedText, Probe
 from engine.errors import InputError
 from engine.language import english, tr
+from engine.progress import Progress
 from engine.retelling import told
 
 if TYPE_CHECKING:
@@ -156,8 +157,15 @@ class TextCorpus(Corpus):
 def overlap_of(train: Split, held_out: Split, split: str) -> Overlap | None:
     """Return how much of a held-out text is also in a training text; kept if that takes long to find out."""
 
+    def pieces() -> Iterator[str]:
+        progress, done = Progress(tr("looking for held-out text in the training text"), train.length), 0
+        for piece in train.pieces():
+            yield piece
+            done += len(piece)
+            progress.at(done)
+
     def found() -> dict[str, Any]:
-        overlap = text_overlap(train.pieces(), held_out.stretches(), split)
+        overlap = text_overlap(pieces(), held_out.stretches(), split)
         return {} if overlap is None else asdict(overlap)
 
     made_by = (OVERLAP, train.sha256, held_out.sha256, split)

@@ -216,8 +216,10 @@ def _load(config: RunConfig, runs_dir: Path, data_dir: Path | None, device: str,
     model = built(config, config.needed_tokens(task.vocab_size), where)
     said, more = ([], []) if source is None else source.begin(model, config, task, data_dir)
     lints += more
-    if task.overlap is not None and task.overlap.worth_saying:
-        lints.append(Lint("data.corpus", overlapping(task.overlap).why))
+    with listening(lambda *far: control.heed()):
+        overlap = task.overlap
+    if overlap is not None and overlap.worth_saying:
+        lints.append(Lint("data.corpus", overlapping(overlap).why))
     control.heed()
     origin = None if source is None else source.origin
     return RunParts(config, task, model, task.sampler(config), lints, origin, said)
