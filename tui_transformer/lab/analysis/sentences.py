@@ -180,9 +180,10 @@ def expectation_sentence(found: Expectation, language: Language = IN_USE) -> str
 
 
 def _with_unit(measure: Measure, judged: Judgement, language: Language) -> str:
-    """Differences of shares are in points."""
+    """Differences of shares are in points; what follows a semicolon counts seeds."""
     text = language.judgement(judged)
-    points = measure.share and ";" not in text and any(character.isdigit() for character in text)
+    counts_seeds = not {";", "；"}.isdisjoint(text)
+    points = measure.share and not counts_seeds and any(character.isdigit() for character in text)
     return language.say("points", text=text) if points else text
 
 
