@@ -236,5 +236,4 @@ def readme(run: ExportedRun, task: "TextTask", losses: list[float], language: st
         splits={name: (len(split.text), task.predicted(name)) for name, split in task.corpus.splits.items()},
         sha256=task.corpus.sha256,
         pdf=pdf,
-        characters=task.tokenizer.kind == "characters",
     )
