@@ -208,7 +208,7 @@ def _related(context: ReportContext, config: RunConfig, package: Package) -> Ite
         kind = own.say(f"kind.{key}")
         for name in names:
             if (row := SCHEMES[key][name]).citation:
-                items.append((_about(own, language, f"{kind}: {name}", row, row.sentence),))
+                items.append((_about(own, language, context.bracketed(kind, name), row, row.sentence),))
     for name, part in parts_of(config.model).items():
         value = getattr(config.model, name)
         sentence = part.options.get(value, part.sentence) if isinstance(value, str) else part.sentence
@@ -280,6 +280,8 @@ def _architecture(context: ReportContext, config: RunConfig, package: Package) -
     yield own.tell(f"norm.{m.norm}")
     if m.norm != "none":
         yield own.tell(f"norm.{m.norm_placement}")
+    if m.norm != "none" and m.final_norm:
+        yield own.tell("norm.final")
     yield from found.named("norm", "layer")
     yield from _listed("model.norm", [m.norm])
     if parts := parts_of(m):
@@ -298,7 +300,7 @@ def _architecture(context: ReportContext, config: RunConfig, package: Package) -
     yield own.tell("optimizer.1")
     for key, name in (("optimizer.kind", config.optimizer.kind), ("optimizer.schedule", config.optimizer.schedule)):
         row_ = SCHEMES[key][name]
-        yield Formula(f"{own.say(f'kind.{key}')}: {name}", row_.formula(config.optimizer), row_.citation)
+        yield Formula(context.bracketed(own.say(f"kind.{key}"), name), row_.formula(config.optimizer), row_.citation)
         yield from _listed(key, [name])
 
 
@@ -349,7 +351,8 @@ def _implementation(context: ReportContext, config: RunConfig, package: Package)
     yield Paragraph((own.say("framework", torch=torch.split("+")[0]),))
     yield Paragraph((own.say("settings"),))
     yield Heading(own.say("section.masks"), 2)
-    yield own.tell("masks.causal" if m.causal else "masks.encoder")
+    scored = any(ATTENTIONS[name].scores for name in m.attentions)
+    yield own.tell("masks.encoder" if not m.causal else "masks.causal" if scored else "masks.linear")
     yield Heading(own.say("section.init"), 2)
     drop = own.say("dropout", p=m.dropout) if m.dropout else own.say("no-dropout")
     yield Paragraph((context.sentences([own.say(f"init.{m.init}", std=m.init_std), drop]),))
