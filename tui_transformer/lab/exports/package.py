@@ -96,10 +96,11 @@ def _text_of(run: ExportedRun) -> "TextTask":
 
 
 def first_losses(run: ExportedRun, task: "TextTask") -> list[float]:
-    """The losses of a run's first steps in nats per token, computed again on the CPU in fp32."""
+    """The losses of a run's first steps in nats per token, computed again on the CPU in fp32; fewer if it diverges."""
     import torch
 
     from engine.model.transformer import build_model
+    from engine.training.control import Diverged
     from engine.training.step import Stepper
 
     config = capabilities.with_value(run.config, "train.compile", "never")
@@ -108,7 +109,10 @@ def first_losses(run: ExportedRun, task: "TextTask") -> list[float]:
     stepper = Stepper(config, model, task.batches(config, device))
     found = []
     for step in range(1, min(FIRST, config.train.steps) + 1):
-        result = stepper.step(step)
+        try:
+            result = stepper.step(step)
+        except Diverged:  # as the run did
+            break
         found.append(result.read()[0] / result.n_targets)
     return found
 
@@ -120,14 +124,17 @@ def _prove(folder: Path, name: str, steps: int) -> None:
     out = folder / ".proof"
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     command = [sys.executable, "-B", "src/train.py", "--steps", str(steps), "--out", out.name]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE)
-    if done.returncode:
-        said = clean_line((done.stderr.strip() or done.stdout.strip()).splitlines()[-1][:300])
+    try:
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+        failed, said = done.returncode != 0, (done.stderr.strip() or done.stdout.strip()).rpartition("\n")[2]
+    except subprocess.TimeoutExpired as error:
+        failed, said = True, str(error)
+    if failed:
         raise InputError(
             tr(
                 "export --to package: the program for {name} does not train the same model: {said}",
                 name=name,
-                said=said,
+                said=clean_line(said[:300]),
             )
         )
     for path in out.iterdir():

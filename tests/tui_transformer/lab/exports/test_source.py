@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from engine import capabilities
+from engine.config import presets
 from engine.config.model import PARTS
 from engine.config.schema import RunConfig
 from engine.model.transformer import build_model
@@ -165,6 +166,13 @@ def test_the_source_has_only_the_parts_that_the_run_used(tmp_path, tiny) -> None
     assert not any(other in text for other in ("Alibi", "T5Bias", "sinusoid", "window", "linear attention", "conv"))
     settings = (tmp_path / "configs" / "run.toml").read_text(encoding="utf-8")
     assert "rope_base" in settings and "t5_buckets" not in settings and "decay_from" not in settings
+
+
+def test_every_preset_on_windows_of_text_is_covered() -> None:
+    for preset in presets.list_presets():
+        config = presets.resolve(presets.find(preset.name))
+        covered = config.model.architecture != "encoder-decoder" and config.objective.kind in ("next-token", "masked")
+        assert (refusal(config) is None) == covered, preset.name
 
 
 def test_every_scheme_is_covered() -> None:
