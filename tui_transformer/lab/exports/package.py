@@ -150,7 +150,12 @@ def _files(run: ExportedRun, task: "TextTask", losses: list[float]) -> Iterator[
     if not config.evaluation.sample_prompt:
         prompt = prompt.lstrip("\n").split("\n")[0] or prompt
     source = program(
-        config, words=task.vocab_size, characters=characters, tokenizer=f"by {task.tokenizer.kind}", prompt=prompt
+        config,
+        words=task.vocab_size,
+        characters=characters,
+        tokenizer=f"by {task.tokenizer.kind}",
+        prompt=prompt,
+        between=between(task),
     )
     yield from source.items()
     yield from _data(task, characters)
@@ -169,6 +174,13 @@ def _files(run: ExportedRun, task: "TextTask", losses: list[float]) -> Iterator[
     if compiled is not None:
         yield "report/report.pdf", compiled
     yield "README.md", readme(run, task, losses, language, pdf=compiled is not None)
+
+
+def between(task: "TextTask") -> str:
+    """What stands between two tokens of a text: a space if they are words."""
+    two = task.tokens["validation"][:2].tolist()
+    apart = [task.tokenizer.decode([token]) for token in two]
+    return " " if task.tokenizer.decode(two) == " ".join(apart) else ""
 
 
 def _data(task: "TextTask", characters: bool) -> Iterator[tuple[str, str | bytes]]:

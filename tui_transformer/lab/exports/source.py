@@ -54,7 +54,10 @@ ANY: Mapping[str, str] = {
         "value_mix dropout attention_dropout attention_output_dropout embedding_dropout ff_dropout layer_drop "
         "init_std embedding_std"
     ),
-    "data": "corpus corpus_seed corpus_size tokenizer bpe_size validation_fraction test_fraction window_stride",
+    "data": (
+        "corpus corpus_seed corpus_size tokenizer tokenizer_from bpe_size words_size "
+        "validation_fraction test_fraction window_stride"
+    ),
     "objective": "mask_fraction label_smoothing z_loss",
     "train": ("steps batch_size accumulation clip auto_batch activation_checkpointing compile allow_leak threads ema"),
     "optimizer": (
@@ -130,8 +133,11 @@ def _any(key: str) -> bool:
     return name in ANY.get(section, "").split()
 
 
-def program(config: RunConfig, *, words: int, characters: bool, tokenizer: str, prompt: str) -> dict[str, str]:
-    """Return the files of `src`, `configs` and `scripts`; `words` are the text's tokens, `tokenizer` describes them.
+def program(
+    config: RunConfig, *, words: int, characters: bool, tokenizer: str, prompt: str, between: str = ""
+) -> dict[str, str]:
+    """Return the files of `src`, `configs` and `scripts`; `words` are the text's tokens, `tokenizer` describes them,
+    and `between` stands between two of them.
 
     The config file has the settings that the source reads, and no other.
     """
@@ -174,6 +180,7 @@ def program(config: RunConfig, *, words: int, characters: bool, tokenizer: str, 
         "decay_about": f"Weight decay acts on these kinds of weight: {', '.join(DECAYED[o.decay])}.",
         "schedule_about": f"the schedule {o.schedule} ({SCHEDULES[o.schedule].citation})",
         "prompt": prompt,
+        "between": between,
         "temperature": config.generation.temperature,
     }
     names = ["model", "data", "train", "plot", *([] if masked else ["sample"])]

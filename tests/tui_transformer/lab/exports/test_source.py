@@ -20,6 +20,7 @@ from engine.model.transformer import build_model
 from engine.schemes import SCHEMES
 from engine.training.step import Stepper
 from engine.training.task import make_task
+from tui_transformer.lab.exports import package
 from tui_transformer.lab.exports.source import COVERED, program, refusal
 
 STEPS = 10
@@ -155,6 +156,24 @@ def test_the_source_reads_as_this_project_formats_it_and_knows_no_other_package(
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module] if isinstance(node, ast.ImportFrom) else []
             assert {name.split(".")[0] for name in names} <= known, path
+
+
+def test_a_text_by_other_tokens_comes_with_them(tmp_path, tiny) -> None:
+    config = tiny("train.steps=12")
+    task = make_task(config, None)
+    config = task.resolved(config, "", 1)
+    theirs, _ = engine_losses(config, task)
+    files = program(config, words=task.vocab_size, characters=False, tokenizer="by words", prompt="", between=" ")
+    for name, content in (*files.items(), *package._data(task, False)):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    rows = "".join(f"{step},{loss}\n" for step, loss in enumerate(theirs, 1))
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "first-losses.csv").write_text(f"step,loss\n{rows}")
+    for command in (["src/train.py"], ["src/sample.py", "--length", "5", "--temperature", "0"]):
+        done = subprocess.run([sys.executable, *command], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    assert len(done.stdout.split(" ")) >= 8 + 5 and package.between(task) == ""
 
 
 def test_the_source_has_only_the_parts_that_the_run_used(tmp_path, tiny) -> None:
