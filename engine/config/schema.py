@@ -168,7 +168,8 @@ class RunConfig(Section):
         data["data"] |= {"bpe_size": 300} if self.data.tokenizer == "bpe" else {}
         if self.task.corpus == "text":  # the small corpus is playlets
             data["data"]["tokenizer"] = "characters"
-            data["data"].pop("tokenizer_from", None)
+            for key in ("tokenizer_from", "words_size"):
+                data["data"].pop(key, None)
         for key in ("max_length", "window_stride"):
             data["data"].pop(key, None)
         data["train"] |= {"steps": 8, "batch_size": 4, "threads": 1}
