@@ -180,7 +180,8 @@ def load_path(data: DataConfig) -> TextCorpus:
         path = Path(data.corpus).expanduser()
     except RuntimeError as error:  # ~nobody
         raise not_a_path(data.corpus, error) from None
-    return TextCorpus(path.name, path.name, str(path.resolve()), split_text(read_text(path), data))
+    text = read_text(path)
+    return TextCorpus(path.name, path.name, str(path.resolve()), split_text(text, data))
 
 
 # The official splits of a corpus, by the names their files go by.
