@@ -192,20 +192,43 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
                 position=c.model.position,
             ),
         )
-    if c.data.tokenizer == "bpe" and not c.on_rows:
+    tokenizer = c.data.tokenizer
+    if task.corpus == "text" and tokenizer != "characters" and c.data.corpus == "playlets":
         yield Refusal(
-            ("data.tokenizer", "objective.kind"),
+            ("data.tokenizer", "data.corpus"),
             tr(
-                "byte-pair tokens are for translations and documents; plain text uses characters: --set "
-                "data.tokenizer=characters"
+                "the floor and the probes of playlets are of characters, so it takes no other tokens: --set "
+                "data.tokenizer=characters, or another corpus"
             ),
         )
-    if c.data.tokenizer == "words" and task.corpus != "documents":
+    if tokenizer == "words" and task.corpus == "pairs":
         yield Refusal(
             ("data.tokenizer", "objective.kind"),
             tr(
-                "word tokens are for documents with questions, such as biographies, whose words are known in "
-                "advance; plain text and translations use characters: --set data.tokenizer=characters"
+                "word tokens are for texts and documents; translations use characters or byte pairs: --set "
+                "data.tokenizer=bpe"
+            ),
+        )
+    if tokenizer in ("bytes", "loaded") and task.corpus != "text":
+        yield Refusal(
+            ("data.tokenizer", "objective.kind"),
+            tr(
+                "tokenizer = '{tokenizer}' is for texts; translations and documents use characters or byte pairs: "
+                "--set data.tokenizer=bpe",
+                tokenizer=tokenizer,
+            ),
+        )
+    if tokenizer == "loaded" and c.data.tokenizer_from is None:
+        yield Refusal(
+            ("data.tokenizer", "data.tokenizer_from"),
+            tr("tokenizer = 'loaded' needs the place to load it from: --set data.tokenizer_from=PATH"),
+        )
+    if tokenizer != "loaded" and c.data.tokenizer_from is not None:
+        yield Refusal(
+            ("data.tokenizer_from", "data.tokenizer"),
+            tr(
+                "tokenizer_from is for tokenizer = 'loaded', not '{tokenizer}': --set data.tokenizer=loaded",
+                tokenizer=tokenizer,
             ),
         )
     if not c.data.shared_vocabulary and task.corpus != "pairs":

@@ -83,6 +83,11 @@ ACTS: tuple[Acts, ...] = (
         english("init = 'normal' or 'scaled-normal'"),
     ),
     ("data.bpe_size", lambda c: c.data.tokenizer == "bpe", "tokenizer = 'bpe'"),
+    (
+        "data.words_size",
+        lambda c: c.data.tokenizer == "words" and not c.on_rows,
+        english("tokenizer = 'words' and a text"),
+    ),
     *(
         (key, lambda c, key=key: c.task.uses(key, c), where)
         for key, where in (

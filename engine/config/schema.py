@@ -20,6 +20,7 @@ from engine.config.sections import (
     TrainConfig,
 )
 from engine.config.tasks import TASKS, TaskKind
+from engine.language import english
 from engine.schemes import ATTENTIONS
 
 
@@ -65,6 +66,11 @@ class RunConfig(Section):
     def task(self) -> TaskKind:
         """The description of the objective; see `engine.config.tasks`."""
         return TASKS[self.objective.kind]
+
+    @property
+    def unit(self) -> str:
+        """What the loss is averaged over, in English."""
+        return self.task.unit if self.on_rows or self.data.tokenizer == "characters" else english("token")
 
     @property
     def window_tokens(self) -> int:
@@ -160,6 +166,10 @@ class RunConfig(Section):
         corpus, size = self.task.small_corpus
         data["data"] |= {"corpus": corpus, "corpus_size": size}
         data["data"] |= {"bpe_size": 300} if self.data.tokenizer == "bpe" else {}
+        if self.task.corpus == "text":  # the small corpus is playlets
+            data["data"]["tokenizer"] = "characters"
+            for key in ("tokenizer_from", "words_size"):
+                data["data"].pop(key, None)
         for key in ("max_length", "window_stride"):
             data["data"].pop(key, None)
         data["train"] |= {"steps": 8, "batch_size": 4, "threads": 1}

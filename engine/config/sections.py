@@ -37,17 +37,28 @@ class DataConfig(Section):
         Says("size of a generated corpus: characters in playlets, sentences in phrasebook, people in biographies"),
     ] = None
     tokenizer: Annotated[
-        Literal["characters", "bpe", "words"],
+        Literal["characters", "bpe", "words", "bytes", "loaded"],
         Says(
             "what a token is",
             {
                 "characters": "one token per character: small vocabulary, long sequences",
                 "bpe": "byte pairs: frequent pieces of words become tokens, learned from the training split",
                 "words": "one token per word: large vocabulary, short sequences, some words unknown",
+                "bytes": "one token per byte of UTF-8: 256 tokens for any text",
+                "loaded": "the tokens of another tokenizer, such as GPT-2's or another run's: tokenizer_from",
             },
         ),
     ] = "characters"
     bpe_size: Annotated[int, Field(strict=True, ge=257, le=1_000_000), Says("size of the byte-pair vocabulary")] = 8_000
+    words_size: Annotated[
+        int,
+        Field(strict=True, ge=2, le=1_000_000),
+        Says("most words in a text's vocabulary, the most frequent first; all others are <unk>"),
+    ] = later(50_000)
+    tokenizer_from: Annotated[
+        Annotated[str, Field(min_length=1, max_length=4096)] | None,
+        Says("where a loaded tokenizer is: tokenizer.json, GPT-2's merges.txt, or a folder with one, such as a run's"),
+    ] = later(None)
     shared_vocabulary: Annotated[StrictBool, Says("whether source and target share one vocabulary")] = True
     max_length: Annotated[
         Positive | None,

@@ -16,6 +16,7 @@ from engine.data.corpus import Characters, Corpus, CorpusEntry, CorpusKind, Corp
 from engine.data.overlap import Overlap, text_overlap
 from engine.data.synthetic import playlets
 from engine.data.synthetic.grammar import GeneratedText, Probe
+from engine.data.text_sizes import sizes_of
 from engine.errors import InputError, not_a_path, reason
 from engine.language import english, tr
 from engine.retelling import told
@@ -73,9 +74,11 @@ class TextCorpus(Corpus):
             )
         overlap, overlap_lines = self.overlap_lines()
         characters = {split: len(part.text) for split, part in splits.items()}
+        words = {split: sizes_of(part.text.encode(errors="surrogatepass")).words for split, part in splits.items()}
         size, floor = tokenizer.vocab_size, None if validation.floor_mean is None else validation.floor_mean[0]
         unigram, bigram = unigram_loss(train, held_out, size), bigram_loss(train, held_out, size)
-        record = {"characters": characters, "vocabulary": size, "unigram": unigram, "bigram": bigram, "floor": floor}
+        record = {"characters": characters, "words": words, "vocabulary": size}
+        record |= {"unigram": unigram, "bigram": bigram, "floor": floor}
         losses = (
             tr("unigram {unigram:.3f}, bigram {bigram:.3f}", unigram=unigram, bigram=bigram)
             if floor is None
@@ -88,6 +91,7 @@ class TextCorpus(Corpus):
         )
         lines = [
             (tr("characters"), tr("{counted}; {size} distinct", counted=counted(characters), size=size)),
+            (tr("words"), tr("{counted}, line ends included", counted=counted(words))),
             (tr("losses"), tr("{losses} nats per character on validation", losses=losses)),
             *overlap_lines,
             *(
@@ -107,10 +111,11 @@ class TextCorpus(Corpus):
         return Description(record | {"overlap": overlap, "sha256": self.sha256}, lines, examples)
 
     def preview(self, data: DataConfig, objective: str, rows: int) -> CorpusPreview:
-        train = self.splits["train"].text
+        train, by_character = self.splits["train"].text, data.tokenizer == "characters"
         characters = Characters(len(set().union(*(split.text for split in self.splits.values()))))
         lines = train[:PREVIEWED].lstrip("\n").split("\n")[:rows]
-        return CorpusPreview(self.name, lines, characters, tr("{n:,} characters", n=len(train)), len(train))
+        tokens = len(train) if by_character else None
+        return CorpusPreview(self.name, lines, characters, tr("{n:,} characters", n=len(train)), tokens)
 
 
 def _fractions(length: int, data: DataConfig) -> tuple[int, int]:
@@ -170,11 +175,33 @@ def load_playlets(entry: CorpusEntry, data: DataConfig, place: None) -> TextCorp
 
 
 def load_path(data: DataConfig) -> TextCorpus:
-    """Read a text file, line endings as they are, without a byte-order mark."""
+    """Read a text file and split it."""
     try:
         path = Path(data.corpus).expanduser()
     except RuntimeError as error:  # ~nobody
         raise not_a_path(data.corpus, error) from None
+    text = read_text(path)
+    return TextCorpus(path.name, path.name, str(path.resolve()), split_text(text, data))
+
+
+# The official splits of a corpus, by the names their files go by.
+SPLIT_FILES = (
+    ("train.txt", "valid.txt", "test.txt"),
+    ("wiki.train.tokens", "wiki.valid.tokens", "wiki.test.tokens"),
+    ("ptb.train.txt", "ptb.valid.txt", "ptb.test.txt"),
+)
+
+
+def load_splits(entry: CorpusEntry, data: DataConfig, place: Path) -> TextCorpus:
+    """Read a corpus whose splits are files of a folder; `validation_fraction` and `test_fraction` change nothing."""
+    names = max(SPLIT_FILES, key=lambda names: sum((place / name).is_file() for name in names))
+    files = dict(zip(("train", "validation", "test"), names, strict=True))
+    splits = {split: Split(read_text(place / name)) for split, name in files.items()}
+    return TextCorpus(entry.name, entry.name, str(place.resolve()), splits)
+
+
+def read_text(path: Path) -> str:
+    """Return a text file's content, line endings as they are, without a byte-order mark."""
     try:
         if path.exists() and not path.is_file():
             raise InputError(tr("corpus {path}: not a file; give a UTF-8 text file", path=path))
@@ -192,7 +219,7 @@ def load_path(data: DataConfig) -> TextCorpus:
     if b"\x00" in raw:
         raise InputError(tr("corpus {path}: not text (it contains NUL bytes); use UTF-8 text", path=path))
     try:
-        text = raw.decode("utf-8-sig")
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
             tr(
@@ -201,7 +228,6 @@ def load_path(data: DataConfig) -> TextCorpus:
                 start=error.start,
             )
         ) from None
-    return TextCorpus(path.name, path.name, str(path.resolve()), split_text(text, data))
 
 
 TEXT = CorpusKind(
@@ -216,5 +242,5 @@ TEXT = CorpusKind(
     meanwhile=tr("playlets needs no download"),
     takes=lambda corpus: True,
     load_path=load_path,
-    named={"playlets": load_playlets},
+    named={"playlets": load_playlets, "wikitext-2": load_splits, "ptb": load_splits},
 )

@@ -144,7 +144,7 @@ class CorpusEntry:
             files = [folder / remote.file for remote in self.remotes]
             place = files[0].parent if files else folder
             if files and all(is_file(file) for file in files):
-                return files[0] if self.kind == "text" else place
+                return files[0] if self.kind == "text" and len(files) == 1 else place
             if any(enough(is_file(place / name) for name in names) for names in self.instead):
                 return place
         return None
@@ -162,7 +162,7 @@ class CorpusEntry:
             )
         else:
             what = tr("the file from {url} at {target}", url=self.remotes[0].url, target=target)
-            if self.kind != "text":
+            if self.kind != "text" or len(self.remotes) > 1:
                 what = tr(
                     "{names} from {url} in {parent}",
                     names=names,

@@ -37,8 +37,13 @@ class TokenScores:
     stride: int
 
     @property
+    def total(self) -> float:
+        """The nats of all targets together."""
+        return math.fsum(self.nll)
+
+    @property
     def loss(self) -> float:
-        return math.fsum(self.nll) / len(self.nll)
+        return self.total / len(self.nll)
 
     @property
     def perplexity(self) -> float:
@@ -64,7 +69,7 @@ class TokenScores:
         return math.fsum(self.nll[chosen]) / int(chosen.sum()) if chosen.any() else None
 
     def bits_per_character(self, n_characters: int) -> float:
-        return math.fsum(self.nll) / math.log(2) / max(1, n_characters)
+        return self.total / math.log(2) / max(1, n_characters)
 
 
 def windows(n_tokens: int, context: int, stride: int) -> list[tuple[int, int, int]]:

@@ -20,6 +20,7 @@ from engine.data.objectives import Batch, Objective, Prompt, QuestionAnswer, mak
 from engine.data.padding import Tokens
 from engine.data.parallel.pairs import Pairs
 from engine.data.rows import EncodedPairs, pair_batch, scored_documents, scored_questions
+from engine.data.text_sizes import TextSizes, sizes_of
 from engine.data.tokenizers import AnyTokenizer, Tokenizer
 from engine.evaluation.metrics import (
     Counted,
@@ -118,10 +119,11 @@ class TextScorer(Scorer):
     """
 
     def __init__(
-        self, config: RunConfig, split: Split, tokens: Tensor, vocab_size: int, records: int = RECORDS
+        self, config: RunConfig, split: Split, tokens: Tensor, tokenizer: Tokenizer, records: int = RECORDS
     ) -> None:
         self.config, self.split, self.tokens, self.records = config, split, tokens, records
-        self.objective = make_objective(config, vocab_size)
+        self.tokenizer = tokenizer
+        self.objective = make_objective(config, tokenizer.vocab_size)
         self.copied = copied_places(config, self.objective)
 
     @property
@@ -132,7 +134,7 @@ class TextScorer(Scorer):
     def per(self) -> str:
         return tr(
             "{unit}, context {context_length}, stride {stride}",
-            unit=tr(self.config.task.unit),
+            unit=tr(self.config.unit),
             context_length=self.config.model.context_length,
             stride=self.config.stride,
         )
@@ -168,11 +170,11 @@ class TextScorer(Scorer):
         probes: dict[str, float] = {}
         more: dict[str, Any] = {}
         if config.task.continues:
-            more["bits_per_character"] = scores.bits_per_character(len(self.split.text) - 1)
+            more |= self._by_text(scores)
             floor = self.split.floor if self.reachable is None else self.reachable.nats
             if floor is not None:
                 more["excess"] = excess_over_floor(scores, floor)
-            if config.evaluation.probes:
+            if config.evaluation.probes and self.tokenizer.per_character:
                 first, asked = self.records < 2, self.split.probes
                 counts = probe_counts(scores, asked, places_with_history if first else places_shown)
                 probes = {name: right / of for name, (right, of) in counts.items()}
@@ -197,6 +199,26 @@ class TextScorer(Scorer):
             profile=scores.profile(),
             **more,
         )
+
+    def _by_text(self, scores: TokenScores) -> dict[str, float]:
+        """Return the whole loss divided by what the tokens stand for, and the share of `<unk>` among them."""
+        sizes, tokenizer, bits = self.sizes, self.tokenizer, scores.total / math.log(2)
+        found = {
+            "bits_per_character": bits / max(1, sizes.characters),
+            "bits_per_byte": bits / max(1, sizes.bytes),
+        }
+        if not tokenizer.per_character:
+            nats = scores.total / max(1, sizes.words)
+            found["word_perplexity"] = math.exp(nats) if nats < 700 else math.inf
+        if tokenizer.unknown is not None:
+            found["unknown"] = int((self.tokens[1:] == tokenizer.unknown).sum()) / max(1, self.tokens.numel() - 1)
+        return found
+
+    @cached_property
+    def sizes(self) -> TextSizes:
+        """Of the text that is predicted: all but the first token's."""
+        raw = self.split.text.encode("utf-8", "surrogatepass")
+        return sizes_of(raw[self.tokenizer.first_bytes(self.split.text, int(self.tokens[0])) :])
 
     @cached_property
     def reachable(self) -> ReachableFloor | None:

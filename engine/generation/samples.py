@@ -33,9 +33,9 @@ SHOWN = 5  # sentences, documents or questions
 class TextSampler:
     """Samples text from a fixed prompt, which needs at least one character the tokenizer knows."""
 
-    def __init__(self, config: RunConfig, tokenizer: Tokenizer, prompt: str) -> None:
+    def __init__(self, config: RunConfig, tokenizer: Tokenizer, prompt: str, ids: torch.Tensor | None = None) -> None:
         self.config, self.tokenizer, self.prompt = config, tokenizer, prompt
-        self._ids = torch.from_numpy(tokenizer.encode(prompt))
+        self._ids = torch.from_numpy(tokenizer.encode(prompt)) if ids is None else ids
 
     def sample(self, model: Network, step: int, between: Callable[[], None] = lambda: None) -> Sample:
         """Sample a text; `between` is called for each token and may raise to stop."""
@@ -54,7 +54,8 @@ class TextSampler:
                 for token in write(model, self.config, size, self._ids.to(device), length, how, seed):
                     between()
                     drawn.append(token)
-                prompt, text = self.prompt, self.tokenizer.decode(token.token for token in drawn)
+                written = [token.token for token in drawn]
+                prompt, text = self.prompt, self.tokenizer.continued(self._ids.tolist(), written)
                 given = {"chances": [round(token.chance, 4) for token in drawn]}
         drawn_with = {"temperature": how.temperature, "top_k": how.top_k, "top_p": how.top_p}
         return Sample.made(step=step, prompt=prompt, text=text, **given, **drawn_with)

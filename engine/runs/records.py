@@ -398,6 +398,9 @@ class Scores(Measured):
     loss: Number | None = None  # nats per target
     perplexity: Number | None = None  # e^loss
     bits_per_character: Number | None = None  # loss / ln 2, per character
+    bits_per_byte: Number | None = None  # the same per byte of the text's UTF-8
+    word_perplexity: Number | None = None  # e to the nats per word, where tokens are not characters
+    unknown: Number | None = None  # share of the scored tokens that are `<unk>`
     accuracy: Number | None = None  # share of tokens whose likeliest prediction is right
     excess: Number | None = None  # loss minus the floor reachable at this context and stride
     honest_loss: Number | None = None  # loss on answers that cannot be copied from the input

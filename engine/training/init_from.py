@@ -49,7 +49,7 @@ OF_A_SCHEME = tuple(
 )
 PLACES, TABLE = {"positions", "scheme"}, "positions.table.weight"  # in the names of a scheme's parameters
 LENGTHS = ("model.context_length", "model.source_length")
-READ_BY = ("tokenizer", "bpe_size", "shared_vocabulary")  # data settings that determine the tokens
+READ_BY = ("tokenizer", "bpe_size", "words_size", "shared_vocabulary")  # data settings that determine the tokens
 Rows = tuple[list[int] | slice, list[int] | slice]  # of a parameter: in the new model, in the saved one
 Report = tuple[list[str], list[Lint]]  # notes on a new run's initial weights: sentences for events, and lints
 SERIOUS = (LEAK, BROKEN, NO_ORDER, INERT, IMPLAUSIBLE, DIVERGED, NOT_LEARNING)  # badges the next run should know about
@@ -202,7 +202,7 @@ def require_same_reading(config: RunConfig, before: RunConfig, name: str, tokeni
     """Refuse a config with a different tokenizer from `before`, the config of the run it starts from."""
     for key in READ_BY:
         asked, was = getattr(config.data, key), getattr(before.data, key)
-        if asked != was and (key != "bpe_size" or config.data.tokenizer == "bpe"):
+        if asked != was and key in (f"{config.data.tokenizer}_size", "tokenizer", "shared_vocabulary"):
             value = str(was).lower() if isinstance(was, bool) else was
             raise InputError(
                 tr(

@@ -112,9 +112,10 @@ def make_task(config: RunConfig, data_dir: Path | None, tokenizer: AnyTokenizer 
 
 
 def task_of_run(reader: RunReader, data_dir: Path | None) -> Task:
-    """Load a run's task with its scoring rules, and with its own tokenizer if it started from another run's weights."""
+    """Load a run's task with its scoring rules, and with its own tokenizer if that came from elsewhere."""
     config = reader.config
-    kept = None if config.train.init_from is None else read_tokenizer(reader.path / "tokenizer.json")
+    foreign = config.train.init_from is not None or config.data.tokenizer == "loaded"
+    kept = read_tokenizer(reader.path / "tokenizer.json") if foreign else None
     return make_task(config, data_dir, kept).scored_by(reader.run.records)
 
 

@@ -72,6 +72,8 @@ def test_doctor_names_the_corpora_of_both_kinds_and_how_to_get_them(capsys, tmp_
     corpora = [record for record in records(capsys) if record["what"] == "corpus"]
     assert {record["found"].split()[0]: record["ok"] for record in corpora} == {
         "tiny-shakespeare": False,
+        "wikitext-2": False,
+        "ptb": False,
         "multi30k": True,
         "tatoeba-en-de": False,
         "iwslt2017-en-de": False,
@@ -302,8 +304,11 @@ def test_fetch_takes_files_from_a_mirror_folder(capsys, tmp_path, monkeypatch, r
             "documents with questions, but 'next-token' needs plain text",
         ),
         (["--preset", "multi30k", "--corpus", "biographies"], "translation needs sentence pairs, such as phrasebook"),
-        (["--preset", "demo", "--set", "data.tokenizer=words"], "word tokens are for documents with questions"),
-        (["--preset", "multi30k", "--set", "data.tokenizer=words"], "word tokens are for documents with questions"),
+        (
+            ["--preset", "demo", "--set", "data.tokenizer=words"],
+            "the floor and the probes of playlets are of characters",
+        ),
+        (["--preset", "multi30k", "--set", "data.tokenizer=words"], "word tokens are for texts and documents"),
     ],
 )
 @pytest.mark.parametrize("command", ["run", "check"])

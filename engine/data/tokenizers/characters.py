@@ -17,7 +17,7 @@ PIECE = 1_000_000  # characters encoded at once
 class CharacterTokenizer(Tokenizer):
     """One token per character (Unicode code point), in code-point order."""
 
-    kind = "characters"
+    kind, per_character = "characters", True
 
     def __init__(self, characters: Sequence[str]) -> None:
         self.characters = tuple(characters)

@@ -70,6 +70,8 @@ class Tokenizer(AnyTokenizer):
     """Text ↔ token ids, 0 … vocab_size − 1."""
 
     joins_spaces: ClassVar[bool] = False  # whether the space before a word is a part of its first token
+    per_character: ClassVar[bool] = False  # whether every token is one character
+    unknown: ClassVar[int | None] = None  # the token of everything outside the vocabulary; None if that is an error
 
     @property
     def sides(self) -> "tuple[Tokenizer, Tokenizer]":
@@ -92,6 +94,17 @@ class Tokenizer(AnyTokenizer):
         not characters.
         """
         return None
+
+    def first_bytes(self, text: str, token: int) -> int:
+        """Return how many of a text's UTF-8 bytes its first token stands for."""
+        return len(self.decode([token]).encode("utf-8", "surrogatepass"))
+
+    def continued(self, before: Iterable[int], ids: Iterable[int]) -> str:
+        """Return the text of token ids that follow others."""
+        decoder = self.decoder()
+        for token in before:
+            decoder.feed(token)
+        return "".join(decoder.feed(token) for token in ids) + decoder.finish()
 
     @abstractmethod
     def decode(self, ids: Iterable[int]) -> str:

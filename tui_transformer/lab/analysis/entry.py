@@ -50,6 +50,8 @@ EXCESS = MEASURE["excess"]
 LOSSES = (LAST, BEST, EXCESS)
 # Scores of an evaluation besides its loss and its excess over the floor.
 SCORES = {measure.key: measure for measure in MEASURES if not measure.probe and measure not in (LOSS, EXCESS)}
+# Compares runs with different tokenizers; judged only there, so that no other study is corrected for it.
+BY_BYTES = replace(MEASURE["bits_per_byte"], margin=0.01)
 EXACT_MATCH = "exact_match"
 _NO_NUMBER = re.compile(r"not a number|not finite|\bnan\b|\binf", re.IGNORECASE)
 R = TypeVar("R", bound=Record)

@@ -233,17 +233,23 @@ class TextWriter(Writer):
 
     def notice(self, text: str, settings: Settings) -> str:
         """Warn if the context will fill up, or the source's length differs from training."""
+        tokens = len(text) if self.tokenizer.per_character else len(self.tokenizer.encode(text))
         if not self.continues:
-            trained, given = self.config.model.source_tokens, len(text)
+            trained, given = self.config.model.source_tokens, tokens
             then = tr("only the end is used") if given > trained else tr("other lengths are new to the model")
-            words = tr(
-                "the model was trained on sources of {trained} characters, but this one has {given}: {then}",
-                trained=trained,
-                given=given,
-                then=then,
+            known = {"trained": trained, "given": given, "then": then}
+            words = (
+                tr(
+                    "the model was trained on sources of {trained} characters, but this one has {given}: {then}",
+                    **known,
+                )
+                if self.tokenizer.per_character
+                else tr(
+                    "the model was trained on sources of {trained} tokens, but this one has {given}: {then}", **known
+                )
             )
             return words if given != trained else ""
-        context, wanted = self.config.model.context_length, len(text) + int(settings["length"])
+        context, wanted = self.config.model.context_length, tokens + int(settings["length"])
         then = (
             tr(
                 "each time the context fills up, the model continues from the last {max} tokens",
@@ -271,12 +277,18 @@ class TextWriter(Writer):
 
         ids, size = self._encoded(text), self.tokenizer.vocab_size
         drawn = write(self.model, self.config, size, ids, length, how, seed, alternatives)
-        yield from answer_tokens(drawn, self._decoded, self._decoded)
+        decoder = self.tokenizer.decoder()
+        for token in ids.tolist():  # what is written continues it
+            decoder.feed(token)
+        yield from answer_tokens(drawn, decoder.feed, self._decoded)
 
     def _encoded(self, text: str) -> "Tensor":
         import torch
 
-        return torch.from_numpy(self.tokenizer.encode(text)).to(self.device)
+        ids = torch.from_numpy(self.tokenizer.encode(text)).to(self.device)
+        if text and not ids.numel():
+            raise InputError(tr("prompt: has no token; enter at least one word"))
+        return ids
 
     def _decoded(self, token: int) -> str:
         return self.tokenizer.decode([token])
@@ -285,17 +297,24 @@ class TextWriter(Writer):
         from engine.generation.surprise import surprise
 
         found = surprise(self.model, self.config, self.tokenizer.vocab_size, self._encoded(text), alternatives)
-        source = self.tokenizer.decode(found.source)
-        rule = (
-            tr("each character given the source “{source}” and the target before it", source=source)
-            if found.source
-            else tr(
-                "each character given up to {context} before it; from the second window on, at least {context2}",
-                context=found.context,
-                context2=found.context - found.stride,
+        source, decoder = self.tokenizer.decode(found.source), self.tokenizer.decoder()
+        known = {"context": found.context, "context2": found.context - found.stride}
+        if found.source:
+            rule = (
+                tr("each character given the source “{source}” and the target before it", source=source)
+                if self.tokenizer.per_character
+                else tr("each token given the source “{source}” and the target before it", source=source)
             )
-        )
-        return token_scores(found.tokens, self._decoded, self._decoded, source, rule)
+        elif self.tokenizer.per_character:
+            rule = tr(
+                "each character given up to {context} before it; from the second window on, at least {context2}",
+                **known,
+            )
+        else:
+            rule = tr(
+                "each token given up to {context} before it; from the second window on, at least {context2}", **known
+            )
+        return token_scores(found.tokens, decoder.feed, self._decoded, source, rule)
 
     def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
         import torch
@@ -327,18 +346,23 @@ class MaskedWriter(TextWriter):
 
         ids, gaps = self._with_gaps(text)
         filled, choices = fill(self.model, self.tokenizer.vocab_size, ids, gaps, how, seed, alternatives)
-        found = answer_tokens(choices, self._decoded, self._decoded)
+        decoder = self.tokenizer.decoder()
+        found = answer_tokens(choices, decoder.feed, self._decoded)
         for token, gap in zip(filled.tolist(), gaps.tolist(), strict=True):
-            yield next(found) if gap else AnswerToken(self._decoded(token))
+            yield next(found) if gap else AnswerToken(decoder.feed(token))
 
     def _with_gaps(self, text: str) -> "tuple[Tensor, Tensor]":
         """Return (T,) ids of a text, with placeholders at gaps, and (T,) bool of where they are."""
+        import numpy as np
         import torch
 
         from engine.generation.samples import GAP
 
         context = self.config.model.context_length
-        if GAP not in text or len(text) > context:
+        # A gap is one token, whatever a token is.
+        parts = [self.tokenizer.encode(part) for part in text.split(GAP)]
+        tokens = sum(map(len, parts)) + len(parts) - 1
+        if GAP not in text or tokens > context:
             raise InputError(
                 tr(
                     "prompt: this model fills gaps; mark each with {gap}, in a text of at most {context} "
@@ -346,9 +370,23 @@ class MaskedWriter(TextWriter):
                     gap=GAP,
                     context=context,
                 )
+                if self.tokenizer.per_character
+                else tr(
+                    "prompt: this model fills gaps of one token; mark each with {gap}, in a text of at most {context} "
+                    "tokens, e.g. 'the {gap} sat'",
+                    gap=GAP,
+                    context=context,
+                )
             )
-        gaps = torch.tensor([c == GAP for c in text], device=self.device)
-        return self._encoded(text.replace(GAP, self._decoded(0))), gaps
+        gaps = torch.zeros(tokens, dtype=torch.bool, device=self.device)
+        ids = torch.zeros(tokens, dtype=torch.long, device=self.device)
+        at = 0
+        for part in parts[:-1]:
+            at += len(part)
+            gaps[at] = True
+            at += 1
+        ids[~gaps] = torch.from_numpy(np.concatenate(parts)).to(self.device)
+        return ids, gaps
 
     def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
         import torch
