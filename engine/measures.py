@@ -149,6 +149,15 @@ MEASURES = (
         tabled=True,
         tolerance=(0.0, 2e-3),
     ),
+    _share(
+        english("macro_f1"),
+        english("macro F1"),
+        about=english("F1, averaged over classes"),
+        margin=0.01,
+        charted=True,
+        tabled=True,
+        tolerance=(0.0, 5e-3),
+    ),
     Measure(
         "excess",
         english("loss above the floor"),
@@ -201,6 +210,7 @@ MEASURES = (
     probe(english("counter"), asks=tr("the number that comes after the last speech's")),
     probe(english("rhyme"), asks=tr("the vowel that ends a couplet")),
     probe(english("bracket"), asks=tr("which bracket closes the open one")),
+    probe(english("order"), asks=tr("the class of a text that only the order of its words tells")),
     probe(english("bind"), asks=tr("whose sign this is")),
 )
 MEASURE = {measure.key: measure for measure in MEASURES}

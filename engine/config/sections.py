@@ -22,7 +22,7 @@ else:
 # Alternative keys for one setting, by section: setting one over a preset removes the other.
 EXCLUSIVE: dict[str, tuple[tuple[str, str], ...]] = {"train": (("steps", "epochs"), ("batch_size", "batch_tokens"))}
 
-PAD, START, END, MASK = "[pad]", "[start]", "[end]", "[mask]"
+PAD, START, END, MASK, UNK = "[pad]", "[start]", "[end]", "[mask]", "[unk]"
 MASKS_IN_A_ROW = 3  # of the assignment's span corruption: at the gap, before the span, and after it
 SHORTEST_DOCUMENT = 4  # tokens; shorter documents are left out
 
@@ -34,7 +34,10 @@ class DataConfig(Section):
     corpus_seed: Annotated[Seed, Says("the seed from which a generated corpus is drawn")] = 1
     corpus_size: Annotated[
         Annotated[int, Field(strict=True, ge=20, le=10**8)] | None,
-        Says("size of a generated corpus: characters in playlets, sentences in phrasebook, people in biographies"),
+        Says(
+            "size of a generated corpus: characters in playlets, sentences in phrasebook, people in biographies, texts in "
+            "bulletins"
+        ),
     ] = None
     tokenizer: Annotated[
         Literal["characters", "bpe", "words"],
@@ -86,6 +89,7 @@ class ObjectiveConfig(Section):
             "translation",
             "span-corruption",
             "question-answer",
+            "classification",
         ],
         Says(
             "what is predicted from what",
@@ -99,6 +103,7 @@ class ObjectiveConfig(Section):
                 "translation": "a sentence in another language",
                 "span-corruption": "a removed span from the text around it, as in T5",
                 "question-answer": "the answer to a question about the documents",
+                "classification": "the class of a text, such as the section a news item belongs to",
             },
         ),
     ] = "next-token"
@@ -315,13 +320,15 @@ class EvaluationConfig(Section):
     ] = bookkeeping("")
     sample_length: Annotated[int, Field(strict=True, ge=0, le=100_000), Says("tokens per sample")] = bookkeeping(200)
     select: Annotated[
-        Literal["loss", "bleu", "exact_match"],
+        Literal["loss", "bleu", "exact_match", "accuracy", "macro_f1"],
         Says(
             "the score that chooses the best checkpoint",
             {
                 "loss": "the lowest validation loss",
                 "bleu": "the best BLEU",
                 "exact_match": "the most exact matches",
+                "accuracy": "the most texts in the right class",
+                "macro_f1": "the best F1, averaged over classes",
             },
         ),
     ] = "loss"

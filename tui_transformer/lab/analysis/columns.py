@@ -334,7 +334,7 @@ def score(name: str) -> Column:
     )
 
 
-ALWAYS_THE_SAME = english("exact match − that of always giving the most frequent answer")
+ALWAYS_THE_SAME = english("share right − that of always giving the most frequent answer")
 OVER = lambda e, b: None if e.state == NO_RUN else e.over_majority
 OVER_MAJORITY = Column("Δmajority", english("Δ majority"), ALWAYS_THE_SAME, OVER, "{:+.1%}".format, _change_exact)
 FIXED = {column.key: column for column in (NAME, *JUDGED, *MEASURED, OVER_MAJORITY, *ABOUT)}
@@ -344,11 +344,12 @@ def columns(
     entries: Sequence[Entry], baseline: Entry | None, *, of: Sequence[Entry] = (), all_settings: bool = False
 ) -> list[Column]:
     """Return a table's columns for these runs, in order; settings are those that differ among `of`, or all."""
-    asked = [score(EXACT_MATCH), OVER_MAJORITY] if any(entry.majority is not None for entry in entries) else []
+    compared = dict.fromkeys(entry.majority.score for entry in entries if entry.majority is not None)
+    asked = [*map(score, compared), OVER_MAJORITY] if compared else []
     offered = [
         *(NAME, *JUDGED, *asked, *setting_columns(of or entries, all_settings=all_settings), *MEASURED),
         *(probe(measure.key) for measure in probes(entries)),
-        *(score(m.key) for m in scores(entries) if not (asked and m.key == EXACT_MATCH)),
+        *(score(m.key) for m in scores(entries) if m.key not in compared),
         *(c for c in ABOUT if c.key not in ("context", "stride") or len({c.value(e, None) for e in entries}) > 1),
     ]
     return [c for c in offered if c.always or c.dotted or any(has_value(c.value(e, baseline)) for e in entries)]

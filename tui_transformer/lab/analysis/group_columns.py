@@ -135,7 +135,7 @@ HANDED_IN = (PER_CENT, PERPLEXITY, RANK)
 MAJORITY = Column(
     "majority",
     english("majority"),
-    english("exact match when always giving the most frequent answer (not a run)"),
+    english("share right when always giving the most frequent answer (not a run)"),
     lambda s, b: getattr(s.group.representative.majority, "share", None),
     "{:.1%}".format,
     _number,

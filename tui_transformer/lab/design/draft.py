@@ -108,7 +108,7 @@ def vocabulary(config: RunConfig, characters: Characters | None = None) -> Vocab
     if known is not None:
         text, bound = known(data)[data.tokenizer]
         characters = Characters(text)
-    elif data.tokenizer == "words" and config.task.corpus != "documents":
+    elif data.tokenizer == "words" and config.task.corpus not in ("documents", "labelled"):
         characters = None  # character counts do not tell the number of words
     if data.tokenizer == "bpe":
         characters = Characters(data.bpe_size, data.bpe_size)
