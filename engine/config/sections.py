@@ -11,13 +11,15 @@ from pydantic import Field, StrictBool, model_validator
 
 from engine.config.fields import Count, Duration, Fraction, Positive, Rate, Says, Section, Seed, bookkeeping, later
 from engine.language import tr
+from engine.measures import SELECTS
 from engine.schemes import OPTIMIZERS, SCHEDULES
 
 if TYPE_CHECKING:  # a name of the table; the names are known only at run time
     OptimizerName: TypeAlias = str
     ScheduleName: TypeAlias = str
+    SelectName: TypeAlias = str
 else:
-    OptimizerName, ScheduleName = Literal[*OPTIMIZERS], Literal[*SCHEDULES]
+    OptimizerName, ScheduleName, SelectName = Literal[*OPTIMIZERS], Literal[*SCHEDULES], Literal[*SELECTS]
 
 # Alternative keys for one setting, by section: setting one over a preset removes the other.
 EXCLUSIVE: dict[str, tuple[tuple[str, str], ...]] = {"train": (("steps", "epochs"), ("batch_size", "batch_tokens"))}
@@ -35,8 +37,8 @@ class DataConfig(Section):
     corpus_size: Annotated[
         Annotated[int, Field(strict=True, ge=20, le=10**8)] | None,
         Says(
-            "size of a generated corpus: characters in playlets, sentences in phrasebook, people in biographies, texts in "
-            "bulletins"
+            "size of a generated corpus: characters in playlets, sentences in phrasebook, people in biographies, "
+            "texts in bulletins"
         ),
     ] = None
     tokenizer: Annotated[
@@ -319,19 +321,7 @@ class EvaluationConfig(Section):
         str, Field(max_length=10_000), Says("what samples begin with; empty: the start of the held-out text")
     ] = bookkeeping("")
     sample_length: Annotated[int, Field(strict=True, ge=0, le=100_000), Says("tokens per sample")] = bookkeeping(200)
-    select: Annotated[
-        Literal["loss", "bleu", "exact_match", "accuracy", "macro_f1"],
-        Says(
-            "the score that chooses the best checkpoint",
-            {
-                "loss": "the lowest validation loss",
-                "bleu": "the best BLEU",
-                "exact_match": "the most exact matches",
-                "accuracy": "the most texts in the right class",
-                "macro_f1": "the best F1, averaged over classes",
-            },
-        ),
-    ] = "loss"
+    select: Annotated[SelectName, Says("the score that chooses the best checkpoint", SELECTS)] = "loss"
     patience: Annotated[
         int,
         Field(strict=True, ge=0, le=1_000_000),

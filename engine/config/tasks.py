@@ -374,12 +374,13 @@ class Classification(TaskKind):
         if config.model.tie_embeddings:
             yield Refusal(
                 ("model.tie_embeddings", "objective.kind"),
-                tr("the head tells classes apart, not tokens, so it cannot be the embedding; --set model.tie_embeddings=false"),
+                tr(
+                    "the head tells classes apart, not tokens, so it cannot be the embedding; --set "
+                    "model.tie_embeddings=false"
+                ),
             )
         if config.model.context_length < 2:
-            yield Refusal(
-                ("model.context_length", "objective.kind"), tr("a text to classify has at least 2 tokens")
-            )
+            yield Refusal(("model.context_length", "objective.kind"), tr("a text to classify has at least 2 tokens"))
 
 
 TASKS: Mapping[str, TaskKind] = {

@@ -27,9 +27,9 @@ KINDS: dict[Kind, CorpusKind[Any]] = {kind.made.kind: kind for kind in (TEXT, PA
 def kind_of(corpus: str) -> Kind:
     """Return the kind of a name or path, as `load_corpus` would read it.
 
-    A folder with documents.txt is documents; one with train.csv, or a .csv, is labelled texts. Any other folder, two files joined by a comma, a .tsv and any path with
-    columns after a # are pairs; any other file is a text (whose lines can be read as documents too). `InputError`: no
-    corpus has that name; or the # is not followed by two columns.
+    A folder with documents.txt is documents; one with train.csv, or a .csv, is labelled texts. Any other folder, two
+    files joined by a comma, a .tsv and any path with columns after a # are pairs; any other file is a text (whose lines
+    can be read as documents too). `InputError`: no corpus has that name; or the # is not followed by two columns.
     """
     named = kind_by_name(corpus)
     if named is not None:

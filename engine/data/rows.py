@@ -250,7 +250,9 @@ class LabelledBatches(BucketedBatches):
     def batch(self, step: int, micro: int) -> Batch:
         _, rows = self.rows(step, micro)
         chosen = rows.tolist()
-        return self.objective.classified([self.texts[i] for i in chosen], [self.classes[i] for i in chosen], self.device)
+        return self.objective.classified(
+            [self.texts[i] for i in chosen], [self.classes[i] for i in chosen], self.device
+        )
 
     def probed(self) -> Tensor:
         """Return (1, L) the start of all texts as one."""

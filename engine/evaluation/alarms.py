@@ -146,8 +146,8 @@ def majority_only(record: Scores, facts: DataFacts, *, step: int) -> Verdict | N
     if facts.classes:
         why = english(
             "{share:.1%} of the texts are in the right class; always saying '{answer}' would get {always:.1%} (noise "
-            "{noise:.1%}): the model has not learned to tell the classes apart; the usual cause is a learning rate that "
-            "is too small or too large",
+            "{noise:.1%}): the model has not learned to tell the classes apart; the usual cause is a learning rate "
+            "that is too small or too large",
             share=share,
             answer=majority.answer,
             always=always,

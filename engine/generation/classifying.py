@@ -26,7 +26,11 @@ def read_texts(tokenizer: Tokenizer, config: RunConfig, texts: Sequence[str]) ->
 
 
 def class_probabilities(
-    model: Network, tokenizer: Tokenizer, config: RunConfig, texts: Sequence[str], between: Callable[[], None] = lambda: None
+    model: Network,
+    tokenizer: Tokenizer,
+    config: RunConfig,
+    texts: Sequence[str],
+    between: Callable[[], None] = lambda: None,
 ) -> Tensor:
     """Return (B, C) the probability of each class; `between` is called between batches and may raise to stop."""
     objective, device = Classification(config, tokenizer.vocab_size), next(model.parameters()).device

@@ -142,9 +142,7 @@ class ClassSampler(RowSampler):
         for source, reference, chances in zip(self.sources, self.references, found.tolist(), strict=True):
             ranked = sorted(zip(self.names, chances, strict=True), key=lambda one: -one[1])
             shown = {name: round(chance, 4) for name, chance in ranked}
-            rows.append(
-                WrittenRow.made(source=source, reference=reference, text=ranked[0][0], probabilities=shown)
-            )
+            rows.append(WrittenRow.made(source=source, reference=reference, text=ranked[0][0], probabilities=shown))
         return Sample.made(step=step, prompt=rows[0].source, text=rows[0].text, translations=tuple(rows))
 
 

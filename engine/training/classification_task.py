@@ -103,9 +103,7 @@ class ClassificationTask(Task):
         """Return the accuracy of naive Bayes on the words of a split, without case, whatever the tokens are."""
         texts = {name: [text.casefold() for text in self.corpus.splits[name].texts] for name in ("train", split)}
         words = WordTokenizer.of(texts["train"])
-        train, held_out = (
-            [ids[ids >= 0] for ids in words.encode_known(texts[name], -1)] for name in ("train", split)
-        )
+        train, held_out = ([ids[ids >= 0] for ids in words.encode_known(texts[name], -1)] for name in ("train", split))
         found = naive_bayes(train, self._classes("train"), held_out, words.vocab_size, len(self.corpus.classes))
         return float((found == self._classes(split)).mean())
 

@@ -70,9 +70,7 @@ def evaluate(
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> None:
-    """Score a checkpoint on a whole split: translations also by BLEU and chrF, questions by exact match, texts with
-    classes by macro F1.
-    """
+    """Score a checkpoint on a split: translations also by BLEU and chrF, questions by exact match, classes by F1."""
     reader = RunReader.resolve(run, runs_dir)
     config = reader.config
     if config.task.corpus != "pairs" and split not in SPLITS:

@@ -118,7 +118,7 @@ def _scores(reader: RunReader) -> Text | None:
             ),
             f"  {clean_line(last.bleu_signature)}",
         ]
-    elif "macro_f1" in config.task.scores and last.macro_f1 is not None:
+    elif last.macro_f1 is not None:
         lines.append(tr("  macro F1 {macro_f1:.1%} on {texts:,} texts", macro_f1=last.macro_f1, texts=last.texts))
         lines += [f"  {words}" for words in readers_in_words(data)]
     elif "exact_match" in config.task.scores:

@@ -132,7 +132,9 @@ def confusion_lines(classes: Sequence[str], counts: Sequence[Sequence[int]]) -> 
     """A confusion table: a line per class, a column per class that its texts were put into."""
     names = [clean_line(name) for name in classes]
     head = min(WIDEST_CLASS, max(cell_len(name) for name in names))
-    widths = [max(min(WIDEST_CLASS, cell_len(name)), *(len(f"{row[i]:,}") for row in counts)) for i, name in enumerate(names)]
+    widths = [
+        max(min(WIDEST_CLASS, cell_len(name)), *(len(f"{row[i]:,}") for row in counts)) for i, name in enumerate(names)
+    ]
     cells = "  ".join(fitted(name, width, right=True) for name, width in zip(names, widths, strict=True))
     yield f"{fitted('', head)}  {cells}  {tr('right')}"
     for i, (name, row) in enumerate(zip(names, counts, strict=True)):

@@ -1,7 +1,7 @@
 """Your own labelled texts, by path: a CSV file, or a folder with train.csv.
 
-    news.csv                   a text a row, perhaps .gz; `data.validation_fraction` and `data.test_fraction` are split off
-    folder                     train.csv, and perhaps validation.csv (or valid, val, dev) and test.csv
+    news.csv      a text a row, perhaps .gz; `data.validation_fraction` and `data.test_fraction` are split off
+    folder        train.csv, and perhaps validation.csv (or valid, val, dev) and test.csv
 
 A first row that names a column `class`, `label` or `category` is a header; the text is then in the columns named in
 `TEXTS`, or in all the others. Without a header the first column is the class. Several columns of text are joined by a
@@ -45,7 +45,11 @@ def load_path(data: DataConfig) -> LabelledCorpus:
         raise not_a_path(data.corpus, error) from None
     if folder and not (path / TRAIN).is_file():
         raise InputError(
-            tr("{path}: no {train} in this folder; give a folder with one, or the path to a CSV file", path=path, train=TRAIN)
+            tr(
+                "{path}: no {train} in this folder; give a folder with one, or the path to a CSV file",
+                path=path,
+                train=TRAIN,
+            )
         )
     home = path if folder else path.parent
     parts: dict[str, Rows] = {}

@@ -88,7 +88,11 @@ class LabelledCorpus(Corpus):
             (tr("classes"), counted(counts)),
             (
                 tr("baseline"),
-                tr("always {answer!r} is right for {share:.1%} of the validation texts", answer=answer, share=right / of),
+                tr(
+                    "always {answer!r} is right for {share:.1%} of the validation texts",
+                    answer=answer,
+                    share=right / of,
+                ),
             ),
             *self.origin_lines(licence, self.notes),
             *overlap_lines,
@@ -105,6 +109,4 @@ class LabelledCorpus(Corpus):
             tokens = WordTokenizer.frequent(train.texts).vocab_size
         else:
             tokens = len(set().union(*train.texts))
-        return CorpusPreview(
-            self.name, lines, Characters(tokens), tr("{n:,} texts", n=len(train)), paired=True
-        )
+        return CorpusPreview(self.name, lines, Characters(tokens), tr("{n:,} texts", n=len(train)), paired=True)

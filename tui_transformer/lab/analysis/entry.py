@@ -283,12 +283,7 @@ def read_entry(path: Path) -> Entry:
 
 
 def _is_share(majority: MajorityFacts | None) -> bool:
-    return (
-        majority is not None
-        and majority.score in SCORES
-        and majority.of > 0
-        and 0 <= majority.right <= majority.of
-    )
+    return majority is not None and majority.score in SCORES and majority.of > 0 and 0 <= majority.right <= majority.of
 
 
 @dataclass(frozen=True)

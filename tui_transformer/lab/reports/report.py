@@ -19,7 +19,21 @@ from tui_transformer.lab.reports.sections.results import classes, probing, resul
 from tui_transformer.lab.reports.sections.setup import data, model, runs, settings
 
 ROOT = Path("reports")  # default folder for reports
-SECTIONS = (runs, model, data, settings, training, results, probing, classes, texts, limits, environment, repeat, made_with)
+SECTIONS = (
+    runs,
+    model,
+    data,
+    settings,
+    training,
+    results,
+    probing,
+    classes,
+    texts,
+    limits,
+    environment,
+    repeat,
+    made_with,
+)
 
 
 def make(

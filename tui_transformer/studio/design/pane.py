@@ -48,13 +48,17 @@ from tui_transformer.studio.shared.words import Words
 
 BROAD, TALL = 150, 28  # columns, lines
 FILE = "FILE"  # a corpus requested by path
-FILES = {"pairs": tr("your own sentence pairs …"), "labelled": tr("your own labelled texts …")}  # for other kinds: a text file
+FILES = {
+    "pairs": tr("your own sentence pairs …"),
+    "labelled": tr("your own labelled texts …"),
+}  # for other kinds: a text file
 OF_DOCUMENTS = tr(
     "A text file with one document per line, or a folder with documents.txt and, for questions, "
     "train.tsv and validation.tsv."
 )
 OF_LABELLED = tr(
-    "A CSV file, or a folder with train.csv; the class is in the first column, or in one named class, label or category."
+    "A CSV file, or a folder with train.csv; the class is in the first column, or in one named class, label or "
+    "category."
 )
 OF_PAIRS = tr("A TSV table, two files separated by a comma, or a folder with train.en, train.de and so on.")
 
