@@ -1,4 +1,4 @@
-"""Runs that classify texts: what they leave behind, how they are scored, and that nothing leaks or depends on padding."""
+"""Runs that classify texts: what they leave behind, how they are scored, and that padding changes nothing."""
 
 import math
 from collections import Counter
@@ -246,7 +246,7 @@ def test_a_run_may_start_from_one_that_predicts_tokens(tmp_path) -> None:
         {"model": tables["model"] | {"architecture": "decoder", "causal": True}, "data": {"corpus": str(text)}}
         | {"train": tables["train"], "evaluation": {"sample_every": 0}}
     )
-    first = trained(of_tokens, tmp_path, "first")
+    trained(of_tokens, tmp_path, "first")
     model = {"architecture": "decoder", "context_length": 64}
     second = trained(config(model=model, train={"init_from": "first", "steps": 2}, **characters), tmp_path, "second")
     assert any("the head starts fresh" in event.text for event in second.events())

@@ -77,7 +77,7 @@ def test_the_probabilities_of_all_texts_add_up() -> None:
 def test_no_rule_of_kinds_beats_the_best_reader() -> None:
     """The best reader's choice is the likeliest class of each text, counted from the other side."""
     for kinds in product(KINDS, repeat=2):
-        weights = {label: prior for label, prior in CLASSES.items()}
+        weights = dict(CLASSES)
         for kind in kinds:
             weights = {label: w * bulletins.share(kind, label) for label, w in weights.items()}
         assert weights[best(kinds)] == max(weights.values())
