@@ -53,6 +53,9 @@ class DataConfig(Section):
         ),
     ] = "characters"
     bpe_size: Annotated[int, Field(strict=True, ge=257, le=1_000_000), Says("size of the byte-pair vocabulary")] = 8_000
+    lowercase: Annotated[
+        StrictBool, Says("whether a classifier reads texts in lower case: fewer different words, each seen more often")
+    ] = later(False)
     shared_vocabulary: Annotated[StrictBool, Says("whether source and target share one vocabulary")] = True
     max_length: Annotated[
         Positive | None,

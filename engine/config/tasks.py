@@ -356,7 +356,7 @@ class Classification(TaskKind):
     }
     corpus, rows = "labelled", english("texts")
     scores = ("loss", "accuracy", "macro_f1")
-    settings = ("model.classes", "objective.label_smoothing")
+    settings = ("model.classes", "data.lowercase", "objective.label_smoothing")
     unit = english("text")
     special = (PAD, UNK)
     needs = tr("classification needs")

@@ -19,10 +19,15 @@ AT_ONCE = 256  # texts
 def read_texts(tokenizer: Tokenizer, config: RunConfig, texts: Sequence[str]) -> list[Tokens]:
     """Return the tokens of each text, cut to the context; what has no token is unknown. `InputError`: an empty text."""
     unknown = Classification(config, tokenizer.vocab_size).unknown
+    texts = in_case(config, texts)
     found = [tokens[: config.model.context_length] for tokens in tokenizer.encode_known(texts, unknown)]
     if any(not len(tokens) for tokens in found):
         raise InputError(tr("an empty text has no class; enter at least one word"))
     return found
+
+
+def in_case(config: RunConfig, texts: Sequence[str]) -> Sequence[str]:
+    return [text.lower() for text in texts] if config.data.lowercase else texts
 
 
 def class_probabilities(

@@ -20,7 +20,7 @@ from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, 
 from engine.errors import InputError
 from engine.evaluation.baselines import class_loss, naive_bayes
 from engine.evaluation.scorers import ClassScorer
-from engine.generation.classifying import read_texts
+from engine.generation.classifying import in_case, read_texts
 from engine.generation.samples import RowSampler, class_sampler
 from engine.language import english, tr
 from engine.runs.records import BestReader, DataFacts, MajorityFacts, ProbeFacts
@@ -139,7 +139,7 @@ class ClassificationTask(Task):
 
 def _tokenizer(corpus: LabelledCorpus, config: RunConfig, given: AnyTokenizer | None) -> Tokenizer:
     """Return the given tokenizer, or one of the training texts alone."""
-    wanted, texts = config.data.tokenizer, corpus.splits["train"].texts
+    wanted, texts = config.data.tokenizer, in_case(config, corpus.splits["train"].texts)
     if given is not None:
         if given.kind != wanted:
             raise InputError(

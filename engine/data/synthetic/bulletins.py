@@ -17,7 +17,7 @@ from pathlib import Path
 from engine.data.synthetic.draws import Draws, Weighted
 
 VERSION = "bulletins@1"
-TEXTS = 12_000  # if `data.corpus_size` is not set
+TEXTS = 20_000  # if `data.corpus_size` is not set
 _TABLES = tomllib.loads(Path(__file__).with_name("bulletins.toml").read_text(encoding="utf-8"))
 SENTENCES: Mapping[str, Sequence[str]] = _TABLES["sentences"]
 WORDS: Mapping[str, Sequence[str]] = {name: tuple(words.split("|")) for name, words in _TABLES["words"].items()}

@@ -224,6 +224,9 @@ def test_the_vocabulary_is_that_of_the_training_texts_and_other_words_are_unknow
     assert set(task.tokenizer.words) == {word for word, n in counts.items() if n >= 2}
     (cut,) = read_texts(task.tokenizer, wanted, ["Rovers " * 100])
     assert len(cut) == 48
+    lower, same = ready(config(data={"lowercase": True}))
+    (small,) = read_texts(same.tokenizer, lower, ["ROVERS beat Harriers"])
+    assert same.tokenizer.decode(small) == "rovers beat harriers" and same.vocab_size < task.vocab_size
     with pytest.raises(InputError, match="empty text"):
         read_texts(task.tokenizer, wanted, [" "])
 

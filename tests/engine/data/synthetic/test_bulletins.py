@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from itertools import product
+from pathlib import Path
 
 import pytest
 
@@ -112,3 +113,9 @@ def test_the_corpus_is_the_same_for_the_same_seed_and_its_splits_do_not_depend_o
 def test_too_few_texts_for_all_classes_are_refused() -> None:
     with pytest.raises(InputError, match="corpus_size = 20"):
         load_corpus(LabelledCorpus, DataConfig(corpus="bulletins", corpus_size=20, validation_fraction=0.9))
+
+
+def test_the_page_says_what_the_grammar_says() -> None:
+    page = (Path(bulletins.__file__).parents[3] / "docs" / "explanation" / "bulletins.md").read_text(encoding="utf-8")
+    assert f"{best_accuracy():.2%}".replace("%", " %") in page
+    assert f"{best_accuracy(ordered=False):.2%}".replace("%", " %") in page
