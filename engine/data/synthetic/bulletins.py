@@ -22,7 +22,7 @@ _TABLES = tomllib.loads(Path(__file__).with_name("bulletins.toml").read_text(enc
 SENTENCES: Mapping[str, Sequence[str]] = _TABLES["sentences"]
 WORDS: Mapping[str, Sequence[str]] = {name: tuple(words.split("|")) for name, words in _TABLES["words"].items()}
 
-CLASSES: Mapping[str, float] = {"weather": 0.25, "markets": 0.2, "politics": 0.2, "result": 0.2, "upset": 0.15}
+CLASSES: Mapping[str, float] = {"weather": 0.2, "markets": 0.2, "politics": 0.15, "result": 0.25, "upset": 0.2}
 ORDERED = ("result", "upset")  # told apart by the order of words alone
 COLOUR = "colour"
 KINDS = (*CLASSES, COLOUR)  # of sentences
