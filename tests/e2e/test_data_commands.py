@@ -143,6 +143,16 @@ def test_documents_are_shown_with_questions_baseline_and_examples(capsys) -> Non
     assert shown[-5] == "" and shown[-10] == ""
 
 
+def test_labelled_texts_are_shown_with_their_classes_and_a_baseline(capsys) -> None:
+    assert main(["data", "show", "bulletins"]) == 0
+    shown = lines(capsys)
+    assert shown[0] == "bulletins@1, generated" and "  texts       train 18,000, validation 2,000" in shown
+    assert any(line.startswith("  classes     weather 3,671, markets 3,556") for line in shown)
+    assert any("always 'result' is right for 25.8% of the validation texts" in line for line in shown)
+    assert any(line.startswith("  note") and "the best reader gets 88.96% right" in line for line in shown)
+    assert all("  →  " in line for line in shown[-4:])
+
+
 def test_documents_as_json_have_all_of_it(capsys) -> None:
     assert main(["data", "show", "biographies-named", "--json"]) == 0
     (shown,) = records(capsys)
