@@ -76,6 +76,7 @@ def test_doctor_names_the_corpora_of_both_kinds_and_how_to_get_them(capsys, tmp_
         "tatoeba-en-de": False,
         "iwslt2017-en-de": False,
         "cs224n-birthplaces": False,
+        "ag-news": False,
     }
     assert "data fetch tatoeba-en-de" in next(r["advice"] for r in corpora if "tatoeba" in r["found"])
     by_hand = next(r["advice"] for r in corpora if "cs224n" in r["found"])

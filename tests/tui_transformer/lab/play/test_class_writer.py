@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from engine.errors import InputError
 from engine.runs.reader import RunReader
+from engine.training.pretrained import load_pretrained, write_pretrained
 from tests.engine.training.test_classification import config, trained
 from tui_transformer.__main__ import main
 from tui_transformer.lab.analysis.columns import columns
@@ -97,3 +99,12 @@ def test_a_report_has_the_confusion_and_the_baselines(run, language: str, said: 
     text = file.read_text(encoding="utf-8")
     assert said in text and f"{run.data.bag_of_words:.1%}" in text.replace("\\", "")
     assert all(name in text for name in run.data.classes)
+
+
+def test_an_export_names_its_classes_and_gives_the_same_logits(run, writer, tmp_path: Path) -> None:
+    write_pretrained(run, "last", tmp_path / "model")
+    made = json.loads((tmp_path / "model" / "config.json").read_text())
+    assert list(made["id2label"].values()) == list(run.data.classes)
+    model, _ = load_pretrained(tmp_path / "model")
+    tokens = writer._read(TEXT, "")[0][None]
+    assert torch.equal(model(tokens), writer.model(tokens))
