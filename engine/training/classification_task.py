@@ -73,7 +73,7 @@ class ClassificationTask(Task):
         words = self.right_by_words("validation")
         reader = corpus.readers.get("validation")
         ordered = int(np.isin(held_out, corpus.ordered).sum())
-        probes = ()
+        probes: tuple[ProbeFacts, ...] = ()
         if reader is not None and ordered:
             said = english("texts whose class only the order of their words tells; chance: the best reader without it")
             probes = (ProbeFacts.made(name="order", description=said, n=ordered, chance=round(reader.chance, 6)),)

@@ -66,7 +66,7 @@ def load_path(data: DataConfig) -> LabelledCorpus:
         parts |= _split(parts["train"], data.validation_fraction, test, str(path)[:200])
     classes = _classes(parts, home, str(path)[:200])
     numbers = {name: i for i, name in enumerate(classes)}
-    splits = {
+    splits: dict[str, Labelled] = {
         split: Labelled(tuple(text for text, _ in parts[split]), tuple(numbers[label] for _, label in parts[split]))
         for split in ("train", "validation", "test")
         if split in parts
