@@ -244,12 +244,17 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
                 "--set data.shared_vocabulary=false"
             ),
         )
+    if c.model.classes is not None and not task.uses("model.classes", c):
+        yield Refusal(
+            ("model.classes", "objective.kind"),
+            tr("'{kind}' predicts tokens; only classification has classes: leave model.classes out", kind=kind),
+        )
     if c.evaluation.select not in task.scores:
         yield Refusal(
             ("evaluation.select", "objective.kind"),
             tr(
                 "'{kind}' has no {select} score: translations have bleu and exact_match, questions have "
-                "exact_match; --set evaluation.select=loss",
+                "exact_match, classification has accuracy and macro_f1; --set evaluation.select=loss",
                 kind=kind,
                 select=c.evaluation.select,
             ),
@@ -258,7 +263,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         yield Refusal(
             ("data.window_stride", "objective.kind"),
             tr(
-                "'{kind}' trains on sentences, documents or questions, which are not cut into windows; leave "
+                "'{kind}' trains on sentences, documents, questions or texts, which are not cut into windows; leave "
                 "window_stride out",
                 kind=kind,
             ),

@@ -92,6 +92,7 @@ ACTS: tuple[Acts, ...] = (
         (key, lambda c, key=key: c.task.uses(key, c), where)
         for key, where in (
             ("data.max_length", "objective.kind = 'translation'"),
+            ("data.lowercase", "objective.kind = 'classification'"),
             ("evaluation.beam", "objective.kind = 'translation'"),
             ("objective.mask_fraction", english("objective.kind = 'masked', or span_form = 't5'")),
             ("objective.span_form", "objective.kind = 'span-corruption'"),

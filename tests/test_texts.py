@@ -38,6 +38,7 @@ WORKER = "the name of a worker, for developers"
 PROMPT = "a prompt for a model that reads English"
 # Single texts, by file; `{}` is a gap.
 TEXTS = {
+    "engine/data/labelled/by_path.py": {"class index": "a column's name"},
     "engine/model/size.py": {"as it is": LOOKED_UP, "in the mask": LOOKED_UP},
     "engine/proof/memory.py": {"CUDA out of memory": TORCHS},
     "engine/proof/resuming.py": {"CUDA error: unspecified launch failure": TORCHS},

@@ -26,10 +26,11 @@ from engine.schemes import ATTENTIONS
 
 @dataclass(frozen=True)
 class Rows:
-    """Facts of a corpus of rows: steps to see every row once, and the source's vocabulary if it differs."""
+    """Facts of a corpus of rows: steps to see every row once, the source's vocabulary if it differs, and classes."""
 
     steps_per_epoch: int
     source_vocab_size: int | None = None
+    classes: int | None = None
 
 
 class RunConfig(Section):
@@ -127,6 +128,8 @@ class RunConfig(Section):
         if rows is not None:
             if rows.source_vocab_size is not None:
                 data["model"].setdefault("source_vocab_size", rows.source_vocab_size)
+            if rows.classes is not None:
+                data["model"].setdefault("classes", rows.classes)
             units = {
                 "steps_per_epoch": rows.steps_per_epoch,
                 "tokens_per_step": max(1, train_tokens // rows.steps_per_epoch),
@@ -161,7 +164,7 @@ class RunConfig(Section):
         for key, limit in (("window", 5), ("link_every", 4)):
             if any(key in ATTENTIONS[name].settings for name in self.model.attentions):
                 model[key] = min(model[key], limit)
-        for key in ("source_length", "vocab_size", "source_vocab_size"):
+        for key in ("source_length", "vocab_size", "source_vocab_size", "classes"):
             model.pop(key, None)
         corpus, size = self.task.small_corpus
         data["data"] |= {"corpus": corpus, "corpus_size": size}

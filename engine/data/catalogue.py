@@ -14,21 +14,22 @@ from engine.data.corpora import TEXT
 from engine.data.corpus import Corpus, CorpusKind, Kind, data_folders, is_there
 from engine.data.documents.named import DOCUMENTS
 from engine.data.known import CORPORA, kind_by_name
+from engine.data.labelled.named import LABELLED
 from engine.data.parallel.named import PAIRS
 from engine.errors import InputError, all_of, listed, nearest, not_a_path
 from engine.language import tr
 
 C = TypeVar("C", bound=Corpus)
 # The last kind that accepts a path reads it; a text is any file that no other kind accepts.
-KINDS: dict[Kind, CorpusKind[Any]] = {kind.made.kind: kind for kind in (TEXT, PAIRS, DOCUMENTS)}
+KINDS: dict[Kind, CorpusKind[Any]] = {kind.made.kind: kind for kind in (TEXT, PAIRS, DOCUMENTS, LABELLED)}
 
 
 def kind_of(corpus: str) -> Kind:
     """Return the kind of a name or path, as `load_corpus` would read it.
 
-    A folder with documents.txt is documents. Any other folder, two files joined by a comma, a .tsv and any path with
-    columns after a # are pairs; any other file is a text (whose lines can be read as documents too). `InputError`: no
-    corpus has that name; or the # is not followed by two columns.
+    A folder with documents.txt is documents; one with train.csv, or a .csv, is labelled texts. Any other folder, two
+    files joined by a comma, a .tsv and any path with columns after a # are pairs; any other file is a text (whose lines
+    can be read as documents too). `InputError`: no corpus has that name; or the # is not followed by two columns.
     """
     named = kind_by_name(corpus)
     if named is not None:

@@ -19,7 +19,7 @@ from engine.retelling import told
 if TYPE_CHECKING:
     from engine.data.overlap import Overlap
 
-Kind = Literal["text", "pairs", "documents"]
+Kind = Literal["text", "pairs", "documents", "labelled"]
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class CorpusEntry:
     """A named corpus; see `corpora.toml`."""
 
     name: str
-    kind: Kind  # one text, pairs of sentences, or documents and questions about them
+    kind: Kind  # one text, pairs of sentences, documents and questions about them, or texts with a class each
     description: str
     remotes: tuple[Remote, ...] = ()
     instead: Sequence[Sequence[str]] = ()
@@ -121,9 +121,10 @@ class CorpusEntry:
 
     @property
     def words(self) -> str:
-        """`text`, `documents` or `pairs, en → de`."""
+        """`text`, `documents`, `labelled` or `pairs, en → de`."""
         if self.languages is None:
-            return {"text": tr("text"), "documents": tr("documents")}.get(self.kind, self.kind)
+            named = {"text": tr("text"), "documents": tr("documents"), "labelled": tr("labelled texts")}
+            return named.get(self.kind, self.kind)
         return tr("pairs, {languages}", languages=" → ".join(self.languages))
 
     @property

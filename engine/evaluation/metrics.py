@@ -72,6 +72,19 @@ class TokenScores:
         return self.total / math.log(2) / max(1, n_characters)
 
 
+def confusion(truth: NDArray[np.int64], found: NDArray[np.int64], n_classes: int) -> NDArray[np.int64]:
+    """Return (C, C) how many texts of a class [row] were put into each class [column]."""
+    return np.bincount(truth * n_classes + found, minlength=n_classes**2).reshape(n_classes, n_classes)
+
+
+def macro_f1(counts: NDArray[np.int64]) -> float:
+    """Return F1 averaged over classes, each of the same weight, from a confusion table (C, C). A class that neither
+    occurs nor was found is left out.
+    """
+    right, all_ = np.diag(counts), counts.sum(0) + counts.sum(1)
+    return float((2.0 * right[all_ > 0] / all_[all_ > 0]).mean())
+
+
 def windows(n_tokens: int, context: int, stride: int) -> list[tuple[int, int, int]]:
     """Cut a text for scoring: (start, length, scored); the last `scored` of `length` targets count, each of the n − 1
     targets once, in the first window that has it. Window k starts at k · stride.
@@ -128,7 +141,7 @@ def score_batches(
         for batch in batches:
             between()
             scored = batch.targets != IGNORED
-            logits, targets = model(*batch.inputs)[scored].float(), batch.targets[scored]
+            logits, targets = batch.at_targets(model(*batch.inputs))[scored].float(), batch.targets[scored]
             nll.append(F.cross_entropy(logits, targets, reduction="none").cpu().double().numpy())
             correct.append((logits.argmax(-1) == targets).cpu().numpy())
             place.append(scored.nonzero()[:, 1].cpu().numpy().astype(np.int32))

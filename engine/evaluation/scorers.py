@@ -16,16 +16,27 @@ from engine.config.schema import RunConfig
 from engine.data.corpora import Split
 from engine.data.documents.corpus import Question
 from engine.data.loader import TextBatches, mask_generator
-from engine.data.objectives import Batch, Objective, Prompt, QuestionAnswer, make_objective, places, span_corruption
+from engine.data.objectives import (
+    Batch,
+    Classification,
+    Objective,
+    Prompt,
+    QuestionAnswer,
+    make_objective,
+    places,
+    span_corruption,
+)
 from engine.data.padding import Tokens
 from engine.data.parallel.pairs import Pairs
-from engine.data.rows import EncodedPairs, pair_batch, scored_documents, scored_questions
+from engine.data.rows import EncodedPairs, pair_batch, scored_documents, scored_questions, scored_texts
 from engine.data.text_sizes import TextSizes, sizes_of
 from engine.data.tokenizers import AnyTokenizer, Tokenizer
 from engine.evaluation.metrics import (
     Counted,
     TokenScores,
+    confusion,
     excess_over_floor,
+    macro_f1,
     nanogpt_loss,
     places_shown,
     places_with_history,
@@ -40,7 +51,7 @@ from engine.generation.answering import answer_questions, greedy_answers
 from engine.generation.beam import Hypothesis
 from engine.generation.translation import Translator, both_specials
 from engine.language import tr, trn
-from engine.model.transformer import Network
+from engine.model.transformer import Network, evaluating
 from engine.model.visibility import self_attention
 from engine.runs.record_version import RECORDS
 from engine.runs.records import Scores, Translations
@@ -100,6 +111,11 @@ class Scorer(ABC):
         """Return the nll of every target, ends and marks included, without smoothing."""
         context = self.config.model.context_length
         return score_batches(model, self.batches(), context=context, stride=context, between=between)
+
+    @property
+    def classes(self) -> Sequence[str]:
+        """The names of the classes, if texts are classified."""
+        return ()
 
     def outputs(self) -> Translations | None:
         """Return the outputs scored for the last record, if any."""
@@ -406,3 +422,59 @@ class AnswerScorer(Scorer):
     def batches(self) -> Iterable[Batch]:
         objective = QuestionAnswer(self.config, self.tokenizer.vocab_size)
         return scored_questions(self.encoded, objective, evaluation_batch(self.config), self.device)
+
+
+@dataclass
+class ClassScorer(Scorer):
+    """Exact scores of one split of labelled texts, cut to the context; `ordered` are the classes that only the order
+    of words tells apart.
+    """
+
+    config: RunConfig
+    texts: Sequence[Tokens]
+    truth: Sequence[int]  # the class of each
+    names: Sequence[str]  # of the classes
+    ordered: Sequence[int]
+    objective: Classification
+    device: torch.device
+
+    @property
+    def classes(self) -> Sequence[str]:
+        return self.names
+
+    @property
+    def work(self) -> str:
+        return trn("classifying {n:,} text", "classifying {n:,} texts", len(self.texts))
+
+    def probe_words(self, share: float, places: int) -> str:
+        return tr("{share:.1%} of {places:,} texts", share=share, places=places)
+
+    def batches(self) -> Iterator[Batch]:
+        return (batch for _, batch in self._numbered())
+
+    def _numbered(self) -> Iterator[tuple[list[int], Batch]]:
+        size = evaluation_batch(self.config)
+        return scored_texts(self.texts, self.truth, self.objective, size, self.device)
+
+    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
+        truth, nll = np.array(self.truth, dtype=np.int64), np.zeros(len(self.texts))
+        found = np.zeros(len(self.texts), dtype=np.int64)
+        with evaluating(model):
+            for rows, batch in self._numbered():
+                between()
+                log_p = batch.at_targets(model(*batch.inputs))[:, 0].float().log_softmax(-1)
+                nll[rows] = -log_p.gather(1, batch.targets)[:, 0].cpu().double().numpy()
+                found[rows] = log_p.argmax(-1).cpu().numpy()
+        loss, counts = math.fsum(nll) / len(nll), confusion(truth, found, len(self.names))
+        asked = np.isin(truth, self.ordered)
+        probed = self.config.evaluation.probes and bool(asked.any())
+        return Scores.made(
+            texts=len(truth),
+            loss=loss,
+            perplexity=math.exp(loss) if loss < 700 else math.inf,
+            accuracy=float((found == truth).mean()),
+            macro_f1=macro_f1(counts),
+            confusion=tuple(tuple(row) for row in counts.tolist()),
+            probes={"order": float((found == truth)[asked].mean())} if probed else {},
+            probe_places={"order": int(asked.sum())} if probed else {},
+        )

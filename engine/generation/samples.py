@@ -9,6 +9,7 @@ from itertools import groupby
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from engine.config.schema import RunConfig
 from engine.data.documents.corpus import Question
@@ -19,6 +20,7 @@ from engine.data.parallel.pairs import Pairs
 from engine.data.rows import lengths_of
 from engine.data.tokenizers import AnyTokenizer, Tokenizer
 from engine.generation.answering import answer_questions, greedy_answers
+from engine.generation.classifying import class_probabilities
 from engine.generation.sampling import Sampling, fill, write
 from engine.generation.translation import Translator
 from engine.model.transformer import Network, evaluating
@@ -125,6 +127,40 @@ def question_sampler(config: RunConfig, tokenizer: Tokenizer, held_out: Sequence
         return answer_questions(model, tokenizer, config, texts, most=most, between=between)
 
     return RowSampler(texts, [question.answer or "" for question in asked], write)
+
+
+@dataclass(frozen=True)
+class ClassSampler(RowSampler):
+    """Classifies some fixed texts."""
+
+    names: Sequence[str] = ()  # of the classes
+    probabilities: Callable[[Network, Callable[[], None]], Tensor] | None = None  # (n, C) of a model
+
+    def sample(self, model: Network, step: int, between: Callable[[], None] = lambda: None) -> Sample:
+        assert self.probabilities is not None
+        rows = []
+        found = self.probabilities(model, between)
+        for source, reference, chances in zip(self.sources, self.references, found.tolist(), strict=True):
+            ranked = sorted(zip(self.names, chances, strict=True), key=lambda one: -one[1])
+            shown = {name: round(chance, 4) for name, chance in ranked}
+            rows.append(WrittenRow.made(source=source, reference=reference, text=ranked[0][0], probabilities=shown))
+        return Sample.made(step=step, prompt=rows[0].source, text=rows[0].text, translations=tuple(rows))
+
+
+def class_sampler(
+    config: RunConfig, tokenizer: Tokenizer, held_out: Sequence[str], classes: Sequence[int], names: Sequence[str]
+) -> ClassSampler:
+    """Classify the lines of `evaluation.sample_prompt`, or some texts of the validation split."""
+    prompts, at = _prompts(config), _places(held_out)
+    texts = prompts or [held_out[i] for i in at]
+    right = [""] * len(prompts) if prompts else [names[classes[i]] for i in at]
+    return ClassSampler(
+        texts,
+        right,
+        lambda model, between: (),
+        names,
+        lambda model, between: class_probabilities(model, tokenizer, config, texts, between),
+    )
 
 
 def _prompts(config: RunConfig) -> list[str]:

@@ -14,6 +14,7 @@ from engine.data.catalogue import load_corpus
 from engine.data.corpora import TextCorpus
 from engine.data.corpus import Corpus
 from engine.data.documents.corpus import DocumentCorpus
+from engine.data.labelled.corpus import LabelledCorpus
 from engine.data.loader import Examples
 from engine.data.overlap import Overlap
 from engine.data.parallel.pairs import ParallelCorpus
@@ -31,7 +32,7 @@ from engine.runs.records import DataFacts, OverlapFacts
 class Task(ABC):
     """An encoded corpus with its tokenizer, and all they determine."""
 
-    corpus: TextCorpus | ParallelCorpus | DocumentCorpus
+    corpus: TextCorpus | ParallelCorpus | DocumentCorpus | LabelledCorpus
     tokenizer: AnyTokenizer
 
     reads: ClassVar[type[Corpus]]

@@ -23,6 +23,7 @@ from engine.runs.records import DataFacts
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, RunsDir
 from tui_transformer.cli.output import loading, padded, stamp, tell
+from tui_transformer.lab.formatting import confusion_lines
 
 if TYPE_CHECKING:
     from engine.evaluation.scorers import AnswerScorer, Scorer, TranslationScorer
@@ -69,7 +70,7 @@ def evaluate(
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> None:
-    """Score a checkpoint on a whole split: translations also by BLEU and chrF, questions by exact match."""
+    """Score a checkpoint on a split: translations also by BLEU and chrF, questions by exact match, classes by F1."""
     reader = RunReader.resolve(run, runs_dir)
     config = reader.config
     if config.task.corpus != "pairs" and split not in SPLITS:
@@ -259,6 +260,8 @@ def _scored(scorer: "Scorer", model: "Network") -> Scored:
         words.append(_line(tr("nanoGPT's batches"), f"{record['nanogpt_loss']:.4f}"))
     places = record.get("probe_places", {})
     words += [_line(name, scorer.probe_words(share, places[name])) for name, share in record["probes"].items()]
+    if "confusion" in record:
+        words += ["", *(f"  {line}" for line in confusion_lines(scorer.classes, record["confusion"]))]
     return record, words
 
 

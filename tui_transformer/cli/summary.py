@@ -19,7 +19,7 @@ from engine.runs.records import ProbeFacts, ValidationRecord
 from tui_transformer.cli.output import emit, is_terminal, stdout
 from tui_transformer.lab.charts.canvas import Line, line_chart, usual_top
 from tui_transformer.lab.charts.curves import curve_of
-from tui_transformer.lab.formatting import duration, short, sparkline
+from tui_transformer.lab.formatting import duration, readers_in_words, short, sparkline
 from tui_transformer.lab.records.badges import findings
 from tui_transformer.lab.records.run_view import averaged
 
@@ -130,6 +130,9 @@ def _scores(reader: RunReader) -> Text | None:
             ),
             f"  {clean_line(last.bleu_signature)}",
         ]
+    elif last.macro_f1 is not None:
+        lines.append(tr("  macro F1 {macro_f1:.1%} on {texts:,} texts", macro_f1=last.macro_f1, texts=last.texts))
+        lines += [f"  {words}" for words in readers_in_words(data)]
     elif "exact_match" in config.task.scores:
         right = (
             tr(" ({right:,} of {questions:,} questions)", right=best.right, questions=best.questions)
@@ -179,7 +182,10 @@ def _scores(reader: RunReader) -> Text | None:
         )
     counted = ((tr("unigram"), data.unigram), (tr("bigram"), data.bigram))
     counts = listed(f"{name} {value:.3f}" for name, value in counted if value is not None)
-    lines.append(tr("  token counts alone would score: {counts}", counts=counts))
+    if data.classes and data.unigram is not None:
+        lines.append(tr("  the frequencies of the classes alone would score: {loss:.3f}", loss=data.unigram))
+    else:
+        lines.append(tr("  token counts alone would score: {counts}", counts=counts))
     if last.nanogpt_loss is not None:
         lines.append(tr("  on random batches, as in nanoGPT: {loss:.4f}", loss=last.nanogpt_loss))
     if summary.step is None or summary.tokens is None or summary.seconds is None:

@@ -85,6 +85,10 @@ class Tokenizer(AnyTokenizer):
         """Return the token ids of each of many texts, as `encode` does."""
         return [self.encode(text) for text in texts]
 
+    def encode_known(self, texts: Sequence[str], unknown: int) -> list[NDArray[np.int64]]:
+        """Return the token ids of each of many texts, with `unknown` for each part that has no token."""
+        return self.encode_all(texts)
+
     def parts(self, text: str) -> Iterator[NDArray[np.int32]]:
         """Yield a text's token ids, in parts where this saves memory for a large one."""
         yield self.encode(text).astype(np.int32)

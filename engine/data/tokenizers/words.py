@@ -9,6 +9,7 @@ out, so that a piece has the same tokens as within the whole text:
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
@@ -80,9 +81,21 @@ class WordTokenizer(Tokenizer):
         """Return the tokenizer of every word and mark in these texts; there must be some."""
         return cls(sorted(set(chain.from_iterable(map(word_tokens, texts)))))
 
+    @classmethod
+    def frequent(cls, texts: Iterable[str], least: int = 2) -> "WordTokenizer":
+        """Return the tokenizer of the words and marks that occur at least so often in these texts; if none does, of
+        all.
+        """
+        counts = Counter(chain.from_iterable(map(_tokens, texts)))
+        return cls(sorted(word for word, n in counts.items() if n >= least) or sorted(counts))
+
     @property
     def vocab_size(self) -> int:
         return len(self.words)
+
+    def encode_known(self, texts: Sequence[str], unknown: int) -> list[NDArray[np.int64]]:
+        known = self._ids
+        return [np.array([known.get(token, unknown) for token in _tokens(text)], dtype=np.int64) for text in texts]
 
     def encode(self, text: str) -> NDArray[np.int64]:
         tokens = list(word_tokens(text))

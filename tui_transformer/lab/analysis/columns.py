@@ -1,7 +1,7 @@
 """The columns of a run table: each one's name, its value for a run, and how that is formatted."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -357,6 +357,7 @@ def score(name: str) -> Column:
 ALWAYS_THE_SAME = english("exact match − that of always giving the most frequent answer")
 OVER = lambda e, b: None if e.state == NO_RUN else e.over_majority
 OVER_MAJORITY = Column("Δmajority", english("Δ majority"), ALWAYS_THE_SAME, OVER, "{:+.1%}".format, _change_exact)
+OVER_CLASS = replace(OVER_MAJORITY, name=english("accuracy − that of always giving the most frequent class"))
 FIXED = {column.key: column for column in (NAME, *JUDGED, *MEASURED, OVER_MAJORITY, *ABOUT)}
 
 
@@ -364,11 +365,13 @@ def columns(
     entries: Sequence[Entry], baseline: Entry | None, *, of: Sequence[Entry] = (), all_settings: bool = False
 ) -> list[Column]:
     """Return a table's columns for these runs, in order; settings are those that differ among `of`, or all."""
-    asked = [score(EXACT_MATCH), OVER_MAJORITY] if any(entry.majority is not None for entry in entries) else []
+    compared = dict.fromkeys(entry.majority.score for entry in entries if entry.majority is not None)
+    over = OVER_MAJORITY if EXACT_MATCH in compared else OVER_CLASS
+    asked = [*map(score, compared), over] if compared else []
     offered = [
         *(NAME, *JUDGED, *asked, *setting_columns(of or entries, all_settings=all_settings), *MEASURED),
         *(probe(measure.key) for measure in probes(entries)),
-        *(score(m.key) for m in scores(entries) if not (asked and m.key == EXACT_MATCH)),
+        *(score(m.key) for m in scores(entries) if m.key not in compared),
         *(c for c in ABOUT if c.key not in ("context", "stride") or len({c.value(e, None) for e in entries}) > 1),
     ]
     return [c for c in offered if c.always or c.dotted or any(has_value(c.value(e, baseline)) for e in entries)]

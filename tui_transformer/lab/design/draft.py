@@ -110,7 +110,9 @@ def vocabulary(config: RunConfig, characters: Characters | None = None) -> Vocab
         characters = Characters(text)
     elif data.tokenizer == "words" and config.task.corpus == "text":
         characters, bound = Characters(data.words_size), True
-    elif data.tokenizer == "loaded" or (data.tokenizer == "words" and config.task.corpus != "documents"):
+    elif data.tokenizer == "loaded" or (
+        data.tokenizer == "words" and config.task.corpus not in ("documents", "labelled")
+    ):
         characters = None  # character counts do not tell the number of other tokens
     if data.tokenizer == "bytes":
         characters = Characters(256)

@@ -613,6 +613,65 @@ class SpanWriter(DocumentWriter):
         return span_corruption(self.config, self._size).asked(self.tokenizer.encode_all([*before, parts[-1]]))
 
 
+class ClassWriter(Writer):
+    """Says which class a text has: an answer of one word, the class, with its probability."""
+
+    ranks = True
+    invitation = tr("type a text to classify")
+
+    def _load(self, reader: RunReader, checkpoint: str) -> None:
+        from engine.training.checkpoint import load_network
+
+        self.model, tokenizer, self.step = load_network(reader, checkpoint, self.device)
+        self.tokenizer = tokenizer.target
+        n = self.config.model.classes or 0
+        known = reader.data.classes  # without data.json classes only have numbers
+        self.classes = known if len(known) == n else tuple(str(i + 1) for i in range(n))
+        self.defaults = dict(GREEDY)
+
+    def notice(self, text: str, settings: Settings) -> str:
+        context = self.config.model.context_length
+        longer = len(self.tokenizer.encode_known([text], 0)[0]) > context
+        return tr("only the first {context} tokens of the text are read", context=context) if longer else ""
+
+    def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
+        first, *others = self._ranked(text)
+        rest = tuple(Alternative(one.text, one.probability, one.probability) for one in others[:alternatives])
+        yield AnswerToken(first.text, first.probability, None, rest)
+
+    def wholes(self, text: str, written: str, others: int) -> tuple[Answer, ...]:
+        return tuple(self._ranked(text)[: others + 1])
+
+    def examples(self) -> Sequence[WrittenRow]:
+        from engine.training.task import make_task
+
+        evaluation = self.config.evaluation.model_copy(update={"sample_prompt": ""})
+        config = self.config.model_copy(update={"evaluation": evaluation})
+        return make_task(config, None, self.tokenizer).sampler(config).sample(self.model, self.step).translations
+
+    def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
+        raise InputError(tr("surprise: this model gives a text a class, and predicts none of its tokens"))
+
+    def _ranked(self, text: str) -> list[Answer]:
+        """Return every class with its probability, the likeliest first."""
+        from engine.generation.classifying import class_probabilities
+
+        found = class_probabilities(self.model, self.tokenizer, self.config, [text])[0].tolist()
+        pairs = sorted(zip(self.classes, found, strict=True), key=lambda pair: -pair[1])
+        return [Answer(name, probability) for name, probability in pairs]
+
+    def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
+        import torch
+
+        from engine.generation.classifying import read_texts
+
+        return torch.from_numpy(read_texts(self.tokenizer, self.config, [text])[0]).to(self.device), None
+
+    def _labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:
+        size = self.tokenizer.vocab_size
+        return tuple(self.tokenizer.decode([token]) if token < size else MARK for token in ids.tolist())
+
+
 def _on_a_line(written: str) -> str:
     """Strip an answer's white space, and put a space on either side of its marks."""
     return _BARE.sub(f" {MARK} ", written).strip()
@@ -624,6 +683,7 @@ WRITERS: Mapping[str, type[Writer]] = {
     "translation": TranslationWriter,
     "span-corruption": SpanWriter,
     "question-answer": QuestionWriter,
+    "classification": ClassWriter,
 }
 KEPT = 3  # models kept in memory
 CONSIDERED = 24  # newest runs among which the best is looked for
