@@ -86,7 +86,7 @@ class WordTokenizer(Tokenizer):
         """Return the tokenizer of the words and marks that occur at least so often in these texts; if none does, of
         all.
         """
-        counts = Counter(chain.from_iterable(map(_tokens, texts)))
+        counts = Counter(chain.from_iterable(map(word_tokens, texts)))
         return cls(sorted(word for word, n in counts.items() if n >= least) or sorted(counts))
 
     @property
@@ -95,7 +95,7 @@ class WordTokenizer(Tokenizer):
 
     def encode_known(self, texts: Sequence[str], unknown: int) -> list[NDArray[np.int64]]:
         known = self._ids
-        return [np.array([known.get(token, unknown) for token in _tokens(text)], dtype=np.int64) for text in texts]
+        return [np.array([known.get(token, unknown) for token in word_tokens(text)], dtype=np.int64) for text in texts]
 
     def encode(self, text: str) -> NDArray[np.int64]:
         tokens = list(word_tokens(text))
