@@ -19,7 +19,8 @@ app = typer.Typer(
     name="tui-transformer",
     cls=Group,
     help=tr(
-        "Build a Transformer from its parts, train it in your terminal, and compare variants with results you can trust."
+        "Build a Transformer from its parts, train it in your terminal, "
+        "and compare variants with results you can trust."
     ),
     epilog=tr(
         "Exit codes: 0 done · 1 the run failed · 2 bad input · 130, 143, 129 interrupted (ctrl-c, TERM, hang-up)."
