@@ -192,20 +192,43 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
                 position=c.model.position,
             ),
         )
-    if c.data.tokenizer == "bpe" and not c.on_rows:
+    tokenizer = c.data.tokenizer
+    if task.corpus == "text" and tokenizer != "characters" and c.data.corpus == "playlets":
         yield Refusal(
-            ("data.tokenizer", "objective.kind"),
+            ("data.tokenizer", "data.corpus"),
             tr(
-                "byte-pair tokens are for translations and documents; plain text uses characters: --set "
-                "data.tokenizer=characters"
+                "the floor and the probes of playlets are of characters, so it takes no other tokens: --set "
+                "data.tokenizer=characters, or another corpus"
             ),
         )
-    if c.data.tokenizer == "words" and task.corpus != "documents":
+    if tokenizer == "words" and task.corpus == "pairs":
         yield Refusal(
             ("data.tokenizer", "objective.kind"),
             tr(
-                "word tokens are for documents with questions, such as biographies, whose words are known in "
-                "advance; plain text and translations use characters: --set data.tokenizer=characters"
+                "word tokens are for texts and documents; translations use characters or byte pairs: --set "
+                "data.tokenizer=bpe"
+            ),
+        )
+    if tokenizer in ("bytes", "loaded") and task.corpus != "text":
+        yield Refusal(
+            ("data.tokenizer", "objective.kind"),
+            tr(
+                "tokenizer = '{tokenizer}' is for texts; translations and documents use characters or byte pairs: "
+                "--set data.tokenizer=bpe",
+                tokenizer=tokenizer,
+            ),
+        )
+    if tokenizer == "loaded" and c.data.tokenizer_from is None:
+        yield Refusal(
+            ("data.tokenizer", "data.tokenizer_from"),
+            tr("tokenizer = 'loaded' needs the place to load it from: --set data.tokenizer_from=PATH"),
+        )
+    if tokenizer != "loaded" and c.data.tokenizer_from is not None:
+        yield Refusal(
+            ("data.tokenizer_from", "data.tokenizer"),
+            tr(
+                "tokenizer_from is for tokenizer = 'loaded', not '{tokenizer}': --set data.tokenizer=loaded",
+                tokenizer=tokenizer,
             ),
         )
     if not c.data.shared_vocabulary and task.corpus != "pairs":
@@ -221,12 +244,17 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
                 "--set data.shared_vocabulary=false"
             ),
         )
+    if c.model.classes is not None and not task.uses("model.classes", c):
+        yield Refusal(
+            ("model.classes", "objective.kind"),
+            tr("'{kind}' predicts tokens; only classification has classes: leave model.classes out", kind=kind),
+        )
     if c.evaluation.select not in task.scores:
         yield Refusal(
             ("evaluation.select", "objective.kind"),
             tr(
                 "'{kind}' has no {select} score: translations have bleu and exact_match, questions have "
-                "exact_match; --set evaluation.select=loss",
+                "exact_match, classification has accuracy and macro_f1; --set evaluation.select=loss",
                 kind=kind,
                 select=c.evaluation.select,
             ),
@@ -235,7 +263,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         yield Refusal(
             ("data.window_stride", "objective.kind"),
             tr(
-                "'{kind}' trains on sentences, documents or questions, which are not cut into windows; leave "
+                "'{kind}' trains on sentences, documents, questions or texts, which are not cut into windows; leave "
                 "window_stride out",
                 kind=kind,
             ),

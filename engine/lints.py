@@ -83,10 +83,16 @@ ACTS: tuple[Acts, ...] = (
         english("init = 'normal' or 'scaled-normal'"),
     ),
     ("data.bpe_size", lambda c: c.data.tokenizer == "bpe", "tokenizer = 'bpe'"),
+    (
+        "data.words_size",
+        lambda c: c.data.tokenizer == "words" and not c.on_rows,
+        english("tokenizer = 'words' and a text"),
+    ),
     *(
         (key, lambda c, key=key: c.task.uses(key, c), where)
         for key, where in (
             ("data.max_length", "objective.kind = 'translation'"),
+            ("data.lowercase", "objective.kind = 'classification'"),
             ("evaluation.beam", "objective.kind = 'translation'"),
             ("objective.mask_fraction", english("objective.kind = 'masked', or span_form = 't5'")),
             ("objective.span_form", "objective.kind = 'span-corruption'"),

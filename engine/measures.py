@@ -42,6 +42,7 @@ class Measure:
     charted: bool = False  # whether a run's charts offer it
     tabled: bool = False  # whether a report's table of evaluations includes it
     of_loss: Callable[[float], float] | None = None  # computes it from a loss; None if only an evaluation can tell
+    selects: str = ""  # the checkpoint that it chooses as the best; "" if it cannot
     tolerance: tuple[float, float] = (0.0, 0.0)  # (relative, absolute) allowed when another machine computes it again
 
     @property
@@ -120,6 +121,7 @@ MEASURES = (
         charted=True,
         tabled=True,
         of_loss=lambda loss: loss,
+        selects=english("the lowest validation loss"),
         tolerance=(1e-4, 0.0),
     ),
     Measure(
@@ -140,6 +142,26 @@ MEASURES = (
         tabled=True,
         tolerance=(1e-4, 0.0),
     ),
+    Measure(
+        english("bits_per_byte"),
+        english("bits per byte"),
+        lower=True,
+        charted=True,
+        tabled=True,
+        tolerance=(1e-4, 0.0),
+    ),
+    Measure(
+        english("word_perplexity"),
+        english("word perplexity"),
+        lower=True,
+        digits=2,
+        exact="{:.2f}",
+        brief="{:.2f}",
+        charted=True,
+        tabled=True,
+        tolerance=(1e-3, 0.0),
+    ),
+    _share("unknown", english("<unk> share"), lower=True, charted=True, tabled=True, tolerance=(0.0, 1e-9)),
     _share(
         "accuracy",
         english("accuracy"),
@@ -147,7 +169,18 @@ MEASURES = (
         margin=0.01,
         charted=True,
         tabled=True,
+        selects=english("the most texts in the right class"),
         tolerance=(0.0, 2e-3),
+    ),
+    _share(
+        english("macro_f1"),
+        english("macro F1"),
+        about=english("F1, averaged over classes"),
+        margin=0.01,
+        selects=english("the best F1, averaged over classes"),
+        charted=True,
+        tabled=True,
+        tolerance=(0.0, 5e-3),
     ),
     Measure(
         "excess",
@@ -183,15 +216,20 @@ MEASURES = (
             margin=0.5,
             charted=True,
             tabled=True,
+            selects=selects,
             tolerance=(0.0, 1.0),
         )
-        for key, name, brief in (("bleu", "BLEU", "{:.2f}"), ("chrf", "chrF", "{:.1f}"))
+        for key, name, brief, selects in (
+            ("bleu", "BLEU", "{:.2f}", english("the best BLEU")),
+            ("chrf", "chrF", "{:.1f}", ""),
+        )
     ),
     _share(
         english("exact_match"),
         english("exact match"),
         about=english("exactly right"),
         margin=0.02,
+        selects=english("the most exact matches"),
         charted=True,
         tolerance=(0.0, 0.02),
     ),
@@ -201,9 +239,11 @@ MEASURES = (
     probe(english("counter"), asks=tr("the number that comes after the last speech's")),
     probe(english("rhyme"), asks=tr("the vowel that ends a couplet")),
     probe(english("bracket"), asks=tr("which bracket closes the open one")),
+    probe(english("order"), asks=tr("the class of a text that only the order of its words tells")),
     probe(english("bind"), asks=tr("whose sign this is")),
 )
 MEASURE = {measure.key: measure for measure in MEASURES}
+SELECTS = {measure.key: measure.selects for measure in MEASURES if measure.selects}  # for `evaluation.select`
 
 
 def family(name: str) -> str:

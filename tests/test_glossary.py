@@ -11,7 +11,7 @@ from tests.catalogue import ROOT, messages
 from tui_transformer.languages import FOLDER
 
 GLOSSARY = ROOT / "docs" / "glossary.md"
-REPORTS = ROOT / "docs" / "report-biographies"  # written by the program
+REPORTS = ROOT / "docs" / "report-attention"  # written by the program
 PAGES = [ROOT / "README.md", *(path for path in sorted((ROOT / "docs").rglob("*.md")) if REPORTS not in path.parents)]
 NO_PROSE = re.compile(  # code, where links lead, gaps, options, keys, titles of papers
     r"`[^`\n]*`|\]\([^)\s]*\)|https?://\S+|\{[^}]*\}|<[^>]*>|--[\w-]+(?:[ =]\S+)?|[\w.]+=\S+"

@@ -25,6 +25,7 @@ FILES = {
     "engine/data/synthetic": "words of the generated corpora, and names of their grammars' states",
     "engine/data/documents/named.py": "sentences of a generated corpus",
     "engine/schemes.py": "papers",
+    "tui_transformer/lab/exports/source.py": "comments of a program that is written out, which are English",
     "tui_transformer/lab/reports/figures/style.py": "names of fonts",
 }
 LOOKED_UP = "looked up, never shown"
@@ -37,6 +38,7 @@ WORKER = "the name of a worker, for developers"
 PROMPT = "a prompt for a model that reads English"
 # Single texts, by file; `{}` is a gap.
 TEXTS = {
+    "engine/data/labelled/by_path.py": {"class index": "a column's name"},
     "engine/model/size.py": {"as it is": LOOKED_UP, "in the mask": LOOKED_UP},
     "engine/proof/memory.py": {"CUDA out of memory": TORCHS},
     "engine/proof/resuming.py": {"CUDA error: unspecified launch failure": TORCHS},
@@ -80,6 +82,13 @@ TEXTS = {
         "'Ada Lovelace was born in ___.'": PROMPT,
     },
     "tui_transformer/lab/reports/figures/bars.py": {"offset points": "a unit of matplotlib"},
+    "tui_transformer/lab/reports/paper.py": dict.fromkeys(
+        (
+            *("pip install -r requirements.txt", "bash scripts/run.sh", "bash scripts/run.sh --steps 10"),
+            "tui-transformer ablate --study components --on demo --seeds 5",
+        ),
+        TYPED,
+    ),
     "tui_transformer/studio/compare/pane.py": {"compare the runs": WORKER},
     "tui_transformer/studio/keys.py": {"tab shift+tab": "keys"},
     "tui_transformer/studio/train/pane.py": {"look at the runs": WORKER},

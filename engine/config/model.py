@@ -208,6 +208,10 @@ class ModelConfig(Section):
         Width | None, Says("rows of the source embedding, if source and target do not share a vocabulary")
     ] = None
 
+    classes: Annotated[
+        Width | None, Says("classes that the head tells apart, in classification; unset: those of the corpus")
+    ] = later(None)
+
     position: Annotated[PositionName, Says("how the network knows the order of tokens")] = "sinusoidal"
     position_init: Annotated[
         Literal["normal", "zero"],

@@ -20,15 +20,17 @@ from engine.config.sections import (
     TrainConfig,
 )
 from engine.config.tasks import TASKS, TaskKind
+from engine.language import english
 from engine.schemes import ATTENTIONS
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Facts of a corpus of rows: steps to see every row once, and the source's vocabulary if it differs."""
+    """Facts of a corpus of rows: steps to see every row once, the source's vocabulary if it differs, and classes."""
 
     steps_per_epoch: int
     source_vocab_size: int | None = None
+    classes: int | None = None
 
 
 class RunConfig(Section):
@@ -65,6 +67,11 @@ class RunConfig(Section):
     def task(self) -> TaskKind:
         """The description of the objective; see `engine.config.tasks`."""
         return TASKS[self.objective.kind]
+
+    @property
+    def unit(self) -> str:
+        """What the loss is averaged over, in English."""
+        return self.task.unit if self.on_rows or self.data.tokenizer == "characters" else english("token")
 
     @property
     def window_tokens(self) -> int:
@@ -121,6 +128,8 @@ class RunConfig(Section):
         if rows is not None:
             if rows.source_vocab_size is not None:
                 data["model"].setdefault("source_vocab_size", rows.source_vocab_size)
+            if rows.classes is not None:
+                data["model"].setdefault("classes", rows.classes)
             units = {
                 "steps_per_epoch": rows.steps_per_epoch,
                 "tokens_per_step": max(1, train_tokens // rows.steps_per_epoch),
@@ -155,11 +164,15 @@ class RunConfig(Section):
         for key, limit in (("window", 5), ("link_every", 4)):
             if any(key in ATTENTIONS[name].settings for name in self.model.attentions):
                 model[key] = min(model[key], limit)
-        for key in ("source_length", "vocab_size", "source_vocab_size"):
+        for key in ("source_length", "vocab_size", "source_vocab_size", "classes"):
             model.pop(key, None)
         corpus, size = self.task.small_corpus
         data["data"] |= {"corpus": corpus, "corpus_size": size}
         data["data"] |= {"bpe_size": 300} if self.data.tokenizer == "bpe" else {}
+        if self.task.corpus == "text":  # the small corpus is playlets
+            data["data"]["tokenizer"] = "characters"
+            for key in ("tokenizer_from", "words_size"):
+                data["data"].pop(key, None)
         for key in ("max_length", "window_stride"):
             data["data"].pop(key, None)
         data["train"] |= {"steps": 8, "batch_size": 4, "threads": 1}

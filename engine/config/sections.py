@@ -11,18 +11,20 @@ from pydantic import Field, StrictBool, model_validator
 
 from engine.config.fields import Count, Duration, Fraction, Positive, Rate, Says, Section, Seed, bookkeeping, later
 from engine.language import tr
+from engine.measures import SELECTS
 from engine.schemes import OPTIMIZERS, SCHEDULES
 
 if TYPE_CHECKING:  # a name of the table; the names are known only at run time
     OptimizerName: TypeAlias = str
     ScheduleName: TypeAlias = str
+    SelectName: TypeAlias = str
 else:
-    OptimizerName, ScheduleName = Literal[*OPTIMIZERS], Literal[*SCHEDULES]
+    OptimizerName, ScheduleName, SelectName = Literal[*OPTIMIZERS], Literal[*SCHEDULES], Literal[*SELECTS]
 
 # Alternative keys for one setting, by section: setting one over a preset removes the other.
 EXCLUSIVE: dict[str, tuple[tuple[str, str], ...]] = {"train": (("steps", "epochs"), ("batch_size", "batch_tokens"))}
 
-PAD, START, END, MASK = "[pad]", "[start]", "[end]", "[mask]"
+PAD, START, END, MASK, UNK = "[pad]", "[start]", "[end]", "[mask]", "[unk]"
 MASKS_IN_A_ROW = 3  # of the assignment's span corruption: at the gap, before the span, and after it
 SHORTEST_DOCUMENT = 4  # tokens; shorter documents are left out
 
@@ -34,20 +36,37 @@ class DataConfig(Section):
     corpus_seed: Annotated[Seed, Says("the seed from which a generated corpus is drawn")] = 1
     corpus_size: Annotated[
         Annotated[int, Field(strict=True, ge=20, le=10**8)] | None,
-        Says("size of a generated corpus: characters in playlets, sentences in phrasebook, people in biographies"),
+        Says(
+            "size of a generated corpus: characters in playlets, sentences in phrasebook, people in biographies, "
+            "texts in bulletins"
+        ),
     ] = None
     tokenizer: Annotated[
-        Literal["characters", "bpe", "words"],
+        Literal["characters", "bpe", "words", "bytes", "loaded"],
         Says(
             "what a token is",
             {
                 "characters": "one token per character: small vocabulary, long sequences",
                 "bpe": "byte pairs: frequent pieces of words become tokens, learned from the training split",
                 "words": "one token per word: large vocabulary, short sequences, some words unknown",
+                "bytes": "one token per byte of UTF-8: 256 tokens for any text",
+                "loaded": "the tokens of another tokenizer, such as GPT-2's or another run's: tokenizer_from",
             },
         ),
     ] = "characters"
     bpe_size: Annotated[int, Field(strict=True, ge=257, le=1_000_000), Says("size of the byte-pair vocabulary")] = 8_000
+    words_size: Annotated[
+        int,
+        Field(strict=True, ge=2, le=1_000_000),
+        Says("most words in a text's vocabulary, the most frequent first; all others are <unk>"),
+    ] = later(50_000)
+    tokenizer_from: Annotated[
+        Annotated[str, Field(min_length=1, max_length=4096)] | None,
+        Says("where a loaded tokenizer is: tokenizer.json, GPT-2's merges.txt, or a folder with one, such as a run's"),
+    ] = later(None)
+    lowercase: Annotated[
+        StrictBool, Says("whether a classifier reads texts in lower case: fewer different words, each seen more often")
+    ] = later(False)
     shared_vocabulary: Annotated[StrictBool, Says("whether source and target share one vocabulary")] = True
     max_length: Annotated[
         Positive | None,
@@ -86,6 +105,7 @@ class ObjectiveConfig(Section):
             "translation",
             "span-corruption",
             "question-answer",
+            "classification",
         ],
         Says(
             "what is predicted from what",
@@ -99,6 +119,7 @@ class ObjectiveConfig(Section):
                 "translation": "a sentence in another language",
                 "span-corruption": "a removed span from the text around it, as in T5",
                 "question-answer": "the answer to a question about the documents",
+                "classification": "the class of a text, such as the section a news item belongs to",
             },
         ),
     ] = "next-token"
@@ -314,17 +335,7 @@ class EvaluationConfig(Section):
         str, Field(max_length=10_000), Says("what samples begin with; empty: the start of the held-out text")
     ] = bookkeeping("")
     sample_length: Annotated[int, Field(strict=True, ge=0, le=100_000), Says("tokens per sample")] = bookkeeping(200)
-    select: Annotated[
-        Literal["loss", "bleu", "exact_match"],
-        Says(
-            "the score that chooses the best checkpoint",
-            {
-                "loss": "the lowest validation loss",
-                "bleu": "the best BLEU",
-                "exact_match": "the most exact matches",
-            },
-        ),
-    ] = "loss"
+    select: Annotated[SelectName, Says("the score that chooses the best checkpoint", SELECTS)] = "loss"
     patience: Annotated[
         int,
         Field(strict=True, ge=0, le=1_000_000),

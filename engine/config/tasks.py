@@ -7,7 +7,7 @@ batches, scorer and sampler (`engine.training.task`); `examples` makes inputs an
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from engine.config.sections import END, MASK, MASKS_IN_A_ROW, PAD, START
+from engine.config.sections import END, MASK, MASKS_IN_A_ROW, PAD, START, UNK
 from engine.language import english, tr
 from engine.model.visibility import sees_ahead
 
@@ -343,9 +343,56 @@ class QuestionAnswer(_OnDocuments):
         return (config.model.source_tokens if config.has_source else 0) + config.model.context_length - 1
 
 
+class Classification(TaskKind):
+    """The class of a whole text. Every token of it has a vote: their logits over the classes are averaged."""
+
+    name = "classification"
+    aim = english("classification")
+    task = "engine.training.classification_task.ClassificationTask"
+    examples = "engine.data.objectives.Classification"
+    architectures = ("encoder", "decoder")
+    why_not: ClassVar[Mapping[str, str]] = {
+        "encoder-decoder": tr(
+            "nothing is written, so there is nothing to decode; use architecture = 'encoder', or 'decoder' for one "
+            "that reads from left to right"
+        )
+    }
+    corpus, rows = "labelled", english("texts")
+    scores = ("loss", "accuracy", "macro_f1")
+    files = ("csv",)
+    settings = ("model.classes", "data.lowercase", "objective.label_smoothing")
+    unit = english("text")
+    special = (PAD, UNK)
+    needs = tr("classification needs")
+    does = tr("classifies texts")
+    pipeline = "text-classification"
+    next_step = ("sample", tr("classify a text with it"))
+    ablated_on = "bulletins"
+    small_context = 48
+    small_corpus = ("bulletins", 200)
+
+    def window_tokens(self, config: "RunConfig") -> int:
+        return config.model.context_length
+
+    def objections(self, config: "RunConfig") -> Iterator[Refusal]:
+        if config.model.tie_embeddings:
+            yield Refusal(
+                ("model.tie_embeddings", "objective.kind"),
+                tr(
+                    "the head tells classes apart, not tokens, so it cannot be the embedding; --set "
+                    "model.tie_embeddings=false"
+                ),
+            )
+        if config.model.context_length < 2:
+            yield Refusal(("model.context_length", "objective.kind"), tr("a text to classify has at least 2 tokens"))
+
+
 TASKS: Mapping[str, TaskKind] = {
     kind.name: kind()
-    for kind in (NextToken, Masked, Copy, Reverse, Continuation, Shifted, Translation, SpanCorruption, QuestionAnswer)
+    for kind in (
+        *(NextToken, Masked, Copy, Reverse, Continuation, Shifted),
+        *(Translation, SpanCorruption, QuestionAnswer, Classification),
+    )
 }
 
 

@@ -46,16 +46,25 @@ def store(path: Path, write: Callable[[IO[bytes]], object]) -> None:
 
 
 def tokens_of(
-    length: int, text_sha256: str, tokenizer_sha256: str, pieces: Callable[[], Iterator[NDArray[np.int32]]]
+    length: int,
+    text_sha256: str,
+    tokenizer_sha256: str,
+    pieces: Callable[[], Iterator[NDArray[np.int32]]],
+    *,
+    counted: bool = True,
 ) -> NDArray[Any]:
-    """Return (n,) token ids: from the cache, or encoded now and cached. `pieces` yields them in parts: those of a large
-    text are written to a file as they come.
+    """Return (n,) token ids of a text of `length` characters: from the cache, or encoded now and cached. `pieces`
+    yields them in parts: those of a large text are written as they come, if there is one per character (`counted`).
     """
     if length < SMALLEST:
         return np.concatenate([np.empty(0, np.int64), *pieces()], dtype=np.int64)
     path = path_of("tokens", text_sha256, tokenizer_sha256)
     found = _load(path, np.int32)
     if found is None:
+        if not counted:  # the file's header needs their number
+            made = np.concatenate([np.empty(0, np.int32), *pieces()])
+            store(path, lambda file: _write(file, len(made), np.int32, iter((made,))))
+            return made
         store(path, lambda file: _write(file, length, np.int32, pieces()))
         found = _load(path, np.int32)
     return np.concatenate(list(pieces())) if found is None else found  # if there is no room for a file

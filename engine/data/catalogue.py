@@ -16,6 +16,7 @@ from engine.data.corpora import TEXT, TextCorpus, read_source
 from engine.data.corpus import Corpus, CorpusEntry, CorpusKind, Kind, data_folders, is_there
 from engine.data.documents.named import DOCUMENTS
 from engine.data.known import CORPORA, kind_by_name
+from engine.data.labelled.named import LABELLED
 from engine.data.parallel.named import PAIRS
 from engine.data.sources import split_field
 from engine.errors import InputError, all_of, listed, nearest, not_a_path
@@ -23,16 +24,16 @@ from engine.language import tr
 
 C = TypeVar("C", bound=Corpus)
 # The last kind that accepts a path reads it; a text is any file that no other kind accepts.
-KINDS: dict[Kind, CorpusKind[Any]] = {kind.made.kind: kind for kind in (TEXT, PAIRS, DOCUMENTS)}
+KINDS: dict[Kind, CorpusKind[Any]] = {kind.made.kind: kind for kind in (TEXT, PAIRS, DOCUMENTS, LABELLED)}
 
 
 def kind_of(corpus: str) -> Kind:
     """Return the kind of a name or path, as `load_corpus` would read it.
 
-    A folder with documents.txt is documents. A folder of texts (`sources.py`) is a text, unless it has pairs. Any other
-    folder, two files joined by a comma, a .tsv and any path with columns after a # are pairs; any other file is a text
-    (whose lines can be read as documents too). `InputError`: no corpus has that name; or the # is not followed by two
-    columns.
+    A folder with documents.txt is documents. A .csv, or a folder with train.csv, is labelled texts, unless its header
+    names a text but no class. A folder of texts (`sources.py`) is a text, unless it has pairs. Any other folder, two
+    files joined by a comma, a .tsv and any path with columns after a # are pairs; any other file is a text (whose lines
+    can be read as documents too). `InputError`: no corpus has that name; or the # is not followed by two columns.
     """
     named = kind_by_name(corpus)
     if named is not None:

@@ -5,6 +5,7 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from engine.data.corpus import (
 from engine.data.overlap import Overlap, text_overlap
 from engine.data.synthetic import playlets
 from engine.data.synthetic.grammar import GeneratedText, Probe
+from engine.data.text_sizes import TextSizes, sizes_of_pieces
 from engine.errors import InputError
 from engine.language import english, tr
 from engine.progress import Progress
@@ -69,6 +71,10 @@ class Split:
         """Its distinct characters."""
         return set(self.text)
 
+    @cached_property
+    def sizes(self) -> TextSizes:
+        return sizes_of_pieces(self.pieces())
+
     def pieces(self) -> Iterator[str]:
         """Yield its text in pieces that fit into memory."""
         yield self.text
@@ -79,7 +85,8 @@ class Split:
 
     def tokens(self, tokenizer: "Tokenizer") -> Any:
         """Return its (n,) token ids: an array, or a `TokenShards` of a large text, which reads like one."""
-        return tokens_of(self.length, self.sha256, tokenizer.sha256, partial(tokenizer.parts, self.text))
+        parts = partial(tokenizer.parts, self.text)
+        return tokens_of(self.length, self.sha256, tokenizer.sha256, parts, counted=tokenizer.per_character)
 
     def stretches(self) -> str:
         """Return as much of it as is looked at for overlap: all, or evenly spaced stretches of a large text."""
@@ -114,9 +121,11 @@ class TextCorpus(Corpus):
             )
         overlap, overlap_lines = self.overlap_lines()
         characters = {split: part.length for split, part in splits.items()}
+        words = {split: part.sizes.words for split, part in splits.items()}
         size, floor = tokenizer.vocab_size, None if validation.floor_mean is None else validation.floor_mean[0]
         unigram, bigram = unigram_loss(train, held_out, size), bigram_loss(train, held_out, size)
-        record = {"characters": characters, "vocabulary": size, "unigram": unigram, "bigram": bigram, "floor": floor}
+        record = {"characters": characters, "words": words, "vocabulary": size}
+        record |= {"unigram": unigram, "bigram": bigram, "floor": floor}
         losses = (
             tr("unigram {unigram:.3f}, bigram {bigram:.3f}", unigram=unigram, bigram=bigram)
             if floor is None
@@ -129,6 +138,7 @@ class TextCorpus(Corpus):
         )
         lines = [
             (tr("characters"), tr("{counted}; {size} distinct", counted=counted(characters), size=size)),
+            (tr("words"), tr("{counted}, line ends included", counted=counted(words))),
             (tr("losses"), tr("{losses} nats per character on validation", losses=losses)),
             *overlap_lines,
             *(
@@ -151,7 +161,8 @@ class TextCorpus(Corpus):
         train = self.splits["train"]
         characters = Characters(len(set[str]().union(*(split.characters for split in self.splits.values()))))
         lines = train.head(PREVIEWED).lstrip("\n").split("\n")[:rows]
-        return CorpusPreview(self.name, lines, characters, tr("{n:,} characters", n=train.length), train.length)
+        tokens = train.length if data.tokenizer == "characters" else None
+        return CorpusPreview(self.name, lines, characters, tr("{n:,} characters", n=train.length), tokens)
 
 
 def overlap_of(train: Split, held_out: Split, split: str) -> Overlap | None:
@@ -273,6 +284,22 @@ def empty(source: sources.Source, split: str) -> InputError:
     )
 
 
+# The official splits of a corpus, by the names their files go by.
+SPLIT_FILES = (
+    ("train.txt", "valid.txt", "test.txt"),
+    ("wiki.train.tokens", "wiki.valid.tokens", "wiki.test.tokens"),
+    ("ptb.train.txt", "ptb.valid.txt", "ptb.test.txt"),
+)
+
+
+def load_splits(entry: CorpusEntry, data: DataConfig, place: Path) -> TextCorpus:
+    """Read a corpus whose splits are files of a folder; `validation_fraction` and `test_fraction` change nothing."""
+    names = max(SPLIT_FILES, key=lambda names: sum((place / name).is_file() for name in names))
+    files = {split: (place / name,) for split, name in zip(STEMS, names, strict=True)}
+    source = sources.Source(place, None, files, by_document=False)
+    return read_source(source, data, entry.name, entry.name, str(place.resolve()))
+
+
 TEXT = CorpusKind(
     TextCorpus,
     noun=tr("corpus"),
@@ -285,6 +312,6 @@ TEXT = CorpusKind(
     meanwhile=tr("playlets needs no download"),
     takes=lambda corpus: True,
     load_path=load_path,
-    named={"playlets": load_playlets},
+    named={"playlets": load_playlets, "wikitext-2": load_splits, "ptb": load_splits},
     portable=sources.absolute,
 )

@@ -19,7 +19,7 @@ from engine.retelling import told
 if TYPE_CHECKING:
     from engine.data.overlap import Overlap
 
-Kind = Literal["text", "pairs", "documents"]
+Kind = Literal["text", "pairs", "documents", "labelled"]
 # The words that stand for a split in the names of files.
 STEMS: dict[str, tuple[str, ...]] = {
     "train": ("train", "training"),
@@ -114,7 +114,7 @@ class CorpusEntry:
     """A named corpus; see `corpora.toml`."""
 
     name: str
-    kind: Kind  # one text, pairs of sentences, or documents and questions about them
+    kind: Kind  # one text, pairs of sentences, documents and questions about them, or texts with a class each
     description: str
     remotes: tuple[Remote, ...] = ()
     instead: Sequence[Sequence[str]] = ()
@@ -134,9 +134,10 @@ class CorpusEntry:
 
     @property
     def words(self) -> str:
-        """`text`, `documents` or `pairs, en → de`."""
+        """`text`, `documents`, `labelled` or `pairs, en → de`."""
         if self.languages is None:
-            return {"text": tr("text"), "documents": tr("documents")}.get(self.kind, self.kind)
+            named = {"text": tr("text"), "documents": tr("documents"), "labelled": tr("labelled texts")}
+            return named.get(self.kind, self.kind)
         return tr("pairs, {languages}", languages=" → ".join(self.languages))
 
     @property
@@ -157,7 +158,7 @@ class CorpusEntry:
             files = [folder / remote.file for remote in self.remotes]
             place = files[0].parent if files else folder
             if files and all(is_file(file) for file in files):
-                return files[0] if self.kind == "text" else place
+                return files[0] if self.kind == "text" and len(files) == 1 else place
             if any(enough(is_file(place / name) for name in names) for names in self.instead):
                 return place
         return None
@@ -175,7 +176,7 @@ class CorpusEntry:
             )
         else:
             what = tr("the file from {url} at {target}", url=self.remotes[0].url, target=target)
-            if self.kind != "text":
+            if self.kind != "text" or len(self.remotes) > 1:
                 what = tr(
                     "{names} from {url} in {parent}",
                     names=names,

@@ -6,6 +6,7 @@ which characters they have. What was found is kept with the sizes and times of i
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from engine.data.corpora import Split, cuts, empty, first_of
 from engine.data.overlap import LOOKED_AT
 from engine.data.shards import PART, TokenShards, token_shards
 from engine.data.sources import Source
+from engine.data.text_sizes import TextSizes, sizes_of_pieces
 from engine.data.tokenizers.protocol import Tokenizer
 from engine.language import tr
 from engine.progress import Progress
@@ -47,6 +49,22 @@ class LargeSplit(Split):
     @property
     def characters(self) -> set[str]:
         return set(self._characters)
+
+    @cached_property
+    def sizes(self) -> TextSizes:
+        def counted() -> dict[str, int]:
+            progress, done = Progress(tr("counting the words of {name}", name=self.source.path.name), self.length), 0
+
+            def windows() -> Iterator[str]:
+                nonlocal done
+                for window in _windows(self.pieces()):
+                    yield window
+                    done += len(window)
+                    progress.at(done)
+
+            return sizes_of_pieces(windows())._asdict()
+
+        return TextSizes(**record_of("sizes", (VERSION, self.sha256), counted))
 
     def pieces(self, start: int = 0) -> Iterator[str]:
         at, begin = 0, self.start + start

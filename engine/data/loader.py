@@ -15,6 +15,8 @@ from engine.errors import InputError
 from engine.language import tr
 from engine.seeds import seed_for
 
+COUNTED = 1 << 24  # tokens looked at together
+
 
 class Examples(Protocol):
     """Batches of examples with their objective."""
@@ -63,6 +65,12 @@ TextTokens = Tensor | StoredTokens  # (n,) of a text
 
 def text_tokens(found: "NDArray[Any] | TokenShards") -> TextTokens:
     return StoredTokens(found) if isinstance(found, TokenShards) else torch.from_numpy(found)
+
+
+def occurrences(tokens: TextTokens, token: int) -> int:
+    """Return how often a token occurs in a text."""
+    starts = range(0, tokens.numel(), COUNTED)
+    return sum(int((tokens[start : start + COUNTED] == token).sum()) for start in starts)
 
 
 class TextBatches:

@@ -15,7 +15,7 @@ import torch
 from torch import Generator, Tensor
 
 from engine.config.schema import RunConfig
-from engine.config.sections import MASK, MASKS_IN_A_ROW, PAD, START
+from engine.config.sections import MASK, MASKS_IN_A_ROW, PAD, START, UNK
 from engine.config.tasks import corrupted_lengths
 from engine.data.padding import Tokens, pad_rows, sent, stands_at
 from engine.data.spans import SPANS, Counts, random_cuts, rearranged, with_sentinels
@@ -31,7 +31,7 @@ class Batch:
     targets: Tensor  # (B, T) int64, `IGNORED` where nothing is predicted
     n_targets: int  # how many are predicted
     source: Tensor | None = None  # (B, S) int64, what the encoder of an encoder-decoder reads
-    source_at: Positions | None = None  # positions of the source's tokens, if padded
+    source_at: Positions | None = None  # positions of the source's tokens, if padded; without a source, of `tokens`
 
     @property
     def texts(self) -> tuple[Tensor, ...]:
@@ -56,7 +56,27 @@ class Batch:
         )
         for tokens, targets, source, at in rows:
             if targets.numel():
-                yield Batch(tokens, targets, 0, source, at)
+                yield type(self)(tokens, targets, 0, source, at)
+
+    def at_targets(self, logits: Tensor) -> Tensor:
+        """Return a network's logits (B, T, V) where the targets are: one for each token."""
+        return logits
+
+
+class PooledBatch(Batch):
+    """Texts with one target each (B, 1): the logits of a text are the mean of its tokens'.
+
+    The head is linear, so this is a head on the mean of the last hidden states. Unlike the last token's, the mean does
+    not have to carry the whole text through one position, and every token learns from every text. Padding has no vote;
+    `source_at` are the positions of the tokens.
+    """
+
+    def at_targets(self, logits: Tensor) -> Tensor:
+        """(B, T, C) → (B, 1, C)"""
+        if self.source_at is None or self.source_at.index.shape[1] != logits.shape[1]:
+            return logits.mean(1, keepdim=True)
+        real = (self.source_at.index >= 0)[..., None]
+        return torch.where(real, logits, 0.0).sum(1, keepdim=True) / real.sum(1, keepdim=True)
 
 
 @dataclass(frozen=True)
@@ -88,6 +108,7 @@ class Objective(ABC):
     conditional = False  # the target is a function of a given source: a text's entropy does not bound its loss
     hides = False  # it predicts tokens hidden by special tokens, from both sides
     rearranges = False  # the text is predicted in a different order, drawn by its generator
+    pools = False  # one prediction is read off a whole text
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         self.window = config.window_tokens  # L, tokens of text in one example
@@ -350,6 +371,28 @@ class QuestionAnswer(Objective):
         """Return the batch of (B, L) texts: the first part is the question, the rest the answer."""
         rows = windows.cpu().numpy()
         return self.answered(list(rows[:, : self.read]), list(rows[:, self.read :]), windows.device)
+
+
+class Classification(Objective):
+    """The class of a text. In a window for the leak probe, the first token stands for the class, the rest is read."""
+
+    conditional = pools = True
+
+    def __init__(self, config: RunConfig, vocab_size: int) -> None:
+        super().__init__(config, vocab_size)
+        self.pad, self.unknown = self.special[PAD], self.special[UNK]
+
+    def classified(
+        self, texts: Sequence[Tokens], classes: Sequence[int], device: torch.device | str = "cpu"
+    ) -> PooledBatch:
+        """Return the batch of texts, at least one token each, and their classes."""
+        targets = torch.tensor(list(classes), dtype=torch.int64)[:, None]
+        at = stands_at([len(text) for text in texts], device)
+        return PooledBatch(sent(pad_rows(texts, self.pad), device), sent(targets, device), len(texts), None, at)
+
+    def batch(self, windows: Tensor, generator: Generator) -> Batch:
+        rows = windows.cpu().numpy()
+        return self.classified(list(rows[:, 1:]), rows[:, 0].tolist(), windows.device)
 
 
 def shifted_rows(rows: Sequence[Tokens], given: Sequence[int], pad: int, device: torch.device | str) -> Batch:

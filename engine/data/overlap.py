@@ -10,7 +10,7 @@ of standard benchmarks share 6 % on average, and up to 13 %, with their own trai
 import functools
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,12 +62,18 @@ SAID = {
         ),
         english("none of the {total:,} {split} questions are asked in training, ignoring case and punctuation"),
     ),
+    "texts": (
+        english(
+            "{share} of the {split} texts ({seen:,} of {total:,}) are also in training, ignoring case and punctuation"
+        ),
+        english("none of the {total:,} {split} texts are in training, ignoring case and punctuation"),
+    ),
 }
 
 
 @dataclass(frozen=True)
 class Overlap:
-    of: str  # the unit: "text" and "documents" in bytes, "pairs" and "questions" one by one
+    of: str  # the unit: "text" and "documents" in bytes, "pairs", "questions" and "texts" one by one
     split: str  # the held-out one
     seen: int  # how many appear in training
     total: int  # how many there are
@@ -143,6 +149,11 @@ def question_overlap(train: Sequence[str], held_out: Sequence[str], split: str) 
     known = set(words_alone(train))
     seen = [text for text, words in zip(held_out, words_alone(held_out), strict=True) if words in known]
     return Overlap("questions", split, len(seen), len(held_out), shortened(seen[0]) if seen else "")
+
+
+def labelled_overlap(train: Sequence[str], held_out: Sequence[str], split: str) -> Overlap | None:
+    found = question_overlap(train, held_out, split)
+    return None if found is None else replace(found, of="texts")
 
 
 def words_alone(sentences: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ from torch import Generator, Tensor
 
 from engine.config.schema import RunConfig
 from engine.data.loader import mask_generator
-from engine.data.objectives import Batch, Corrupts, Objective, QuestionAnswer, written_from
+from engine.data.objectives import Batch, Classification, Corrupts, Objective, QuestionAnswer, written_from
 from engine.data.padding import Tokens, pad_rows, sent, stands_at, text_of
 from engine.data.spans import Counts
 from engine.errors import InputError
@@ -227,6 +227,50 @@ def scored_questions(
     for start in range(0, len(order), size):
         chosen = asked.chosen(order[start : start + size])
         yield objective.answered(chosen.sources, chosen.targets, device)
+
+
+# --- texts with a class each
+
+
+class LabelledBatches(BucketedBatches):
+    """The batch stream of labelled texts, of which there is at least one."""
+
+    def __init__(
+        self,
+        texts: Sequence[Tokens],
+        classes: Sequence[int],
+        config: RunConfig,
+        objective: Classification,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.texts, self.classes, self.objective, self.device = texts, classes, objective, device
+        lengths = lengths_of(texts)[:, None]
+        super().__init__(lambda epoch: lengths, config, tr("text"))
+
+    def batch(self, step: int, micro: int) -> Batch:
+        _, rows = self.rows(step, micro)
+        chosen = rows.tolist()
+        return self.objective.classified(
+            [self.texts[i] for i in chosen], [self.classes[i] for i in chosen], self.device
+        )
+
+    def probed(self) -> Tensor:
+        """Return (1, L) the start of all texts as one."""
+        return text_of(self.texts, self.objective.window).to(self.device)
+
+
+def scored_texts(
+    texts: Sequence[Tokens],
+    classes: Sequence[int],
+    objective: Classification,
+    size: int,
+    device: torch.device | str,
+) -> Iterator[tuple[list[int], Batch]]:
+    """Yield all texts with their numbers, `size` at once, shortest first."""
+    order = np.argsort(lengths_of(texts), kind="stable").tolist()
+    for start in range(0, len(order), size):
+        rows = order[start : start + size]
+        yield rows, objective.classified([texts[i] for i in rows], [classes[i] for i in rows], device)
 
 
 # --- documents

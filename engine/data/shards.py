@@ -107,18 +107,18 @@ def narrowest(vocab_size: int) -> np.dtype[Any]:
 
 def parts_of(pieces: Iterable[str], tokenizer: Tokenizer) -> Iterator[str]:
     """Yield a text in parts that encode as the whole would. They depend on the text alone, not on its pieces."""
-    held, wanted = "", PART
+    held, at, wanted = "", 0, PART
     for piece in pieces:
-        held += piece
-        while len(held) >= wanted:
-            cut = tokenizer.last_cut(held[:wanted])
+        held, at = held[at:] + piece, 0
+        while len(held) - at >= wanted:
+            cut = tokenizer.last_cut(held[at : at + wanted])
             if cut:
-                yield held[:cut]
-                held, wanted = held[cut:], PART
+                yield held[at : at + cut]
+                at, wanted = at + cut, PART
             else:  # no place to cut: look further
                 wanted += PART
-    if held:
-        yield held
+    if at < len(held):
+        yield held[at:]
 
 
 def _encode(text: Text, tokenizer: Tokenizer, folder: Path, found: list[Path], dtype: np.dtype[Any], name: str) -> None:

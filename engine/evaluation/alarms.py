@@ -134,7 +134,8 @@ def not_learning(record: Scores, facts: DataFacts, *, warmup: int, step: int) ->
 
 def majority_only(record: Scores, facts: DataFacts, *, step: int) -> Verdict | None:
     """Return whether one answer to all questions would score as well; None if none are asked."""
-    majority, share = facts.majority, record.exact_match
+    majority = facts.majority
+    share = None if majority is None else record.value(majority.score)
     if majority is None or not majority.of or share is None:
         return None
     always = majority.right / majority.of
@@ -142,6 +143,17 @@ def majority_only(record: Scores, facts: DataFacts, *, step: int) -> Verdict | N
     above = share - always
     if above > noise:
         return Verdict("answers", "after", step, OK, above, english("better than always giving the same answer"))
+    if facts.classes:
+        why = english(
+            "{share:.1%} of the texts are in the right class; always saying '{answer}' would get {always:.1%} (noise "
+            "{noise:.1%}): the model has not learned to tell the classes apart; the usual cause is a learning rate "
+            "that is too small or too large",
+            share=share,
+            answer=majority.answer,
+            always=always,
+            noise=noise,
+        )
+        return Verdict("answers", "after", step, NOT_LEARNING, above, why)
     why = english(
         "{share:.1%} of the answers are exactly right; always answering '{answer}' would get "
         "{always:.1%} (noise {noise:.1%}): the model does not know the answers; the usual causes "

@@ -66,7 +66,7 @@ def gradient_leak(model: nn.Module, batch: Batch, places: Places, tried: list[in
     hooks = [part.register_forward_hook(keep) for part in embeddings if part is not None]
     try:
         with torch.enable_grad():
-            logits = model(*batch.inputs)  # (B, T, V)
+            logits = batch.at_targets(model(*batch.inputs))  # (B, T, V)
             texts = [places.tokens] if batch.source is None else [places.source, places.tokens]
             # A random mixture of the logits: unlike in a plain sum, no cancellation can hide a dependence.
             generator = torch.Generator().manual_seed(seed_for(0, "probe", "mixture"))
@@ -117,7 +117,8 @@ def perturbation_leak(
                 drawn = torch.randint(vocab_size, part.shape, generator=generator).to(part)
                 hidden = False if text is None else text.to(device) >= answers[group][:, None]
                 other.append(torch.where(torch.as_tensor(hidden, device=device), drawn, part))
-            largest = _change(model, same, other, answers[None] <= answers[group][:, None], seed)  # places up to t
+            up_to = answers[None] <= answers[group][:, None]
+            largest = _change(model, same, other, up_to, seed, row.at_targets)
             if largest != largest:
                 return largest
             worst = max(worst, largest)
@@ -130,14 +131,15 @@ def _change(
     after: Sequence[Tensor | Positions],
     where: Tensor,
     seed: int,
+    at_targets: Callable[[Tensor], Tensor] = lambda logits: logits,
 ) -> float:
     """Return the largest relative change of the logits at `where` (B, T) when the inputs change; the model draws with
-    the same seed both times.
+    the same seed both times. `at_targets` is the batch's.
     """
     passes = []
     for inputs in (before, after):
         torch.manual_seed(seed)
-        logits = model(*inputs)
+        logits = at_targets(model(*inputs))
         passes.append(logits.to(widest_float(logits.device))[where])  # (places, V)
     return relative_change(*passes) if passes[0].numel() else 0.0
 
@@ -262,10 +264,14 @@ def leak_probe(
             training = functools.partial(perturbed, single[0], tried=again)
             found, at_once = _as_used(model, scoring, training, at_once)
             change = _larger(change, found)
-        clean = english(
-            "the model sees no later token ({n:,} of {length:,} positions tried)",
-            n=len(tried),
-            length=max(length - 1, 0),
+        clean = (
+            english("the class is in nothing that the model reads")
+            if objective.pools
+            else english(
+                "the model sees no later token ({n:,} of {length:,} positions tried)",
+                n=len(tried),
+                length=max(length - 1, 0),
+            )
         )
     clean += english(", in training, evaluation and scoring, {at_once:,} rows at a time", at_once=at_once)
     if gradient != gradient or change != change:

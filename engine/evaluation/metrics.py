@@ -37,8 +37,13 @@ class TokenScores:
     stride: int
 
     @property
+    def total(self) -> float:
+        """The nats of all targets together."""
+        return math.fsum(self.nll)
+
+    @property
     def loss(self) -> float:
-        return math.fsum(self.nll) / len(self.nll)
+        return self.total / len(self.nll)
 
     @property
     def perplexity(self) -> float:
@@ -64,7 +69,20 @@ class TokenScores:
         return math.fsum(self.nll[chosen]) / int(chosen.sum()) if chosen.any() else None
 
     def bits_per_character(self, n_characters: int) -> float:
-        return math.fsum(self.nll) / math.log(2) / max(1, n_characters)
+        return self.total / math.log(2) / max(1, n_characters)
+
+
+def confusion(truth: NDArray[np.int64], found: NDArray[np.int64], n_classes: int) -> NDArray[np.int64]:
+    """Return (C, C) how many texts of a class [row] were put into each class [column]."""
+    return np.bincount(truth * n_classes + found, minlength=n_classes**2).reshape(n_classes, n_classes)
+
+
+def macro_f1(counts: NDArray[np.int64]) -> float:
+    """Return F1 averaged over classes, each of the same weight, from a confusion table (C, C). A class that neither
+    occurs nor was found is left out.
+    """
+    right, all_ = np.diag(counts), counts.sum(0) + counts.sum(1)
+    return float((2.0 * right[all_ > 0] / all_[all_ > 0]).mean())
 
 
 def windows(n_tokens: int, context: int, stride: int) -> list[tuple[int, int, int]]:
@@ -123,7 +141,7 @@ def score_batches(
         for batch in batches:
             between()
             scored = batch.targets != IGNORED
-            logits, targets = model(*batch.inputs)[scored].float(), batch.targets[scored]
+            logits, targets = batch.at_targets(model(*batch.inputs))[scored].float(), batch.targets[scored]
             nll.append(F.cross_entropy(logits, targets, reduction="none").cpu().double().numpy())
             correct.append((logits.argmax(-1) == targets).cpu().numpy())
             place.append(scored.nonzero()[:, 1].cpu().numpy().astype(np.int32))

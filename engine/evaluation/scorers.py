@@ -15,16 +15,28 @@ from torch import nn
 from engine.config.schema import RunConfig
 from engine.data.corpora import Split
 from engine.data.documents.corpus import Question
-from engine.data.loader import TextBatches, TextTokens, mask_generator
-from engine.data.objectives import Batch, Objective, Prompt, QuestionAnswer, make_objective, places, span_corruption
+from engine.data.loader import TextBatches, TextTokens, mask_generator, occurrences
+from engine.data.objectives import (
+    Batch,
+    Classification,
+    Objective,
+    Prompt,
+    QuestionAnswer,
+    make_objective,
+    places,
+    span_corruption,
+)
 from engine.data.padding import Tokens
 from engine.data.parallel.pairs import Pairs
-from engine.data.rows import EncodedPairs, pair_batch, scored_documents, scored_questions
+from engine.data.rows import EncodedPairs, pair_batch, scored_documents, scored_questions, scored_texts
+from engine.data.text_sizes import TextSizes, sizes_of
 from engine.data.tokenizers import AnyTokenizer, Tokenizer
 from engine.evaluation.metrics import (
     Counted,
     TokenScores,
+    confusion,
     excess_over_floor,
+    macro_f1,
     nanogpt_loss,
     places_shown,
     places_with_history,
@@ -39,12 +51,13 @@ from engine.generation.answering import answer_questions, greedy_answers
 from engine.generation.beam import Hypothesis
 from engine.generation.translation import Translator, both_specials
 from engine.language import tr, trn
-from engine.model.transformer import Network
+from engine.model.transformer import Network, evaluating
 from engine.model.visibility import self_attention
 from engine.runs.record_version import RECORDS
 from engine.runs.records import Scores, Translations
 
 SCORED = ("nll", "correct", "place")  # of each token
+HEAD = 1 << 16  # characters of a text, in which its first token ends
 
 
 def copied_places(config: RunConfig, objective: Objective) -> NDArray[np.bool_] | None:
@@ -102,6 +115,11 @@ class Scorer(ABC):
         context = self.config.model.context_length
         return score_batches(model, self.batches(), context=context, stride=context, between=between)
 
+    @property
+    def classes(self) -> Sequence[str]:
+        """The names of the classes, if texts are classified."""
+        return ()
+
     def outputs(self) -> Translations | None:
         """Return the outputs scored for the last record, if any."""
         return None
@@ -115,6 +133,22 @@ class Scorer(ABC):
         return ()
 
 
+def by_text(scores: TokenScores, sizes: TextSizes, tokenizer: Tokenizer, unknown: int) -> dict[str, float]:
+    """Return the whole loss divided by what the tokens stand for, and the share of `<unk>`, `unknown` of them."""
+    bits = scores.total / math.log(2)
+    found = {"bits_per_character": bits / max(1, sizes.characters), "bits_per_byte": bits / max(1, sizes.bytes)}
+    if not tokenizer.per_character:
+        nats = scores.total / max(1, sizes.words)
+        found["word_perplexity"] = math.exp(nats) if nats < 700 else math.inf
+    if tokenizer.unknown is not None:
+        found["unknown"] = unknown / max(1, len(scores.nll))
+    return found
+
+
+def added(sizes: Iterable[TextSizes]) -> TextSizes:
+    return TextSizes(*map(sum, zip(*sizes, strict=True)))
+
+
 class TextScorer(Scorer):
     """Exact scores of one split of a text; `tokens` (n,) is the same text encoded, on the model's device.
 
@@ -124,10 +158,11 @@ class TextScorer(Scorer):
     """
 
     def __init__(
-        self, config: RunConfig, split: Split, tokens: TextTokens, vocab_size: int, records: int = RECORDS
+        self, config: RunConfig, split: Split, tokens: TextTokens, tokenizer: Tokenizer, records: int = RECORDS
     ) -> None:
         self.config, self.split, self.tokens, self.records = config, split, tokens, records
-        self.objective = make_objective(config, vocab_size)
+        self.tokenizer = tokenizer
+        self.objective = make_objective(config, tokenizer.vocab_size)
         self.copied = copied_places(config, self.objective)
 
     @property
@@ -138,7 +173,7 @@ class TextScorer(Scorer):
     def per(self) -> str:
         return tr(
             "{unit}, context {context_length}, stride {stride}",
-            unit=tr(self.config.task.unit),
+            unit=tr(self.config.unit),
             context_length=self.config.model.context_length,
             stride=self.config.stride,
         )
@@ -174,11 +209,11 @@ class TextScorer(Scorer):
         probes: dict[str, float] = {}
         more: dict[str, Any] = {}
         if config.task.continues:
-            more["bits_per_character"] = scores.bits_per_character(self.split.length - 1)
+            more |= by_text(scores, self.sizes, self.tokenizer, self.unknown)
             floor = self.split.floor if self.reachable is None else self.reachable.nats
             if floor is not None:
                 more["excess"] = excess_over_floor(scores, floor)
-            if config.evaluation.probes:
+            if config.evaluation.probes and self.tokenizer.per_character:
                 first, asked = self.records < 2, self.split.probes
                 counts = probe_counts(scores, asked, places_with_history if first else places_shown)
                 probes = {name: right / of for name, (right, of) in counts.items()}
@@ -205,6 +240,21 @@ class TextScorer(Scorer):
         )
 
     @cached_property
+    def sizes(self) -> TextSizes:
+        """Of the text that is predicted: all but the first token's."""
+        head = self.split.head(HEAD)
+        raw = head.encode("utf-8", "surrogatepass")
+        rest = sizes_of(raw[self.tokenizer.first_bytes(head, int(self.tokens[0])) :])
+        whole, begun = self.split.sizes, sizes_of(raw)
+        return TextSizes(*(n - less + more for n, less, more in zip(whole, begun, rest, strict=True)))
+
+    @cached_property
+    def unknown(self) -> int:
+        """How many of the predicted tokens are `<unk>`."""
+        token = self.tokenizer.unknown
+        return 0 if token is None else occurrences(self.tokens, token) - int(int(self.tokens[0]) == token)
+
+    @cached_property
     def reachable(self) -> ReachableFloor | None:
         if self.records < 2 or not self.config.task.continues:
             return None
@@ -217,7 +267,6 @@ class TextsScorer(Scorer):
 
     config: RunConfig
     texts: Sequence[TextScorer]
-    tokenizer: Tokenizer
     left_out: int = 0
     _rows: Sequence[Mapping[str, Any]] = ()
 
@@ -237,19 +286,17 @@ class TextsScorer(Scorer):
         apart = [text.token_scores(model, between) for text in self.texts]
         nll, correct, place = (np.concatenate([getattr(one, part) for one in apart]) for part in SCORED)
         whole = TokenScores(nll, correct, place, apart[0].context, apart[0].stride)
-        sizes = [self._sizes(text) for text in self.texts]
         self._rows = [
-            {"document": number, **self._scored(scores, size)}
-            for number, (scores, size) in enumerate(zip(apart, sizes, strict=True), start=1)
+            {"document": number, **self._scored(scores, [text])}
+            for number, (scores, text) in enumerate(zip(apart, self.texts, strict=True), start=1)
         ]
-        total = {key: sum(size[key] for size in sizes) for key in sizes[0]}
         left_out = {"left_out": self.left_out} if self.left_out else {}
         return Scores.made(
             context=whole.context,
             stride=whole.stride,
             documents=len(self.texts),
             **left_out,
-            **self._scored(whole, total),
+            **self._scored(whole, self.texts),
             probes={},
             profile=whole.profile(),
         )
@@ -257,27 +304,19 @@ class TextsScorer(Scorer):
     def rows(self) -> Sequence[Mapping[str, Any]]:
         return self._rows
 
-    def _sizes(self, text: TextScorer) -> dict[str, int]:
-        """Return a text's size, and that of the part that is predicted from what is before it."""
-        first = len(self.tokenizer.decode(text.tokens[torch.tensor([0])].tolist()))
-        predicted = text.split.text[first:] if self.config.task.continues else ""
-        sizes = {"characters": len(text.split.text), "bytes": len(text.split.text.encode())}
-        return sizes | {"predicted_characters": len(predicted), "predicted_bytes": len(predicted.encode())}
-
-    def _scored(self, scores: TokenScores, sizes: Mapping[str, int]) -> dict[str, Any]:
-        bits = {}
+    def _scored(self, scores: TokenScores, texts: Sequence[TextScorer]) -> dict[str, Any]:
+        more: dict[str, float] = {}
         if self.config.task.continues:
-            bits = {
-                "bits_per_character": scores.bits_per_character(sizes["predicted_characters"]),
-                "bits_per_byte": scores.bits_per_character(sizes["predicted_bytes"]),
-            }
+            predicted = added(text.sizes for text in texts)
+            more = by_text(scores, predicted, texts[0].tokenizer, sum(text.unknown for text in texts))
+        whole = added(text.split.sizes for text in texts)
         return {
-            "characters": sizes["characters"],
-            "bytes": sizes["bytes"],
+            "characters": whole.characters,
+            "bytes": whole.bytes,
             "tokens": len(scores.nll),
             "loss": scores.loss,
             "perplexity": scores.perplexity,
-            **bits,
+            **more,
             "accuracy": scores.accuracy,
         }
 
@@ -469,3 +508,70 @@ class AnswerScorer(Scorer):
     def batches(self) -> Iterable[Batch]:
         objective = QuestionAnswer(self.config, self.tokenizer.vocab_size)
         return scored_questions(self.encoded, objective, evaluation_batch(self.config), self.device)
+
+
+@dataclass
+class ClassScorer(Scorer):
+    """Exact scores of one split of labelled texts, cut to the context; `ordered` are the classes that only the order
+    of words tells apart.
+    """
+
+    config: RunConfig
+    texts: Sequence[Tokens]
+    truth: Sequence[int]  # the class of each
+    names: Sequence[str]  # of the classes
+    ordered: Sequence[int]
+    objective: Classification
+    device: torch.device
+    own: bool = False  # whether these are texts of your own, whose rows are told
+    _rows: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def classes(self) -> Sequence[str]:
+        return self.names
+
+    @property
+    def work(self) -> str:
+        return trn("classifying {n:,} text", "classifying {n:,} texts", len(self.texts))
+
+    def probe_words(self, share: float, places: int) -> str:
+        return tr("{share:.1%} of {places:,} texts", share=share, places=places)
+
+    def batches(self) -> Iterator[Batch]:
+        return (batch for _, batch in self._numbered())
+
+    def _numbered(self) -> Iterator[tuple[list[int], Batch]]:
+        size = evaluation_batch(self.config)
+        return scored_texts(self.texts, self.truth, self.objective, size, self.device)
+
+    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
+        truth, nll = np.array(self.truth, dtype=np.int64), np.zeros(len(self.texts))
+        found = np.zeros(len(self.texts), dtype=np.int64)
+        with evaluating(model):
+            for rows, batch in self._numbered():
+                between()
+                log_p = batch.at_targets(model(*batch.inputs))[:, 0].float().log_softmax(-1)
+                nll[rows] = -log_p.gather(1, batch.targets)[:, 0].cpu().double().numpy()
+                found[rows] = log_p.argmax(-1).cpu().numpy()
+        loss, counts = math.fsum(nll) / len(nll), confusion(truth, found, len(self.names))
+        if self.own:
+            parts = zip(truth.tolist(), found.tolist(), nll.tolist(), strict=True)
+            self._rows = [
+                {"text": number, "class": self.names[right], "predicted": self.names[given], "loss": loss}
+                for number, (right, given, loss) in enumerate(parts, start=1)
+            ]
+        asked = np.isin(truth, self.ordered)
+        probed = self.config.evaluation.probes and bool(asked.any())
+        return Scores.made(
+            texts=len(truth),
+            loss=loss,
+            perplexity=math.exp(loss) if loss < 700 else math.inf,
+            accuracy=float((found == truth).mean()),
+            macro_f1=macro_f1(counts),
+            confusion=tuple(tuple(row) for row in counts.tolist()),
+            probes={"order": float((found == truth)[asked].mean())} if probed else {},
+            probe_places={"order": int(asked.sum())} if probed else {},
+        )
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        return self._rows

@@ -9,6 +9,7 @@ from itertools import groupby
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from engine.config.schema import RunConfig
 from engine.data.documents.corpus import Question
@@ -19,6 +20,7 @@ from engine.data.parallel.pairs import Pairs
 from engine.data.rows import lengths_of
 from engine.data.tokenizers import AnyTokenizer, Tokenizer
 from engine.generation.answering import answer_questions, greedy_answers
+from engine.generation.classifying import class_probabilities
 from engine.generation.sampling import Sampling, fill, write
 from engine.generation.translation import Translator
 from engine.model.transformer import Network, evaluating
@@ -33,9 +35,9 @@ SHOWN = 5  # sentences, documents or questions
 class TextSampler:
     """Samples text from a fixed prompt, which needs at least one character the tokenizer knows."""
 
-    def __init__(self, config: RunConfig, tokenizer: Tokenizer, prompt: str) -> None:
+    def __init__(self, config: RunConfig, tokenizer: Tokenizer, prompt: str, ids: torch.Tensor | None = None) -> None:
         self.config, self.tokenizer, self.prompt = config, tokenizer, prompt
-        self._ids = torch.from_numpy(tokenizer.encode(prompt))
+        self._ids = torch.from_numpy(tokenizer.encode(prompt)) if ids is None else ids
 
     def sample(self, model: Network, step: int, between: Callable[[], None] = lambda: None) -> Sample:
         """Sample a text; `between` is called for each token and may raise to stop."""
@@ -54,7 +56,8 @@ class TextSampler:
                 for token in write(model, self.config, size, self._ids.to(device), length, how, seed):
                     between()
                     drawn.append(token)
-                prompt, text = self.prompt, self.tokenizer.decode(token.token for token in drawn)
+                written = [token.token for token in drawn]
+                prompt, text = self.prompt, self.tokenizer.continued(self._ids.tolist(), written)
                 given = {"chances": [round(token.chance, 4) for token in drawn]}
         drawn_with = {"temperature": how.temperature, "top_k": how.top_k, "top_p": how.top_p}
         return Sample.made(step=step, prompt=prompt, text=text, **given, **drawn_with)
@@ -124,6 +127,40 @@ def question_sampler(config: RunConfig, tokenizer: Tokenizer, held_out: Sequence
         return answer_questions(model, tokenizer, config, texts, most=most, between=between)
 
     return RowSampler(texts, [question.answer or "" for question in asked], write)
+
+
+@dataclass(frozen=True)
+class ClassSampler(RowSampler):
+    """Classifies some fixed texts."""
+
+    names: Sequence[str] = ()  # of the classes
+    probabilities: Callable[[Network, Callable[[], None]], Tensor] | None = None  # (n, C) of a model
+
+    def sample(self, model: Network, step: int, between: Callable[[], None] = lambda: None) -> Sample:
+        assert self.probabilities is not None
+        rows = []
+        found = self.probabilities(model, between)
+        for source, reference, chances in zip(self.sources, self.references, found.tolist(), strict=True):
+            ranked = sorted(zip(self.names, chances, strict=True), key=lambda one: -one[1])
+            shown = {name: round(chance, 4) for name, chance in ranked}
+            rows.append(WrittenRow.made(source=source, reference=reference, text=ranked[0][0], probabilities=shown))
+        return Sample.made(step=step, prompt=rows[0].source, text=rows[0].text, translations=tuple(rows))
+
+
+def class_sampler(
+    config: RunConfig, tokenizer: Tokenizer, held_out: Sequence[str], classes: Sequence[int], names: Sequence[str]
+) -> ClassSampler:
+    """Classify the lines of `evaluation.sample_prompt`, or some texts of the validation split."""
+    prompts, at = _prompts(config), _places(held_out)
+    texts = prompts or [held_out[i] for i in at]
+    right = [""] * len(prompts) if prompts else [names[classes[i]] for i in at]
+    return ClassSampler(
+        texts,
+        right,
+        lambda model, between: (),
+        names,
+        lambda model, between: class_probabilities(model, tokenizer, config, texts, between),
+    )
 
 
 def _prompts(config: RunConfig) -> list[str]:

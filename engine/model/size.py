@@ -113,13 +113,18 @@ def parameters(model: ModelConfig, vocab_size: int) -> dict[str, int]:
         english("norms"): (2 * layers + cross_layers) * norm * (2 if model.norm_placement == "sandwich" else 1)
         + (len(built) * norm if model.final_norm else 0),
         english("parts"): sum(row.parameters(model, stack) for row in parts_of(model).values() for stack in built),
-        english("head"): (0 if model.tie_embeddings else vocab * d) + (vocab if model.head_bias else 0),
+        english("head"): outputs(model, vocab) * ((not model.tie_embeddings) * d + model.head_bias),
     }
     return {
         name: count
         for name, count in found.items()
         if count or name not in ("cross-attention", "source embedding", "parts")
     }
+
+
+def outputs(model: ModelConfig, vocab_size: int) -> int:
+    """Return how many logits the head gives for a token."""
+    return model.classes or model.vocab_size or vocab_size
 
 
 def _position_parameters(model: ModelConfig, stack: StackShape) -> int:
@@ -161,7 +166,7 @@ def flops_per_token(model: ModelConfig, vocab_size: int, rows: int = 1) -> int:
     what a position scheme computes once (Transformer-XL projects its distances).
     """
     d, kv, target = model.d_model, model.kv_width, model.context_length
-    once, products = 0.0, float((model.vocab_size or vocab_size) * d * target)
+    once, products = 0.0, float(outputs(model, vocab_size) * d * target)
     for stack in stacks(model):
         length = stack.longest
         linear = d * (2 * d + 2 * kv) + d * model.ff_expansion + model.d_ff * d
@@ -229,7 +234,7 @@ def memory_bytes(config: RunConfig, vocab_size: int, shape: BatchShape | None = 
     """
     shape = shape or BatchShape.of(config)
     state = STATE * parameter_count(config.model, vocab_size) + kept_numbers(config, vocab_size)
-    logits = shape.rows * shape.target * (config.model.vocab_size or vocab_size)
+    logits = shape.rows * shape.target * outputs(config.model, vocab_size)
     logits *= LOGITS + (Z_LOSS if config.objective.z_loss else 0)
     activations = kept(config, shape, gpu=gpu) + max(logits, WORKING * _widest(config, shape, gpu))
     return int(BYTES * (state + (1.0 if gpu else SLACK) * activations))

@@ -227,8 +227,10 @@ class EncoderDecoder(Network):
 
 
 def make_head(model: ModelConfig, embedding: nn.Embedding) -> nn.Linear:
-    """Return the projection to the vocabulary, with the embedding's weights if tied (Press and Wolf 2017)."""
-    head = nn.Linear(model.d_model, embedding.num_embeddings, bias=model.head_bias)
+    """Return the projection to the vocabulary, with the embedding's weights if tied (Press and Wolf 2017), or to the
+    classes.
+    """
+    head = nn.Linear(model.d_model, model.classes or embedding.num_embeddings, bias=model.head_bias)
     if model.tie_embeddings:
         head.weight = embedding.weight
     return head

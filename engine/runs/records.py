@@ -248,11 +248,12 @@ class ProbeFacts(Record):
 
 
 class MajorityFacts(Record):
-    """The score of giving the same answer to every question."""
+    """The score of giving the same answer to every question, or the same class to every text."""
 
-    answer: Text  # the most frequent training answer
-    right: Count  # held-out questions it answers correctly
-    of: Count  # held-out questions in total
+    answer: Text  # the most frequent training answer, or class
+    right: Count  # held-out questions it answers correctly, or texts of that class
+    of: Count  # held-out questions or texts in total
+    score: Text = "exact_match"  # the measure that their share is compared with
 
     @property
     def share(self) -> float:
@@ -262,6 +263,14 @@ class MajorityFacts(Record):
     def name(self) -> str:
         """`always 'Arlow'`."""
         return f"always '{self.answer[:40]}'"
+
+
+class BestReader(Record):
+    """What readers who know the grammar of a generated corpus get right in the validation split."""
+
+    accuracy: Number  # share of texts that the best reader puts into the right class
+    expected: Number  # the same over all texts that the grammar can make
+    unordered: Number  # share that the best reader who does not see the order of words gets right
 
 
 class Example(Record):
@@ -302,7 +311,10 @@ class DataFacts(RunFile, file="data.json"):
     plausible: Number | None = None  # lowest loss ever reported on this corpus
     unigram: Number | None = None  # loss of knowing how often each token occurs
     bigram: Number | None = None  # loss of knowing which token follows which
-    majority: MajorityFacts | None = None  # score of the same answer to every question
+    majority: MajorityFacts | None = None  # score of the same answer to every question, or class to every text
+    classes: tuple[Text, ...] = ()  # names of the classes, in order
+    bag_of_words: Number | None = None  # accuracy of naive Bayes on word counts
+    best_reader: BestReader | None = None  # the highest possible accuracy, where the grammar is known
     probes: Annotated[tuple[ProbeFacts, ...], BeforeValidator(_first_probes)] = ()  # the corpus's probes
     examples: tuple[Example, ...] = ()  # prompts to try
 
@@ -393,12 +405,18 @@ class Scores(Measured):
     sentences: Count | None = None  # pairs scored
     questions: Count | None = None  # questions asked
     documents: Count | None = None  # documents scored
+    texts: Count | None = None  # texts classified
     translated: Count | None = None  # sentences that were translated
     beam: Count | None = None  # hypotheses kept; 1 is greedy
     loss: Number | None = None  # nats per target
     perplexity: Number | None = None  # e^loss
     bits_per_character: Number | None = None  # loss / ln 2, per character
-    accuracy: Number | None = None  # share of tokens whose likeliest prediction is right
+    bits_per_byte: Number | None = None  # the same per byte of the text's UTF-8
+    word_perplexity: Number | None = None  # e to the nats per word, where tokens are not characters
+    unknown: Number | None = None  # share of the scored tokens that are `<unk>`
+    accuracy: Number | None = None  # share of tokens, or texts, whose likeliest prediction is right
+    macro_f1: Number | None = None  # F1 averaged over classes
+    confusion: tuple[tuple[Count, ...], ...] = ()  # texts of each class, by the class they were put into
     excess: Number | None = None  # loss minus the floor reachable at this context and stride
     honest_loss: Number | None = None  # loss on answers that cannot be copied from the input
     nanogpt_loss: Number | None = None  # loss over random batches, as nanoGPT computes it
@@ -488,6 +506,7 @@ class WrittenRow(Record):
     source: Text = ""  # sentence, question or document
     reference: Text = ""  # the right text; "" if not given
     text: Text = ""  # what the model wrote
+    probabilities: dict[Text, Number] = {}  # of each class, likeliest first
 
     @property
     def right(self) -> bool:

@@ -210,6 +210,9 @@ def _load(config: RunConfig, runs_dir: Path, data_dir: Path | None, device: str,
     config = task.resolved(config, named, default_threads())
     # The run's own config must find its files from anywhere.
     config = capabilities.with_value(config, "data.corpus", portable(config.data.corpus, config.task.corpus))
+    if config.data.tokenizer_from is not None:
+        whole = str(Path(config.data.tokenizer_from).expanduser().resolve())
+        config = capabilities.with_value(config, "data.tokenizer_from", whole)
     if source is not None:
         config = capabilities.with_value(config, INIT_FROM, source.portable)
     lints = [*task.lints(config), *_crowded(config, where)]

@@ -41,7 +41,7 @@ TOKEN_ROWS, SOURCE_ROWS = ("token_embedding.weight", "head.weight", "head.bias")
 HARMLESS = (
     *(*DROPOUTS, "init", "init_std", "embedding_std", "position_init"),
     *(name for name, row in PARTS.items() if row.acts == "at the start"),
-    *("vocab_size", "source_vocab_size"),
+    *("vocab_size", "source_vocab_size", "classes"),
 )
 POSITION = "model.position"
 OF_A_SCHEME = tuple(
@@ -49,7 +49,7 @@ OF_A_SCHEME = tuple(
 )
 PLACES, TABLE = {"positions", "scheme"}, "positions.table.weight"  # in the names of a scheme's parameters
 LENGTHS = ("model.context_length", "model.source_length")
-READ_BY = ("tokenizer", "bpe_size", "shared_vocabulary")  # data settings that determine the tokens
+READ_BY = ("tokenizer", "bpe_size", "words_size", "shared_vocabulary")  # data settings that determine the tokens
 Rows = tuple[list[int] | slice, list[int] | slice]  # of a parameter: in the new model, in the saved one
 Report = tuple[list[str], list[Lint]]  # notes on a new run's initial weights: sentences for events, and lints
 SERIOUS = (LEAK, BROKEN, NO_ORDER, INERT, IMPLAUSIBLE, DIVERGED, NOT_LEARNING)  # badges the next run should know about
@@ -202,7 +202,7 @@ def require_same_reading(config: RunConfig, before: RunConfig, name: str, tokeni
     """Refuse a config with a different tokenizer from `before`, the config of the run it starts from."""
     for key in READ_BY:
         asked, was = getattr(config.data, key), getattr(before.data, key)
-        if asked != was and (key != "bpe_size" or config.data.tokenizer == "bpe"):
+        if asked != was and key in (f"{config.data.tokenizer}_size", "tokenizer", "shared_vocabulary"):
             value = str(was).lower() if isinstance(was, bool) else was
             raise InputError(
                 tr(
@@ -232,6 +232,9 @@ def match_shapes(
     fresh = {name for name in names if POSITION in changed and not PLACES.isdisjoint(name.split("."))}
     rows: dict[str, Rows] = {}
     lints, misfits = list[Lint](), list[str]()
+    if config.model.classes != before.model.classes:
+        fresh |= {name for name in names if name.startswith("head.")}
+        lints.append(Lint(INIT_FROM, english("the head starts fresh: it predicts something else than before")))
     if POSITION in changed:
         was, now = changed[POSITION]
         begins = "" if fresh.isdisjoint(own) else english("; its learned weights start fresh")
@@ -301,6 +304,8 @@ def _token_rows(config: RunConfig, before: RunConfig, tokenizer: AnyTokenizer) -
         here, there = ({token: text + i for i, token in enumerate(c.special_tokens)} for c in (config, before))
         both = [token for token in here if token in there]
         rows[name] = [*range(text), *(here[t] for t in both)], [*range(text), *(there[t] for t in both)]
+    if config.model.classes is not None:  # the head's rows are classes
+        rows = {name: found for name, found in rows.items() if not name.startswith("head.")}
     return rows
 
 

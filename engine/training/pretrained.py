@@ -4,7 +4,7 @@ config.json has every key of the model, so the folder alone can rebuild it. Its 
 does not know it. tokenizer.json is for Hugging Face `tokenizers`; our own format is in a separate file.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -24,7 +24,13 @@ OWN_TOKENIZER, SOURCE_TOKENIZER = "tui_transformer_tokenizer.json", "source_toke
 CONFIG, SPECIAL = "config.json", "special_tokens_map.json"
 SECTIONS = ("model", "objective", "generation")  # of a run's config: what is needed to build, to ask and to answer
 # The names that tools of Hugging Face give special tokens.
-ROLES = {"[pad]": "pad_token", "[start]": "bos_token", "[end]": "eos_token", "[mask]": "mask_token"}
+ROLES = {
+    "[pad]": "pad_token",
+    "[start]": "bos_token",
+    "[end]": "eos_token",
+    "[mask]": "mask_token",
+    "[unk]": "unk_token",
+}
 
 
 def write_pretrained(
@@ -45,7 +51,7 @@ def write_pretrained(
             write_atomic(staged / checkpoint.TOKENIZER, tokenizer.target.library_json())
             if not tokenizer.shared:
                 write_atomic(staged / SOURCE_TOKENIZER, tokenizer.source.library_json())
-            write_json(staged / CONFIG, _config(reader.config, model, tokenizer, step))
+            write_json(staged / CONFIG, _config(reader.config, model, tokenizer, step, reader.data.classes))
             special = reader.config.special_tokens
             named: dict[str, str | list[str]] = {ROLES[token]: token for token in special if token in ROLES}
             if others := [token for token in special if token not in ROLES]:
@@ -58,7 +64,9 @@ def write_pretrained(
     return step
 
 
-def _config(config: RunConfig, model: Network, tokenizer: AnyTokenizer, step: int) -> Mapping[str, object]:
+def _config(
+    config: RunConfig, model: Network, tokenizer: AnyTokenizer, step: int, classes: Sequence[str]
+) -> Mapping[str, object]:
     # A model's name and its data's location are not part of it.
     asked = config.dump()
     return {
@@ -68,6 +76,7 @@ def _config(config: RunConfig, model: Network, tokenizer: AnyTokenizer, step: in
         "vocab_size": model.vocab_size,
         "text_tokens": tokenizer.vocab_size,
         "special_tokens": {token: tokenizer.vocab_size + i for i, token in enumerate(config.special_tokens)},
+        **({"id2label": {str(i): name for i, name in enumerate(classes)}} if classes else {}),
         "step": step,
         "seed": config.seed,
         **{section: asked[section] for section in SECTIONS},

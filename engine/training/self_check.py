@@ -177,6 +177,8 @@ def small_copy(config: RunConfig, vocab_size: int, **changes: Any) -> SmallCopy:
     }
     if model.source_vocab_size is not None:
         smaller["source_vocab_size"] = min(model.source_vocab_size, WORDS)
+    if model.classes is not None:
+        smaller["classes"] = min(model.classes, vocab_size)
     if model.backend not in CACHED_BACKENDS:
         smaller["backend"] = "auto"
     small = model.model_copy(update={**smaller, **NO_DROPOUT, "vocab_size": vocab_size, **changes})
@@ -410,8 +412,9 @@ def _cut(batch: Batch, rows: int) -> Batch:
     most = BATCH_TOKENS if bool((batch.targets[:rows, :BATCH_TOKENS] != IGNORED).any()) else None
     targets = part(batch.targets, most)
     source = None if batch.source is None else part(batch.source, None)
-    at = None if batch.source_at is None else Positions(part(batch.source_at.index, None), one_side=True)
-    return Batch(part(batch.tokens, most), targets, int((targets != IGNORED).sum()), source, at)
+    longest = most if batch.source is None else None
+    at = None if batch.source_at is None else Positions(part(batch.source_at.index, longest), one_side=True)
+    return type(batch)(part(batch.tokens, most), targets, int((targets != IGNORED).sum()), source, at)
 
 
 def _stepper(config: RunConfig, copy: SmallCopy, few: FewRows, clip: float) -> Stepper:
@@ -465,12 +468,12 @@ def _mean_gradient(config: RunConfig, copy: SmallCopy, few: FewRows, *, apart: b
     z · log² Z.
     """
     share, z_loss = config.objective.label_smoothing, config.objective.z_loss
-    words, special = few.objective.vocab_size, config.special_tokens
+    words, special = copy.model.classes or few.objective.vocab_size, config.special_tokens
     may_follow = [*range(words), *([words + special.index(END)] if END in special else [])]
     losses, n_targets = [], [batch.n_targets for batch in few.first]
     for batch in few.first:
         asked = batch.targets != IGNORED
-        logits = copy.network(*batch.inputs)[asked]
+        logits = batch.at_targets(copy.network(*batch.inputs))[asked]
         log_p = logits.log_softmax(-1)
         nll = -log_p[torch.arange(len(log_p)), batch.targets[asked]]
         spread = -log_p[:, may_follow].mean(-1) if share else 0.0
@@ -692,7 +695,7 @@ def check_dropout(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
 def _wrong_scores(config: RunConfig, network: Network, kept: Tensor, batch: Batch) -> str:
     """What is wrong with the scores of a batch, whose logits without dropout are `kept`; "" if nothing."""
     asked = batch.targets != IGNORED
-    expected = -kept[asked].log_softmax(-1).gather(1, batch.targets[asked][:, None])[:, 0].numpy()
+    expected = -batch.at_targets(kept)[asked].log_softmax(-1).gather(1, batch.targets[asked][:, None])[:, 0].numpy()
     for seed in (1, 2):
         torch.default_generator.manual_seed(seed)
         length = batch.tokens.shape[1]

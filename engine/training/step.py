@@ -163,7 +163,7 @@ class Stepper:
         logits during the backward pass: the largest tensors of a model with a large vocabulary.
         """
         with autocast(self.precision, self.device):
-            logits = self._forward(*piece.inputs).float()
+            logits = piece.at_targets(self._forward(*piece.inputs).float())
         # cross_entropy in its two parts: smoothing also needs the first
         log_p, targets = logits.flatten(0, 1).log_softmax(-1), piece.targets.flatten()
         total = F.nll_loss(log_p, targets, ignore_index=IGNORED, reduction="sum")
@@ -175,7 +175,8 @@ class Stepper:
 
     def _smoothed(self, total: Tensor, log_p: Tensor, targets: Tensor) -> Tensor:
         """Σ over targets of −Σ q log p; q moves `label_smoothing` to all tokens that may follow, so none to padding."""
-        share, words, special = self._smoothing, self.batches.objective.vocab_size, self.config.special_tokens
+        share, special = self._smoothing, self.config.special_tokens
+        words = self.config.model.classes or self.batches.objective.vocab_size
         may_follow = log_p.new_zeros(log_p.shape[1])
         may_follow[:words] = 1.0
         if END in special:

@@ -1,7 +1,7 @@
 """The base of all tasks, for training and scoring: an encoded corpus and its tokenizer; and their factory."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
@@ -14,6 +14,7 @@ from engine.data.catalogue import load_corpus
 from engine.data.corpora import TextCorpus
 from engine.data.corpus import Corpus
 from engine.data.documents.corpus import DocumentCorpus
+from engine.data.labelled.corpus import LabelledCorpus
 from engine.data.loader import Examples
 from engine.data.overlap import Overlap
 from engine.data.parallel.pairs import ParallelCorpus
@@ -31,7 +32,7 @@ from engine.runs.records import DataFacts, OverlapFacts
 class Task(ABC):
     """An encoded corpus with its tokenizer, and all they determine."""
 
-    corpus: TextCorpus | ParallelCorpus | DocumentCorpus
+    corpus: TextCorpus | ParallelCorpus | DocumentCorpus | LabelledCorpus
     tokenizer: AnyTokenizer
 
     reads: ClassVar[type[Corpus]]
@@ -51,10 +52,15 @@ class Task(ABC):
 
     @classmethod
     def own_scorer(
-        cls, files: Mapping[str, str], config: RunConfig, tokenizer: AnyTokenizer, device: torch.device
+        cls,
+        files: Mapping[str, str],
+        config: RunConfig,
+        tokenizer: AnyTokenizer,
+        device: torch.device,
+        classes: Sequence[str] = (),
     ) -> Scorer:
-        """Return the scorer of files of your own, by the options of `evaluate` that name them: `TaskKind.files`.
-        `InputError`: with the file's name, and where in it.
+        """Return the scorer of files of your own, by the options of `evaluate` that name them: `TaskKind.files`;
+        `classes` are the names of the run's. `InputError`: with the file's name, and where in it.
         """
         raise NotImplementedError
 
@@ -121,9 +127,10 @@ def make_task(config: RunConfig, data_dir: Path | None, tokenizer: AnyTokenizer 
 
 
 def task_of_run(reader: RunReader, data_dir: Path | None) -> Task:
-    """Load a run's task with its scoring rules, and with its own tokenizer if it started from another run's weights."""
+    """Load a run's task with its scoring rules, and with its own tokenizer if that came from elsewhere."""
     config = reader.config
-    kept = None if config.train.init_from is None else read_tokenizer(reader.path / "tokenizer.json")
+    foreign = config.train.init_from is not None or config.data.tokenizer == "loaded"
+    kept = read_tokenizer(reader.path / "tokenizer.json") if foreign else None
     return make_task(config, data_dir, kept).scored_by(reader.run.records)
 
 

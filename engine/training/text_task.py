@@ -1,7 +1,8 @@
 """The text task: batches of windows, exact scores, samples that continue a prompt."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Self
 
 import torch
@@ -11,21 +12,40 @@ from engine.config.toml import resolved
 from engine.data import sources
 from engine.data.corpora import Split, TextCorpus, overlap_of
 from engine.data.known import CORPORA
-from engine.data.loader import Examples, TextTokens, text_tokens, training_batches
+from engine.data.loader import Examples, TextTokens, occurrences, text_tokens, training_batches
 from engine.data.objectives import make_objective
 from engine.data.overlap import Overlap
-from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, described
+from engine.data.shards import parts_of
+from engine.data.tokenizers import (
+    AnyTokenizer,
+    BpeTokenizer,
+    ByteTokenizer,
+    CharacterTokenizer,
+    TextWordTokenizer,
+    Tokenizer,
+    described,
+    read_any_tokenizer,
+)
+from engine.data.tokenizers.bpe import bpe_known_by
+from engine.data.tokenizers.text_words import UNK, has_unknown
 from engine.errors import InputError
 from engine.evaluation.baselines import bigram_loss, unigram_loss
 from engine.evaluation.scorers import TextScorer, TextsScorer
 from engine.generation.samples import TextSampler
-from engine.language import tr
+from engine.language import english, tr
 from engine.retelling import told
 from engine.runs.record_version import RECORDS
 from engine.runs.records import DataFacts, Floor, ProbeFacts
 from engine.training.task import Task, require_known, require_vocabulary
 
 HEAD = 1 << 16  # characters of a text that a prompt is taken from
+# The kind that each tokenizer of a config makes; a loaded one may be of any.
+KINDS = {
+    "characters": CharacterTokenizer.kind,
+    "bpe": BpeTokenizer.kind,
+    "words": TextWordTokenizer.kind,
+    "bytes": ByteTokenizer.kind,
+}
 MAX_PROMPT = 32  # characters of the validation text that samples continue, where no prompt is set
 
 
@@ -41,13 +61,15 @@ class TextTask(Task):
 
     @classmethod
     def of(cls, corpus: TextCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
-        found = _every_character(corpus) if given is None else given
-        if found.kind != CharacterTokenizer.kind:
+        found = made_for(corpus, config) if given is None else given
+        wanted = KINDS.get(config.data.tokenizer)
+        if found.is_pair or wanted not in (None, found.kind):
             raise InputError(
                 tr(
-                    "train.init_from: '{name}' reads text by characters, but the parent's tokenizer is '{kind}' "
+                    "train.init_from: '{name}' reads text by {tokenizer}, but the parent's tokenizer is '{kind}' "
                     "({described}): its weights were trained on other tokens",
                     name=config.task.name,
+                    tokenizer=config.data.tokenizer,
                     kind=found.kind,
                     described=told(described(found)),
                 )
@@ -83,7 +105,12 @@ class TextTask(Task):
 
     @classmethod
     def own_scorer(
-        cls, files: Mapping[str, str], config: RunConfig, tokenizer: AnyTokenizer, device: torch.device
+        cls,
+        files: Mapping[str, str],
+        config: RunConfig,
+        tokenizer: AnyTokenizer,
+        device: torch.device,
+        classes: Sequence[str] = (),
     ) -> TextsScorer:
         source = sources.find(files["text"])
         whole = "".join(piece for split in source.files for piece in source.pieces(split))
@@ -97,15 +124,15 @@ class TextTask(Task):
                 place = where if len(found) == 1 else tr("{file}: document {n:,}", file=where, n=number)
                 raise InputError(f"{place}: {error}") from None
             if len(tokens) >= needed:
-                texts.append(TextScorer(config, Split(text), tokens, tokenizer.vocab_size))
+                texts.append(TextScorer(config, Split(text), tokens, tokenizer.target))
         if not texts:
             raise InputError(
                 tr("{file}: too short to be scored; this model needs at least {n:,} tokens", file=where, n=needed)
             )
-        return TextsScorer(config, texts, tokenizer.target, left_out=len(found) - len(texts))
+        return TextsScorer(config, texts, left_out=len(found) - len(texts))
 
-    def own_tokenizer(self) -> CharacterTokenizer:
-        return _every_character(self.corpus)
+    def own_tokenizer(self) -> Tokenizer | None:
+        return _every_character(self.corpus) if self.tokenizer.per_character else None
 
     def scored_by(self, records: int) -> Self:
         return replace(self, records=records)
@@ -117,7 +144,8 @@ class TextTask(Task):
         return overlap_of(trained.corpus.splits["train"], self.corpus.splits["validation"], "validation")
 
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
-        needed = require_vocabulary(config, self.vocab_size, "characters")
+        of = "characters" if self.tokenizer.per_character else english("tokens")
+        needed = require_vocabulary(config, self.vocab_size, of)
         return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=self.predicted("train"))
 
     def facts(self, config: RunConfig) -> DataFacts:
@@ -126,19 +154,17 @@ class TextTask(Task):
         floor = self.corpus.splits["validation"].floor_mean if config.task.from_its_past else None
         reachable = None if floor is None else self.scorer(config, torch.device("cpu")).reachable
         above = {} if reachable is None else {"reachable": reachable.facts}
+        by_character = self.tokenizer.per_character
         return DataFacts.made(
             corpus=self.corpus.version,
             source=self.corpus.source,
             sha256=self.corpus.sha256,
-            splits={
-                name: {"characters": split.length, "tokens": self.predicted(name)}
-                for name, split in self.corpus.splits.items()
-            },
+            splits={name: self._counts(name) for name in self.corpus.splits},
             vocabulary=self.vocab_size,
             tokenizer_sha256=self.tokenizer.sha256,
             overlap=self.overlap_facts,
             floor=None if floor is None else Floor.made(nats_per_char=floor[0], se=floor[1], **above),
-            plausible=CORPORA[self.corpus.name].plausible if self.corpus.name in CORPORA else None,
+            plausible=CORPORA[self.corpus.name].plausible if by_character and self.corpus.name in CORPORA else None,
             unigram=unigram_loss(train, held_out, self.vocab_size),
             bigram=bigram_loss(train, held_out, self.vocab_size),
             probes=tuple(
@@ -158,20 +184,56 @@ class TextTask(Task):
 
     def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> TextScorer:
         tokens = self.tokens[split].to(device)
-        return TextScorer(config, self.corpus.splits[split], tokens, self.vocab_size, self.records)
+        return TextScorer(config, self.corpus.splits[split], tokens, self.tokenizer, self.records)
+
+    def _counts(self, split: str) -> dict[str, int]:
+        """The sizes of a split; words and bytes where tokens are not characters."""
+        found, tokenizer = self.corpus.splits[split], self.tokenizer
+        counts = {"characters": found.length, "tokens": self.predicted(split)}
+        if tokenizer.per_character:
+            return counts
+        counts |= {"words": found.sizes.words, "bytes": found.sizes.bytes}
+        if tokenizer.unknown is not None:
+            counts["unknown"] = occurrences(self.tokens[split], tokenizer.unknown)
+        return counts
 
     def sampler(self, config: RunConfig) -> TextSampler:
         prompt = config.evaluation.sample_prompt
         if prompt:
-            self.tokenizer.encode(prompt)  # refused now, not at step 500
+            if not len(self.tokenizer.encode(prompt)):  # refused now, not at step 500
+                raise InputError(tr("evaluation.sample_prompt: has no token; give it a word"))
             return TextSampler(config, self.tokenizer, prompt)
         held_out = self.corpus.splits["validation"].head(HEAD)
         if not config.task.continues:  # a source, or a text to hide parts of
-            prompt = held_out[: min(config.window_tokens, config.model.source_tokens)]
+            most = min(config.window_tokens, config.model.source_tokens)
+            if not self.tokenizer.per_character:
+                ids = self.tokens["validation"][:most].long()
+                return TextSampler(config, self.tokenizer, self.tokenizer.decode(ids.tolist()), ids)
+            prompt = held_out[:most]
+        elif not self.tokenizer.per_character:  # whole words of the first line that has some
+            line = next((line.strip() for line in held_out.split("\n") if line.strip()), "")
+            first, more = line[:MAX_PROMPT], line[MAX_PROMPT : MAX_PROMPT + 1].strip()
+            prompt = (first.rpartition(" ")[0] if more else first) or first
+            if not len(self.tokenizer.encode(prompt)):
+                prompt = self.tokenizer.decode([0])
         else:
             first = held_out.lstrip("\n")[:MAX_PROMPT]
             prompt = first.split("\n", 1)[0] or first[:1] or self.tokenizer.decode([0])
         return TextSampler(config, self.tokenizer, prompt)
+
+
+def made_for(corpus: TextCorpus, config: RunConfig) -> Tokenizer:
+    """Return the tokenizer that a config asks for; only `characters` look at more than the training split."""
+    data, train = config.data, corpus.splits["train"]
+    if data.tokenizer == "loaded":
+        return read_any_tokenizer(Path(data.tokenizer_from or "").expanduser())
+    if data.tokenizer == "bpe":
+        return bpe_known_by(train.sha256, parts_of(train.pieces(), BpeTokenizer(())), data.bpe_size)
+    if data.tokenizer == "words":
+        spaced = has_unknown(train.pieces())
+        parts = parts_of(train.pieces(), TextWordTokenizer([UNK], spaced=spaced))
+        return TextWordTokenizer.of_parts(parts, data.words_size, spaced=spaced)
+    return ByteTokenizer() if data.tokenizer == "bytes" else _every_character(corpus)
 
 
 def _every_character(corpus: TextCorpus) -> CharacterTokenizer:

@@ -1,6 +1,6 @@
 """The translation task: tokenizers, batches of similar length, exact scores and BLEU, translated examples."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -56,7 +56,12 @@ class TranslationTask(Task):
 
     @classmethod
     def own_scorer(
-        cls, files: Mapping[str, str], config: RunConfig, tokenizer: AnyTokenizer, device: torch.device
+        cls,
+        files: Mapping[str, str],
+        config: RunConfig,
+        tokenizer: AnyTokenizer,
+        device: torch.device,
+        classes: Sequence[str] = (),
     ) -> TranslationScorer:
         pairs = read_aligned(*(Path(files[side]).expanduser() for side in ("source", "reference")))
         encoded = []

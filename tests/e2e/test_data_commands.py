@@ -72,11 +72,14 @@ def test_doctor_names_the_corpora_of_both_kinds_and_how_to_get_them(capsys, tmp_
     corpora = [record for record in records(capsys) if record["what"] == "corpus"]
     assert {record["found"].split()[0]: record["ok"] for record in corpora} == {
         "tiny-shakespeare": False,
+        "wikitext-2": False,
+        "ptb": False,
         "multi30k": True,
         "tatoeba-en-de": False,
         "iwslt2017-en-de": False,
         "cs224n-birthplaces": False,
         **{name: False for name, entry in CORPORA.items() if entry.hub},
+        "ag-news": False,
     }
     assert "data fetch tatoeba-en-de" in next(r["advice"] for r in corpora if "tatoeba" in r["found"])
     by_hand = next(r["advice"] for r in corpora if "cs224n" in r["found"])
@@ -142,6 +145,16 @@ def test_documents_are_shown_with_questions_baseline_and_examples(capsys) -> Non
     assert any(line.startswith("  note") and "250 of the 500 people" in line for line in shown)
     assert any(line.startswith("Where was ") and "  →  " in line for line in shown[-4:])
     assert shown[-5] == "" and shown[-10] == ""
+
+
+def test_labelled_texts_are_shown_with_their_classes_and_a_baseline(capsys) -> None:
+    assert main(["data", "show", "bulletins"]) == 0
+    shown = lines(capsys)
+    assert shown[0] == "bulletins@1, generated" and "  texts       train 18,000, validation 2,000" in shown
+    assert any(line.startswith("  classes     weather 3,671, markets 3,556") for line in shown)
+    assert any("always 'result' is right for 25.8% of the validation texts" in line for line in shown)
+    assert any(line.startswith("  note") and "the best reader gets 88.96% right" in line for line in shown)
+    assert all("  →  " in line for line in shown[-4:])
 
 
 def test_documents_as_json_have_all_of_it(capsys) -> None:
@@ -303,8 +316,11 @@ def test_fetch_takes_files_from_a_mirror_folder(capsys, tmp_path, monkeypatch, r
             "documents with questions, but 'next-token' needs plain text",
         ),
         (["--preset", "multi30k", "--corpus", "biographies"], "translation needs sentence pairs, such as phrasebook"),
-        (["--preset", "demo", "--set", "data.tokenizer=words"], "word tokens are for documents with questions"),
-        (["--preset", "multi30k", "--set", "data.tokenizer=words"], "word tokens are for documents with questions"),
+        (
+            ["--preset", "demo", "--set", "data.tokenizer=words"],
+            "the floor and the probes of playlets are of characters",
+        ),
+        (["--preset", "multi30k", "--set", "data.tokenizer=words"], "word tokens are for texts and documents"),
     ],
 )
 @pytest.mark.parametrize("command", ["run", "check"])

@@ -68,7 +68,7 @@ def test_an_empty_line_is_a_line(runs, capsys, tmp_path) -> None:
         (("--text", "a", "--beam", "0"), "from 1 to 100"),
         (("--text", "a", "--beam", "2", "--nbest", "3"), "nbest 3: more than a beam of 2"),
         (("--text", "a", "--alpha", "-1"), "from 0 to 10"),
-        (("--text", "a", "--input", "b"), "exclude each other"),
+        (("--text", "a", "--input", "b"), "cannot be used together"),
         (("--input", "/nowhere/at/all"), "cannot be read"),
         (("--text", "a", "--checkpoint", "7"), "no checkpoint"),
     ],

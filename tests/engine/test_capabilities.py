@@ -113,6 +113,31 @@ def test_documents_are_read_by_any_tokens(kind: str, tokenizer: str) -> None:
 TRANSLATION = {"model": {"architecture": "encoder-decoder"}, "objective": {"kind": "translation"}}
 
 
+@pytest.mark.parametrize("tokenizer", ["characters", "words", "bpe", "bytes", "loaded"])
+def test_texts_are_read_by_any_tokens(tokenizer: str) -> None:
+    data = {"corpus": "tiny-shakespeare", "tokenizer": tokenizer}
+    data |= {"tokenizer_from": "runs/other"} if tokenizer == "loaded" else {}
+    assert capabilities.check(RunConfig.model_validate({"data": data})) is None
+
+
+TOKENS = {
+    "other tokens of playlets": ({"data": {"tokenizer": "bpe"}}, "the floor and the probes of playlets are of"),
+    "words of sentences": ({**TRANSLATION, "data": {"corpus": "multi30k", "tokenizer": "words"}}, "translations use"),
+    "bytes of sentences": ({**TRANSLATION, "data": {"corpus": "multi30k", "tokenizer": "bytes"}}, "is for texts"),
+    "loaded from nowhere": ({"data": {"corpus": "ptb", "tokenizer": "loaded"}}, "needs the place to load it from"),
+    "a place that is not asked for": (
+        {"data": {"corpus": "ptb", "tokenizer_from": "x"}},
+        "is for tokenizer = 'loaded'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("tables", "says"), TOKENS.values(), ids=TOKENS.keys())
+def test_tokens_that_do_not_fit_have_their_reason(tables: dict, says: str) -> None:
+    refusal = capabilities.check(RunConfig.model_validate(tables))
+    assert refusal is not None and says in refusal.reason and "data.tokenizer" in refusal.keys
+
+
 @pytest.mark.parametrize(
     ("tables", "corpus", "says"),
     [

@@ -34,7 +34,7 @@ def test_the_site_builds_without_a_warning_and_fetches_nothing(tmp_path: Path) -
         assert not FETCHED.search(path.read_text(encoding="utf-8")), path
     for path in tmp_path.rglob("*.css"):
         assert not IMPORTED.search(path.read_text(encoding="utf-8")), path
-    report = (tmp_path / "report-biographies/en/report.html").read_text(encoding="utf-8")
+    report = (tmp_path / "report-attention/en/report.html").read_text(encoding="utf-8")
     assert "<math" in report and "arithmatex" not in report
     assert "model.n_kv_heads" in (tmp_path / "search/search_index.json").read_text(encoding="utf-8")
 

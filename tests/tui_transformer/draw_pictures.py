@@ -1,4 +1,6 @@
-"""The pictures in README.md and docs/: `make pictures`, or `python -m tests.tui_transformer.draw_pictures [RUNS]`.
+"""The pictures in README.md and docs/, and the sample report there: `make pictures`.
+
+Or `python -m tests.tui_transformer.draw_pictures [RUNS]`.
 
 The studio itself is opened over runs that were really trained: `demo`, `no-pe` on it, and the study `attention`. Those
 that RUNS (by default `runs/`) does not have are trained first: about half an hour. `docs/session.svg` moves: for it the
@@ -192,6 +194,9 @@ def main() -> None:
         asyncio.run(draw("variants", copied(of_study(runs), runs, folder / "study"), VARIANTS))
         recall = ("--by-distance", "recall", "--out", str(DOCS / "recall.svg"))
         command("compare", STUDY, *recall, "--runs-dir", str(runs))
+    for code in ("en", "zh"):
+        out = DOCS / f"report-{STUDY}" / code
+        command("--language", code, "report", STUDY, "--out", str(out), "--runs-dir", str(runs))
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ class FakeWriter:
 
     def attention(self, text: str, written: str, layer: int, head: int, which: str = "self") -> AttentionView:
         if self.linear:
-            raise InputError("attention: linear attention has no weights to show: it sums keys and values up")
+            raise InputError("attention: linear attention has no weights to show; it sums keys and values")
         if layer > 2 or head > 4:
             raise InputError(f"layer {layer}: this network has layers 1 to 2")
         queries = tuple(written if which == "cross" else text if which == "encoder" else (text + written)[-128:])

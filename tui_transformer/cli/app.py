@@ -18,7 +18,10 @@ from tui_transformer.cli.output import answer, is_terminal, say
 app = typer.Typer(
     name="tui-transformer",
     cls=Group,
-    help=tr("Build a Transformer from its parts, train it in your terminal, and trust what the comparison says."),
+    help=tr(
+        "Build a Transformer from its parts, train it in your terminal, "
+        "and compare variants with results you can trust."
+    ),
     epilog=tr(
         "Exit codes: 0 done · 1 the run failed · 2 bad input · 130, 143, 129 interrupted (ctrl-c, TERM, hang-up)."
     ),

@@ -23,6 +23,7 @@ from engine.runs.records import DataFacts
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, RunsDir
 from tui_transformer.cli.output import loading, padded, stamp, tell
+from tui_transformer.lab.formatting import confusion_lines
 
 if TYPE_CHECKING:
     from engine.data.overlap import Overlap
@@ -49,7 +50,9 @@ def evaluate(
         str | None, typer.Option("--source", help=tr("Translate and score sentences of your own: one per line."))
     ] = None,
     reference: Annotated[str | None, typer.Option("--reference", help=tr("Their translations: one per line."))] = None,
-    csv: Annotated[str | None, typer.Option("--csv", help=tr("Score rows of your own, with their labels."))] = None,
+    csv: Annotated[
+        str | None, typer.Option("--csv", help=tr("Classify texts of your own: a CSV file with their classes."))
+    ] = None,
     checkpoint: Annotated[str, typer.Option("--checkpoint", help=tr("best, last, average, ema, or a step."))] = "best",
     stride: Annotated[
         int | None, typer.Option("--stride", help=tr("Tokens between window starts; defaults to the run's own."))
@@ -81,7 +84,7 @@ def evaluate(
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> None:
-    """Score a checkpoint on a split or files of your own; translations by BLEU and chrF, questions by exact match."""
+    """Score a checkpoint on a split or files of your own; translations also by BLEU and chrF, classes by F1."""
     reader = RunReader.resolve(run, runs_dir)
     config = reader.config
     own = _own_files(reader, config, split, text=text, source=source, reference=reference, csv=csv)
@@ -144,7 +147,7 @@ def evaluate(
             )
         model, tokenizer, step = load_network(reader, checkpoint, where, config.model)
         if own:
-            corpus, scorer = None, kind.own_scorer(own, config, tokenizer, where)
+            corpus, scorer = None, kind.own_scorer(own, config, tokenizer, where, reader.data.classes)
             seen = _also_trained_on(scorer, config, data_dir)
         else:
             corpus = load_corpus(kind.reads, config.data, data_dir)
@@ -349,8 +352,10 @@ def _scored(scorer: "Scorer", model: "Network") -> Scored:
         words.append(_line(tr("nanoGPT's batches"), f"{record['nanogpt_loss']:.4f}"))
     places = record.get("probe_places", {})
     words += [_line(name, scorer.probe_words(share, places[name])) for name, share in record["probes"].items()]
+    if "confusion" in record:
+        words += ["", *(f"  {line}" for line in confusion_lines(scorer.classes, record["confusion"]))]
     rows = [dict(row) for row in scorer.rows()]
-    if len(rows) > 1 or record.get("left_out"):
+    if (len(rows) > 1 and "document" in rows[0]) or record.get("left_out"):
         words.append(_line(tr("documents"), _documents(rows, record.get("left_out", 0))))
     return record | ({"rows": rows} if rows else {}), words
 

@@ -113,6 +113,8 @@ class Snapshot:
         if self.floor is not None:
             said = tr("reachable floor {nats:.3f}") if self.floor.context else tr("floor {nats:.3f}")
             parts.append(said.format(nats=self.floor.nats))
+        if self.validation is not None and self.validation.macro_f1 is not None:
+            parts.append(tr("accuracy {accuracy:.1%}", accuracy=self.validation.accuracy))
         if self.validation is not None and self.validation.exact_match is not None:
             parts.append(tr("exact match {exact_match:.1%}", exact_match=self.validation.exact_match))
         return tr("loss {parts}", parts=" · ".join(parts)) if parts else tr("no loss yet")

@@ -2,7 +2,7 @@
 
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rich.table import Table as RichTable
@@ -15,11 +15,11 @@ from engine.language import tr, trn
 from engine.retelling import told
 from engine.runs.lineage import drawn
 from engine.runs.reader import RunReader
-from engine.runs.records import ProbeFacts
+from engine.runs.records import ProbeFacts, ValidationRecord
 from tui_transformer.cli.output import emit, is_terminal, stdout
 from tui_transformer.lab.charts.canvas import Line, line_chart, usual_top
 from tui_transformer.lab.charts.curves import curve_of
-from tui_transformer.lab.formatting import duration, short, sparkline
+from tui_transformer.lab.formatting import duration, readers_in_words, short, sparkline
 from tui_transformer.lab.records.badges import findings
 from tui_transformer.lab.records.run_view import averaged
 
@@ -42,7 +42,7 @@ def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = N
             }
         )
         return
-    console, unit = stdout(), told(reader.config.task.unit)  # a run without a config cannot be summarized at all
+    console, unit = stdout(), told(reader.config.unit)  # a run without a config cannot be summarized at all
     columns, floors = reader.follow().load(), reader.data.floors
     train, validation = (curve_of(records, "step", "loss") for records in (columns.train, columns.validation))
     losses = [*train.y, *validation.y]
@@ -80,6 +80,17 @@ def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = N
     console.print(_next(reader, data_dir), soft_wrap=True)  # a wrapped command cannot be pasted
 
 
+def _by_text(last: ValidationRecord) -> Iterator[str]:
+    """What can be compared with runs that have other tokens, where tokens are not characters."""
+    if last.word_perplexity is not None and last.bits_per_byte is not None:
+        yield tr(
+            "  {bits:.4f} bits per byte, perplexity {perplexity:.2f} per word{unknown}",
+            bits=last.bits_per_byte,
+            perplexity=last.word_perplexity,
+            unknown="" if last.unknown is None else tr(", {share:.1%} of the tokens <unk>", share=last.unknown),
+        )
+
+
 def _scores(reader: RunReader) -> Text | None:
     summary, data, config = reader.summary, reader.data, reader.config
     last, best = summary.last, summary.best
@@ -91,7 +102,7 @@ def _scores(reader: RunReader) -> Text | None:
     )
     newer = tr("; best {loss:.4f} at step {step:,}", loss=best.loss, step=best.step) if best.step != last.step else ""
     lines = [
-        tr("validation loss {loss:.4f} nats per {unit}", loss=last.loss, unit=told(config.task.unit)),
+        tr("validation loss {loss:.4f} nats per {unit}", loss=last.loss, unit=told(config.unit)),
         tr("  perplexity {perplexity:.3f}, accuracy {accuracy:.1%}", perplexity=last.perplexity, accuracy=last.accuracy)
         if bits is None
         else tr(
@@ -100,6 +111,7 @@ def _scores(reader: RunReader) -> Text | None:
             bits=bits,
             accuracy=last.accuracy,
         ),
+        *_by_text(last),
         tr("  scored on the whole split{windows}{newer}", windows=windows, newer=newer),
         *(f"  {tr(name)} {averaged(loss, best.loss)}" for name, loss in summary.averages),
     ]
@@ -118,6 +130,9 @@ def _scores(reader: RunReader) -> Text | None:
             ),
             f"  {clean_line(last.bleu_signature)}",
         ]
+    elif last.macro_f1 is not None:
+        lines.append(tr("  macro F1 {macro_f1:.1%} on {texts:,} texts", macro_f1=last.macro_f1, texts=last.texts))
+        lines += [f"  {words}" for words in readers_in_words(data)]
     elif "exact_match" in config.task.scores:
         right = (
             tr(" ({right:,} of {questions:,} questions)", right=best.right, questions=best.questions)
@@ -167,7 +182,10 @@ def _scores(reader: RunReader) -> Text | None:
         )
     counted = ((tr("unigram"), data.unigram), (tr("bigram"), data.bigram))
     counts = listed(f"{name} {value:.3f}" for name, value in counted if value is not None)
-    lines.append(tr("  token counts alone would score: {counts}", counts=counts))
+    if data.classes and data.unigram is not None:
+        lines.append(tr("  the frequencies of the classes alone would score: {loss:.3f}", loss=data.unigram))
+    else:
+        lines.append(tr("  token counts alone would score: {counts}", counts=counts))
     if last.nanogpt_loss is not None:
         lines.append(tr("  on random batches, as in nanoGPT: {loss:.4f}", loss=last.nanogpt_loss))
     if summary.step is None or summary.tokens is None or summary.seconds is None:

@@ -147,7 +147,7 @@ def translate(
         settings["beam"] = settings["nbest"]
     work = Translating(runs_dir, device, checkpoint, json, settings=settings)
     if text is not None and input_ is not None:
-        raise InputError(tr("--text and --input exclude each other; leave one out"))
+        raise InputError(tr("--text and --input cannot be used together; leave one out"))
     lines = None if input_ is None else _file(input_)
     work.take_run(run)
     if text is not None:

@@ -1,11 +1,13 @@
 """Human-readable numbers, and texts and bars of an exact width."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from rich.cells import cell_len, set_cell_size
 
+from engine.clean import clean_line
 from engine.language import tr
+from engine.runs.records import DataFacts
 
 BARS = "▁▂▃▄▅▆▇█"
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -107,3 +109,35 @@ def middle(text: str, width: int) -> str:
     while cell_len(tail) > width - 1 - cell_len(head):
         tail = tail[1:]
     return set_cell_size(f"{head}…{tail}", width)
+
+
+WIDEST_CLASS = 14  # columns of a class's name in a confusion table
+
+
+def readers_in_words(data: DataFacts) -> Iterator[str]:
+    """What others get right of the validation texts of a classification: one class always, word counts, the grammar."""
+    if data.majority is not None and data.majority.of:
+        yield tr("always “{answer}”: {share:.1%}", answer=clean_line(data.majority.answer), share=data.majority.share)
+    if data.bag_of_words is not None:
+        yield tr("naive Bayes on word counts: {share:.1%}", share=data.bag_of_words)
+    if (reader := data.best_reader) is not None:
+        yield tr(
+            "a reader who knows the grammar: {best:.1%}; one who does not see the order of words: {unordered:.1%}",
+            best=reader.accuracy,
+            unordered=reader.unordered,
+        )
+
+
+def confusion_lines(classes: Sequence[str], counts: Sequence[Sequence[int]]) -> Iterator[str]:
+    """A confusion table: a line per class, a column per class that its texts were put into."""
+    names = [clean_line(name) for name in classes]
+    head = min(WIDEST_CLASS, max(cell_len(name) for name in names))
+    widths = [
+        max(min(WIDEST_CLASS, cell_len(name)), *(len(f"{row[i]:,}") for row in counts)) for i, name in enumerate(names)
+    ]
+    cells = "  ".join(fitted(name, width, right=True) for name, width in zip(names, widths, strict=True))
+    yield f"{fitted('', head)}  {cells}  {tr('right')}"
+    for i, (name, row) in enumerate(zip(names, counts, strict=True)):
+        cells = "  ".join(f"{n:{width},}" for n, width in zip(row, widths, strict=True))
+        share = f"{row[i] / sum(row):.1%}" if sum(row) else ""
+        yield f"{fitted(name, head)}  {cells}  {share}"

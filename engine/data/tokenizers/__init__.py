@@ -5,19 +5,24 @@ None has special tokens: a start, end or mask token is numbered after `vocab_siz
 
 from engine.data.tokenizers.bpe import BpeTokenizer, bpe_of
 from engine.data.tokenizers.characters import CharacterTokenizer
-from engine.data.tokenizers.load import PairTokenizer, described, difference, read_tokenizer
+from engine.data.tokenizers.load import PairTokenizer, described, difference, read_any_tokenizer, read_tokenizer
 from engine.data.tokenizers.protocol import AnyTokenizer, Tokenizer
+from engine.data.tokenizers.single_bytes import ByteTokenizer
+from engine.data.tokenizers.text_words import TextWordTokenizer
 from engine.data.tokenizers.words import WordTokenizer
 
 __all__ = [
     "AnyTokenizer",
     "BpeTokenizer",
+    "ByteTokenizer",
     "CharacterTokenizer",
     "PairTokenizer",
+    "TextWordTokenizer",
     "Tokenizer",
     "WordTokenizer",
     "bpe_of",
     "described",
     "difference",
+    "read_any_tokenizer",
     "read_tokenizer",
 ]

@@ -23,7 +23,8 @@ from engine.language import tr
 
 BYTES = 256
 LARGEST = 1_000_000  # tokens
-LONGEST_PIECE = 64  # bytes; a longer token is a horizontal rule or damage
+LONGEST_PIECE = 64  # bytes; training makes no longer token: it would be a horizontal rule
+LONGEST_GIVEN = 256  # bytes; GPT-2 has rules of 128, and anything longer is damage
 SEEN_AT_LEAST = 2  # a pair that occurs once is not worth a token
 CHUNK = 50_000  # characters; longer texts are encoded in parallel parts
 BATCH = 2_000  # texts per library call: it blocks other threads while taking and returning them
@@ -68,13 +69,13 @@ class BpeTokenizer(Tokenizer):
             if not (0 <= left < len(pieces) and 0 <= right < len(pieces)):
                 raise ValueError(tr("merge {number} joins a token that does not exist", number=number))
             piece = pieces[left] + pieces[right]
-            if len(piece) > LONGEST_PIECE:
+            if len(piece) > LONGEST_GIVEN:
                 raise ValueError(
                     tr(
-                        "merge {number} makes a token of {n} bytes; the maximum is {longest_piece}",
+                        "merge {number} makes a token of {n} bytes; the maximum is {longest}",
                         number=number,
                         n=len(piece),
-                        longest_piece=LONGEST_PIECE,
+                        longest=LONGEST_GIVEN,
                     )
                 )
             if piece not in known:
@@ -118,7 +119,7 @@ class BpeTokenizer(Tokenizer):
         def chunks() -> Iterator[str]:  # one pass: the texts may not fit into memory
             nonlocal seen
             for text in texts:
-                _refuse_surrogates([text])
+                refuse_surrogates([text])
                 seen = seen or bool(text)
                 yield from _chunks(text)
 
@@ -149,7 +150,7 @@ class BpeTokenizer(Tokenizer):
 
     def encode_all(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
         """Return token ids of many texts, on all cores."""
-        _refuse_surrogates(texts)
+        refuse_surrogates(texts)
         ids: list[NDArray[np.int64]] = []
         for start in range(0, len(texts), BATCH):
             encoded = self._model.encode_batch_fast(list(texts[start : start + BATCH]), add_special_tokens=False)
@@ -159,6 +160,9 @@ class BpeTokenizer(Tokenizer):
     def bytes_of(self, token: int) -> bytes:
         """Return a token's UTF-8 bytes, perhaps part of a character; U+FFFD's past the vocabulary."""
         return self.pieces[token] if 0 <= token < self.vocab_size else UNKNOWN.encode()
+
+    def first_bytes(self, text: str, token: int) -> int:
+        return len(self.bytes_of(token))
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of token ids; U+FFFD for ids past the vocabulary and for invalid bytes."""
@@ -199,7 +203,7 @@ class BpeDecoder(Decoder):
         return self._text.decode(b"", final=True)
 
 
-def _refuse_surrogates(texts: Iterable[str]) -> None:
+def refuse_surrogates(texts: Iterable[str]) -> None:
     """Refuse lone surrogates: the library's error would be about codecs."""
     for text in texts:
         try:

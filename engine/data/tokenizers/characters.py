@@ -17,7 +17,7 @@ PIECE = 1_000_000  # characters encoded at once
 class CharacterTokenizer(Tokenizer):
     """One token per character (Unicode code point), in code-point order."""
 
-    kind = "characters"
+    kind, per_character = "characters", True
 
     def __init__(self, characters: Sequence[str]) -> None:
         self.characters = tuple(characters)
@@ -35,6 +35,16 @@ class CharacterTokenizer(Tokenizer):
 
     def encode(self, text: str) -> NDArray[np.int64]:
         return np.concatenate([np.empty(0, np.int64), *self.parts(text)], dtype=np.int64)
+
+    def encode_known(self, texts: Sequence[str], unknown: int) -> list[NDArray[np.int64]]:
+        found = []
+        for text in texts:
+            pieces = [np.empty(0, np.int64)]
+            for _, ids, missing in self._looked_up(text):
+                ids[missing] = unknown
+                pieces.append(ids)
+            found.append(np.concatenate(pieces))
+        return found
 
     def parts(self, text: str) -> Iterator[NDArray[np.int32]]:
         for start, ids, unknown in self._looked_up(text):

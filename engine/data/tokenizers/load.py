@@ -1,4 +1,4 @@
-"""Load and compare a run's tokenizer from tokenizer.json: one of three kinds, or a pair.
+"""Load and compare a run's tokenizer from tokenizer.json: one of five kinds, or a pair; or read one that others made.
 
 tokenizer.json is untrusted: it is data, never code, and damage gives a one-line error.
 """
@@ -8,9 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from engine.data.tokenizers.bpe import BpeTokenizer
+from engine.data.tokenizers.bpe import SIGNS, BpeTokenizer
 from engine.data.tokenizers.characters import CharacterTokenizer
 from engine.data.tokenizers.protocol import SCHEMA, AnyTokenizer, Tokenizer
+from engine.data.tokenizers.single_bytes import ByteTokenizer
+from engine.data.tokenizers.text_words import TextWordTokenizer
 from engine.data.tokenizers.words import WordTokenizer
 from engine.errors import InputError, damaged, one_of
 from engine.language import english, tr
@@ -49,6 +51,8 @@ KINDS: dict[str, tuple[str, Callable[[Any], Tokenizer]]] = {
     CharacterTokenizer.kind: ("characters", CharacterTokenizer),
     BpeTokenizer.kind: ("merges", BpeTokenizer.from_json),
     WordTokenizer.kind: ("words", WordTokenizer.from_json),
+    ByteTokenizer.kind: ("bytes", lambda size: ByteTokenizer()),
+    TextWordTokenizer.kind: ("vocabulary", TextWordTokenizer.from_json),
 }
 
 
@@ -82,11 +86,63 @@ def parsed(data: Any) -> AnyTokenizer:
 
 
 def read_tokenizer(path: Path) -> AnyTokenizer:
+    """Read a run's tokenizer.json. Raises InputError: it cannot be read, or is damaged."""
+    return _read(path, parsed)
+
+
+MERGES = ("merges.txt", "vocab.bpe")  # GPT-2's file of merges, by either of its names
+
+
+def read_any_tokenizer(place: Path) -> Tokenizer:
+    """Read the tokenizer of a text from tokenizer.json, a run's or that of Hugging Face `tokenizers` with byte-level
+    BPE, from GPT-2's merges, or from a folder that has one of them. Raises InputError: there is none, it is damaged,
+    or it is of another kind.
+    """
+    path = place
+    if place.is_dir():
+        names = ("tokenizer.json", *MERGES)
+        path = next((place / name for name in names if (place / name).is_file()), place / names[0])
+    found = _read(path, _merges_file if path.name in MERGES else _any_json)
+    if found.is_pair:
+        raise InputError(tr("{path}: has a tokenizer for each side; a text needs one", path=path))
+    return found.target
+
+
+def _any_json(data: Any) -> AnyTokenizer:
+    if not isinstance(data, dict) or "schema" in data or "model" not in data:
+        return parsed(data)
+    model, split = data["model"], data.get("pre_tokenizer") or {}
+    plain = split.get("type") == "ByteLevel" and not split.get("add_prefix_space") and split.get("use_regex", True)
+    if model.get("type") != "BPE" or not plain or data.get("normalizer") is not None:
+        raise ValueError(tr("only byte-level BPE that splits text as GPT-2 does can be read"))
+    return _by_signs([pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]])
+
+
+def _merges_file(text: str) -> AnyTokenizer:
+    lines = [line for line in text.split("\n") if line and not line.startswith("#version")]
+    return _by_signs([line.rstrip("\r").split(" ") for line in lines])
+
+
+def _by_signs(merges: list[list[str]]) -> BpeTokenizer:
+    """The BPE of merges whose tokens are named by GPT-2's printable characters, one a byte."""
+    ids = {sign: byte for byte, sign in enumerate(SIGNS)}
+    pairs = []
+    for number, merge in enumerate(merges, start=1):
+        if len(merge) != 2 or not all(token in ids for token in merge):
+            raise ValueError(tr("merge {number} joins a token that does not exist", number=number))
+        left, right = merge
+        pairs.append((ids[left], ids[right]))
+        ids.setdefault(left + right, len(ids))
+    return BpeTokenizer.from_json(pairs)
+
+
+def _read(path: Path, made: Callable[[Any], AnyTokenizer]) -> AnyTokenizer:
     try:
         raw = read_plain(path, MAX_BYTES)
         if raw.count(b",") > MOST_VALUES:
             raise ValueError(tr("too many tokens for a tokenizer"))
-        return parsed(json.loads(raw.decode("utf-8")))
+        text = raw.decode("utf-8")
+        return made(text if path.name in MERGES else json.loads(text))
     except (KeyError, TypeError) as error:
         raise InputError(
             tr("{path}: cannot read this tokenizer: {damaged}", path=path, damaged=damaged(error))

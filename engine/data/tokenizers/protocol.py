@@ -70,6 +70,8 @@ class Tokenizer(AnyTokenizer):
     """Text ↔ token ids, 0 … vocab_size − 1."""
 
     joins_spaces: ClassVar[bool] = False  # whether the space before a word is a part of its first token
+    per_character: ClassVar[bool] = False  # whether every token is one character
+    unknown: ClassVar[int | None] = None  # the token of everything outside the vocabulary; None if that is an error
 
     @property
     def sides(self) -> "tuple[Tokenizer, Tokenizer]":
@@ -82,6 +84,10 @@ class Tokenizer(AnyTokenizer):
     def encode_all(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
         """Return the token ids of each of many texts, as `encode` does."""
         return [self.encode(text) for text in texts]
+
+    def encode_known(self, texts: Sequence[str], unknown: int) -> list[NDArray[np.int64]]:
+        """Return the token ids of each of many texts, with `unknown` for each part that has no token."""
+        return self.encode_all(texts)
 
     def parts(self, text: str) -> Iterator[NDArray[np.int32]]:
         """Yield a text's token ids, in parts where this saves memory for a large one."""
@@ -98,6 +104,17 @@ class Tokenizer(AnyTokenizer):
         not characters.
         """
         return None
+
+    def first_bytes(self, text: str, token: int) -> int:
+        """Return how many of a text's UTF-8 bytes its first token stands for."""
+        return len(self.decode([token]).encode("utf-8", "surrogatepass"))
+
+    def continued(self, before: Iterable[int], ids: Iterable[int]) -> str:
+        """Return the text of token ids that follow others."""
+        decoder = self.decoder()
+        for token in before:
+            decoder.feed(token)
+        return "".join(decoder.feed(token) for token in ids) + decoder.finish()
 
     @abstractmethod
     def decode(self, ids: Iterable[int]) -> str:

@@ -9,6 +9,7 @@ out, so that a piece has the same tokens as within the whole text:
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
@@ -39,11 +40,11 @@ def _usual(left: str, right: str) -> str:
     return NOTHING if left in OPENS or right in CLOSES else SPACE
 
 
-def _is_gap(token: str) -> bool:
+def is_gap(token: str) -> bool:
     return not token or token.isspace()
 
 
-def _tokens(text: str) -> Iterator[str]:
+def word_tokens(text: str) -> Iterator[str]:
     """Yield the tokens of a text; beyond a gap at either end there is taken to be a word."""
     left: str | None = None
     gap = NOTHING
@@ -69,7 +70,7 @@ class WordTokenizer(Tokenizer):
     def __init__(self, words: Sequence[str]) -> None:
         self.words = tuple(words)
         for word in self.words:
-            if not (_is_gap(word) or PIECE.fullmatch(word)):
+            if not (is_gap(word) or PIECE.fullmatch(word)):
                 raise InputError(tr("tokenizer: {word!r} is neither a word nor a punctuation mark", word=word[:40]))
         if not self.words or any(one >= other for one, other in zip(self.words, self.words[1:], strict=False)):
             raise InputError(tr("tokenizer: words must be distinct and in code-point order"))
@@ -78,21 +79,33 @@ class WordTokenizer(Tokenizer):
     @classmethod
     def of(cls, texts: Iterable[str]) -> "WordTokenizer":
         """Return the tokenizer of every word and mark in these texts; there must be some."""
-        return cls(sorted(set(chain.from_iterable(map(_tokens, texts)))))
+        return cls(sorted(set(chain.from_iterable(map(word_tokens, texts)))))
+
+    @classmethod
+    def frequent(cls, texts: Iterable[str], least: int = 2) -> "WordTokenizer":
+        """Return the tokenizer of the words and marks that occur at least so often in these texts; if none does, of
+        all.
+        """
+        counts = Counter(chain.from_iterable(map(word_tokens, texts)))
+        return cls(sorted(word for word, n in counts.items() if n >= least) or sorted(counts))
 
     @property
     def vocab_size(self) -> int:
         return len(self.words)
 
+    def encode_known(self, texts: Sequence[str], unknown: int) -> list[NDArray[np.int64]]:
+        known = self._ids
+        return [np.array([known.get(token, unknown) for token in word_tokens(text)], dtype=np.int64) for text in texts]
+
     def encode(self, text: str) -> NDArray[np.int64]:
-        tokens = list(_tokens(text))
+        tokens = list(word_tokens(text))
         try:
             return np.array([self._ids[token] for token in tokens], dtype=np.int64)
         except KeyError:
             unknown = [token for token in dict.fromkeys(tokens) if token not in self._ids]
         shown = (f"{word[:40]!r}" if word else tr("words with no space between them") for word in unknown[:SHOWN])
         more = tr(" and {n} more", n=len(unknown) - SHOWN) if len(unknown) > SHOWN else ""
-        hint = nearest(unknown[0][:40], self.words) if not _is_gap(unknown[0]) else ""
+        hint = nearest(unknown[0][:40], self.words) if not is_gap(unknown[0]) else ""
         never = tr("this model has never seen {shown}{more}", shown=listed(shown), more=more)
         raise InputError(
             tr(
@@ -108,44 +121,13 @@ class WordTokenizer(Tokenizer):
         return "".join(decoder.feed(token) for token in ids)
 
     def decoder(self) -> "WordDecoder":
-        return WordDecoder(self)
+        return WordDecoder(self.words)
 
     def to_json(self) -> str:
         return json.dumps({"schema": SCHEMA, "kind": self.kind, "words": self.words})
 
     def library_json(self) -> str:
-        used = set().union(*self.words)
-        nothing, between = [chr(code) for code in PRIVATE if chr(code) not in used][:2]
-        made = hf.Tokenizer(hf.models.WordLevel({word or nothing: i for i, word in enumerate(self.words)}))
-        opens, closes, inner = ("".join(re.escape(sign) for sign in sorted(signs)) for signs in (OPENS, CLOSES, INNER))
-        # A private-use character marks two tokens without the usual space between them.
-        touching = (
-            rf"(?<=[{WORD}])(?=[^{WORD}{GAP}{closes}{inner}])",
-            rf"(?<=[{WORD}])(?=[{inner}](?![{WORD}]))",
-            rf"(?<=[^{WORD}{GAP}{opens}{inner}])(?=[{WORD}])",
-            rf"(?<=\A[{inner}]|[^{WORD}][{inner}])(?=[{WORD}])",
-            rf"(?<=[^{WORD}{GAP}{opens}])(?=[^{WORD}{GAP}{closes}])",
-        )
-        unknown = [hf.normalizers.Replace(sign, UNKNOWN) for sign in (nothing, between)]
-        marked = hf.normalizers.Replace(hf.Regex("|".join(touching)), nothing)
-        made.normalizer = hf.normalizers.Sequence([*unknown, marked])
-        usual = hf.Regex(rf"(?<![{GAP}{opens}]){SPACE}(?![{GAP}{closes}])")
-        piece = hf.Regex(rf"[{WORD}]+(?:[{inner}][{WORD}]+)*|[{GAP}]+|[^{WORD}{GAP}]")
-        splits = [hf.pre_tokenizers.Split(one, then) for one, then in ((usual, "removed"), (piece, "isolated"))]
-        made.pre_tokenizer = hf.pre_tokenizers.Sequence(splits)
-        unseen = (
-            *(rf"\A{between}", rf"{between}{nothing}{between}?", rf"{between}(?=[{GAP}])", rf"(?<=[{GAP}]){between}"),
-            *(rf"{between}(?=[{closes}])", rf"(?<=[{opens}]){between}"),
-        )
-        made.decoder = hf.decoders.Sequence(
-            [
-                hf.decoders.Replace(hf.Regex(r"\A"), between),
-                hf.decoders.Fuse(),
-                *(hf.decoders.Replace(hf.Regex(one), NOTHING) for one in unseen),
-                hf.decoders.Replace(between, SPACE),
-            ]
-        )
-        return made.to_str()
+        return library_of(self.words)
 
     @classmethod
     def from_json(cls, words: Any) -> "WordTokenizer":
@@ -157,13 +139,13 @@ class WordTokenizer(Tokenizer):
 class WordDecoder(Decoder):
     """Writes the space before a word with the word, so nothing waits."""
 
-    def __init__(self, tokenizer: WordTokenizer) -> None:
-        self._words = tokenizer.words
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = words
         self._left: str | None = None  # the previous token; None at the start and after an explicit gap
 
     def feed(self, token: int) -> str:
         word = self._words[token] if 0 <= token < len(self._words) else UNKNOWN
-        if _is_gap(word):
+        if is_gap(word):
             self._left = None
             return word
         before = NOTHING if self._left is None else _usual(self._left, word)
@@ -173,3 +155,40 @@ class WordDecoder(Decoder):
     def finish(self) -> str:
         self._left = None
         return ""
+
+
+def library_of(words: Sequence[str], unk: str | None = None) -> str:
+    """Return `library_json` of these words; any other word is `unk`, if given."""
+    used = set().union(*words)
+    nothing, between = [chr(code) for code in PRIVATE if chr(code) not in used][:2]
+    ids = {word or nothing: i for i, word in enumerate(words)}
+    made = hf.Tokenizer(hf.models.WordLevel(ids) if unk is None else hf.models.WordLevel(ids, unk_token=unk))
+    opens, closes, inner = ("".join(re.escape(sign) for sign in sorted(signs)) for signs in (OPENS, CLOSES, INNER))
+    # A private-use character marks two tokens without the usual space between them.
+    touching = (
+        rf"(?<=[{WORD}])(?=[^{WORD}{GAP}{closes}{inner}])",
+        rf"(?<=[{WORD}])(?=[{inner}](?![{WORD}]))",
+        rf"(?<=[^{WORD}{GAP}{opens}{inner}])(?=[{WORD}])",
+        rf"(?<=\A[{inner}]|[^{WORD}][{inner}])(?=[{WORD}])",
+        rf"(?<=[^{WORD}{GAP}{opens}])(?=[^{WORD}{GAP}{closes}])",
+    )
+    unknown = [hf.normalizers.Replace(sign, UNKNOWN) for sign in (nothing, between)]
+    marked = hf.normalizers.Replace(hf.Regex("|".join(touching)), nothing)
+    made.normalizer = hf.normalizers.Sequence([*unknown, marked])
+    usual = hf.Regex(rf"(?<![{GAP}{opens}]){SPACE}(?![{GAP}{closes}])")
+    piece = hf.Regex(rf"[{WORD}]+(?:[{inner}][{WORD}]+)*|[{GAP}]+|[^{WORD}{GAP}]")
+    splits = [hf.pre_tokenizers.Split(one, then) for one, then in ((usual, "removed"), (piece, "isolated"))]
+    made.pre_tokenizer = hf.pre_tokenizers.Sequence(splits)
+    unseen = (
+        *(rf"\A{between}", rf"{between}{nothing}{between}?", rf"{between}(?=[{GAP}])", rf"(?<=[{GAP}]){between}"),
+        *(rf"{between}(?=[{closes}])", rf"(?<=[{opens}]){between}"),
+    )
+    made.decoder = hf.decoders.Sequence(
+        [
+            hf.decoders.Replace(hf.Regex(r"\A"), between),
+            hf.decoders.Fuse(),
+            *(hf.decoders.Replace(hf.Regex(one), NOTHING) for one in unseen),
+            hf.decoders.Replace(between, SPACE),
+        ]
+    )
+    return made.to_str()

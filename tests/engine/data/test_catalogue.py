@@ -19,8 +19,8 @@ def test_every_registered_corpus_is_listed_once() -> None:
     assert all(name == entry.name for name, entry in CORPORA.items())
     loaded = {name for kind in KINDS.values() for name in kind.named}
     from_hub = {name for name, entry in CORPORA.items() if entry.hub}
-    assert loaded == set(CORPORA) - {"tiny-shakespeare"} - from_hub  # which is a plain file
-    assert sorted(names_of("text") + names_of("pairs") + names_of("documents")) == sorted(CORPORA)
+    assert loaded == set(CORPORA) - {"tiny-shakespeare", "ag-news"} - from_hub  # which are laid out as one's own files
+    assert sorted(name for kind in KINDS for name in names_of(kind)) == sorted(CORPORA)
 
 
 def test_a_generated_corpus_comes_first_and_is_never_missing(monkeypatch) -> None:
@@ -46,6 +46,9 @@ def test_a_generated_corpus_comes_first_and_is_never_missing(monkeypatch) -> Non
         ("a.TSV.gz", "pairs"),
         ("a.en,a.de", "pairs"),
         ("a.txt#1,2", "pairs"),
+        ("bulletins", "labelled"),
+        ("a.csv", "labelled"),
+        ("a.CSV.gz", "labelled"),
     ],
 )
 def test_the_spelling_says_which_kind_a_corpus_is(corpus: str, kind: str) -> None:

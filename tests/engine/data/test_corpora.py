@@ -43,6 +43,40 @@ def test_tiny_shakespeare_is_split_as_everybody_splits_it(real_data) -> None:
     assert len(corpus.splits["train"].text) == 1_003_854
 
 
+NAMED = {
+    ("wikitext-2", "train.txt", "valid.txt", "test.txt"),
+    ("wikitext-2", "wiki.train.tokens", "wiki.valid.tokens", "wiki.test.tokens"),
+    ("ptb", "ptb.train.txt", "ptb.valid.txt", "ptb.test.txt"),
+    ("ptb", "train.txt", "valid.txt", "test.txt"),
+}
+
+
+@pytest.mark.parametrize(("name", "train", "valid", "test"), sorted(NAMED))
+def test_official_splits_are_read_by_any_of_their_names(tmp_path, name: str, train: str, valid: str, test: str) -> None:
+    (tmp_path / name).mkdir()
+    for file in (train, valid, test):
+        (tmp_path / name / file).write_text(f" {file} <unk> \n")
+    corpus = load_corpus(TextCorpus, DataConfig(corpus=name, validation_fraction=0.5), tmp_path)
+    assert {split: part.text for split, part in corpus.splits.items()} == {
+        "train": f" {train} <unk> \n",
+        "validation": f" {valid} <unk> \n",
+        "test": f" {test} <unk> \n",
+    }
+
+
+@pytest.mark.parametrize("name", ["wikitext-2", "ptb"])
+def test_a_missing_official_split_is_named(tmp_path, monkeypatch, name: str) -> None:
+    monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "none"))
+    with pytest.raises(InputError, match=rf"data fetch {name}.*train.txt, .*valid.txt, .*test.txt"):
+        load_corpus(TextCorpus, DataConfig(corpus=name), tmp_path)
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "wiki.valid.tokens").write_text(" a \n")
+    (tmp_path / name / "valid.txt").write_text(" a \n")
+    with pytest.raises(InputError, match="train"):
+        load_corpus(TextCorpus, DataConfig(corpus=name), tmp_path)
+
+
 BAD = {
     "empty": b"",
     "blank": b" \n\n ",

@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 import tokenizers as hf
 
-from engine.data.tokenizers import BpeTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer
+from engine.data.tokenizers import (
+    BpeTokenizer,
+    ByteTokenizer,
+    CharacterTokenizer,
+    TextWordTokenizer,
+    Tokenizer,
+    WordTokenizer,
+)
 from engine.errors import InputError
 
 TEXTS = (
@@ -60,6 +67,9 @@ MADE: dict[str, Tokenizer] = {
     "characters": CharacterTokenizer.of(ALL),
     "words": WordTokenizer.of(ALL),
     "bpe": BpeTokenizer.trained(ALL, 400),
+    "bytes": ByteTokenizer(),
+    "text-words": TextWordTokenizer.trained(" ".join(ALL), 300),
+    "spaced text-words": TextWordTokenizer.trained("<unk> ".join(ALL), 300),
 }
 
 

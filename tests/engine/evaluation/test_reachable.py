@@ -62,7 +62,7 @@ def perfect(context: int, stride: int | None = None, seed: int = 1, confidence: 
     split = corpus(seed).splits["validation"]
     tokenizer = CharacterTokenizer.of(part.text for part in corpus(seed).splits.values())
     tokens = torch.from_numpy(tokenizer.encode(split.text))
-    return TextScorer(config, split, tokens, tokenizer.vocab_size).record(PerfectModel(tokenizer, confidence)).dump()
+    return TextScorer(config, split, tokens, tokenizer).record(PerfectModel(tokenizer, confidence)).dump()
 
 
 @pytest.mark.parametrize("context", [64, 128, 256])

@@ -259,6 +259,7 @@ async def test_any_pane_can_be_remembered_and_one_that_is_no_more_is_design(tmp_
         assert app.pane == "design"
 
 
-def test_the_studio_stands_before_torch_is_loaded() -> None:
-    code = "import sys; import tui_transformer.studio.app; sys.exit('torch' in sys.modules)"
+def test_the_first_screen_needs_neither_torch_nor_numpy() -> None:
+    code = "import sys; import tui_transformer.studio.app, tui_transformer.studio.design.pane as _; "
+    code += "sys.exit(not {'torch', 'numpy'}.isdisjoint(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

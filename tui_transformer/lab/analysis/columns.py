@@ -1,7 +1,7 @@
 """The columns of a run table: each one's name, its value for a run, and how that is formatted."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -11,8 +11,8 @@ from engine.language import english, tr
 from engine.measures import MEASURE, family, how_far_back
 from engine.measures import probe as probe_measure
 from engine.runs.lineage import INIT_FROM
-from tui_transformer.lab.analysis.entry import EXACT_MATCH, NO_RUN, SCORES, Entry, probes, scores
-from tui_transformer.lab.analysis.groups import comparable
+from tui_transformer.lab.analysis.entry import BY_BYTES, EXACT_MATCH, NO_RUN, SCORES, Entry, probes, scores
+from tui_transformer.lab.analysis.groups import by_bytes, comparable, void
 from tui_transformer.lab.analysis.language import IN_USE
 from tui_transformer.lab.analysis.verdict import verdict, verdict_kind
 from tui_transformer.lab.formatting import duration, short
@@ -30,6 +30,10 @@ EXPLAINED = {  # by key; others are told by their name
     "n": tr("the number of seeds that count"),
     "last": tr("the validation loss at the newest evaluation"),
     "Δlast": tr("the last loss minus the baseline's; below zero is better (– while the run trains)"),
+    "Δbits_per_byte": tr(
+        "bits per byte minus the baseline's: the one score that compares runs with different tokens; below zero is "
+        "better"
+    ),
     "best": tr("the lowest validation loss so far"),
     "Δbest": tr("the best loss minus the baseline's; below zero is better"),
     "gap": tr("how far the validation loss has risen above its best; not the gap between training and validation loss"),
@@ -160,6 +164,13 @@ def _final(entry: Entry) -> Value:
     return None if entry.live else entry.last
 
 
+def _bits(entry: Entry, baseline: Entry | None) -> Value:
+    """The difference between runs with different tokens."""
+    if baseline is None or entry.live or not by_bytes(entry, baseline) or void(entry) or void(baseline):
+        return None
+    return entry.scores[BY_BYTES.key] - baseline.scores[BY_BYTES.key]
+
+
 def _loss(value: Value) -> str:
     return f"{value:.4f}" if abs(value) < 1000 else f"{value:.4g}"
 
@@ -224,7 +235,16 @@ MORE = _difference(lambda e: e.parameters, whatever=True)
 MORE_PARAMETERS = Column(
     "Δparams", english("Δ params"), english("parameters − baseline's"), MORE, _signed, str, beside=True
 )
-JUDGED = (LAST, _lower("last", _final, english("last loss − baseline's")), VERDICT, CHECKS)
+BITS = Column(
+    "Δbits_per_byte",
+    english("Δ bits per byte"),
+    english("bits per byte − baseline's"),
+    _bits,
+    _change,
+    _change_exact,
+    beside=True,
+)
+JUDGED = (LAST, _lower("last", _final, english("last loss − baseline's")), BITS, VERDICT, CHECKS)
 MEASURED = (
     Column("best", english("best"), english("best validation loss"), lambda e, b: e.best, _loss, _exact, always=True),
     _lower("best", lambda e: e.best, english("best loss − baseline's")),
@@ -337,6 +357,7 @@ def score(name: str) -> Column:
 ALWAYS_THE_SAME = english("exact match − that of always giving the most frequent answer")
 OVER = lambda e, b: None if e.state == NO_RUN else e.over_majority
 OVER_MAJORITY = Column("Δmajority", english("Δ majority"), ALWAYS_THE_SAME, OVER, "{:+.1%}".format, _change_exact)
+OVER_CLASS = replace(OVER_MAJORITY, name=english("accuracy − that of always giving the most frequent class"))
 FIXED = {column.key: column for column in (NAME, *JUDGED, *MEASURED, OVER_MAJORITY, *ABOUT)}
 
 
@@ -344,11 +365,13 @@ def columns(
     entries: Sequence[Entry], baseline: Entry | None, *, of: Sequence[Entry] = (), all_settings: bool = False
 ) -> list[Column]:
     """Return a table's columns for these runs, in order; settings are those that differ among `of`, or all."""
-    asked = [score(EXACT_MATCH), OVER_MAJORITY] if any(entry.majority is not None for entry in entries) else []
+    compared = dict.fromkeys(entry.majority.score for entry in entries if entry.majority is not None)
+    over = OVER_MAJORITY if EXACT_MATCH in compared else OVER_CLASS
+    asked = [*map(score, compared), over] if compared else []
     offered = [
         *(NAME, *JUDGED, *asked, *setting_columns(of or entries, all_settings=all_settings), *MEASURED),
         *(probe(measure.key) for measure in probes(entries)),
-        *(score(m.key) for m in scores(entries) if not (asked and m.key == EXACT_MATCH)),
+        *(score(m.key) for m in scores(entries) if m.key not in compared),
         *(c for c in ABOUT if c.key not in ("context", "stride") or len({c.value(e, None) for e in entries}) > 1),
     ]
     return [c for c in offered if c.always or c.dotted or any(has_value(c.value(e, baseline)) for e in entries)]

@@ -49,7 +49,7 @@ from tui_transformer.lab.analysis.verdict import (
     expectations,
     verdict,
 )
-from tui_transformer.lab.formatting import fitted
+from tui_transformer.lab.formatting import confusion_lines, fitted
 from tui_transformer.lab.records.run_view import averaged
 
 UNSET = "–"
@@ -109,9 +109,20 @@ def detail(entry: Entry, baseline: Entry | None) -> Blocks:
             tr("Probes: share correct"),
             (_line(tr(probe_name(name)), f"{v:.1%}{asked.get(name, '')}") for name, v in entry.probes.items()),
         ),
+        (tr("Its last evaluation, class by class"), _classified(entry)),
         (tr("Not comparable"), older),
         (tr("Settings"), (_line(key, _setting(key, value)) for key, value in entry.config.items())),
     )
+
+
+def _classified(entry: Entry) -> Iterator[Line]:
+    """A confusion table, and what others get right."""
+    if entry.classified is None:
+        return
+    yield Line("", tr("A line per class; its columns are the classes that its texts were put into."))
+    for line in confusion_lines(entry.classified.classes, entry.classified.confusion):
+        yield Line("", line)
+    yield from (_line("", words) for words in entry.classified.readers)
 
 
 def _badges(badges: Mapping[str, str], *, of_several: bool = False) -> Iterator[Line]:
@@ -199,6 +210,7 @@ def group_detail(standing: VariantResult) -> Blocks:
         (tr("Where their initial weights come from"), earlier),
         (tr("Scores: mean and 95 % interval over seeds"), _measured(standing, LOSSES)),
         (tr("Probes and other scores"), _measured(standing, others)),
+        (tr("The last evaluation of its first run, class by class"), _classified(standing.runs[0])),
         (tr("What it cost"), (_line(_without_unit(c), c.shown(standing, None)) for c in cost)),
         (tr("What it changes"), _changes(group.representative, pinned, "seed") if pinned is not None else ()),
         (tr("What the numbers mean"), (_line("", note) for note in notes([standing]))),

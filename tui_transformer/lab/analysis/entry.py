@@ -35,6 +35,7 @@ from engine.runs.records import (
     Summary,
     ValidationRecord,
 )
+from tui_transformer.lab.formatting import readers_in_words
 
 DAMAGED, DAMAGED_FILES = english("damaged"), "DAMAGED"
 ENDED_EARLY = (english("stopped"), english("interrupted"), english("failed"), english("lost"))
@@ -50,6 +51,8 @@ EXCESS = MEASURE["excess"]
 LOSSES = (LAST, BEST, EXCESS)
 # Scores of an evaluation besides its loss and its excess over the floor.
 SCORES = {measure.key: measure for measure in MEASURES if not measure.probe and measure not in (LOSS, EXCESS)}
+# Compares runs with different tokenizers; judged only there, so that no other study is corrected for it.
+BY_BYTES = replace(MEASURE["bits_per_byte"], margin=0.01)
 EXACT_MATCH = "exact_match"
 _NO_NUMBER = re.compile(r"not a number|not finite|\bnan\b|\binf", re.IGNORECASE)
 R = TypeVar("R", bound=Record)
@@ -113,8 +116,9 @@ class Entry:
     # of a variant share their settings
     config: Mapping[str, Any] = field(default_factory=dict)
     problems: tuple[str, ...] = ()  # files that are damaged
-    # score of always giving the same answer; None without questions
+    # score of always giving the same answer or class; None without questions or classes
     majority: MajorityFacts | None = None
+    classified: "Classified | None" = None  # its last evaluation, if it gives texts classes
 
     def value(self, measure: Measure) -> float | None:
         if measure.probe:
@@ -125,7 +129,7 @@ class Entry:
 
     @property
     def over_majority(self) -> float | None:
-        own = self.scores.get(EXACT_MATCH)
+        own = None if self.majority is None else self.scores.get(self.majority.score)
         return own - self.majority.share if own is not None and self.majority is not None else None
 
     @property
@@ -175,7 +179,7 @@ def majority_rows(entries: Sequence[Entry]) -> list[Entry]:
         Entry(  # its path does not exist, and no run can have this name
             path=beside[one].path.parent / f"{NO_RUN}: {one.name.replace('/', '∕')}",
             state=NO_RUN,
-            scores={EXACT_MATCH: one.share},
+            scores={one.score: one.share},
             protocol=beside[one].protocol,
             majority=one,
         )
@@ -275,8 +279,29 @@ def read_entry(path: Path) -> Entry:
         ),
         config=config,
         problems=tuple(problems),
-        majority=majority if majority is not None and majority.of and 0 <= majority.right <= majority.of else None,
+        majority=majority if _is_share(majority) else None,
+        classified=Classified.of(data, last),
     )
+
+
+def _is_share(majority: MajorityFacts | None) -> bool:
+    return majority is not None and majority.score in SCORES and majority.of > 0 and 0 <= majority.right <= majority.of
+
+
+@dataclass(frozen=True)
+class Classified:
+    """How a run classified the validation texts, and what others get right of them."""
+
+    classes: tuple[str, ...]
+    confusion: tuple[tuple[int, ...], ...]  # texts of each class, by the class they were put into
+    readers: tuple[str, ...]  # what always saying one class, counting words, and knowing the grammar score, in words
+
+    @classmethod
+    def of(cls, data: DataFacts, last: ValidationRecord) -> "Classified | None":
+        n = len(data.classes)
+        if not n or len(last.confusion) != n or any(len(row) != n for row in last.confusion):
+            return None
+        return cls(data.classes, last.confusion, tuple(readers_in_words(data)))
 
 
 def _places(data: DataFacts, last: ValidationRecord, task: TaskKind) -> dict[str, int]:

@@ -141,6 +141,8 @@ MAJORITY = Column(
     _number,
 )
 OVER_MAJORITY = _averaged(runs_columns.OVER_MAJORITY)
+MAJORITY_CLASS = replace(MAJORITY, name=english("accuracy when always giving the most frequent class (not a run)"))
+OVER_CLASS = _averaged(runs_columns.OVER_CLASS)
 ABOUT_GROUPS = [_of_representative(column) for column in ABOUT if column.key in ("corpus", "unit")]
 
 
@@ -202,7 +204,8 @@ def data_columns(standings: Sequence[VariantResult], *, all_settings: bool = Fal
     numbers = [column for measure in (*LOSSES, *others) for column in _numbers(measure)]
     changed = differing_settings(standings, all_settings=all_settings)
     shares = (replace(c, name=c.name.replace("% of", "share of"), show=_number, write=_number) for c in HANDED_IN)
-    majority = _with_values((MAJORITY, OVER_MAJORITY), standings)
+    classify = any(run.classified is not None for run in runs)
+    majority = _with_values((MAJORITY_CLASS, OVER_CLASS) if classify else (MAJORITY, OVER_MAJORITY), standings)
     return [*names, *numbers, expected_column(others), *changed, *FAIRNESS, *shares, *majority, *ABOUT_GROUPS]
 
 

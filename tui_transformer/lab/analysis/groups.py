@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine.config.keys import is_bookkeeping
 from engine.language import english, tr
-from tui_transformer.lab.analysis.entry import DAMAGED, ENDED_EARLY, Entry, Protocol
+from tui_transformer.lab.analysis.entry import BY_BYTES, DAMAGED, ENDED_EARLY, Entry, Protocol
 from tui_transformer.lab.analysis.language import IN_USE, Language, Message, Word
 from tui_transformer.lab.records.badges import badge
 
@@ -68,6 +68,17 @@ def other(entry: Entry, baseline: Entry) -> str:
     """Return what makes their scores different measures, in a word; "" if nothing does."""
     found = _difference(entry.protocol, baseline.protocol)
     return found[0] if found is not None else ""
+
+
+def by_bytes(entry: Entry, baseline: Entry) -> bool:
+    """Return whether two runs can be compared by bits per byte and by nothing else: same text, other tokens."""
+    a, b = entry.protocol, baseline.protocol
+    parts = zip(_parts(a, known=bool(a.split and b.split)), _parts(b, known=bool(a.split and b.split)), strict=True)
+    differs = {word for (word, _, one, _), (_, _, two, _) in parts if one and two and one != two}
+    # A context counts tokens, so it is another length of text where tokens are others.
+    if not differs & {"unit", "tokens"} or differs - {"unit", "tokens", "context", "stride"}:
+        return False
+    return all(run.scores.get(BY_BYTES.key) is not None for run in (entry, baseline))
 
 
 def void(entry: Entry) -> str:

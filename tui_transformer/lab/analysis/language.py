@@ -10,12 +10,14 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from gettext import NullTranslations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.language import code
-from tui_transformer.lab.analysis.statistics import Judgement
 from tui_transformer.lab.records.badges import Badge, badge
 from tui_transformer.languages import catalogue
+
+if TYPE_CHECKING:
+    from tui_transformer.lab.analysis.statistics import Judgement  # imports numpy, which Design does without
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Language:
         known = badge(name)
         return replace(known, means=self.word(known.means), advice=self.word(known.advice))
 
-    def judgement(self, found: Judgement, form: str = "judged") -> str:
+    def judgement(self, found: "Judgement", form: str = "judged") -> str:
         """Return a verdict in words; `brief` where its numbers are shown beside it."""
         none = found.kind == "same" and not found.amounts
         key = f"{form}.{found.kind}" + (".none" if none else f".{found.reason}" if found.reason else "")

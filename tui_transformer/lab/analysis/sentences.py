@@ -9,7 +9,7 @@ from engine.evaluation.translation import SAMPLES, paired_bootstrap
 from engine.measures import Measure
 from engine.runs.records import Translations, read_file
 from tui_transformer.lab.analysis.answer import Answer
-from tui_transformer.lab.analysis.entry import BEST, LAST, LOSS, majorities
+from tui_transformer.lab.analysis.entry import BEST, EXACT_MATCH, LAST, LOSS, majorities
 from tui_transformer.lab.analysis.groups import INERT, why_not
 from tui_transformer.lab.analysis.language import IN_USE, Language, Word
 from tui_transformer.lab.analysis.statistics import Judgement
@@ -180,9 +180,10 @@ def expectation_sentence(found: Expectation, language: Language = IN_USE) -> str
 
 
 def _with_unit(measure: Measure, judged: Judgement, language: Language) -> str:
-    """Differences of shares are in points."""
+    """Differences of shares are in points; what follows a semicolon counts seeds."""
     text = language.judgement(judged)
-    points = measure.share and ";" not in text and any(character.isdigit() for character in text)
+    counts_seeds = not {";", "；"}.isdisjoint(text)
+    points = measure.share and not counts_seeds and any(character.isdigit() for character in text)
     return language.say("points", text=text) if points else text
 
 
@@ -223,7 +224,8 @@ def notes(standings: Sequence[VariantResult], language: Language = IN_USE) -> It
             "note.stages", stages=language.phrases["list.comma"].join(dict.fromkeys(earlier)), n=len(earlier)
         )
     for one in majorities(run for s in standings for run in s.runs):
-        yield language.say("note.majority", name=one.name, share=f"{one.share:.1%}")
+        key = "note.majority" if one.score == EXACT_MATCH else "note.majority.class"
+        yield language.say(key, name=one.name, share=f"{one.share:.1%}")
     for family in families:
         begun = {group.name for group in family.groups}
         waiting = [name for name in family.file.variants if name not in begun]

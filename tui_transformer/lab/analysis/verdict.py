@@ -15,6 +15,7 @@ from pathlib import Path
 from engine.language import english
 from engine.measures import Mean, Measure
 from tui_transformer.lab.analysis.entry import (
+    BY_BYTES,
     DAMAGED,
     ENDED_EARLY,
     LAST,
@@ -29,7 +30,7 @@ from tui_transformer.lab.analysis.entry import (
     setting,
 )
 from tui_transformer.lab.analysis.folder import StudyFile, StudyVariant
-from tui_transformer.lab.analysis.groups import INERT, Group, other_measure, void
+from tui_transformer.lab.analysis.groups import INERT, Group, by_bytes, other_measure, void
 from tui_transformer.lab.analysis.language import ENGLISH, IN_USE, Language, Message, Word
 from tui_transformer.lab.analysis.statistics import Judgement, Paired, Scores, against_baseline, judge, mean_of
 
@@ -72,7 +73,7 @@ def _why_not_judged(entry: Entry, baseline: Entry) -> Message | None:
     for run, whose in ((entry, OWN), (baseline, BASELINES)):
         if badge := void(run):
             return Message("no.badge", {"whose": whose, "badge": badge})
-    if reason := other_measure(entry, baseline):
+    if (reason := other_measure(entry, baseline)) and not by_bytes(entry, baseline):
         return Message("no.other", {"what": reason})
     for run, whose in ((entry, OWN), (baseline, BASELINES)):
         if run.last is None:
@@ -87,8 +88,9 @@ def _why_not_judged(entry: Entry, baseline: Entry) -> Message | None:
 
 
 def _judged(entry: Entry, baseline: Entry) -> Judgement:
-    own, level = (Scores(((0, loss),)) for loss in (entry.last or 0.0, baseline.last or 0.0))
-    difference = against_baseline({LAST.key: {entry.path: own}}, {LAST.key: level}, LAST.key)[LAST.key]
+    measure = BY_BYTES if by_bytes(entry, baseline) else LAST
+    own, level = (Scores(((0, run.value(measure) or 0.0),)) for run in (entry, baseline))
+    difference = against_baseline({measure.key: {entry.path: own}}, {measure.key: level}, measure.key)[measure.key]
     return judge(difference.get(entry.path), lower_is_better=True)
 
 
@@ -116,6 +118,7 @@ class VariantFamily:
     def __init__(self, groups: Sequence[Group], baseline: Group | None, file: StudyFile) -> None:
         self.groups, self.baseline, self.file = tuple(groups), baseline, file
         self._reasons: dict[Path, Message | None] = {}
+        self._by_bytes: dict[Path, bool] = {}
 
     def reason(self, group: Group) -> Message | None:
         """Return why a variant is not compared with the baseline; None if it is."""
@@ -140,7 +143,21 @@ class VariantFamily:
                 return Message(key, {"whose": whose, "n": len(one.runs)})
             return Message("no.training" if any(run.live for run in one.runs) else "no.seed", {"whose": whose})
         reason = other_measure(group.representative, baseline.representative)
-        return Message("no.other", {"what": reason}) if reason is not None else None
+        return Message("no.other", {"what": reason}) if reason is not None and not self.by_bytes(group) else None
+
+    def by_bytes(self, group: Group) -> bool:
+        """Return whether a variant has other tokens than the baseline, so that only bits per byte compare them."""
+        if group.path not in self._by_bytes:
+            baseline = self.baseline
+            both = baseline is not None and bool(group.counted and baseline.counted)
+            self._by_bytes[group.path] = (
+                both and baseline is not None and by_bytes(group.representative, baseline.representative)
+            )
+        return self._by_bytes[group.path]
+
+    @cached_property
+    def has_other_tokens(self) -> bool:
+        return any(self.by_bytes(group) for group in self.groups)
 
     def is_other(self, group: Group) -> bool:
         """Return whether a variant's scores are another measure than the baseline's."""
@@ -150,11 +167,16 @@ class VariantFamily:
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
         """All measures on which its variants are compared, corrected together."""
-        return judged([run for group in self.groups for run in group.runs])
+        found = judged([run for group in self.groups for run in group.runs])
+        return (*found, BY_BYTES) if self.has_other_tokens else found
 
     @cached_property
     def primary(self) -> Measure:
-        """The measure behind its verdict: the study's, else the one its runs select checkpoints by."""
+        """The measure behind its verdict: bits per byte if tokens differ, the study's, or the one its runs select
+        checkpoints by.
+        """
+        if self.has_other_tokens:
+            return BY_BYTES
         configs = [group.representative.config for group in (self.baseline, *self.groups) if group is not None]
         name = self.file.primary or (setting(configs[0], "evaluation.select") if configs else "")
         if name == LOSS.key:
@@ -169,13 +191,16 @@ class VariantFamily:
         if baseline is None:
             return {}
         compared = [group for group in self.groups if group is not baseline and self.reason(group) is None]
-        study = {m.key: {group.path: scores_of(group, m) for group in compared} for m in self.measures}
+        study = {
+            m.key: {group.path: scores_of(group, m) for group in compared if m is BY_BYTES or not self.by_bytes(group)}
+            for m in self.measures
+        }
         return against_baseline(study, {m.key: scores_of(baseline, m) for m in self.measures}, self.primary.key)
 
     @cached_property
     def ranks(self) -> Mapping[Path, int]:
         """Each one's rank by mean last loss, from 1, among those comparable with the baseline."""
-        held = [g for g in self.groups if self.baseline is not None and self.reason(g) is None]
+        held = [g for g in self.groups if self.baseline is not None and self.reason(g) is None and not self.by_bytes(g)]
         known = {group.path: scores_of(group, LAST) for group in held}
         ordered = sorted((path for path, s in known.items() if s.by_seed), key=lambda path: _mean(known[path]).mean)
         return {path: i for i, path in enumerate(ordered, 1)}
@@ -271,6 +296,8 @@ class VariantResult:
     def judgement(self, measure: Measure) -> Judgement | None:
         """Return the verdict; None if there is none."""
         if self.family.baseline is None or self.is_baseline or self.why_not or self.mean(measure) is None:
+            return None
+        if measure.key != BY_BYTES.key and self.family.by_bytes(self.group):
             return None
         found = self.difference(measure)
         return judge(found, lower_is_better=measure.lower, margin=measure.margin, digits=measure.amount)

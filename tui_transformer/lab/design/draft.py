@@ -108,14 +108,20 @@ def vocabulary(config: RunConfig, characters: Characters | None = None) -> Vocab
     if known is not None:
         text, bound = known(data)[data.tokenizer]
         characters = Characters(text)
-    elif data.tokenizer == "words" and config.task.corpus != "documents":
-        characters = None  # character counts do not tell the number of words
+    elif data.tokenizer == "words" and config.task.corpus == "text":
+        characters, bound = Characters(data.words_size), True
+    elif data.tokenizer == "loaded" or (
+        data.tokenizer == "words" and config.task.corpus not in ("documents", "labelled")
+    ):
+        characters = None  # character counts do not tell the number of other tokens
+    if data.tokenizer == "bytes":
+        characters = Characters(256)
     if data.tokenizer == "bpe":
         characters = Characters(data.bpe_size, data.bpe_size)
     tokens = model.vocab_size or (config.needed_tokens(characters.text) if characters else None)
     if tokens is None:
         return None
-    if data.shared_vocabulary or config.task.corpus == "documents":
+    if data.shared_vocabulary or config.task.corpus in ("documents", "text"):
         learned = data.tokenizer == "bpe" or bound
         return Vocabulary(tokens, at_most=learned and model.vocab_size is None)
     found = config.needed_tokens(characters.sources) if characters and characters.sources else None

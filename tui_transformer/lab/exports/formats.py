@@ -13,7 +13,7 @@ from engine.errors import InputError, all_of, one_of
 from engine.language import tr
 from engine.runs.files import SCHEMA, finite, flat
 from tui_transformer.lab.escaping import csv_cell
-from tui_transformer.lab.exports import huggingface, mlflow, tensorboard, wandb
+from tui_transformer.lab.exports import huggingface, mlflow, package, tensorboard, wandb
 from tui_transformer.lab.exports.recorded import ExportedRun
 
 FIRST = ("run", "kind", "step", "tokens", "seconds")  # columns; others come as the records have them
@@ -58,6 +58,7 @@ TOOLS: Mapping[str, tuple[Callable[[ExportedRun, Path, str], tuple[Path, str]], 
     "wandb": (wandb.write, ("wandb",)),
     "mlflow": (mlflow.write, ("mlflow", "sqlalchemy", "alembic")),
     "huggingface": (huggingface.write, ()),
+    "package": (package.write, ()),
 }
 FORMATS = (*TEXTS, *TOOLS)
 

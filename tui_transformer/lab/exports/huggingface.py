@@ -57,7 +57,7 @@ def _scores(run: ExportedRun, record: ValidationRecord) -> Iterator[tuple[str, s
     for measure in MEASURES:
         value = None if measure.probe else record.value(measure.key)
         if value is not None:
-            name = (measure.about or measure.name).format(unit=run.config.task.unit, floor=floor)
+            name = (measure.about or measure.name).format(unit=run.config.unit, floor=floor)
             yield name, measure.exact.format(value).replace("-", "\u2212")
     for name, share in record.probes.items():
         places = record.probe_places.get(name)

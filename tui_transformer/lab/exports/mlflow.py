@@ -64,7 +64,7 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
     client.set_terminated(identity, ENDED.get(run.state, "KILLED"), end)
     if server:
         return Path(identity), tr("sent to {server}, as set by MLFLOW_TRACKING_URI", server=server)
-    return out, tr("nothing left this machine; to view the run: mlflow ui --backend-store-uri {uri}", uri=uri)
+    return out, tr("no data has left this machine; to view the run: mlflow ui --backend-store-uri {uri}", uri=uri)
 
 
 def _parts(items: list[Any]) -> list[list[Any]]:

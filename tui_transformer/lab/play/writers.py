@@ -233,17 +233,23 @@ class TextWriter(Writer):
 
     def notice(self, text: str, settings: Settings) -> str:
         """Warn if the context will fill up, or the source's length differs from training."""
+        tokens = len(text) if self.tokenizer.per_character else len(self.tokenizer.encode(text))
         if not self.continues:
-            trained, given = self.config.model.source_tokens, len(text)
+            trained, given = self.config.model.source_tokens, tokens
             then = tr("only the end is used") if given > trained else tr("other lengths are new to the model")
-            words = tr(
-                "the model was trained on sources of {trained} characters, but this one has {given}: {then}",
-                trained=trained,
-                given=given,
-                then=then,
+            known = {"trained": trained, "given": given, "then": then}
+            words = (
+                tr(
+                    "the model was trained on sources of {trained} characters, but this one has {given}: {then}",
+                    **known,
+                )
+                if self.tokenizer.per_character
+                else tr(
+                    "the model was trained on sources of {trained} tokens, but this one has {given}: {then}", **known
+                )
             )
             return words if given != trained else ""
-        context, wanted = self.config.model.context_length, len(text) + int(settings["length"])
+        context, wanted = self.config.model.context_length, tokens + int(settings["length"])
         then = (
             tr(
                 "each time the context fills up, the model continues from the last {max} tokens",
@@ -271,12 +277,18 @@ class TextWriter(Writer):
 
         ids, size = self._encoded(text), self.tokenizer.vocab_size
         drawn = write(self.model, self.config, size, ids, length, how, seed, alternatives)
-        yield from answer_tokens(drawn, self._decoded, self._decoded)
+        decoder = self.tokenizer.decoder()
+        for token in ids.tolist():  # what is written continues it
+            decoder.feed(token)
+        yield from answer_tokens(drawn, decoder.feed, self._decoded)
 
     def _encoded(self, text: str) -> "Tensor":
         import torch
 
-        return torch.from_numpy(self.tokenizer.encode(text)).to(self.device)
+        ids = torch.from_numpy(self.tokenizer.encode(text)).to(self.device)
+        if text and not ids.numel():
+            raise InputError(tr("prompt: has no token; enter at least one word"))
+        return ids
 
     def _decoded(self, token: int) -> str:
         return self.tokenizer.decode([token])
@@ -285,17 +297,24 @@ class TextWriter(Writer):
         from engine.generation.surprise import surprise
 
         found = surprise(self.model, self.config, self.tokenizer.vocab_size, self._encoded(text), alternatives)
-        source = self.tokenizer.decode(found.source)
-        rule = (
-            tr("each character given the source “{source}” and the target before it", source=source)
-            if found.source
-            else tr(
-                "each character given up to {context} before it; from the second window on, at least {context2}",
-                context=found.context,
-                context2=found.context - found.stride,
+        source, decoder = self.tokenizer.decode(found.source), self.tokenizer.decoder()
+        known = {"context": found.context, "context2": found.context - found.stride}
+        if found.source:
+            rule = (
+                tr("each character given the source “{source}” and the target before it", source=source)
+                if self.tokenizer.per_character
+                else tr("each token given the source “{source}” and the target before it", source=source)
             )
-        )
-        return token_scores(found.tokens, self._decoded, self._decoded, source, rule)
+        elif self.tokenizer.per_character:
+            rule = tr(
+                "each character given up to {context} before it; from the second window on, at least {context2}",
+                **known,
+            )
+        else:
+            rule = tr(
+                "each token given up to {context} before it; from the second window on, at least {context2}", **known
+            )
+        return token_scores(found.tokens, decoder.feed, self._decoded, source, rule)
 
     def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
         import torch
@@ -327,18 +346,23 @@ class MaskedWriter(TextWriter):
 
         ids, gaps = self._with_gaps(text)
         filled, choices = fill(self.model, self.tokenizer.vocab_size, ids, gaps, how, seed, alternatives)
-        found = answer_tokens(choices, self._decoded, self._decoded)
+        decoder = self.tokenizer.decoder()
+        found = answer_tokens(choices, decoder.feed, self._decoded)
         for token, gap in zip(filled.tolist(), gaps.tolist(), strict=True):
-            yield next(found) if gap else AnswerToken(self._decoded(token))
+            yield next(found) if gap else AnswerToken(decoder.feed(token))
 
     def _with_gaps(self, text: str) -> "tuple[Tensor, Tensor]":
         """Return (T,) ids of a text, with placeholders at gaps, and (T,) bool of where they are."""
+        import numpy as np
         import torch
 
         from engine.generation.samples import GAP
 
         context = self.config.model.context_length
-        if GAP not in text or len(text) > context:
+        # A gap is one token, whatever a token is.
+        parts = [self.tokenizer.encode(part) for part in text.split(GAP)]
+        tokens = sum(map(len, parts)) + len(parts) - 1
+        if GAP not in text or tokens > context:
             raise InputError(
                 tr(
                     "prompt: this model fills gaps; mark each with {gap}, in a text of at most {context} "
@@ -346,9 +370,23 @@ class MaskedWriter(TextWriter):
                     gap=GAP,
                     context=context,
                 )
+                if self.tokenizer.per_character
+                else tr(
+                    "prompt: this model fills gaps of one token; mark each with {gap}, in a text of at most {context} "
+                    "tokens, e.g. 'the {gap} sat'",
+                    gap=GAP,
+                    context=context,
+                )
             )
-        gaps = torch.tensor([c == GAP for c in text], device=self.device)
-        return self._encoded(text.replace(GAP, self._decoded(0))), gaps
+        gaps = torch.zeros(tokens, dtype=torch.bool, device=self.device)
+        ids = torch.zeros(tokens, dtype=torch.long, device=self.device)
+        at = 0
+        for part in parts[:-1]:
+            at += len(part)
+            gaps[at] = True
+            at += 1
+        ids[~gaps] = torch.from_numpy(np.concatenate(parts)).to(self.device)
+        return ids, gaps
 
     def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
         import torch
@@ -575,6 +613,65 @@ class SpanWriter(DocumentWriter):
         return span_corruption(self.config, self._size).asked(self.tokenizer.encode_all([*before, parts[-1]]))
 
 
+class ClassWriter(Writer):
+    """Says which class a text has: an answer of one word, the class, with its probability."""
+
+    ranks = True
+    invitation = tr("type a text to classify")
+
+    def _load(self, reader: RunReader, checkpoint: str) -> None:
+        from engine.training.checkpoint import load_network
+
+        self.model, tokenizer, self.step = load_network(reader, checkpoint, self.device)
+        self.tokenizer = tokenizer.target
+        n = self.config.model.classes or 0
+        known = reader.data.classes  # without data.json classes only have numbers
+        self.classes = known if len(known) == n else tuple(str(i + 1) for i in range(n))
+        self.defaults = dict(GREEDY)
+
+    def notice(self, text: str, settings: Settings) -> str:
+        context = self.config.model.context_length
+        longer = len(self.tokenizer.encode_known([text], 0)[0]) > context
+        return tr("only the first {context} tokens of the text are read", context=context) if longer else ""
+
+    def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
+        first, *others = self._ranked(text)
+        rest = tuple(Alternative(one.text, one.probability, one.probability) for one in others[:alternatives])
+        yield AnswerToken(first.text, first.probability, None, rest)
+
+    def wholes(self, text: str, written: str, others: int) -> tuple[Answer, ...]:
+        return tuple(self._ranked(text)[: others + 1])
+
+    def examples(self) -> Sequence[WrittenRow]:
+        from engine.training.task import make_task
+
+        evaluation = self.config.evaluation.model_copy(update={"sample_prompt": ""})
+        config = self.config.model_copy(update={"evaluation": evaluation})
+        return make_task(config, None, self.tokenizer).sampler(config).sample(self.model, self.step).translations
+
+    def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
+        raise InputError(tr("surprise: this model gives a text a class, and predicts none of its tokens"))
+
+    def _ranked(self, text: str) -> list[Answer]:
+        """Return every class with its probability, the likeliest first."""
+        from engine.generation.classifying import class_probabilities
+
+        found = class_probabilities(self.model, self.tokenizer, self.config, [text])[0].tolist()
+        pairs = sorted(zip(self.classes, found, strict=True), key=lambda pair: -pair[1])
+        return [Answer(name, probability) for name, probability in pairs]
+
+    def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
+        import torch
+
+        from engine.generation.classifying import read_texts
+
+        return torch.from_numpy(read_texts(self.tokenizer, self.config, [text])[0]).to(self.device), None
+
+    def _labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:
+        size = self.tokenizer.vocab_size
+        return tuple(self.tokenizer.decode([token]) if token < size else MARK for token in ids.tolist())
+
+
 def _on_a_line(written: str) -> str:
     """Strip an answer's white space, and put a space on either side of its marks."""
     return _BARE.sub(f" {MARK} ", written).strip()
@@ -586,6 +683,7 @@ WRITERS: Mapping[str, type[Writer]] = {
     "translation": TranslationWriter,
     "span-corruption": SpanWriter,
     "question-answer": QuestionWriter,
+    "classification": ClassWriter,
 }
 KEPT = 3  # models kept in memory
 CONSIDERED = 24  # newest runs among which the best is looked for

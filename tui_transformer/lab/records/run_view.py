@@ -56,6 +56,7 @@ class Asked:
     sample_every: int = 0  # steps; 0: only at the end
     log_every: int = 1  # steps
     settings: tuple[tuple[str, Any], ...] = ()  # by dotted key, those that are not the default
+    unit: str = "character"  # that the loss is averaged over
 
 
 R = TypeVar("R", bound=RunFile)
@@ -214,7 +215,7 @@ class Followed:
             sample_in=left(min(sample_at, row.steps)),
             over=row.state == "finished",
             settings=asked.settings,
-            unit=task.unit if task else "character",
+            unit=asked.unit,
             floors=data.floors,
             train=metrics.train,
             validation=metrics.validation,
@@ -271,7 +272,7 @@ class Followed:
             rates = ()
         every = config.evaluation.sample_every
         settings = tuple((key, value) for key, (_, value) in diff(RunConfig(), config).items())
-        rest = (config.log.every, settings)
+        rest = (config.log.every, settings, config.unit)
         return Asked(config.task, config.data.corpus, rates, every if every <= steps else 0, *rest)
 
 

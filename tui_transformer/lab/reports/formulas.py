@@ -31,6 +31,13 @@ LOSS = (
 )
 
 
+# Of N texts, of the n-th the class y and the last hidden states h of its T tokens.
+CLASS_LOSS = (
+    r"\mathcal{L} = -\frac{1}{N} \sum_{n=1}^{N} \ln \left( p_\theta( y_n \mid x^{(n)} ) \right), \qquad "
+    r"p_\theta( \cdot \mid x ) = \operatorname{softmax}\left( W \, \frac{1}{T} \sum_{t=1}^{T} h_t \right)"
+)
+
+
 def formulas(variants: list[tuple[str, ModelConfig]], config: RunConfig, language: Language) -> Iterator[Formula]:
     """All variants' formulas, each once, naming the variants unless all share it; the objective is `config`'s."""
     found: dict[str, dict[tuple[str, str], tuple[Formula, list[str]]]] = {kind: {} for kind in KINDS}
@@ -42,6 +49,9 @@ def formulas(variants: list[tuple[str, ModelConfig]], config: RunConfig, languag
             what = language.say("formula.of", what=formula.what, names=language.joined(names))
             formula = replace(formula, what=what)
         yield formula
+    if config.task.uses("model.classes", config):
+        yield Formula(language.say("formula.loss.class"), CLASS_LOSS)
+        return
     context = "source" if config.model.architecture == "encoder-decoder" else "past"
     yield Formula(language.say(f"formula.loss.{'masked' if config.task.fills_gaps else context}"), LOSS)
 

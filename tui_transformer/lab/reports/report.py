@@ -15,11 +15,25 @@ from tui_transformer.lab.reports.formats import FORMATS
 from tui_transformer.lab.reports.languages import language as language_of
 from tui_transformer.lab.reports.sections.closing import environment, limits, made_with, repeat
 from tui_transformer.lab.reports.sections.first_paragraph import first_paragraph
-from tui_transformer.lab.reports.sections.results import probing, results, texts, training
+from tui_transformer.lab.reports.sections.results import classes, probing, results, texts, training
 from tui_transformer.lab.reports.sections.setup import data, model, runs, settings
 
 ROOT = Path("reports")  # default folder for reports
-SECTIONS = (runs, model, data, settings, training, results, probing, texts, limits, environment, repeat, made_with)
+SECTIONS = (
+    runs,
+    model,
+    data,
+    settings,
+    training,
+    results,
+    probing,
+    classes,
+    texts,
+    limits,
+    environment,
+    repeat,
+    made_with,
+)
 
 
 def make(

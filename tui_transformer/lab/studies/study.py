@@ -153,7 +153,7 @@ class Study:
         if ending := re.search(r"\.s\d+\Z", self.name):
             raise InputError(
                 tr(
-                    "{where}: a name ending in '{ending}' looks like the name of one of its runs",
+                    "{where}: a study name ending in '{ending}' looks like the name of one of the study's runs",
                     where=where,
                     ending=ending[0],
                 )
@@ -410,7 +410,7 @@ Changes = Annotated[Table, AfterValidator(flatten)]
 
 
 class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", populate_by_name=True, defer_build=True)
 
 
 class StageFile(_File):

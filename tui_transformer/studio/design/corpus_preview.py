@@ -7,10 +7,8 @@ from pathlib import Path
 from engine.clean import clean_line
 from engine.config.schema import RunConfig
 from engine.data import sources
-from engine.data.catalogue import KINDS, load_corpus
 from engine.data.corpus import CorpusPreview, data_folders
 from engine.data.known import CORPORA, kind_by_name
-from engine.data.parallel.by_path import absolute, files_of, split_selector
 from engine.errors import InputError
 from engine.language import tr
 from tui_transformer.studio.shared.engine_thread import FAILURES
@@ -29,6 +27,8 @@ def corpus_key(config: RunConfig) -> str:
 
 def preview_corpus(config: RunConfig, data_dir: Path | None) -> CorpusPreview:
     """Preview a config's corpus; problems with it are an answer too."""
+    from engine.data.catalogue import KINDS, load_corpus  # every corpus, and numpy: not before the first paint
+
     corpus, kind = config.data.corpus, config.task.corpus
     try:
         seen = _of_large(corpus, kind, data_dir)
@@ -54,6 +54,8 @@ def _of_large(corpus: str, kind: str, data_dir: Path | None) -> CorpusPreview | 
                 raise InputError(tr("corpus {corpus}: starts with nothing but white space", corpus=corpus))
             return CorpusPreview(corpus, beginning[: 40 * LINES * WIDEST].lstrip("\n").split("\n")[:LINES])
     if kind == "pairs":
+        from engine.data.parallel.by_path import files_of, split_selector
+
         base = split_selector(corpus)[0]
         entry = CORPORA.get(base)
         found = entry.found(data_folders(data_dir)) if entry is not None else None
@@ -68,6 +70,8 @@ def _of_large(corpus: str, kind: str, data_dir: Path | None) -> CorpusPreview | 
 def anywhere(path: str, *, pairs: bool) -> str:
     """A path made independent of the current folder."""
     if pairs:
+        from engine.data.parallel.by_path import absolute
+
         return absolute(path)
     try:
         base, field = sources.split_field(path)

@@ -48,10 +48,17 @@ from tui_transformer.studio.shared.words import Words
 
 BROAD, TALL = 150, 28  # columns, lines
 FILE = "FILE"  # a corpus requested by path
-FILES = {"pairs": tr("your own sentence pairs …")}  # for other kinds: a text file
+FILES = {
+    "pairs": tr("your own sentence pairs …"),
+    "labelled": tr("your own labelled texts …"),
+}  # for other kinds: a text file
 OF_DOCUMENTS = tr(
     "A text file with one document per line, or a folder with documents.txt and, for questions, "
     "train.tsv and validation.tsv."
+)
+OF_LABELLED = tr(
+    "A CSV file, or a folder with train.csv; the class is in the first column, or in one named class, label or "
+    "category."
 )
 OF_PAIRS = tr("A TSV table, two files separated by a comma, or a folder with train.en, train.de and so on.")
 
@@ -314,6 +321,8 @@ class DesignPane(Vertical):
         elif kind == "pairs":
             example = tr("pairs.tsv or text.en,text.de or a folder")
             question = AskText(tr("Sentence pairs"), placeholder=example, text=OF_PAIRS)
+        elif kind == "labelled":
+            question = AskText(tr("Labelled texts"), placeholder=tr("path/to/texts.csv or a folder"), text=OF_LABELLED)
         else:
             question = AskText(tr("A UTF-8 text file"), placeholder=tr("path/to/text.txt"))
         path = (await self.app.push_screen_wait(question) or "").strip()

@@ -194,8 +194,9 @@ SWITCHES: dict[str, tuple[Switch, ...]] = {
         Switch("data.corpus", tr("corpus")),
         Switch("objective.kind", tr("objective")),
         Switch("objective.span_form", tr("span form"), None, _about("objective.span_form")),
-        Switch("data.tokenizer", tr("tokenizer"), None, lambda c: c.on_rows),
+        Switch("data.tokenizer", tr("tokenizer"), None, lambda c: c.on_rows or c.data.corpus != "playlets"),
         Switch("data.bpe_size", tr("  byte pairs"), _round_numbers(1, 2, 3, 4, 6, 8), _ACTS["data.bpe_size"]),
+        Switch("data.words_size", tr("  words"), _round_numbers(1, 2, 3, 4, 6, 8), _ACTS["data.words_size"]),
         Switch("data.shared_vocabulary", tr("shared vocab"), None, _about("data.shared_vocabulary")),
         Switch(
             "objective.label_smoothing",

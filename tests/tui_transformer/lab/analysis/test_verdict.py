@@ -6,15 +6,17 @@ from dataclasses import replace
 import pytest
 
 from engine.runs.reader import RunReader
+from engine.runs.records import StudyPlace
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, entry, variant
 from tui_transformer.cli.summary import print_summary
 from tui_transformer.lab.analysis import columns as differences
 from tui_transformer.lab.analysis.columns import FIXED, columns
 from tui_transformer.lab.analysis.detail import detail
-from tui_transformer.lab.analysis.entry import Entry, read_entry
-from tui_transformer.lab.analysis.groups import comparable, why_not
+from tui_transformer.lab.analysis.entry import BEST, BY_BYTES, LAST, Entry, read_entry
+from tui_transformer.lab.analysis.folder import StudyFile, StudyVariant
+from tui_transformer.lab.analysis.groups import Grouping, comparable, why_not
 from tui_transformer.lab.analysis.query import sort
-from tui_transformer.lab.analysis.verdict import verdict
+from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults, verdict
 from tui_transformer.lab.records.badges import BADGES, badge
 
 HASHES = {"validation": "f" * 64}
@@ -55,6 +57,72 @@ def test_scores_that_are_other_measures_are_not_compared(tmp_path, said) -> None
 def test_another_unit_is_not_compared(baseline) -> None:
     found = replace(baseline, path=baseline.path / "x", protocol=replace(baseline.protocol, unit="token"))
     assert verdict(found, baseline) == "different unit: not comparable"
+
+
+def with_tokens(entry: Entry, bits: float | None, sha256: str = "b" * 64) -> Entry:
+    protocol = replace(entry.protocol, unit="token" if sha256 else "character", tokens=sha256, context=64, stride=64)
+    return replace(entry, protocol=protocol, scores={} if bits is None else {"bits_per_byte": bits})
+
+
+def test_other_tokens_are_compared_by_bits_per_byte_and_by_nothing_else(tmp_path, baseline) -> None:
+    base = replace(baseline, scores={"bits_per_byte": 2.0})
+    found = with_tokens(entry(tmp_path, "words", by=5.0), 1.75)
+    assert verdict(found, base) == "one seed: inconclusive" and not comparable(found, base)
+    assert FIXED["Δbits_per_byte"].value(found, base) == -0.25
+    assert FIXED["Δlast"].value(found, base) is None and FIXED["Δbest"].value(found, base) is None
+    assert "the two losses are different measures" in why_not(found, base)
+    assert FIXED["Δbits_per_byte"].value(base, replace(base, path=base.path / "x")) is None  # the same tokens
+
+
+def test_other_tokens_without_bits_per_byte_or_of_another_text_are_not_compared(tmp_path, baseline) -> None:
+    base = replace(baseline, scores={"bits_per_byte": 2.0})
+    found = with_tokens(entry(tmp_path, "words"), None)
+    assert verdict(found, base) == "different unit: not comparable"
+    elsewhere = with_tokens(entry(tmp_path, "elsewhere"), 1.75)
+    elsewhere = replace(elsewhere, protocol=replace(elsewhere.protocol, corpus="another"))
+    assert verdict(elsewhere, base) == "different corpus: not comparable"
+    assert FIXED["Δbits_per_byte"].value(elsewhere, base) is None
+
+
+def family_of(runs: dict[str, list[Entry]]) -> tuple[VariantResult, ...]:
+    """The results of a study, its first variant the baseline."""
+    placed = [
+        replace(
+            run,
+            path=run.path.with_name(f"{name}-{seed}"),
+            seed=seed,
+            config=run.config | {"seed": seed},
+            state="finished",
+            study=StudyPlace(name="tokens", variant=name, seed=seed),
+        )
+        for name, found in runs.items()
+        for seed, run in enumerate(found)
+    ]
+    variants = tuple(StudyVariant(name=name) for name in runs)
+    file = StudyFile.model_validate({"baseline": next(iter(runs)), "variants": variants})
+    return VariantResults().of(Grouping().of(placed), {"tokens": file})
+
+
+def test_a_study_of_tokenizers_is_judged_by_bits_per_byte(tmp_path, baseline) -> None:
+    noise = (0.0, 0.001, -0.001, 0.002)
+    base = [replace(baseline, last=1.2 + e, scores={"bits_per_byte": 2.0 + e}) for e in noise]
+    same = [replace(baseline, last=1.1 + e / 2, scores={"bits_per_byte": 1.9 + e / 2}) for e in noise]
+    words = [with_tokens(replace(baseline, last=4.0 + e), 1.5 + e / 2) for e in noise]
+    results = {result.name: result for result in family_of({"characters": base, "deeper": same, "words": words})}
+    assert {result.primary.key for result in results.values()} == {"bits_per_byte"}
+    assert results["words"].verdict().startswith("better") and results["deeper"].verdict().startswith("better")
+    assert results["words"].difference(BY_BYTES).mean == pytest.approx(-0.5, abs=0.01)
+    for measure in (LAST, BEST, *results["words"].family.measures[:-1]):
+        assert results["words"].difference(measure) is None and results["words"].judgement(measure) is None
+    assert results["deeper"].difference(LAST).mean == pytest.approx(-0.1, abs=0.01)
+    assert results["words"].per_cent() is None and results["words"].rank is None
+
+
+def test_a_study_of_one_tokenizer_is_judged_as_before(baseline) -> None:
+    runs = [replace(baseline, last=1.2 + e, scores={"bits_per_byte": 2.0 + e}) for e in (0.0, 0.001)]
+    results = family_of({"a": runs, "b": runs})
+    assert all(result.primary is LAST for result in results)
+    assert all(measure.key != "bits_per_byte" for result in results for measure in result.family.measures)
 
 
 def test_the_same_text_by_another_cut_is_the_same_split(tmp_path) -> None:

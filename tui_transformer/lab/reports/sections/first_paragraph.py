@@ -13,7 +13,7 @@ from tui_transformer.lab.records.badges import BADGES
 from tui_transformer.lab.reports.context import ReportContext
 from tui_transformer.lab.reports.document import Strong, Verdict
 
-EXACT = MEASURE["exact_match"]
+EXACT, ACCURACY = MEASURE["exact_match"], MEASURE["accuracy"]
 FINISHED = "finished"
 Sentence = str | Strong  # an alarm is in bold
 
@@ -167,7 +167,9 @@ def _kinds(context: ReportContext, baseline: str, others: Sequence[VariantResult
 
 def _answers(context: ReportContext) -> Iterator[str]:
     """Each one's exact-answer score, and the score of always giving the same answer."""
-    standings = [s for s in context.standings if s.group.representative.majority is not None]
+    asked = [s for s in context.standings if s.group.representative.majority is not None]
+    standings = [s for s in asked if s.group.representative.classified is None]
+    yield from _classes(context, [s for s in asked if s not in standings])
     each = [
         context.say("answers.each", name=context.name(s), share=EXACT.spread(mean), unit=EXACT.unit)
         for s in standings
@@ -177,3 +179,23 @@ def _answers(context: ReportContext) -> Iterator[str]:
         yield context.say("answers", each=context.language.joined(each))
     for one in majorities(s.group.representative for s in standings):
         yield context.say("answers.majority", answer=one.answer, share=f"{one.share:.1%}")
+
+
+def _classes(context: ReportContext, standings: Sequence[VariantResult]) -> Iterator[str]:
+    """Each one's accuracy, and that of always choosing one class, of word counts, and of who knows the grammar."""
+    each = [
+        context.say("answers.each", name=context.name(s), share=ACCURACY.spread(mean), unit=ACCURACY.unit)
+        for s in standings
+        if (mean := s.mean(ACCURACY)) is not None
+    ]
+    if each:
+        yield context.say("classes", each=context.language.joined(each))
+    for one in majorities(s.group.representative for s in standings):
+        yield context.say("classes.majority", answer=one.answer, share=f"{one.share:.1%}")
+    known = {facts.bag_of_words: facts for s in standings if (facts := context.facts(s.group.representative))}
+    for share, facts in known.items():
+        if share is not None:
+            yield context.say("classes.words", share=f"{share:.1%}")
+        if (reader := facts.best_reader) is not None:
+            best, unordered = f"{reader.accuracy:.1%}", f"{reader.unordered:.1%}"
+            yield context.say("classes.best", best=best, unordered=unordered)

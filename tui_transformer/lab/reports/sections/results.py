@@ -100,7 +100,7 @@ def _evaluations(context: ReportContext, run: Entry) -> Iterator[doc.Table]:
     shown = [m for m in TABLED if any(by_step[step].value(m.key) is not None for step in steps)]
     config, tokens = config_of(run), context.facts(run).splits.get("train", {}).get("tokens")
     per_epoch = None  # if unknown, as for pairs, whose batches group similar lengths
-    if config is not None and tokens is not None and config.task.corpus != "pairs":
+    if config is not None and tokens is not None and config.task.corpus not in ("pairs", "labelled"):
         per_epoch = config.steps_per_epoch(tokens, config.train.batch_size)
     train, rate = (curve_of(metrics.train, "step", key) for key in ("loss", "lr"))
     rows = []
@@ -331,6 +331,27 @@ def texts(context: ReportContext) -> Iterator[doc.Block]:
         yield from samples
 
 
+# What classes the texts were put into
+
+
+def classes(context: ReportContext) -> Iterator[doc.Block]:
+    """The confusion table of each variant's first run; nothing without classes."""
+    shown = [(s, run) for s in context.standings for run in s.runs[:1] if run.classified is not None][:MOST_WRITERS]
+    if not shown:
+        return
+    yield doc.Heading(context.say("section.classes"))
+    for standing, run in shown:
+        found = run.classified
+        assert found is not None
+        rows = tuple(
+            (doc.Cell(name), *(doc.Cell(f"{n:,}", strong=i == j) for j, n in enumerate(row)))
+            for i, (name, row) in enumerate(zip(found.classes, found.confusion, strict=True))
+        )
+        caption = context.say("table.confusion", name=context.name(standing), run=run.name)
+        heads = (context.say("head.class"), *found.classes)
+        yield doc.Table(caption, heads, rows, "l" + "r" * len(found.classes), context.say("table.confusion.note"))
+
+
 def _sample(context: ReportContext, standing: VariantResult, run: Entry, sample: Sample) -> doc.Listing:
     how = {"temperature": sample.temperature, "top_k": sample.top_k, "top_p": sample.top_p}
     details = [
@@ -365,4 +386,12 @@ def _translations(context: ReportContext, standing: VariantResult, sample: Sampl
     asked = standing.protocol.task.rows == "questions"
     heads = context.heads(*(("question", "reference", "answer") if asked else ("source", "reference", "translation")))
     caption = context.say("table.answers" if asked else "table.translations", name=context.name(standing))
+    if any(row.probabilities for row in sample.translations):
+        heads = context.heads("text", "class", "predicted")
+        caption = context.say("table.classified", name=context.name(standing))
+        chances = [row.probabilities.get(row.text) for row in sample.translations]
+        rows = [
+            (*row[:2], replace(row[2], text=context.bracketed(row[2].text, "" if chance is None else f"{chance:.2f}")))
+            for row, chance in zip(rows, chances, strict=False)
+        ]
     return doc.Table(caption, heads, tuple(rows), "lll", context.say("table.translations.note"))

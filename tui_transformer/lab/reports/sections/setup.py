@@ -25,7 +25,7 @@ MOST_DIAGRAMS = 2
 # What changes a diagram's shape; what changes only inside a box goes into a table.
 DRAWN = ("architecture", "n_layers", "n_encoder_layers", "norm", "norm_placement", "final_norm", "residual", "parallel")
 PARTS = ("documents", "questions")  # a document corpus has a hash per split of either
-SPLIT_COUNTS = ("documents", "questions", "pairs", "characters", "tokens", "source_tokens")
+SPLIT_COUNTS = ("documents", "questions", "texts", "pairs", "characters", "tokens", "source_tokens", "unknown")
 FEW_SETTINGS = 5  # side by side
 
 
@@ -191,6 +191,8 @@ def _data_sentences(context: ReportContext, run: Entry, facts: DataFacts) -> Ite
         yield say("data.tokenizer-hash", hash=facts.tokenizer_sha256[:16])
     if protocol.context is not None:
         yield say("data.windows", context=protocol.context, stride=protocol.stride or protocol.context)
+    if facts.classes:
+        yield say("data.classes", n=len(facts.classes), names=language.joined(facts.classes))
     for note in facts.notes:
         yield note[:1].upper() + note[1:] + say("full-stop")
 

@@ -1,0 +1,213 @@
+"""Your own labelled texts, by path: a CSV file, or a folder with train.csv.
+
+    news.csv      a text a row, perhaps .gz; `data.validation_fraction` and `data.test_fraction` are split off
+    folder        train.csv, and perhaps validation.csv (or valid, val, dev) and test.csv
+
+A first row that names a column `class`, `label` or `category` is a header; the text is then in the columns named in
+`TEXTS`, or in all the others. Without a header the first column is the class. Several columns of text are joined by a
+space. Where classes.txt stands beside the file, a name a line, classes may be numbers from 1.
+
+Split-off rows are ordered by the hash of their text, so neither reordering nor adding rows moves the others.
+"""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from engine.config.sections import DataConfig
+from engine.data.corpus import STEMS
+from engine.data.documents.by_path import by_hash
+from engine.data.labelled.corpus import Labelled, LabelledCorpus
+from engine.data.parallel.lines import Lines, read_lines
+from engine.data.sources import USUAL
+from engine.errors import InputError, not_a_path, one_of
+from engine.language import tr
+from engine.plain_files import open_plain
+
+ENDINGS = (".csv", ".csv.gz")
+TRAIN = "train.csv"
+NAMES = "classes.txt"
+CLASS = frozenset(("class", "label", "category", "class index"))
+TEXTS = frozenset(("text", "title", "description", "sentence", "content", "headline", "body", "review"))
+FIRST = 1 << 16  # bytes of a first row, the most that is looked at
+MOST = 1_000  # classes; more are not classes but, for example, numbers of rows
+Rows = list[tuple[str, str]]  # text and class
+
+
+def takes(corpus: str) -> bool:
+    """Return whether a path is a CSV file, or a folder with one to train on; not if its header names a text but no
+    class: that is read as a text (`sources.py`).
+    """
+    path = Path(corpus).expanduser()
+    inner = path / TRAIN
+    if inner.is_file():
+        return not _is_text(inner)
+    return corpus.lower().endswith(ENDINGS) and not _is_text(path)
+
+
+def _is_text(file: Path) -> bool:
+    try:
+        with open_plain(file) as opened:
+            first = opened.readline(FIRST).decode("utf-8-sig", "replace")
+        heads = [cell.strip().casefold() for cell in next(csv.reader([first]), [])]
+    except (OSError, ValueError, csv.Error):
+        return False
+    return CLASS.isdisjoint(heads) and (len(heads) == 1 or USUAL in heads)
+
+
+def load_path(data: DataConfig) -> LabelledCorpus:
+    try:
+        path = Path(data.corpus).expanduser()
+        source, folder = str(path.resolve()), path.is_dir()
+    except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
+        raise not_a_path(data.corpus, error) from None
+    if folder and not (path / TRAIN).is_file():
+        raise InputError(
+            tr(
+                "{path}: no {train} in this folder; give a folder with one, or the path to a CSV file",
+                path=path,
+                train=TRAIN,
+            )
+        )
+    home = path if folder else path.parent
+    parts: dict[str, Rows] = {}
+    if folder:
+        parts["train"] = read_rows(path / TRAIN)
+        for split, stems in STEMS.items():
+            found = next((path / f"{stem}.csv" for stem in stems if (path / f"{stem}.csv").is_file()), None)
+            if split != "train" and found is not None:
+                parts[split] = read_rows(found)
+    else:
+        parts["train"] = read_rows(path)
+    if "validation" not in parts:
+        test = 0.0 if "test" in parts else data.test_fraction
+        parts |= _split(parts["train"], data.validation_fraction, test, str(path)[:200])
+    classes = _classes(parts, home, str(path)[:200])
+    numbers = {name: i for i, name in enumerate(classes)}
+    splits: dict[str, Labelled] = {
+        split: Labelled(tuple(text for text, _ in parts[split]), tuple(numbers[label] for _, label in parts[split]))
+        for split in ("train", "validation", "test")
+        if split in parts
+    }
+    name = path.resolve().name
+    return LabelledCorpus(name, name, source, (), _named(classes, home), splits)
+
+
+def read_labelled(path: Path, classes: Sequence[str]) -> Labelled:
+    """Return the rows of a CSV file whose classes are these, by name or, as in `load_path`, by number from 1."""
+    rows = read_rows(path)
+    labels = sorted({label for _, label in rows})
+    names = dict(zip(labels, _named(labels, path.parent), strict=True))
+    numbers = {name: i for i, name in enumerate(classes)}
+    if not numbers.keys() & names.values():
+        numbers = {str(i): i - 1 for i in range(1, len(classes) + 1)}
+    unknown = [name for name in names.values() if name not in numbers]
+    if unknown:
+        raise InputError(
+            tr(
+                "{file}: class '{unknown}' is not one of the run's; it must be {known}",
+                file=str(path)[:200],
+                unknown=unknown[0][:40],
+                known=one_of(classes),
+            )
+        )
+    return Labelled(tuple(text for text, _ in rows), tuple(numbers[names[label]] for _, label in rows))
+
+
+def read_rows(path: Path) -> Rows:
+    """Return the texts and classes of a CSV file (RFC 4180)."""
+    lines = read_lines(path)
+    reader = csv.reader(io.StringIO("\n".join(lines.lines)), strict=True)
+    rows: Rows = []
+    label: int | None = None
+    columns: Sequence[int] = ()
+    width = 0
+    while True:
+        start = reader.line_num + 1
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            raise lines.refuse(max(reader.line_num, 1), tr("not CSV: {error}", error=error)) from None
+        if cells is None:
+            break
+        if not cells:
+            continue
+        if label is None:
+            label, columns, is_header = _columns(cells, lines)
+            width = len(cells)
+            if is_header:
+                continue
+        if len(cells) != width:
+            raise lines.refuse(start, tr("{n} columns, but the first row has {width}", n=len(cells), width=width))
+        text = " ".join(part for column in columns if (part := " ".join(cells[column].split())))
+        name = cells[label].strip()
+        if not text or not name:
+            raise lines.refuse(start, tr("the text is empty; remove the row") if name else tr("the class is empty"))
+        rows.append((text, name))
+    if not rows:
+        raise lines.refuse(1, tr("no rows with a class and a text"))
+    return rows
+
+
+def _columns(first: Sequence[str], lines: Lines) -> tuple[int, Sequence[int], bool]:
+    """Return the column of the class, those of the text, and whether this row is a header."""
+    if len(first) < 2:
+        raise lines.refuse(1, tr("one column; a class and a text need a comma between them"))
+    heads = [cell.strip().casefold() for cell in first]
+    label = next((i for i, head in enumerate(heads) if head in CLASS), None)
+    if label is None:
+        return 0, range(1, len(first)), False
+    named = [i for i, head in enumerate(heads) if head in TEXTS]
+    return label, named or [i for i in range(len(first)) if i != label], True
+
+
+def _split(rows: Rows, validation: float, test: float, where: str) -> dict[str, Rows]:
+    order = by_hash(text for text, _ in rows)
+    held_out, tested = max(1, round(len(order) * validation)), max(1, round(len(order) * test)) if test else 0
+    if held_out + tested >= len(order):
+        raise InputError(
+            tr("{where}: {n:,} distinct texts are too few to hold some out for validation", where=where, n=len(order))
+        )
+    place = dict.fromkeys(order[:held_out], "validation") | dict.fromkeys(order[held_out : held_out + tested], "test")
+    parts: dict[str, Rows] = {}
+    for row in rows:
+        parts.setdefault(place.get(row[0], "train"), []).append(row)
+    return parts
+
+
+def _classes(parts: Mapping[str, Rows], home: Path, where: str) -> list[str]:
+    found = {label for _, label in parts["train"]}
+    if not 2 <= len(found) <= MOST:
+        raise InputError(
+            tr(
+                "{where}: {n:,} different classes in the training rows; there must be 2 to {most:,}",
+                where=where,
+                n=len(found),
+                most=MOST,
+            )
+        )
+    for split, rows in parts.items():
+        if unknown := sorted({label for _, label in rows} - found):
+            raise InputError(
+                tr(
+                    "{where}: class '{unknown}' of the {split} rows does not occur in training",
+                    where=where,
+                    unknown=unknown[0][:40],
+                    split=split,
+                )
+            )
+    return sorted(found, key=lambda label: (int(label) if label.isdecimal() else -1, label))
+
+
+def _named(classes: Sequence[str], home: Path) -> tuple[str, ...]:
+    """Return the names of classes that are numbers, from classes.txt; others as they are."""
+    file = home / NAMES
+    if not file.is_file() or not all(label.isdecimal() for label in classes):
+        return tuple(classes)
+    names = read_lines(file).without_trailing()
+    if any(not 1 <= int(label) <= len(names) for label in classes):
+        raise InputError(
+            tr("{file}: {n} names, but class {last} occurs", file=str(file)[:200], n=len(names), last=classes[-1][:40])
+        )
+    return tuple(names[int(label) - 1].strip() for label in classes)

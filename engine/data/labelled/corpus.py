@@ -1,0 +1,112 @@
+"""A corpus of texts with a class each; `catalogue.load_corpus` loads one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from statistics import fmean
+
+from engine.clean import clean_line
+from engine.config.sections import DataConfig
+from engine.data.corpus import Characters, Corpus, CorpusPreview, Description, counted
+from engine.data.framing import sha256_of_texts
+from engine.data.overlap import Overlap, labelled_overlap
+from engine.language import tr
+
+SHOWN, WIDEST = 4, 300  # texts that `data show` prints, and characters of each
+
+
+@dataclass(frozen=True)
+class Labelled:
+    texts: tuple[str, ...]
+    classes: tuple[int, ...]  # of each text
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+@dataclass(frozen=True)
+class Readers:
+    """What readers who know how the texts are made get right."""
+
+    best: float  # share of a split's texts that the best reader classifies correctly
+    expected: float  # the same over all possible texts
+    unordered: float  # share of a split's texts that the best reader without word order classifies correctly
+    chance: float  # the same among the texts of `LabelledCorpus.ordered`
+
+
+@dataclass(frozen=True)
+class LabelledCorpus(Corpus):
+    kind = "labelled"
+    notes: tuple[str, ...]  # notes for users of the data
+    classes: tuple[str, ...]  # their names
+    splits: Mapping[str, Labelled]  # `train` and `validation`, perhaps `test`
+    ordered: tuple[int, ...] = ()  # classes told apart by the order of words alone
+    readers: Mapping[str, Readers] = field(default_factory=dict)  # by split; empty where the grammar is unknown
+
+    @cached_property
+    def sha256(self) -> dict[str, str]:
+        return {
+            split: sha256_of_texts(found.texts, (self.classes[i] for i in found.classes))
+            for split, found in self.splits.items()
+        }
+
+    def majority(self, split: str) -> tuple[str, int, int]:
+        """Return the most frequent class in training (on a tie the first), how many of the split's texts have it, and
+        of how many.
+        """
+        train, held_out = self.splits["train"].classes, self.splits[split].classes
+        often = max(range(len(self.classes)), key=train.count)
+        return self.classes[often], held_out.count(often), len(held_out)
+
+    def overlaps(self) -> list[Overlap | None]:
+        train = self.splits["train"].texts
+        return [labelled_overlap(train, found.texts, name) for name, found in self.splits.items() if name != "train"]
+
+    def described(self, licence: str) -> Description:
+        train = self.splits["train"]
+        overlap, overlap_lines = self.overlap_lines()
+        answer, right, of = self.majority("validation")
+        counts = {name: train.classes.count(i) for i, name in enumerate(self.classes)}
+        shown = [(train.texts[i], self.classes[train.classes[i]]) for i in range(min(SHOWN, len(train)))]
+        texts = {split: len(found) for split, found in self.splits.items()}
+        mean, longest = fmean(map(len, train.texts)), max(map(len, train.texts))
+        record = {
+            "texts": texts,
+            "characters_mean": mean,
+            "characters_longest": longest,
+            "classes": counts,
+            "majority": {"answer": answer, "right": right, "of": of},
+            "sha256": self.sha256,
+            "notes": self.notes,
+            "examples": shown,
+            "licence": licence,
+            "overlap": overlap,
+        }
+        lines = [
+            (tr("texts"), counted(texts)),
+            (tr("length"), tr("{mean:.1f} characters on average, {longest:,} at most", mean=mean, longest=longest)),
+            (tr("classes"), counted(counts)),
+            (
+                tr("baseline"),
+                tr(
+                    "always {answer!r} is right for {share:.1%} of the validation texts",
+                    answer=answer,
+                    share=right / of,
+                ),
+            ),
+            *self.origin_lines(licence, self.notes),
+            *overlap_lines,
+        ]
+        return Description(record, lines, ["", *(clean_line(f"{text[:WIDEST]}  →  {name}") for text, name in shown)])
+
+    def preview(self, data: DataConfig, objective: str, rows: int) -> CorpusPreview:
+        from engine.data.tokenizers import WordTokenizer
+
+        train = self.splits["train"]
+        shown = zip(train.texts[: rows // 2], train.classes, strict=False)
+        lines = [part for text, label in shown for part in (text, self.classes[label])]
+        if data.tokenizer == "words":
+            tokens = WordTokenizer.frequent(train.texts).vocab_size
+        else:
+            tokens = len(set().union(*train.texts))
+        return CorpusPreview(self.name, lines, Characters(tokens), tr("{n:,} texts", n=len(train)), paired=True)

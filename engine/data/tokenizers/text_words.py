@@ -1,0 +1,163 @@
+"""Words of running text: a vocabulary by count; every other word is `<unk>`.
+
+A training text that already has `<unk>`, as WikiText-2 and Penn Treebank do, is split as it was published: words stand
+between white space, and a line end is `<eos>`. Elsewhere words, punctuation marks and unusual gaps are tokens, as
+`words` splits documents, and a word that training has only once is `<unk>`, so that the model learns to expect it.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tokenizers as hf
+from numpy.typing import NDArray
+
+from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Decoder, Tokenizer
+from engine.data.tokenizers.words import GAP, PIECE, WordDecoder, is_gap, library_of, word_tokens
+from engine.errors import InputError
+from engine.language import tr
+
+UNK, EOS = "<unk>", "<eos>"
+SEEN_AT_LEAST = 2  # in a text without `<unk>`
+USUAL_GAP = re.compile(r"\w (?=\w)")  # where no gap is a token
+LOOKED_BACK = 1 << 14  # characters from the end of a text in which a gap is looked for first
+LARGEST = 1_000_000  # words
+
+
+def _spaced_tokens(text: str) -> Iterator[str]:
+    *lines, last = text.split("\n")
+    for line in lines:
+        yield from line.split()
+        yield EOS
+    yield from last.split()
+
+
+def has_unknown(pieces: Iterable[str]) -> bool:
+    """Return whether a text that comes in pieces has `<unk>`."""
+    end = ""
+    for piece in pieces:
+        if UNK in end + piece:
+            return True
+        end = (end + piece)[1 - len(UNK) :]
+    return False
+
+
+class TextWordTokenizer(Tokenizer):
+    """One token per word; `words` starts with `<unk>`, then the most frequent come first. `spaced`: words stand between
+    white space. Raises InputError: words that the text could not have, or one twice.
+    """
+
+    kind, unknown = "text-words", 0
+
+    def __init__(self, words: Sequence[str], *, spaced: bool) -> None:
+        self.words, self.spaced = tuple(words), spaced
+        if not self.words or self.words[0] != UNK:
+            raise InputError(tr("tokenizer: the first word must be {unk}", unk=UNK))
+        for word in self.words[1:]:
+            if word.split() != [word] if spaced else not (is_gap(word) or PIECE.fullmatch(word)):
+                raise InputError(tr("tokenizer: {word!r} is neither a word nor a punctuation mark", word=word[:40]))
+        self._ids = {word: token for token, word in enumerate(self.words)}
+        if len(self._ids) < len(self.words):
+            raise InputError(tr("tokenizer: words must be distinct"))
+
+    @classmethod
+    def trained(cls, text: str, most: int) -> "TextWordTokenizer":
+        """Return the tokenizer of the `most` frequent words of a text, `<unk>` included; of equally frequent ones, the
+        first in code-point order.
+        """
+        return cls.of_parts((text,), most, spaced=UNK in text)
+
+    @classmethod
+    def of_parts(cls, parts: Iterable[str], most: int, *, spaced: bool) -> "TextWordTokenizer":
+        """The same of a text that comes in parts, which `last_cut` may have cut."""
+        counts: Counter[str] = Counter()
+        for part in parts:
+            counts.update(_spaced_tokens(part) if spaced else word_tokens(part))
+        least = 1 if spaced else SEEN_AT_LEAST
+        known = [(-n, word) for word, n in counts.items() if n >= least and word != UNK]
+        return cls([UNK, *(word for _, word in sorted(known)[: most - 1])], spaced=spaced)
+
+    @property
+    def vocab_size(self) -> int:
+        return len(self.words)
+
+    def _tokens(self, text: str) -> Iterator[str]:
+        return _spaced_tokens(text) if self.spaced else word_tokens(text)
+
+    def encode(self, text: str) -> NDArray[np.int64]:
+        known = self._ids
+        return np.fromiter((known.get(token, 0) for token in self._tokens(text)), dtype=np.int64)
+
+    def last_cut(self, text: str) -> int:
+        if self.spaced:
+            return text.rfind("\n") + 1
+        for start in (max(0, len(text) - LOOKED_BACK), 0):
+            cuts = [found.end() for found in USUAL_GAP.finditer(text, start)]
+            if cuts:
+                return cuts[-1]
+        return 0
+
+    def first_bytes(self, text: str, token: int) -> int:
+        word = next(self._tokens(text), "")
+        end = text.find("\n") + 1 if word == EOS and self.spaced else text.find(word) + len(word)
+        return len(text[:end].encode("utf-8", "surrogatepass"))
+
+    def decode(self, ids: Iterable[int]) -> str:
+        decoder = self.decoder()
+        return "".join(decoder.feed(token) for token in ids)
+
+    def decoder(self) -> Decoder:
+        return _SpacedDecoder(self.words) if self.spaced else WordDecoder(self.words)
+
+    def to_json(self) -> str:
+        words = {"spaced": self.spaced, "words": self.words}
+        return json.dumps({"schema": SCHEMA, "kind": self.kind, "vocabulary": words})
+
+    def library_json(self) -> str:
+        if not self.spaced:
+            return library_of(self.words, UNK)
+        made = hf.Tokenizer(hf.models.WordLevel({word: i for i, word in enumerate(self.words)}, unk_token=UNK))
+        made.normalizer = hf.normalizers.Replace("\n", f" {EOS} ")
+        made.pre_tokenizer = hf.pre_tokenizers.Split(hf.Regex(f"[{GAP}]+"), "removed")
+        made.decoder = hf.decoders.Sequence(
+            [
+                hf.decoders.Replace(hf.Regex(r"\A"), " "),
+                hf.decoders.Fuse(),
+                hf.decoders.Replace(f" {EOS}", "\n"),
+                hf.decoders.Replace("\n ", "\n"),
+                hf.decoders.Replace(hf.Regex(r"\A "), ""),
+            ]
+        )
+        return made.to_str()
+
+    @classmethod
+    def from_json(cls, vocabulary: Any) -> "TextWordTokenizer":
+        words, spaced = vocabulary["words"], vocabulary["spaced"]
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise ValueError(tr("words must be a list of strings"))
+        if not isinstance(spaced, bool):
+            raise ValueError(tr("spaced must be true or false"))
+        return cls(words, spaced=spaced)
+
+
+class _SpacedDecoder(Decoder):
+    """Writes the space before a word with the word."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words, self._begun = words, False
+
+    def feed(self, token: int) -> str:
+        word = self._words[token] if 0 <= token < len(self._words) else UNKNOWN
+        if word == EOS:
+            self._begun = False
+            return "\n"
+        before = " " if self._begun else ""
+        self._begun = True
+        return before + word
+
+    def finish(self) -> str:
+        self._begun = False
+        return ""

@@ -1,0 +1,49 @@
+"""Classify texts with a trained model. Notation: B texts, C classes."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from engine.config.schema import RunConfig
+from engine.data.objectives import Classification
+from engine.data.padding import Tokens
+from engine.data.tokenizers import Tokenizer
+from engine.errors import InputError
+from engine.language import tr
+from engine.model.transformer import Network, evaluating
+
+AT_ONCE = 256  # texts
+
+
+def read_texts(tokenizer: Tokenizer, config: RunConfig, texts: Sequence[str]) -> list[Tokens]:
+    """Return the tokens of each text, cut to the context; what has no token is unknown. `InputError`: an empty text."""
+    unknown = Classification(config, tokenizer.vocab_size).unknown
+    texts = in_case(config, texts)
+    found = [tokens[: config.model.context_length] for tokens in tokenizer.encode_known(texts, unknown)]
+    if any(not len(tokens) for tokens in found):
+        raise InputError(tr("an empty text has no class; enter at least one word"))
+    return found
+
+
+def in_case(config: RunConfig, texts: Sequence[str]) -> Sequence[str]:
+    return [text.lower() for text in texts] if config.data.lowercase else texts
+
+
+def class_probabilities(
+    model: Network,
+    tokenizer: Tokenizer,
+    config: RunConfig,
+    texts: Sequence[str],
+    between: Callable[[], None] = lambda: None,
+) -> Tensor:
+    """Return (B, C) the probability of each class; `between` is called between batches and may raise to stop."""
+    objective, device = Classification(config, tokenizer.vocab_size), next(model.parameters()).device
+    read, found = read_texts(tokenizer, config, texts), []
+    with evaluating(model):
+        for start in range(0, len(read), AT_ONCE):
+            between()
+            some = read[start : start + AT_ONCE]
+            batch = objective.classified(some, [0] * len(some), device)
+            found.append(batch.at_targets(model(*batch.inputs))[:, 0].float().softmax(-1).cpu())
+    return torch.cat(found)

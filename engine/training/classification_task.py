@@ -1,0 +1,176 @@
+"""The task of classifying texts: tokens learned from the training texts, and what readers of words alone get right."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from engine.config.schema import Rows, RunConfig
+from engine.config.sections import UNK
+from engine.config.toml import resolved
+from engine.data.labelled.by_path import read_labelled
+from engine.data.labelled.corpus import LabelledCorpus
+from engine.data.objectives import Classification
+from engine.data.overlap import Overlap, labelled_overlap
+from engine.data.padding import Tokens
+from engine.data.rows import LabelledBatches
+from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer, bpe_of
+from engine.errors import InputError
+from engine.evaluation.baselines import class_loss, naive_bayes
+from engine.evaluation.scorers import ClassScorer
+from engine.generation.classifying import in_case, read_texts
+from engine.generation.samples import RowSampler, class_sampler
+from engine.language import english, tr
+from engine.runs.records import BestReader, DataFacts, MajorityFacts, ProbeFacts
+from engine.training.task import Task, require_vocabulary
+
+
+@dataclass(frozen=True)
+class ClassificationTask(Task):
+    corpus: LabelledCorpus
+    tokenizer: Tokenizer
+    encoded: Mapping[str, Sequence[Tokens]]  # by split, cut to the context
+    reads = LabelledCorpus
+
+    @classmethod
+    def of(cls, corpus: LabelledCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
+        tokenizer = _tokenizer(corpus, config, given)
+        return cls(
+            corpus,
+            tokenizer,
+            {split: read_texts(tokenizer, config, found.texts) for split, found in corpus.splits.items()},
+        )
+
+    @classmethod
+    def own_scorer(
+        cls,
+        files: Mapping[str, str],
+        config: RunConfig,
+        tokenizer: AnyTokenizer,
+        device: torch.device,
+        classes: Sequence[str] = (),
+    ) -> ClassScorer:
+        found = read_labelled(Path(files["csv"]).expanduser(), classes)
+        encoded = read_texts(tokenizer.target, config, found.texts)
+        objective = Classification(config, tokenizer.target.vocab_size)
+        return ClassScorer(config, encoded, found.classes, classes, (), objective, device, own=True)
+
+    def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
+        n, wanted = len(self.corpus.classes), config.model.classes
+        if wanted not in (None, n):
+            raise InputError(
+                tr(
+                    "model.classes = {wanted}: corpus {name} has {n} classes; leave it out",
+                    wanted=wanted,
+                    name=self.corpus.name,
+                    n=n,
+                )
+            )
+        steps = self.batches(config, torch.device("cpu")).steps_per_epoch
+        needed, texts = require_vocabulary(config, self.vocab_size, self.tokenizer.kind), self.predicted("train")
+        rows = Rows(steps, classes=n)
+        return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=texts, rows=rows)
+
+    def predicted(self, split: str) -> int:
+        return len(self.encoded[split])
+
+    def overlap_with(self, trained: Self) -> Overlap | None:
+        known, asked = trained.corpus.splits["train"], self.corpus.splits["validation"]
+        return labelled_overlap(known.texts, asked.texts, "validation")
+
+    def facts(self, config: RunConfig) -> DataFacts:
+        corpus, n = self.corpus, len(self.corpus.classes)
+        train, held_out = (self._classes(split) for split in ("train", "validation"))
+        answer, right, of = corpus.majority("validation")
+        words = self.right_by_words("validation")
+        reader = corpus.readers.get("validation")
+        ordered = int(np.isin(held_out, corpus.ordered).sum())
+        probes: tuple[ProbeFacts, ...] = ()
+        if reader is not None and ordered:
+            said = english("texts whose class only the order of their words tells; chance: the best reader without it")
+            probes = (ProbeFacts.made(name="order", description=said, n=ordered, chance=round(reader.chance, 6)),)
+        return DataFacts.made(
+            corpus=corpus.version,
+            source=corpus.source,
+            notes=tuple(corpus.notes),
+            sha256=corpus.sha256,
+            splits={split: self._counts(config, split) for split in corpus.splits},
+            padding=round(self.batches(config, torch.device("cpu")).padding, 4),
+            vocabulary=self.vocab_size,
+            tokenizer_sha256=self.tokenizer.sha256,
+            overlap=self.overlap_facts,
+            floor=None,
+            plausible=None,
+            unigram=class_loss(train, held_out, n),
+            majority=MajorityFacts.made(answer=answer, right=right, of=of, score="accuracy"),
+            classes=corpus.classes,
+            bag_of_words=words,
+            best_reader=None
+            if reader is None
+            else BestReader.made(accuracy=reader.best, expected=reader.expected, unordered=reader.unordered),
+            probes=probes,
+        )
+
+    def right_by_words(self, split: str) -> float:
+        """Return the accuracy of naive Bayes on the words of a split, without case, whatever the tokens are."""
+        texts = {name: [text.casefold() for text in self.corpus.splits[name].texts] for name in ("train", split)}
+        words = WordTokenizer.of(texts["train"])
+        train, held_out = ([ids[ids >= 0] for ids in words.encode_known(texts[name], -1)] for name in ("train", split))
+        found = naive_bayes(train, self._classes("train"), held_out, words.vocab_size, len(self.corpus.classes))
+        return float((found == self._classes(split)).mean())
+
+    def batches(self, config: RunConfig, device: torch.device) -> LabelledBatches:
+        objective = Classification(config, self.vocab_size)
+        return LabelledBatches(self.encoded["train"], self.corpus.splits["train"].classes, config, objective, device)
+
+    def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> ClassScorer:
+        corpus, probed = self.corpus, self.corpus.ordered if self.corpus.readers else ()
+        objective = Classification(config, self.vocab_size)
+        return ClassScorer(
+            config, self.encoded[split], corpus.splits[split].classes, corpus.classes, probed, objective, device
+        )
+
+    def sampler(self, config: RunConfig) -> RowSampler:
+        held_out = self.corpus.splits["validation"]
+        return class_sampler(config, self.tokenizer, held_out.texts, held_out.classes, self.corpus.classes)
+
+    def _classes(self, split: str) -> NDArray[np.int64]:
+        return np.array(self.corpus.splits[split].classes, dtype=np.int64)
+
+    def _counts(self, config: RunConfig, split: str) -> dict[str, int]:
+        encoded, context = self.encoded[split], config.model.context_length
+        unknown = self.vocab_size + config.special_tokens.index(UNK)
+        return {
+            "texts": len(encoded),
+            "characters": sum(map(len, self.corpus.splits[split].texts)),
+            "tokens": sum(map(len, encoded)),
+            "unknown": sum(int((tokens == unknown).sum()) for tokens in encoded),
+            "at_context": sum(len(tokens) == context for tokens in encoded),
+        }
+
+
+def _tokenizer(corpus: LabelledCorpus, config: RunConfig, given: AnyTokenizer | None) -> Tokenizer:
+    """Return the given tokenizer, or one of the training texts alone."""
+    wanted, texts = config.data.tokenizer, in_case(config, corpus.splits["train"].texts)
+    if given is not None:
+        if given.kind != wanted:
+            raise InputError(
+                tr(
+                    "train.init_from: data.tokenizer is '{tokenizer}', but the parent's tokenizer is '{kind}': "
+                    "its weights were trained on other tokens",
+                    tokenizer=wanted,
+                    kind=given.kind,
+                )
+            )
+        return given.target
+    made: Mapping[str, Any] = {
+        "bpe": lambda: bpe_of(texts, config.data.bpe_size),
+        "words": lambda: WordTokenizer.frequent(texts),
+        "characters": lambda: CharacterTokenizer.of(texts),
+    }
+    found: Tokenizer = made[wanted]()
+    return found

@@ -1,0 +1,117 @@
+"""Labelled texts of one's own: what a CSV file may look like, how it is split, and what is refused."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from engine.config.sections import DataConfig
+from engine.data.catalogue import kind_of, load_corpus
+from engine.data.labelled.by_path import read_rows
+from engine.data.labelled.corpus import LabelledCorpus
+from engine.errors import InputError
+
+
+def written(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def load(path: Path, **changes: object) -> LabelledCorpus:
+    return load_corpus(LabelledCorpus, DataConfig(corpus=str(path), **changes))
+
+
+def many(rows: int) -> str:
+    return "".join(f"{1 + i % 3},text number {i}\n" for i in range(rows))
+
+
+def test_without_a_header_the_first_column_is_the_class_and_the_others_are_the_text(tmp_path) -> None:
+    path = written(tmp_path / "a.csv", '"3","Fears for T N","Unions say ""no""."\n"4","The race\nis on",""\n')
+    assert read_rows(path) == [('Fears for T N Unions say "no".', "3"), ("The race is on", "4")]
+
+
+@pytest.mark.parametrize(
+    "header", ["text,label", "Label,text", "id,category,text", "Class Index,Title,Description", "note,class"]
+)
+def test_a_header_names_the_class_and_perhaps_the_text(tmp_path, header: str) -> None:
+    cells = {"label": "b", "category": "b", "class index": "b", "class": "b", "id": "17"}
+    row = ",".join(cells.get(name.casefold(), "good") for name in header.split(","))
+    found = read_rows(written(tmp_path / "a.csv", f"{header}\n{row}\n"))
+    assert found == [("good good" if "Title" in header else "good", "b")]
+
+
+def test_one_file_is_split_by_the_hash_of_its_texts(tmp_path) -> None:
+    path = written(tmp_path / "a.csv", many(300))
+    one = load(path, validation_fraction=0.1, test_fraction=0.2)
+    assert {split: len(found) for split, found in one.splits.items()} == {"train": 210, "validation": 30, "test": 60}
+    rows = many(300).splitlines(keepends=True)
+    again = load(written(tmp_path / "b.csv", "".join(reversed(rows))), validation_fraction=0.1, test_fraction=0.2)
+    assert all(set(again.splits[split].texts) == set(found.texts) for split, found in one.splits.items())
+
+
+def test_equal_texts_share_a_side(tmp_path) -> None:
+    one = load(written(tmp_path / "a.csv", many(60) + many(60)), validation_fraction=0.2)
+    assert not set(one.splits["train"].texts) & set(one.splits["validation"].texts)
+
+
+def test_a_folder_has_a_file_per_split(tmp_path) -> None:
+    for name, rows in (("train", 30), ("dev", 6), ("test", 9)):
+        written(tmp_path / f"{name}.csv", many(rows))
+    written(tmp_path / "classes.txt", "World\nSports\nBusiness\n")
+    one = load(tmp_path)
+    assert kind_of(str(tmp_path)) == "labelled"
+    assert {split: len(found) for split, found in one.splits.items()} == {"train": 30, "validation": 6, "test": 9}
+    assert one.classes == ("World", "Sports", "Business") and one.splits["test"].classes == (0, 1, 2) * 3
+    (tmp_path / "dev.csv").unlink()
+    split = load(tmp_path, validation_fraction=0.1, test_fraction=0.1)  # the test split is that of the file
+    assert {name: len(found) for name, found in split.splits.items()} == {"train": 27, "validation": 3, "test": 9}
+
+
+def test_numbers_without_names_are_in_their_order_and_files_may_be_packed(tmp_path) -> None:
+    rows = "".join(f"{i},text {k} of class {i}\n" for i in (10, 9, 1) for k in range(40))
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(rows.encode()))
+    assert load(tmp_path / "a.csv.gz").classes == ("1", "9", "10")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("only one column\n", "line 1: one column"),
+        ("1,a\n2,b,c\n", "line 2: 3 columns"),
+        ("1,a\n2, \n", "line 2: the text is empty"),
+        ("1,a\n,b\n", "line 2: the class is empty"),
+        ('1,a\n2,"b"c\n', "line 2: not CSV"),
+        ("label,text\n", "no rows"),
+        ("1,a\n1,b\n1,c\n1,d\n", "1 different classes"),
+        ("1,a\n", "too few"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_one_line(tmp_path, text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said) as refused:
+        load(written(tmp_path / "a.csv", text), validation_fraction=0.6)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_class_that_training_lacks_and_a_missing_name_are_refused(tmp_path) -> None:
+    written(tmp_path / "train.csv", many(30))
+    written(tmp_path / "test.csv", "4,a text\n")
+    with pytest.raises(InputError, match="class '4' of the test rows"):
+        load(tmp_path)
+    written(tmp_path / "test.csv", many(3))
+    written(tmp_path / "classes.txt", "World\nSports\n")
+    with pytest.raises(InputError, match="2 names, but class 3"):
+        load(tmp_path)
+
+
+def test_ag_news_is_read_as_published(real_data) -> None:
+    path = real_data / "ag-news-sample" / "test.csv"
+    if not path.is_file():
+        pytest.skip("ag-news-sample/test.csv is not there")
+    rows = read_rows(path)
+    assert len(rows) == 7_600 and {name: sum(n == name for _, n in rows) for name in "1234"} == dict.fromkeys(
+        "1234", 1_900
+    )
+    one = load(path, validation_fraction=0.0658, test_fraction=0.0658)
+    assert one.classes == ("World", "Sports", "Business", "Sci/Tech")
+    assert [len(found) for found in one.splits.values()] == [6_600, 500, 500]

@@ -1,0 +1,161 @@
+"""A reproduction package: its folder, its proof, its report."""
+
+import csv
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from engine.config.model import PARTS
+from engine.errors import InputError
+from engine.schemes import SCHEMES
+from engine.training.assemble import assemble
+from tui_transformer import languages
+from tui_transformer.lab.exports import formats, package
+from tui_transformer.lab.exports.recorded import ExportedRun
+from tui_transformer.lab.reports import paper
+from tui_transformer.lab.reports.languages import LANGUAGES
+
+# The sections that course sheets ask for, in both languages.
+SECTIONS = {
+    "en": ("Introduction", "Related work", "Architecture and derivation", "Implementation", "Experimental setup",
+           "Results and analysis", "Reproducibility and code structure", "Conclusion and future work", "References"),
+    "zh": ("引言", "相关工作", "模型结构与推导", "实现", "实验设置", "结果与分析",
+           "可复现性与代码结构", "结论与展望", "参考文献"),
+}  # fmt: skip
+CHANGES = ("model.dropout=0.1", "model.position=rope", "model.qk_norm=before", "train.steps=12")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> Path:
+    from engine.config.keys import parse_overrides
+    from engine.config.presets import merge
+    from engine.config.schema import RunConfig
+    from tests.conftest import TINY
+
+    tables = TINY
+    for override in parse_overrides(CHANGES):
+        tables = merge(tables, override)
+    ready = assemble(
+        RunConfig.model_validate(tables), runs_dir=tmp_path_factory.mktemp("runs"), name="small", device="cpu"
+    )
+    assert ready.trainer.run().state == "finished"
+    return ready.path
+
+
+@pytest.fixture(scope="module", params=LANGUAGES)
+def made(request, trained, tmp_path_factory) -> tuple[Path, str]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(package, "code", lambda: request.param)
+        folder, _ = formats.write("package", ExportedRun(trained), tmp_path_factory.mktemp("out"), "best")
+    return folder, request.param
+
+
+def test_the_folder_has_what_a_sheet_asks_for(made) -> None:
+    folder, language = made
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert names >= {
+        *("README.md", "requirements.txt", "configs/run.toml", "scripts/run.sh", "report/report.tex"),
+        *("src/model.py", "src/data.py", "src/train.py", "src/plot.py", "src/sample.py"),
+        *("data/train.txt", "data/validation.txt", "results/curves.png", "results/metrics.csv", "results/sample.txt"),
+        "results/first-losses.csv",
+    }
+    assert not any("__pycache__" in name or "proof" in name for name in names)
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    assert "bash scripts/run.sh" in text and "python src/train.py --config configs/run.toml" in text
+    assert ("wrote everything in this folder" in text) if language == "en" else ("由工具写成的部分" in text)
+    assert re.search(r"^torch==[\d.]+$", (folder / "requirements.txt").read_text(), re.MULTILINE)
+
+
+def test_its_script_trains_to_the_runs_own_first_losses(made, trained, tmp_path) -> None:
+    folder, _ = made
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", str(folder / "scripts" / "run.sh"), "--out", str(folder / "output")],
+        env=environment | {"PATH": path},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    with (folder / "output" / "metrics.csv").open() as file:
+        again = {int(row["step"]): row for row in csv.DictReader(file)}
+    recorded = {(r["kind"], r["step"]): r["loss"] for r in ExportedRun(trained).raw_lines("metrics")}
+    for step in range(1, 11):
+        assert abs(float(again[step]["train_loss"]) - recorded["train", step]) < 1e-4
+    assert abs(float(again[12]["validation_loss"]) - recorded["validation", 12]) < 1e-3
+    assert (folder / "output" / "curves.png").stat().st_size > 1000 and (folder / "output" / "model.pt").is_file()
+
+
+def test_its_report_declares_its_author_and_has_every_section_in_order(made) -> None:
+    folder, language = made
+    text = (folder / "report" / "report.tex").read_text(encoding="utf-8")
+    head = text[text.index(r"\begin{document}") : text.index(r"\tableofcontents")]
+    assert "transformer" in head and "src/" in head and ("Declaration" in head or "声明" in head)
+    places = [text.index(rf"\section{{{title}}}") for title in SECTIONS[language]]
+    assert places == sorted(places)
+    assert "angle" in text and "RMS" in text  # pseudocode of rope, and a part
+    assert "Attention Is All You Need" in text and "RoFormer" in text
+    for name in re.findall(r"includegraphics\[[^\]]*\]\{([^}]*)\}", text):
+        assert (folder / "report" / name).is_file()
+
+
+def test_a_program_that_trains_otherwise_is_not_handed_out(trained, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(package, "first_losses", lambda run, task: [3.0] * 10)
+    with pytest.raises(InputError, match="does not train the same model"):
+        formats.write("package", ExportedRun(trained), tmp_path, "best")
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
+
+
+def test_every_scheme_and_part_has_pseudocode_and_papers() -> None:
+    codes, known = paper.pseudocode(), paper.references()
+    for key, rows in SCHEMES.items():
+        assert set(codes[key]) == {name for name, row in rows.items() if row.citation and name != "none"}, key
+        assert {one for row in rows.values() for one in paper.citations(row.citation)} <= set(known), key
+    assert set(codes[paper.PARTS]) == set(PARTS)
+    assert {one for row in PARTS.values() for one in paper.citations(row.citation)} <= set(known)
+    assert all(
+        text.isascii() and max(map(len, text.splitlines())) <= 100 for t in codes.values() for text in t.values()
+    )
+
+
+def test_both_languages_say_the_same_things_with_the_same_gaps_and_formulas() -> None:
+    english, chinese = paper.words("en"), paper.words("zh")
+    assert english.sentences.keys() == chinese.sentences.keys() and english.prose.keys() == chinese.prose.keys()
+    for key, text in english.sentences.items():
+        assert set(re.findall(r"\{[^}]*\}", text)) == set(re.findall(r"\{[^}]*\}", chinese.sentences[key])), key
+    for key, text in english.prose.items():
+        formulas = [sorted(paper.MATH.findall(one)) for one in (text, chinese.prose[key])]
+        assert formulas[0] == formulas[1], key
+
+
+def test_every_choice_is_derived() -> None:
+    prose = paper.words("en").prose
+    for key, table in (("position", "model.position"), ("seen", "model.attention"), ("norm", "model.norm")):
+        names = {f"{key}.{name}" for name, row in SCHEMES[table].items() if getattr(row, "scores", True)}
+        assert names <= set(prose), key
+
+
+def test_every_paper_that_the_text_names_is_in_the_references() -> None:
+    named = re.compile(r"\b(?:[A-Z][\w-]+ (?:et al\.|and [A-Z][\w-]+)|[A-Z][\w-]+ Team) \d{4}")
+    text = "\n".join(paper._table(f"phrases/paper-{code}.toml").__repr__() for code in LANGUAGES)
+    assert set(named.findall(text)) <= set(paper.references())
+
+
+def test_a_full_folder_is_left_alone(trained, tmp_path) -> None:
+    (tmp_path / "small").mkdir()
+    (tmp_path / "small" / "mine.txt").write_text("mine")
+    with pytest.raises(InputError, match="not empty"):
+        formats.write("package", ExportedRun(trained), tmp_path, "best")
+
+
+def test_the_config_has_what_the_program_reads_and_the_seed(made) -> None:
+    folder, _ = made
+    found = tomllib.loads((folder / "configs" / "run.toml").read_text())
+    assert found["seed"] == 1 and found["model"]["rope_base"] == 10_000.0 and found["train"]["steps"] == 12
+    assert languages.LANGUAGES

@@ -1,0 +1,212 @@
+"""The program of a reproduction package trains the model that the engine trains, with every part it covers."""
+
+import ast
+import importlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+from engine import capabilities
+from engine.config import presets
+from engine.config.model import PARTS
+from engine.config.schema import RunConfig
+from engine.model.transformer import build_model
+from engine.schemes import SCHEMES
+from engine.training.step import Stepper
+from engine.training.task import make_task
+from tui_transformer.lab.exports import package
+from tui_transformer.lab.exports.source import COVERED, program, refusal
+
+STEPS = 10
+MODULES = ("model", "data", "train")
+# A network for each scheme and part; each trains with dropout, so that the draws are compared too.
+NETWORKS: list[tuple[str, ...]] = [
+    *(("model.dropout=0.1", f"model.position={name}") for name in SCHEMES["model.position"]),
+    *(("model.dropout=0.3", f"model.attention={name}", "model.window=3", "model.link_every=4") for name in ("sparse",)),
+    ("model.attention=linear", "model.position=rope", "model.dropout=0.1"),
+    ("model.attention=linear", "model.position=learned", "model.n_kv_heads=1"),
+    ("model.attention=window", "model.window=12", "model.dropout=0.1"),
+    ("model.attention=window", "model.window=2", "model.dropout=0.1", "model.position=alibi"),  # in blocks
+    ("model.attention=window", "model.window=2", "model.dropout=0.1", "model.sinks=true"),  # in blocks of texts
+    *((f"model.norm={name}", "model.dropout=0.05") for name in ("rms", "none")),
+    *((f"model.norm_placement={name}", "model.dropout=0.1") for name in ("post", "sandwich")),
+    *((f"model.activation={name}",) for name in SCHEMES["model.activation"]),
+    *((f"optimizer.kind={name}", "optimizer.weight_decay=0.1") for name in SCHEMES["optimizer.kind"]),
+    *((f"optimizer.schedule={name}", "optimizer.decay_every=3") for name in ("cosine", "linear", "step")),
+    *((f"optimizer.schedule={name}",) for name in ("constant", "wsd", "inverse-sqrt")),
+    *(
+        (f"optimizer.decay={name}", "model.position=learned", "optimizer.weight_decay=1.0")
+        for name in COVERED["optimizer.decay"]
+    ),
+    ("optimizer.kind=muon", "optimizer.matrix_lr=0.02", "optimizer.embedding_lr=0.03", "optimizer.head_lr=0.001"),
+    ("optimizer.kind=muon", "model.activation=swiglu", "model.position=t5", "optimizer.nesterov=false"),
+    *((f"model.init={name}", "model.activation=geglu") for name in COVERED["model.init"]),
+    ("model.tie_embeddings=true", "model.bias=false", "model.head_bias=true", "model.embedding_std=0.5"),
+    ("model.position=learned", "model.position_init=zero", "model.embedding_scale=true"),
+    ("model.residual=false", "model.norm_placement=pre"),
+    ("model.n_kv_heads=1", "model.position=rope", "model.rope_pairing=adjacent"),
+    ('model.layers=["window rope", "global none", "linear rope"]', "model.n_layers=3", "model.position=none"),
+    ('model.layers=["global t5", "global alibi"]', "model.position=t5", "model.dropout=0.1"),
+    ("train.accumulation=3", "model.dropout=0.1", "objective.label_smoothing=0.1", "objective.z_loss=0.01"),
+    ("data.window_stride=5", "train.accumulation=2", "train.batch_size=700", "train.clip=0"),
+    ("model.architecture=encoder", "objective.kind=masked", "model.dropout=0.1", "objective.label_smoothing=0.1"),
+    ("model.architecture=encoder", "objective.kind=masked", "model.position=t5", "model.attention=window"),
+    ("model.architecture=encoder", "objective.kind=masked", "model.position=xl", "model.attention=sparse"),
+    ("model.architecture=encoder", "objective.kind=masked", "model.position=rope", "model.attention=linear"),
+    (
+        "model.architecture=encoder",
+        "objective.kind=masked",
+        "model.attention=window",
+        "model.window=2",
+        "model.dropout=0.1",
+    ),
+]
+ROPE = ("rope_part", "rope_scaling")
+PARTED = [
+    (f"model.{name}={str(value).lower() if isinstance(value, bool) else value}", f"model.position={position}", *more)
+    for name, row in PARTS.items()
+    for value in row.on
+    for position in (("rope",) if name in ROPE else ("rope", "relative"))
+    for more in ((("model.dropout=0.1",) if name == "layer_drop" else ()),)
+]
+
+
+@contextmanager
+def imported(folder: Path) -> Iterator[dict[str, ModuleType]]:
+    """The modules of a program, forgotten afterwards."""
+    sys.path.insert(0, str(folder / "src"))
+    try:
+        yield {name: importlib.import_module(name) for name in MODULES}
+    finally:
+        sys.path.remove(str(folder / "src"))
+        for name in MODULES:
+            sys.modules.pop(name, None)
+
+
+def written(folder: Path, config: RunConfig, task) -> None:
+    """Write a package's program and text."""
+    files = program(config, words=task.vocab_size, characters=True, tokenizer="by characters", prompt="the gate")
+    texts = {f"data/{name}.txt": split.text for name, split in task.corpus.splits.items()}
+    for name, text in (files | texts).items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="")
+
+
+def engine_losses(config: RunConfig, task) -> tuple[list[float], torch.nn.Module]:
+    model = build_model(config.model, config.needed_tokens(task.vocab_size), config.seed)
+    stepper = Stepper(config, model, task.batches(config, torch.device("cpu")))
+    results = [stepper.step(step) for step in range(1, STEPS + 1)]
+    return [result.read()[0] / result.n_targets for result in results], model
+
+
+def both(tmp_path: Path, tiny, changes: tuple[str, ...]) -> tuple[list[float], list[float]]:
+    """The losses of the first steps by the engine and by the program, and each one's validation loss at the end."""
+    config = tiny("train.steps=12", *changes)
+    why = capabilities.check(config)
+    if why is not None:
+        pytest.skip(f"not legal: {why.reason}")
+    task = make_task(config, None)
+    config = task.resolved(config, "", 1)
+    assert refusal(config) is None
+    theirs, network = engine_losses(config, task)
+    theirs.append(task.scorer(config, torch.device("cpu")).record(network).loss)
+    written(tmp_path, config, task)
+    with imported(tmp_path) as made:
+        settings = made["train"].load(tmp_path / "configs" / "run.toml")
+        model = made["model"].Transformer(settings.model)
+        made["model"].initialise(model, settings.model, settings.seed)
+        batches = made["data"].Batches(made["data"].tokens_of("train"), settings)
+        optimizer = made["train"].make_optimizer(model, settings)
+        device = torch.device("cpu")
+        ours = [
+            made["train"].take_step(model, optimizer, batches, settings, step, device) for step in range(1, STEPS + 1)
+        ]
+        ours.append(made["train"].evaluate(model, made["data"].tokens_of("validation"), settings, device))
+    return theirs, ours
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("changes", [*NETWORKS, *PARTED], ids=" ".join)
+def test_the_program_trains_to_the_same_losses_and_the_same_score(tmp_path, tiny, changes) -> None:
+    theirs, ours = both(tmp_path, tiny, changes)
+    assert theirs == pytest.approx(ours, abs=1e-4) and len(set(theirs)) == STEPS + 1
+
+
+@pytest.mark.parametrize("changes", [(), *NETWORKS[-5:], *PARTED[::5]], ids=" ".join)
+def test_the_source_reads_as_this_project_formats_it_and_knows_no_other_package(tmp_path, tiny, changes) -> None:
+    config = tiny(*changes)
+    if capabilities.check(config) is not None:
+        pytest.skip("not legal")
+    task = make_task(config, None)
+    written(tmp_path, task.resolved(config, "", 1), task)
+    for command in (["check", "--select", "E,F,W,I,UP,C4"], ["format", "--check"]):
+        ruff = [sys.executable, "-m", "ruff", *command, "--isolated", "--line-length", "120", "--no-cache"]
+        done = subprocess.run([*ruff, str(tmp_path / "src")], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    known = {*sys.stdlib_module_names, "torch", "numpy", "matplotlib", *MODULES}
+    for path in (tmp_path / "src").iterdir():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) else []
+            assert {name.split(".")[0] for name in names} <= known, path
+
+
+def test_a_text_by_other_tokens_comes_with_them(tmp_path, tiny) -> None:
+    config = tiny("train.steps=12")
+    task = make_task(config, None)
+    config = task.resolved(config, "", 1)
+    theirs, _ = engine_losses(config, task)
+    files = program(config, words=task.vocab_size, characters=False, tokenizer="by words", prompt="", between=" ")
+    for name, content in (*files.items(), *package._data(task, False)):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    rows = "".join(f"{step},{loss}\n" for step, loss in enumerate(theirs, 1))
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "first-losses.csv").write_text(f"step,loss\n{rows}")
+    for command in (["src/train.py"], ["src/sample.py", "--length", "5", "--temperature", "0"]):
+        done = subprocess.run([sys.executable, *command], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    assert len(done.stdout.split(" ")) >= 8 + 5 and package.between(task) == ""
+
+
+def test_the_source_has_only_the_parts_that_the_run_used(tmp_path, tiny) -> None:
+    config = tiny("model.position=rope")
+    task = make_task(config, None)
+    written(tmp_path, task.resolved(config, "", 1), task)
+    text = (tmp_path / "src" / "model.py").read_text(encoding="utf-8")
+    assert "class Rope" in text and "dropout" not in text.lower()
+    assert not any(other in text for other in ("Alibi", "T5Bias", "sinusoid", "window", "linear attention", "conv"))
+    settings = (tmp_path / "configs" / "run.toml").read_text(encoding="utf-8")
+    assert "rope_base" in settings and "t5_buckets" not in settings and "decay_from" not in settings
+
+
+def test_every_preset_on_windows_of_text_is_covered() -> None:
+    for preset in presets.list_presets():
+        config = presets.resolve(presets.find(preset.name))
+        covered = config.model.architecture != "encoder-decoder" and config.objective.kind in ("next-token", "masked")
+        assert (refusal(config) is None) == covered, preset.name
+
+
+def test_every_scheme_is_covered() -> None:
+    for key, rows in SCHEMES.items():
+        assert set(rows) <= set(COVERED[key]), key
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        (("model.architecture=encoder-decoder", "objective.kind=copy"), "model.architecture"),
+        (("train.precision=bf16",), "train.precision"),
+        (("train.init_from=other",), "train.init_from"),
+    ],
+)
+def test_what_is_not_covered_is_refused_in_a_line_that_names_the_setting(tiny, changes, key) -> None:
+    why = refusal(tiny(*changes))
+    assert why is not None and key in why and "\n" not in why

@@ -1,0 +1,258 @@
+"""A reproduction package: a folder to hand in, with readable source, the run's results and a report.
+
+Before the folder takes its place, the program in it trains the first steps, which must be those of the run's engine.
+"""
+
+import csv
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import version as installed
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine import capabilities
+from engine.clean import clean, clean_line
+from engine.data.known import CORPORA
+from engine.errors import InputError, refused
+from engine.language import code, tr
+from engine.release import version
+from engine.runs.files import new_folder, write_atomic
+from engine.runs.records import TrainRecord, ValidationRecord
+from tui_transformer.lab.analysis.entry import read_entry
+from tui_transformer.lab.escaping import markdown_prose
+from tui_transformer.lab.exports.recorded import ExportedRun, scalars
+from tui_transformer.lab.exports.source import program, refusal
+from tui_transformer.lab.formatting import duration, memory
+from tui_transformer.lab.reports.figures.style import PNG
+from tui_transformer.lab.reports.paper import Package, first_pictures, paper
+from tui_transformer.lab.template import filled
+
+if TYPE_CHECKING:
+    from engine.training.text_task import TextTask
+
+FIRST = 10  # losses that the package must repeat
+TOLERANCE = 1e-4  # nats, by which they may differ
+LARGEST = 512 * 1024**2  # characters of text in a package
+LONGEST_PROMPT = 60  # characters
+PATIENCE = 3600  # seconds for the first steps
+
+
+def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
+    """Write a run's package into a new folder, all of it or nothing. No weights are in it: its program computes them.
+
+    Raises `InputError` for a setting that the program does not cover, a text that has changed, or a folder that is not
+    empty or cannot be written.
+    """
+    if (why := refusal(run.config)) is not None:
+        raise InputError(why)
+    folder = out / run.name
+    if folder.exists() and any(folder.iterdir()):
+        raise InputError(tr("{folder} is not empty; choose another --out", folder=folder))
+    task = _text_of(run)
+    losses = first_losses(run, task)
+    try:
+        with new_folder(folder) as staged:
+            for name, content in _files(run, task, losses):
+                path = staged / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                if isinstance(content, bytes):
+                    path.write_bytes(content)
+                else:
+                    write_atomic(path, content)
+            (staged / "scripts" / "run.sh").chmod(0o755)
+            _prove(staged, run.name, len(losses))
+    except OSError as error:
+        raise refused(tr("{filename} cannot be written", filename=error.filename or folder), error) from None
+    return folder, tr("train it again with: cd {folder} && bash scripts/run.sh", folder=folder)
+
+
+def _text_of(run: ExportedRun) -> "TextTask":
+    """Load the text that a run was trained on, and refuse another."""
+    from engine.training.task import task_of_run
+    from engine.training.text_task import TextTask
+
+    task = task_of_run(run, None)
+    assert isinstance(task, TextTask)
+    if run.data.sha256 != task.corpus.sha256 or run.data.tokenizer_sha256 != task.tokenizer.sha256:
+        raise InputError(
+            tr(
+                "corpus {name}: this is not the text that run '{name2}' started with; restore the original text",
+                name=task.corpus.name,
+                name2=run.name,
+            )
+        )
+    if (size := sum(len(split.text) for split in task.corpus.splits.values())) > LARGEST:
+        raise InputError(
+            tr(
+                "export --to package writes the text too, and {size:,} characters are too many; the most are {most:,}",
+                size=size,
+                most=LARGEST,
+            )
+        )
+    return task
+
+
+def first_losses(run: ExportedRun, task: "TextTask") -> list[float]:
+    """The losses of a run's first steps in nats per token, computed again on the CPU in fp32; fewer if it diverges."""
+    import torch
+
+    from engine.model.transformer import build_model
+    from engine.training.control import Diverged
+    from engine.training.step import Stepper
+
+    config = capabilities.with_value(run.config, "train.compile", "never")
+    device = torch.device("cpu")
+    model = build_model(config.model, config.needed_tokens(task.vocab_size), config.seed, device)
+    stepper = Stepper(config, model, task.batches(config, device))
+    found = []
+    for step in range(1, min(FIRST, config.train.steps) + 1):
+        try:
+            result = stepper.step(step)
+        except Diverged:  # as the run did
+            break
+        found.append(result.read()[0] / result.n_targets)
+    return found
+
+
+def _prove(folder: Path, name: str, steps: int) -> None:
+    """Let the package train its first steps; it ends with an error if its losses are others."""
+    if not steps:
+        return
+    out = folder / ".proof"
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    command = [sys.executable, "-B", "src/train.py", "--steps", str(steps), "--out", out.name]
+    try:
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+        failed, said = done.returncode != 0, (done.stderr.strip() or done.stdout.strip()).rpartition("\n")[2]
+    except subprocess.TimeoutExpired as error:
+        failed, said = True, str(error)
+    if failed:
+        raise InputError(
+            tr(
+                "export --to package: the program for {name} does not train the same model: {said}",
+                name=name,
+                said=clean_line(said[:300]),
+            )
+        )
+    for path in out.iterdir():
+        path.unlink()
+    out.rmdir()
+
+
+def _files(run: ExportedRun, task: "TextTask", losses: list[float]) -> Iterator[tuple[str, str | bytes]]:
+    """Yield the files of the package by name."""
+    config, language = run.config, code()
+    characters = task.tokenizer.kind == "characters"
+    prompt = config.evaluation.sample_prompt or task.corpus.splits["validation"].text[:LONGEST_PROMPT]
+    if not config.evaluation.sample_prompt:
+        prompt = prompt.lstrip("\n").split("\n")[0] or prompt
+    source = program(
+        config,
+        words=task.vocab_size,
+        characters=characters,
+        tokenizer=f"by {task.tokenizer.kind}",
+        prompt=prompt,
+        between=between(task),
+    )
+    yield from source.items()
+    yield from _data(task, characters)
+    yield "requirements.txt", requirements(run)
+    yield "results/first-losses.csv", _csv(("step", "loss"), enumerate(losses, 1))
+    yield "results/metrics.csv", _metrics(run)
+    if run.texts:
+        last = run.texts[-1]
+        yield "results/sample.txt", f"[{last.step:,}]\n{clean(last.prompt)}{clean(last.text)}\n"
+    folders = sorted({name.split("/")[0] for name in source} | {"data", "results", "report"})
+    document, files, images, compiled = paper(read_entry(run.path), Package(source, tuple(folders)), language)
+    for figure in first_pictures(document):
+        yield f"results/{figure.name}.png", images[figure.name][PNG]
+    for name, content in files.items():
+        yield f"report/{name}", content
+    if compiled is not None:
+        yield "report/report.pdf", compiled
+    yield "README.md", readme(run, task, losses, language, pdf=compiled is not None)
+
+
+def between(task: "TextTask") -> str:
+    """What stands between two tokens of a text: a space if they are words."""
+    two = task.tokens["validation"][:2].tolist()
+    apart = [task.tokenizer.decode([token]) for token in two]
+    return " " if task.tokenizer.decode(two) == " ".join(apart) else ""
+
+
+def _data(task: "TextTask", characters: bool) -> Iterator[tuple[str, str | bytes]]:
+    """Yield the text of each split, and its tokens where they are not characters."""
+    import numpy as np
+
+    for name, split in task.corpus.splits.items():
+        yield f"data/{name}.txt", split.text.encode("utf-8", "surrogatepass")
+        if not characters:
+            out = io.BytesIO()
+            np.save(out, task.tokens[name].numpy().astype(np.int32))
+            yield f"data/{name}.npy", out.getvalue()
+    if not characters:
+        import json
+
+        texts = [task.tokenizer.decode([i]) for i in range(task.vocab_size)]
+        yield "data/vocabulary.json", json.dumps(texts, ensure_ascii=False) + "\n"
+
+
+def requirements(run: ExportedRun) -> str:
+    """Return requirements.txt: the versions that the run had, without what a build adds to them."""
+    attempts = run.environment.attempts
+    had = attempts[-1].versions if attempts else {}
+    names = ("torch", "numpy", "matplotlib")
+    return "".join(f"{name}=={(had.get(name) or installed(name)).split('+')[0]}\n" for name in names)
+
+
+def _csv(heads: tuple[str, ...], rows: "Iterator[tuple[object, ...]] | enumerate[float]") -> str:
+    out = io.StringIO()
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow(heads)
+    table.writerows(rows)
+    return out.getvalue()
+
+
+def _metrics(run: ExportedRun) -> str:
+    """The run's metrics, a row for each record."""
+    rows = [(step, dict(scalars(line))) for step, line in run.lines]
+    names = list(dict.fromkeys(name for _, row in rows for name in row))
+    return _csv(("step", *names), iter((step, *(row.get(name) for name in names)) for step, row in rows))
+
+
+def readme(run: ExportedRun, task: "TextTask", losses: list[float], language: str, *, pdf: bool) -> str:
+    """README.md: what is here, how to repeat it, on which machine it was made, and what this program wrote."""
+    records = [record for record in run.metrics() if isinstance(record, ValidationRecord)]
+    train = [record for record in run.metrics() if isinstance(record, TrainRecord)]
+    attempts = run.environment.attempts
+    corpus = CORPORA.get(task.corpus.name)
+    machine = attempts[-1] if attempts else None
+    own = next((record.loss for record in train if record.step == len(losses) and len(losses) == FIRST), None)
+    return filled(
+        "exports",
+        f"package/README.{language}.md.j2",
+        markdown_prose,
+        {"number": lambda number: f"{number:,}", "nats": lambda loss: f"{loss:.4f}"},
+        run=run,
+        config=run.config,
+        version=version(),
+        machine=machine,
+        memory="" if machine is None or machine.memory_bytes is None else memory(machine.memory_bytes),
+        seconds=duration(run.summary.seconds) if run.summary.seconds else "",
+        best=min((record.loss for record in records if record.loss is not None), default=None),
+        last=records[-1] if records else None,
+        parameters=run.model.parameters,
+        mean=sum(losses) / len(losses) if losses else None,
+        own=own if run.config.log.every == FIRST else None,
+        first=len(losses),
+        on_cpu=machine is None or machine.device.startswith("cpu"),
+        licence=corpus.licence if corpus is not None else "",
+        generated=corpus is not None and not corpus.remotes,
+        corpus=task.corpus.name,
+        splits={name: (len(split.text), task.predicted(name)) for name, split in task.corpus.splits.items()},
+        sha256=task.corpus.sha256,
+        pdf=pdf,
+    )

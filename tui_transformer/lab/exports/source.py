@@ -1,0 +1,304 @@
+"""The program of a reproduction package: plain PyTorch source of only the parts that a run used.
+
+Templates hold each part once; `refusal` names the first setting of a run that they do not cover. The program draws its
+initial weights, batches and dropout from the same seeded streams as the engine, so that it trains the same model.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import tomli_w
+
+from engine.config.keys import flatten, is_bookkeeping
+from engine.config.model import ModelConfig
+from engine.config.schema import RunConfig
+from engine.errors import one_of
+from engine.language import tr
+from engine.lints import ACTS
+from engine.model.visibility import self_attention
+from engine.schemes import ATTENTIONS, OPTIMIZERS, SCHEDULES
+from tui_transformer.lab.template import filled
+
+# What the templates have, by the setting that chooses it.
+COVERED: Mapping[str, tuple[object, ...]] = {
+    "model.architecture": ("decoder", "encoder"),
+    "model.position": ("none", "sinusoidal", "learned", "rope", "relative", "alibi", "t5", "xl"),
+    "model.attention": ("global", "window", "sparse", "linear"),
+    "model.norm": ("layer", "rms", "none"),
+    "model.norm_placement": ("pre", "post", "sandwich"),
+    "model.activation": ("gelu", "gelu-tanh", "relu", "relu2", "silu", "swiglu", "geglu", "geglu-tanh"),
+    "model.rope_pairing": ("half", "adjacent"),
+    "model.rope_scaling": ("none", "linear", "ntk", "yarn", "llama3"),
+    "model.position_init": ("normal", "zero"),
+    "model.qk_norm": ("none", "before", "after"),
+    "model.gate": ("none", "head", "output"),
+    "model.init": ("scaled-normal", "normal", "xavier", "torch"),
+    "model.zero_init": ("none", "outputs", "outputs-and-head"),
+    "objective.kind": ("next-token", "masked"),
+    "optimizer.kind": ("adamw", "adam", "muon", "lion", "sgd"),
+    "optimizer.schedule": ("constant", "cosine", "linear", "wsd", "step", "inverse-sqrt"),
+    "optimizer.decay": ("matrices", "matrices-and-positions", "linear-weights", "all"),
+    "train.precision": ("auto", "fp32"),
+    "train.fp32_matmul": ("exact",),
+}
+# Covered with any value, by section.
+ANY: Mapping[str, str] = {
+    "": "seed",
+    "model": (
+        "causal n_layers d_model n_heads n_kv_heads d_ff context_length vocab_size rope_base rope_part "
+        "rope_factor rope_original yarn_fast yarn_slow yarn_gain llama3_low llama3_high relative_max_distance "
+        "t5_buckets t5_max_distance embedding_scale window link_every layers final_norm norm_eps residual "
+        "parallel layer_scale embedding_mix conv bias head_bias tie_embeddings logit_softcap score_cap sinks "
+        "value_mix dropout attention_dropout attention_output_dropout embedding_dropout ff_dropout layer_drop "
+        "init_std embedding_std"
+    ),
+    "data": (
+        "corpus corpus_seed corpus_size tokenizer tokenizer_from bpe_size words_size "
+        "validation_fraction test_fraction window_stride"
+    ),
+    "objective": "mask_fraction label_smoothing z_loss",
+    "train": ("steps batch_size accumulation clip auto_batch activation_checkpointing compile allow_leak threads ema"),
+    "optimizer": (
+        "lr min_lr betas eps weight_decay warmup decay_every decay_over decay_factor decay_from momentum "
+        "nesterov matrix_lr embedding_lr head_lr"
+    ),
+    "evaluation": "every stride select",
+    "checkpoint": "average_last",
+}
+NAMES = {
+    "learned": "Learned",
+    "rope": "Rope",
+    "relative": "RelativeBias",
+    "alibi": "Alibi",
+    "t5": "T5Bias",
+    "xl": "TransformerXL",
+}
+SHARED = ("learned", "rope", "relative", "alibi", "t5")  # one module for all layers
+FUNCTIONS = {
+    "gelu": "F.gelu",
+    "gelu-tanh": "F.gelu",
+    "relu": "F.relu",
+    "relu2": "F.relu",
+    "silu": "F.silu",
+    "swiglu": "F.silu",
+    "geglu": "F.gelu",
+    "geglu-tanh": "F.gelu",
+}
+DECAYED = {
+    "matrices": ("matrix", "embedding"),
+    "matrices-and-positions": ("matrix", "embedding", "position"),
+    "linear-weights": ("matrix",),
+    "all": ("matrix", "embedding", "position", "vector"),
+}
+# Modules that start at zero, by `zero_init`; as in `engine.model.initialisation`.
+ZERO = {
+    "none": (),
+    "outputs": ("attention.output", "feed_forward.output"),
+    "outputs-and-head": ("attention.output", "feed_forward.output", "head"),
+}
+DROPOUTS = ("dropout", "attention_dropout", "attention_output_dropout", "embedding_dropout", "ff_dropout", "layer_drop")
+
+
+def refusal(config: RunConfig) -> str | None:
+    """Say which setting of a run the templates do not cover; None if they cover all."""
+    values, usual = flatten(config.dump()), flatten(RunConfig().dump())
+    idle = {key for key, acts, _ in ACTS if not acts(config)}
+    for key, value in values.items():
+        if key in COVERED:
+            if key not in idle and value not in COVERED[key]:
+                return tr(
+                    "export --to package covers {key} = {known}, not {value}",
+                    key=key,
+                    known=one_of(map(str, COVERED[key])),
+                    value=value,
+                )
+        elif not _any(key) and key not in idle and not is_bookkeeping(key) and value != usual.get(key):
+            return tr("export --to package does not cover {key} = {value}", key=key, value=value)
+    for key, names in (("model.attention", config.model.attentions), ("model.position", config.model.positions)):
+        for name in names:  # of a pattern of layers too
+            if name not in COVERED[key]:
+                return tr("export --to package does not cover {key} = {value}", key=key, value=name)
+    if config.model.backend == "sdpa" and config.model.attention_dropout:
+        return tr(
+            "export --to package covers model.attention_dropout only where this program draws its masks, so not with "
+            "model.backend = sdpa"
+        )
+    return None
+
+
+def _any(key: str) -> bool:
+    section, _, name = key.rpartition(".")
+    return name in ANY.get(section, "").split()
+
+
+def program(
+    config: RunConfig, *, words: int, characters: bool, tokenizer: str, prompt: str, between: str = ""
+) -> dict[str, str]:
+    """Return the files of `src`, `configs` and `scripts`; `words` are the text's tokens, `tokenizer` describes them,
+    and `between` stands between two of them.
+
+    The config file has the settings that the source reads, and no other.
+    """
+    m, o, masked = config.model, config.optimizer, config.objective.kind == "masked"
+    kinds = list(_kinds(config))
+    used = m.positions
+    own = m.position if m.position in used and m.position in SHARED else ""
+    drops = any(getattr(m, name) > 0.0 for name in DROPOUTS)
+    given: dict[str, Any] = {
+        "m": m,
+        "o": o,
+        "drops": drops,
+        "positions": used,
+        "attentions": m.attentions,
+        "kinds": kinds,
+        "banded": any(kind["banded"] for kind in kinds),
+        "gated": m.ff_expansion != m.d_ff,
+        "activation": FUNCTIONS[m.activation],
+        "tables": [(NAMES[own], "positions")] if own else [],
+        "others": [(name, NAMES[name]) for name in used if name in SHARED and name != own],
+        "pattern": [_made(config, kinds, i) for i in range(len(m.layers))] if m.layers else [],
+        "embedding_positions": [m.position] if m.position in used else [],
+        "zero": _tuple(ZERO[m.zero_init]),
+        "about": _about(m),
+        "layer_about": _layer_about(m),
+        "network_about": "A decoder: each token is predicted from those before it."
+        if m.causal
+        else "An encoder: hidden tokens are predicted from both sides.",
+        "init_about": INITS[m.init],
+        "masked": masked,
+        "words": words,
+        "stride": config.data.window_stride,
+        "characters": characters,
+        "tokenizer_about": tokenizer,
+        "smoothing": config.objective.label_smoothing,
+        "z_loss": config.objective.z_loss,
+        "clip": config.train.clip,
+        "decayed": _tuple(DECAYED[o.decay]),
+        "optimizer_about": _sentence(OPTIMIZERS[o.kind].citation, o.kind),
+        "decay_about": f"Weight decay acts on these kinds of weight: {', '.join(DECAYED[o.decay])}.",
+        "schedule_about": f"the schedule {o.schedule} ({SCHEDULES[o.schedule].citation})",
+        "prompt": prompt,
+        "between": between,
+        "temperature": config.generation.temperature,
+    }
+    names = ["model", "data", "train", "plot", *([] if masked else ["sample"])]
+    files = {f"src/{name}.py": _tidy(_filled(f"{name}.py.j2", given)) for name in names}
+    files["scripts/run.sh"] = _filled("run.sh.j2", given)
+    files["configs/run.toml"] = _settings(config, files)
+    return files
+
+
+INITS = {
+    "scaled-normal": "Matrices are drawn from a normal distribution, residual outputs narrower (GPT-2).",
+    "normal": "Matrices are drawn from a normal distribution.",
+    "xavier": "Matrices are drawn uniformly, scaled by their widths (Glorot and Bengio 2010).",
+    "torch": "Matrices are drawn as torch does: embeddings N(0, 1), linear maps uniform.",
+}
+
+
+def _kinds(config: RunConfig) -> Iterator[dict[str, Any]]:
+    """Yield what the template needs of each kind of layer."""
+    m = config.model
+    several = len(m.kinds()) > 1
+    for kind, _ in m.kinds():
+        see, scores = self_attention(kind), ATTENTIONS[kind.attention].scores
+        name = "SelfAttention"
+        if several:
+            name = "".join(word.capitalize() for word in (kind.attention, kind.position)) + "Attention"
+        narrow = see.is_narrow(config.window_targets, cpu=True) or kind.backend == "banded"
+        banded = scores and kind.attention_dropout > 0.0 and narrow and not see.has_gaps
+        found = {
+            "model": kind,
+            "name": name,
+            "scores": scores,
+            "shared": kind.position in SHARED[1:],
+            "sees": {"global": "sees_all", "window": "sees_window", "sparse": "sees_sparse"}.get(kind.attention, ""),
+            "what": f"{kind.attention}, with {kind.position} positions" if kind.position != "none" else kind.attention,
+            "banded": banded and kind.backend in ("auto", "banded"),
+            "takes": ", ".join(
+                ["self", "config"]
+                + ["scheme"] * (kind.position in SHARED[1:])
+                + ["is_first"] * m.value_mix
+                + ["chunk=64"] * (not scores)
+            ),
+        }
+        yield found | {"made": _call(m, found)}
+
+
+def _call(m: ModelConfig, kind: Mapping[str, Any]) -> str:
+    position, given = kind["model"].position, ["config"]
+    if kind["shared"]:
+        given.append("self.positions" if position == m.position else f'self.layer_positions["{position}"]')
+    if m.value_mix:
+        given.append("i == 0")
+    return f"{kind['name']}({', '.join(given)})"
+
+
+def _made(config: RunConfig, kinds: list[dict[str, Any]], i: int) -> str:
+    layer = config.model.of_layer(i)
+    both = (layer.attention, layer.position)
+    return next(str(kind["made"]) for kind in kinds if (kind["model"].attention, kind["model"].position) == both)
+
+
+def _about(m: ModelConfig) -> str:
+    what = "A decoder-only Transformer" if m.causal else "An encoder-only Transformer"
+    return f"{what} with {', '.join(m.attentions)} attention and {', '.join(m.positions)} positions."
+
+
+def _layer_about(m: ModelConfig) -> str:
+    placed = {
+        "pre": "x + f(norm(x)) (Xiong et al. 2020)",
+        "post": "norm(x + f(x)) (Vaswani et al. 2017)",
+        "sandwich": "x + norm(f(norm(x))) (Ding et al. 2021)",
+    }[m.norm_placement]
+    if m.norm == "none":
+        placed = "x + f(x)"
+    if not m.residual:
+        placed = placed.replace("x + ", "")
+    if m.parallel:
+        return "Attention and feed-forward side by side (Wang and Komatsuzaki 2021)."
+    return f"Attention, then feed-forward, each as {placed}."
+
+
+def literal(text: str) -> str:
+    """Text as a Python literal in double quotes."""
+    return json.dumps(text, ensure_ascii=True)
+
+
+def _tuple(names: Sequence[str]) -> str:
+    return f"({', '.join(map(literal, names))}{',' * (len(names) == 1)})"
+
+
+def _sentence(citation: str, name: str) -> str:
+    return f"The optimizer {name} ({citation})."
+
+
+def _filled(name: str, given: Mapping[str, Any]) -> str:
+    return filled("exports", f"package/{name}", lambda text: text, {"literal": literal}, **given)
+
+
+def _tidy(text: str) -> str:
+    """Drop imports that the chosen parts do not need, and blank lines in excess."""
+    for line, use in (("import math\n", "math."), ("from torch.nn import functional as F\n", "F.")):
+        if use not in text.replace(line, ""):
+            text = text.replace(line, "")
+    return re.sub(r"\n{4,}", "\n\n\n", text).rstrip("\n") + "\n"
+
+
+def _settings(config: RunConfig, files: Mapping[str, str]) -> str:
+    """Return the config file of the settings that the source reads."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, text in files.items():
+        if name == "src/model.py":
+            uses = [("model", key) for key in re.findall(r"\bconfig\.(\w+)", text)]
+        else:
+            uses = re.findall(r"\bconfig\.(model|data|objective|train|optimizer|evaluation)\.(\w+)", text)
+            uses += [("optimizer", key) for key in re.findall(r"\bo\.(\w+)", text)]
+        for section, key in uses:
+            value = config.stride if key == "stride" else getattr(getattr(config, section), key)
+            found.setdefault(section, {})[key] = list(value) if isinstance(value, tuple) else value
+    found.setdefault("train", {})["threads"] = config.train.threads or 1
+    made = {"seed": config.seed} | {section: dict(sorted(found[section].items())) for section in sorted(found)}
+    return tomli_w.dumps(made)

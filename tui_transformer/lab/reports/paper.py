@@ -1,0 +1,452 @@
+"""The report of a reproduction package: a run's report with an introduction, related work, derivations and pseudocode.
+
+Its sections are those that course sheets ask for. What is said of a part comes from its row in `engine.schemes` or
+`engine.config.model`, its pseudocode from `pseudocode.toml`, its papers from `references.toml`, and the rest from
+`phrases/paper-CODE.toml`. What was measured is said by the sections of every report.
+"""
+
+import ast
+import re
+import shutil
+import subprocess
+import tempfile
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from engine.config.model import ModelConfig, parts_of
+from engine.config.schema import RunConfig
+from engine.release import version
+from engine.runs.reader import RunReader
+from engine.schemes import ATTENTIONS, NORMS, POSITIONS, SCHEMES, VASWANI, Scheme
+from tui_transformer.lab.analysis.entry import Entry
+from tui_transformer.lab.analysis.language import Language
+from tui_transformer.lab.formatting import duration
+from tui_transformer.lab.reports.context import ReportContext, gather
+from tui_transformer.lab.reports.document import (
+    Block,
+    Bullets,
+    Document,
+    Figure,
+    Formula,
+    Heading,
+    Inline,
+    Listing,
+    Math,
+    Paragraph,
+    Spans,
+    Verdict,
+)
+from tui_transformer.lab.reports.figures.style import PNG, Image, chinese_font, rendered
+from tui_transformer.lab.reports.formats import latex
+from tui_transformer.lab.reports.formulas import formulas
+from tui_transformer.lab.reports.languages import language as language_of
+from tui_transformer.lab.reports.sections.closing import environment, limits, made_with
+from tui_transformer.lab.reports.sections.first_paragraph import first_paragraph
+from tui_transformer.lab.reports.sections.results import probing, results, texts, training
+from tui_transformer.lab.reports.sections.setup import config_of, data, model, settings
+
+ENGINES = {"en": "pdflatex", "zh": "xelatex"}
+COMPILING = 120  # seconds for one pass
+PARTS = "parts"  # the table of pseudocode.toml whose keys are optional parts
+SHOWN = {"model.py": (("Attention", "code.attention"), ("FeedForward", "code.feed-forward"), ("Layer", "code.layer"))}
+STEP = ("train.py", "take_step", "code.step")
+MATH = re.compile(r"\$([^$]+)\$")
+
+
+@dataclass(frozen=True)
+class Package:
+    """The rest of the folder that the report belongs to."""
+
+    source: Mapping[str, str]  # its program: file name → text
+    folders: tuple[str, ...]  # at its top
+
+
+@dataclass(frozen=True)
+class Words:
+    """The text of a language beside the phrases of every report."""
+
+    sentences: Mapping[str, str]  # with named gaps
+    prose: Mapping[str, str]  # with formulas between dollars
+
+    def say(self, key: str, /, **values: object) -> str:
+        return self.sentences[key].format(**values)
+
+    def tell(self, key: str) -> Paragraph:
+        """Return a paragraph whose formulas are set as such."""
+        spans: list[Inline] = []
+        for i, piece in enumerate(MATH.split(self.prose[key])):
+            if piece:
+                spans.append(Math(piece) if i % 2 else piece)
+        return Paragraph(tuple(spans))
+
+
+def _table(name: str) -> Mapping[str, Mapping[str, str]]:
+    return tomllib.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))
+
+
+@cache
+def words(code: str) -> Words:
+    found = _table(f"phrases/paper-{code}.toml")
+    return Words(found["say"], found["text"])
+
+
+@cache
+def pseudocode() -> Mapping[str, Mapping[str, str]]:
+    """Return the pseudocode of each scheme by setting and name, and of each part under `PARTS`."""
+    return {
+        key: {name: text.strip("\n") for name, text in rows.items()} for key, rows in _table("pseudocode.toml").items()
+    }
+
+
+@cache
+def references() -> Mapping[str, str]:
+    """Return each paper by its citation."""
+    return {key: str(text) for key, text in _table("references.toml").items()}
+
+
+def citations(text: str) -> list[str]:
+    """Split a row's citation into papers."""
+    return [part for part in text.split("; ") if part]
+
+
+def paper(
+    entry: Entry, package: Package, code: str
+) -> tuple[Document, Mapping[str, bytes], Mapping[str, Image], bytes | None]:
+    """Return a run's report, its LaTeX files, its pictures and, where this machine has the program, its PDF."""
+    spoken, font = language_of(code), chinese_font()
+    drawn = spoken if font else language_of("en")
+    context = gather([entry], {}, spoken, drawn)
+    document = written(context, package)
+    images = {figure.name: rendered(figure.draw, font, (PNG,)) for figure in document.figures}
+    files = latex(document, images)
+    return document, files, images, compiled(files, code)
+
+
+def compiled(files: Mapping[str, bytes], code: str) -> bytes | None:
+    """Compile a report, twice for its table of contents; None if the program is missing or fails."""
+    engine = shutil.which(ENGINES[code])
+    if engine is None:
+        return None
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file, content in files.items():
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).write_bytes(content)
+        try:
+            for _ in range(2):
+                command = [engine, "-interaction=nonstopmode", "-halt-on-error", "report.tex"]
+                subprocess.run(command, cwd=folder, capture_output=True, timeout=COMPILING, check=True)
+            return (folder / "report.pdf").read_bytes()
+        except (OSError, subprocess.SubprocessError):
+            return None
+
+
+def written(context: ReportContext, package: Package) -> Document:
+    """Return the report of a single run, with the sections of a course sheet."""
+    run, say = context.first.group.representative, words(context.language.code).say
+    config = config_of(run)
+    assert config is not None  # its package was refused otherwise
+    blocks: list[Block] = [
+        Verdict((say("declaration", version=version(), name=run.name),)),
+        Paragraph((say("author"),)),
+    ]
+    if context.language is not context.drawn:
+        blocks.append(Paragraph((context.say("figures-in-english"),)))
+    for section in (_introduction, _related, _architecture, _implementation, _setup, _results, _repeat, _conclusion):
+        blocks += section(context, config, package)
+    blocks.append(Heading(say("section.references")))
+    found = cited(repr(blocks), config)
+    blocks += [Paragraph((say("reference", n=i, text=text),)) for i, text in enumerate(found, 1)]
+    blocks += made_with(context)
+    numbered = (context.language.phrases["numbered.figure"], context.language.phrases["numbered.table"])
+    subtitle = context.language.counted("subtitle", 1, corpora=context.language.joined(context.corpora))
+    title = say("title", name=run.name)
+    return Document(title, subtitle, context.say("html-language"), context.say("contents"), *numbered, tuple(blocks))
+
+
+def _introduction(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
+    own, run = words(context.language.code), context.first.group.representative
+    yield Heading(own.say("section.introduction"))
+    yield own.tell("introduction.1")
+    yield own.tell("introduction.2")
+    yield Heading(own.say("section.goals"), 2)
+    parameters = f"{run.parameters:,}" if run.parameters is not None else "?"
+    goals = (
+        own.say("goal.size", kind=_kind(context, config), parameters=parameters),
+        own.say("goal.run", corpus=context.language.joined(context.corpora), steps=f"{config.train.steps:,}"),
+        own.say("goal.repeat", seed=config.seed),
+    )
+    yield Bullets(tuple((goal,) for goal in goals))
+
+
+def _kind(context: ReportContext, config: RunConfig) -> str:
+    return context.say(f"model.{config.model.architecture}")
+
+
+def _chosen(config: RunConfig) -> dict[str, list[str]]:
+    """The schemes that a run uses, by setting."""
+    m, o = config.model, config.optimizer
+    return {
+        "model.position": m.positions,
+        "model.attention": m.attentions,
+        "model.norm": [m.norm],
+        "model.activation": [m.activation],
+        "optimizer.kind": [o.kind],
+        "optimizer.schedule": [o.schedule],
+    }
+
+
+def _related(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
+    own, language = words(context.language.code), context.language
+    yield Heading(own.say("section.related"))
+    yield own.tell("related.1")
+    items: list[Spans] = []
+    for key, names in _chosen(config).items():
+        kind = own.say(f"kind.{key}")
+        for name in names:
+            if (row := SCHEMES[key][name]).citation:
+                items.append((_about(own, language, context.bracketed(kind, name), row, row.sentence),))
+    for name, part in parts_of(config.model).items():
+        value = getattr(config.model, name)
+        sentence = part.options.get(value, part.sentence) if isinstance(value, str) else part.sentence
+        items.append((_about(own, language, language.word(part.words), part, sentence),))
+    yield Bullets(tuple(items))
+    others = []
+    for key, names in _chosen(config).items():
+        rows = {name: row for name, row in SCHEMES[key].items() if name not in names and row.citation}
+        said = [own.say("other", name=name, citation=row.citation) for name, row in rows.items()]
+        if said:
+            others.append((own.say("related.others", kind=own.say(f"kind.{key}"), others=language.joined(said)),))
+    yield Bullets(tuple(others))
+
+
+def _about(own: Words, language: Language, title: str, row: Scheme, sentence: str) -> str:
+    return own.say("related.used", title=title, sentence=language.word(sentence), citation=row.citation)
+
+
+# The model, derived
+
+
+def _architecture(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
+    own, m = words(context.language.code), config.model
+    yield Heading(own.say("section.architecture"))
+    described = list(model(context))
+    formal = next(i for i, block in enumerate(described) if isinstance(block, Heading) and block.level == 2)
+    yield from described[1:formal]  # the shape, the picture, the sizes
+    yield described[formal + 1]  # the notation
+    kinds = [kind for kind, _ in m.kinds()]
+    scored = [kind for kind in kinds if ATTENTIONS[kind.attention].scores]
+    attentions, found = pseudocode()["model.attention"], _Formulas(context, config)
+    if scored:
+        yield Heading(own.say("section.scores"), 2)
+        yield own.tell("scores.1")
+        yield own.tell("scores.2") if any(POSITIONS[k.position].scaled for k in scored) else own.tell("scores.t5")
+        yield from found.of(lambda k: (ATTENTIONS[k.attention].title, ATTENTIONS[k.attention].formula(k)), scored)
+        yield Heading(own.say("section.seen"), 2)
+        for name in dict.fromkeys(kind.attention for kind in scored):
+            yield own.tell(f"seen.{name}")
+        yield from found.seen()
+        yield from (Listing(attentions[name], name) for name in dict.fromkeys(kind.attention for kind in scored))
+    if len(scored) < len(kinds):
+        yield Heading(own.say("section.linear"), 2)
+        yield own.tell("linear.1")
+        linear = [kind for kind in kinds if kind not in scored]
+        yield from found.of(lambda k: (ATTENTIONS[k.attention].title, ATTENTIONS[k.attention].formula(k)), linear)
+        yield from (Listing(attentions[name], name) for name in dict.fromkeys(kind.attention for kind in linear))
+    yield Heading(own.say("section.heads"), 2)
+    yield own.tell("heads.1")
+    if m.kv_heads != m.n_heads:
+        yield Paragraph((own.say("shared-heads", heads=m.n_heads, kv=m.kv_heads),))
+    yield Formula(
+        own.say("section.heads"),
+        r"\operatorname{MHA}(x) = \left[\, o^{(1)} ;\; \ldots ;\; o^{(H)} \,\right] W_O, \qquad H = "
+        rf"{m.n_heads}, \; d_h = {m.head_width}",
+        VASWANI,
+    )
+    yield Heading(own.say("section.positions"), 2)
+    for name in m.positions:
+        yield own.tell(f"position.{name}")
+    yield from found.of(lambda k: (POSITIONS[k.position].title, POSITIONS[k.position].formula(k)), kinds)
+    yield from _listed("model.position", m.positions)
+    yield Heading(own.say("section.feed-forward"), 2)
+    yield own.tell("feed-forward.1")
+    yield from found.named("feed-forward")
+    yield from _listed("model.activation", [m.activation])
+    yield Heading(own.say("section.residual"), 2)
+    yield own.tell("residual.1" if m.residual else "residual.none")
+    yield own.tell(f"norm.{m.norm}")
+    if m.norm != "none":
+        yield own.tell(f"norm.{m.norm_placement}")
+    if m.norm != "none" and m.final_norm:
+        yield own.tell("norm.final")
+    yield from found.named("norm", "layer")
+    yield from _listed("model.norm", [m.norm])
+    if parts := parts_of(m):
+        yield Heading(own.say("section.parts"), 2)
+        for name, row in parts.items():
+            value = getattr(m, name)
+            sentence = row.options.get(value, row.sentence) if isinstance(value, str) else row.sentence
+            said = context.language.word(sentence)
+            yield Paragraph((said[:1].upper() + said[1:] + context.say("full-stop"),))
+            yield Formula(row.title[context.language.code], row.formula(m), row.citation)
+            yield Listing(pseudocode()[PARTS][name], context.language.word(row.words))
+    yield Heading(own.say("section.loss"), 2)
+    yield own.tell("loss.1")
+    yield from found.named("loss")
+    yield Heading(own.say("section.optimizer"), 2)
+    yield own.tell("optimizer.1")
+    for key, name in (("optimizer.kind", config.optimizer.kind), ("optimizer.schedule", config.optimizer.schedule)):
+        row_ = SCHEMES[key][name]
+        yield Formula(context.bracketed(own.say(f"kind.{key}"), name), row_.formula(config.optimizer), row_.citation)
+        yield from _listed(key, [name])
+
+
+def _listed(key: str, names: Iterable[str]) -> Iterator[Listing]:
+    for name in names:
+        if name in pseudocode()[key]:
+            yield Listing(pseudocode()[key][name], name)
+
+
+class _Formulas:
+    """A model's formulas, by what they are about; `formulas` of every report gives the shared ones."""
+
+    def __init__(self, context: ReportContext, config: RunConfig) -> None:
+        self.code, m = context.language.code, config.model
+        everything = list(formulas([("", m)], config, context.language))
+        titled = {
+            "feed-forward": {context.say("formula.feed-forward")},
+            "norm": {NORMS[m.norm].title[self.code]} - {""},
+            "layer": {context.say(f"formula.layer.{p}") for p in ("pre", "post", "sandwich", "none")},
+            "loss": {context.say(f"formula.loss.{p}") for p in ("masked", "past", "source")},
+        }
+        self._by_kind = {kind: [one for one in everything if one.what in titles] for kind, titles in titled.items()}
+        seen = {row.seen_title[self.code] for row in ATTENTIONS.values()} - {""}
+        self._seen = [one for one in everything if any(one.what.startswith(title) for title in seen)]
+
+    def named(self, *kinds: str) -> Iterator[Formula]:
+        for kind in kinds:
+            yield from self._by_kind[kind]
+
+    def seen(self) -> Iterator[Formula]:
+        yield from self._seen
+
+    def of(self, row, kinds: Iterable[ModelConfig]) -> Iterator[Formula]:  # type: ignore[no-untyped-def]
+        """Yield the formula that a row has for each kind of layer, once."""
+        for title, latex_ in dict.fromkeys((row(kind)[0][self.code], row(kind)[1]) for kind in kinds):
+            if latex_:
+                yield Formula(title, latex_)
+
+
+# What was done
+
+
+def _implementation(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
+    own, m = words(context.language.code), config.model
+    yield Heading(own.say("section.implementation"))
+    attempts = RunReader(context.runs[0].path).environment.attempts
+    torch = attempts[-1].versions.get("torch", "") if attempts else ""
+    yield Paragraph((own.say("framework", torch=torch.split("+")[0]),))
+    yield Paragraph((own.say("settings"),))
+    yield Heading(own.say("section.masks"), 2)
+    scored = any(ATTENTIONS[name].scores for name in m.attentions)
+    yield own.tell("masks.encoder" if not m.causal else "masks.causal" if scored else "masks.linear")
+    yield Heading(own.say("section.init"), 2)
+    drop = own.say("dropout", p=m.dropout) if m.dropout else own.say("no-dropout")
+    yield Paragraph((context.sentences([own.say(f"init.{m.init}", std=m.init_std), drop]),))
+    yield Heading(own.say("section.code"), 2)
+    for file, pieces in SHOWN.items():
+        for name, title in pieces:
+            if text := piece(package.source[f"src/{file}"], name):
+                yield Listing(text, own.say(title), long=True)
+    file, name, title = STEP
+    yield Listing(piece(package.source[f"src/{file}"], name), own.say(title), long=True)
+
+
+def piece(source: str, name: str) -> str:
+    """Return the first class or function of a program whose name ends so; "" if there is none."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name.endswith(name):
+            return "\n".join(source.splitlines()[node.lineno - 1 : node.end_lineno])
+    return ""
+
+
+def _inside(blocks: Iterable[Block], title: str = "") -> Iterator[Block]:
+    """A section of every report as a part of one: its heading a level lower, or another."""
+    for i, block in enumerate(blocks):
+        yield Heading(title if title and i == 0 else block.text, 2) if isinstance(block, Heading) else block
+
+
+def _setup(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
+    own = words(context.language.code)
+    yield Heading(own.say("section.setup"))
+    yield from _inside(data(context))
+    yield from _inside(settings(context))
+    yield Heading(own.say("section.metrics"), 2)
+    unit = context.language.word(context.runs[0].protocol.unit)
+    yield Paragraph((own.say("loss-metric", unit=unit),))
+
+
+def _results(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
+    own = words(context.language.code)
+    yield Heading(own.say("section.results"))
+    yield Heading(own.say("section.verdict"), 2)
+    yield first_paragraph(context)
+    for section in (training, results, probing, texts):
+        yield from _inside(section(context))
+    yield Heading(own.say("section.ablation"), 2)
+    yield Paragraph((own.say("no-ablation"),))
+    yield Listing("tui-transformer ablate --study components --on demo --seeds 5", own.say("ablation-title"))
+    yield from _inside(limits(context))
+
+
+def _repeat(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
+    own, run = words(context.language.code), context.runs[0]
+    yield Heading(own.say("section.repeat"))
+    width = max(map(len, package.folders)) + 1
+    rows = [f"{name + '/':<{width}}  {own.say(f'file.{name}')}" for name in package.folders]
+    yield Listing("\n".join(rows), own.say("folder"))
+    commands = ["pip install -r requirements.txt", "bash scripts/run.sh", "bash scripts/run.sh --steps 10"]
+    yield Listing("\n".join(commands), own.say("commands"))
+    yield Paragraph((own.say("repeat"),))
+    if run.seconds:
+        yield Paragraph((own.say("time", time=duration(run.seconds)),))
+    yield from _inside(environment(context))
+
+
+def _conclusion(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
+    own, run, m = words(context.language.code), context.runs[0], config.model
+    yield Heading(own.say("section.conclusion"))
+    what = own.say(
+        "conclusion.what",
+        kind=_kind(context, config),
+        layers=m.n_layers,
+        heads=m.n_heads,
+        d=m.d_model,
+        steps=f"{run.step:,}",
+        corpus=context.language.joined(context.corpora),
+    )
+    perplexity = run.scores.get("perplexity")
+    void = context.first.group.void
+    loss = ""
+    if run.last is not None and perplexity is not None and not void:
+        unit = context.language.word(run.protocol.unit)
+        loss = own.say("conclusion.loss", loss=f"{run.last:.4f}", unit=unit, perplexity=f"{perplexity:,.2f}")
+    yield Paragraph((context.sentences([what, loss, own.say("own-words")]),))
+    yield Bullets(tuple(own.tell(f"future.{i}").spans for i in range(1, 5)))
+
+
+def cited(text: str, config: RunConfig) -> list[str]:
+    """Return the papers that a text names, in alphabetical order."""
+    known = references()
+    apart = {one for name in parts_of(config.model) for one in known if one.endswith(f"[{name}]")}
+    return sorted((paper for one, paper in known.items() if one in text or one in apart), key=str.casefold)
+
+
+def first_pictures(document: Document) -> Iterator[Figure]:
+    """Yield the pictures that a package keeps among its results."""
+    for found in document.figures:
+        if found.name.startswith(("curves", "model")):
+            yield found
