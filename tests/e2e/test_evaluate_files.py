@@ -9,6 +9,7 @@ import torch
 
 from engine.data.catalogue import load_corpus
 from engine.data.corpora import TextCorpus
+from engine.data.labelled.corpus import LabelledCorpus
 from engine.evaluation.translation import score_translations
 from engine.runs.reader import RunReader
 from engine.training.checkpoint import load_network
@@ -38,6 +39,7 @@ def runs(tmp_path_factory) -> Path:
     trained(root, "masked", "encoder-mlm", "data.corpus_size=20000")
     (root / "pairs.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in PAIRS), encoding="utf-8")
     trained(root, "pairs", "phrasebook", f"data.corpus={root / 'pairs.tsv'}", *LETTERS)
+    trained(root, "classes", "bulletins", "data.corpus_size=400", "evaluation.every=4")
     return root
 
 
@@ -127,10 +129,33 @@ def test_sentences_of_your_own_are_translated_and_scored_in_their_order(runs, ca
     assert alone["loss"] == pytest.approx(rows[2]["loss"], abs=1e-5)
 
 
+def test_texts_of_your_own_are_classified_by_the_names_or_numbers_of_their_classes(runs, capsys, tmp_path) -> None:
+    corpus = load_corpus(LabelledCorpus, RunReader(runs / "classes").config.data)
+    held_out, expected = corpus.splits["validation"], evaluated(capsys, runs, "classes")
+    texts = [text.replace('"', '""') for text in held_out.texts]
+    files = {
+        "names": "class,text\n"
+        + "".join(f'{corpus.classes[i]},"{text}"\n' for i, text in zip(held_out.classes, texts, strict=True)),
+        "numbers": "".join(f'{i + 1},"{text}"\n' for i, text in zip(held_out.classes, texts, strict=True)),
+    }
+    for name, rows in files.items():
+        path = tmp_path / f"{name}.csv"
+        path.write_text(rows, encoding="utf-8")
+        found = evaluated(capsys, runs, "classes", "--csv", str(path))
+        assert all(found[key] == expected[key] for key in ("loss", "accuracy", "macro_f1", "confusion", "texts"))
+        assert found["csv"] == str(path) and "rows" not in expected and not found["probes"]
+        assert [row["class"] for row in found["rows"]] == [corpus.classes[i] for i in held_out.classes]
+        right = [row["class"] == row["predicted"] for row in found["rows"]]
+        assert sum(right) / len(right) == pytest.approx(found["accuracy"])
+        assert sum(row["loss"] for row in found["rows"]) / len(right) == pytest.approx(found["loss"])
+
+
 BAD = {
     "a text for pairs": (["pairs", "--text", "a.txt"], "translates sentences; it can be scored with --source"),
     "pairs for a text": (["text", "--source", "a.en", "--reference", "a.de"], "it can be scored with --text FILE"),
     "rows for a text": (["text", "--csv", "a.csv"], "it can be scored with --text FILE"),
+    "a text for classes": (["classes", "--text", "a.txt"], "classifies texts; it can be scored with --csv FILE"),
+    "an unknown class": (["classes", "--csv", "a.csv"], "a.csv: class 'nonsense' is not one of the run's; it must be"),
     "no references": (["pairs", "--source", "a.en"], "--reference FILE is missing; it goes with --source"),
     "a split too": (["text", "--text", "a.txt", "--split", "test"], "leave it out to score a.txt"),
     "no such file": (["text", "--text", "nowhere.txt"], "nowhere.txt: cannot be read"),
@@ -144,7 +169,13 @@ BAD = {
 @pytest.mark.parametrize(("arguments", "said"), BAD.values(), ids=BAD)
 def test_files_that_cannot_be_scored_are_refused(runs, capsys, tmp_path, monkeypatch, arguments, said) -> None:
     monkeypatch.chdir(tmp_path)
-    for name, text in (("zh.txt", "中文 " * 30), ("short.txt", "the\n"), ("a.txt", "a\n"), ("two.txt", "the\nthe a\n")):
+    for name, text in (
+        ("zh.txt", "中文 " * 30),
+        ("short.txt", "the\n"),
+        ("a.txt", "a\n"),
+        ("two.txt", "the\nthe a\n"),
+        ("a.csv", "nonsense,the a\n"),
+    ):
         Path(name).write_text(text, encoding="utf-8")
     capsys.readouterr()
     assert main(["evaluate", *arguments, "--runs-dir", str(runs), "--device", "cpu"]) == 2

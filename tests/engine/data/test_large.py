@@ -21,14 +21,16 @@ from engine.data import corpora, shards
 from engine.data.catalogue import load_corpus
 from engine.data.corpora import TextCorpus
 from engine.data.large import LargeSplit, distinct
-from engine.data.loader import StoredTokens, TextBatches, text_tokens
+from engine.data.loader import StoredTokens, TextBatches, occurrences, text_tokens
 from engine.data.objectives import NextToken
-from engine.data.tokenizers import AnyTokenizer, BpeTokenizer, CharacterTokenizer
+from engine.data.text_sizes import sizes_of
+from engine.data.tokenizers import AnyTokenizer, BpeTokenizer, ByteTokenizer, CharacterTokenizer, TextWordTokenizer
 from engine.data.tokenizers.bpe import bpe_known_by
 from engine.errors import InputError
 from engine.evaluation.baselines import bigram_loss, unigram_loss
 from engine.progress import listening
 from engine.training.assemble import assemble
+from engine.training.text_task import made_for
 from tests.engine.training.test_resume import broken, whole
 
 PROSE = "the fox and The dog's über die Straße  gegangen\n\n\t12 345, 狐狸 “sagt” nichts… 🦊 end.\n"
@@ -94,10 +96,16 @@ def test_rows_of_a_table_are_split_and_read_alike(tmp_path, small, monkeypatch) 
 
 
 def tokenizer_of(kind: str, text: str) -> AnyTokenizer:
-    return CharacterTokenizer.of([text]) if kind == "characters" else BpeTokenizer.trained([text], 500)
+    if kind == "characters":
+        return CharacterTokenizer.of([text])
+    if kind == "bytes":
+        return ByteTokenizer()
+    if kind == "bpe":
+        return BpeTokenizer.trained([text], 500)
+    return TextWordTokenizer.trained(text + "<unk>" * (kind == "spaced words"), 20)
 
 
-@pytest.mark.parametrize("kind", ["characters", "bpe"])
+@pytest.mark.parametrize("kind", ["characters", "bpe", "bytes", "words", "spaced words"])
 def test_tokens_and_batches_equal_those_of_the_whole_text(tmp_path, small, monkeypatch, tiny, kind: str) -> None:
     text = text_of(30_000)
     path, tokenizer = written(tmp_path, text), tokenizer_of(kind, text)
@@ -105,7 +113,7 @@ def test_tokens_and_batches_equal_those_of_the_whole_text(tmp_path, small, monke
     whole = tokenizer.encode(in_memory(path, monkeypatch).splits["train"].text)
     assert len(found) == found.size == len(whole) and (found[:] == whole).all()
     assert (found[5:-7] == whole[5:-7]).all() and (found[3:9000:11] == whole[3:9000:11]).all() and not len(found[9:4])
-    assert found.dtype == ("u1" if kind == "characters" else "u2") and len(list(folder_of(tmp_path).iterdir())) > 8
+    assert found.dtype == ("u2" if kind == "bpe" else "u1") and len(list(folder_of(tmp_path).iterdir())) > 8
     objective = NextToken(tiny(), tokenizer.vocab_size)
     for stride in (None, 5):
         ways = [
@@ -118,6 +126,7 @@ def test_tokens_and_batches_equal_those_of_the_whole_text(tmp_path, small, monke
     stored = StoredTokens(found)
     assert torch.equal(stored.unfold(0, 17, 9), torch.from_numpy(whole).unfold(0, 17, 9))
     assert torch.equal(stored[7:99], torch.from_numpy(whole)[7:99]) and int(stored[4321]) == whole[4321]
+    assert occurrences(stored, int(whole[7])) == (whole == whole[7]).sum() > 1
     size = tokenizer.vocab_size
     assert unigram_loss(stored.numpy(), stored.numpy(), size) == unigram_loss(whole, whole, size)
     assert bigram_loss(stored.numpy(), stored.numpy(), size) == bigram_loss(whole, whole, size)
@@ -135,7 +144,7 @@ def shards_in(folder: Path) -> dict[str, bytes]:
 def test_a_text_is_cut_where_its_encoding_is(small) -> None:
     """However the pieces of a text come: the parts depend on the text alone."""
     text = text_of(20_000, 3)
-    for kind in ("characters", "bpe"):
+    for kind in ("characters", "bpe", "bytes", "words", "spaced words"):
         tokenizer = tokenizer_of(kind, text)
         ways = [
             list(shards.parts_of([text[i : i + n] for i in range(0, len(text), n)], tokenizer)) for n in (1, 999, 10**6)
@@ -157,6 +166,18 @@ def test_a_vocabulary_is_learned_in_one_pass_as_from_the_whole_text(tmp_path, sm
     found = bpe_known_by(split.sha256, parts(), 500)
     assert found.merges == BpeTokenizer.trained([split.text], 500).merges and len(passes) == 1
     assert bpe_known_by(split.sha256, parts(), 500).merges == found.merges and len(passes) == 1  # kept
+
+
+@pytest.mark.parametrize("unknown", ["", "<unk> "])
+def test_words_are_counted_part_by_part_as_in_the_whole_text(tmp_path, small, monkeypatch, tiny, unknown: str) -> None:
+    path = written(tmp_path, text_of(15_000) + unknown + text_of(15_000, 2))
+    config = tiny(f"data.corpus={path}", "data.tokenizer=words", "data.words_size=30")
+    large, whole = load_corpus(TextCorpus, config.data), in_memory(path, monkeypatch)
+    assert isinstance(large.splits["train"], LargeSplit) and not isinstance(whole.splits["train"], LargeSplit)
+    assert made_for(large, config).sha256 == made_for(whole, config).sha256
+    assert made_for(whole, config).sha256 == TextWordTokenizer.trained(whole.splits["train"].text, 30).sha256
+    for split, found in whole.splits.items():
+        assert large.splits[split].sizes == found.sizes == sizes_of(found.text.encode())
 
 
 def test_a_text_without_a_place_to_cut_is_encoded_at_once(small) -> None:
@@ -240,12 +261,16 @@ def test_its_progress_is_told(tmp_path, small) -> None:
     assert all(shares == sorted(shares) and shares[-1] == 1.0 for shares in steps.values())
 
 
-def test_a_run_on_a_large_text_is_the_run_on_the_text_in_memory(tmp_path, small, monkeypatch, tiny) -> None:
+@pytest.mark.parametrize("kind", ["characters", "bpe", "words", "bytes"])
+def test_a_run_on_a_large_text_is_the_run_on_the_text_in_memory(tmp_path, small, monkeypatch, tiny, kind: str) -> None:
+    asked = (f"data.tokenizer={kind}", *(["data.bpe_size=300"] if kind == "bpe" else []))
     path = written(tmp_path, text_of(30_000))
     losses = []
     for large in (1000, 1 << 40):
         monkeypatch.setattr(corpora, "LARGE", large)
-        ready = assemble(tiny(f"data.corpus={path}"), runs_dir=tmp_path / f"runs-{large}", name="a", device="cpu")
+        ready = assemble(
+            tiny(f"data.corpus={path}", *asked), runs_dir=tmp_path / f"runs-{large}", name="a", device="cpu"
+        )
         assert len(list((tmp_path / "cache" / "shards").iterdir())) == 2  # training and validation text, once
         ready.trainer.run()
         losses.append((ready.path / "metrics.jsonl").read_text())

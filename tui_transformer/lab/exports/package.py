@@ -84,7 +84,7 @@ def _text_of(run: ExportedRun) -> "TextTask":
                 name2=run.name,
             )
         )
-    if (size := sum(len(split.text) for split in task.corpus.splits.values())) > LARGEST:
+    if (size := sum(split.length for split in task.corpus.splits.values())) > LARGEST:
         raise InputError(
             tr(
                 "export --to package writes the text too, and {size:,} characters are too many; the most are {most:,}",
@@ -146,7 +146,7 @@ def _files(run: ExportedRun, task: "TextTask", losses: list[float]) -> Iterator[
     """Yield the files of the package by name."""
     config, language = run.config, code()
     characters = task.tokenizer.kind == "characters"
-    prompt = config.evaluation.sample_prompt or task.corpus.splits["validation"].text[:LONGEST_PROMPT]
+    prompt = config.evaluation.sample_prompt or task.corpus.splits["validation"].head(LONGEST_PROMPT)
     if not config.evaluation.sample_prompt:
         prompt = prompt.lstrip("\n").split("\n")[0] or prompt
     source = program(
@@ -252,7 +252,7 @@ def readme(run: ExportedRun, task: "TextTask", losses: list[float], language: st
         licence=corpus.licence if corpus is not None else "",
         generated=corpus is not None and not corpus.remotes,
         corpus=task.corpus.name,
-        splits={name: (len(split.text), task.predicted(name)) for name, split in task.corpus.splits.items()},
+        splits={name: (split.length, task.predicted(name)) for name, split in task.corpus.splits.items()},
         sha256=task.corpus.sha256,
         pdf=pdf,
     )

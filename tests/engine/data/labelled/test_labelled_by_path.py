@@ -41,6 +41,16 @@ def test_a_header_names_the_class_and_perhaps_the_text(tmp_path, header: str) ->
     assert found == [("good good" if "Title" in header else "good", "b")]
 
 
+@pytest.mark.parametrize(
+    ("first", "kind"),
+    [("text", "text"), ("id,text", "text"), ("story", "text"), ("text,label", "labelled"), ("3,Good news", "labelled")],
+)
+def test_a_table_whose_header_names_a_text_but_no_class_is_a_text(tmp_path, first: str, kind: str) -> None:
+    path = written(tmp_path / "a" / "train.csv", f"{first}\n")
+    assert kind_of(str(path)) == kind_of(str(path.parent)) == kind
+    assert kind_of(f"{path}:story") == "text"
+
+
 def test_one_file_is_split_by_the_hash_of_its_texts(tmp_path) -> None:
     path = written(tmp_path / "a.csv", many(300))
     one = load(path, validation_fraction=0.1, test_fraction=0.2)
