@@ -59,7 +59,9 @@ ANY: Mapping[str, str] = {
         "validation_fraction test_fraction window_stride"
     ),
     "objective": "mask_fraction label_smoothing z_loss",
-    "train": ("steps batch_size accumulation clip auto_batch activation_checkpointing compile allow_leak threads ema"),
+    "train": (
+        "steps epochs batch_size accumulation clip auto_batch activation_checkpointing compile allow_leak threads ema"
+    ),
     "optimizer": (
         "lr min_lr betas eps weight_decay warmup decay_every decay_over decay_factor decay_from momentum "
         "nesterov matrix_lr embedding_lr head_lr"
@@ -141,7 +143,7 @@ def program(
 
     The config file has the settings that the source reads, and no other.
     """
-    m, o, masked = config.model, config.optimizer, config.objective.kind == "masked"
+    m, o, masked = config.model, config.optimizer, config.task.fills_gaps
     kinds = list(_kinds(config))
     used = m.positions
     own = m.position if m.position in used and m.position in SHARED else ""

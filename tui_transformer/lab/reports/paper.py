@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from engine.command_line import PROGRAM
 from engine.config.model import ModelConfig, parts_of
 from engine.config.schema import RunConfig
 from engine.release import version
@@ -398,7 +399,7 @@ def _results(context: ReportContext, config: RunConfig, package: Package) -> Ite
         yield from _inside(section(context))
     yield Heading(own.say("section.ablation"), 2)
     yield Paragraph((own.say("no-ablation"),))
-    yield Listing("tui-transformer ablate --study components --on demo --seeds 5", own.say("ablation-title"))
+    yield Listing(f"{PROGRAM} ablate --study components --on demo --seeds 5", own.say("ablation-title"))
     yield from _inside(limits(context))
 
 

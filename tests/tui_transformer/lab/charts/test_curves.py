@@ -10,7 +10,8 @@ from tests.tui_transformer.recorded import train_record, validation_record
 from tui_transformer.lab.charts.canvas import Level, Line, Mark, draw, grid, usual_top
 from tui_transformer.lab.charts.curves import CHARTED, THROUGHPUT, Curve, Picture, known, picture
 
-LOSS, PERPLEXITY, ACCURACY = CHARTED[0], CHARTED[1], CHARTED[3]
+LOSS, PERPLEXITY = CHARTED[:2]
+ACCURACY = next(measure for measure in CHARTED if measure.key == "accuracy")
 
 
 def made(measure=LOSS, count: int = 200, axis: str = "step", smoothing: str = "off", log: bool = False) -> Picture:

@@ -127,7 +127,7 @@ WRONG = {
     "a bad name": ({"variants": (TWO[0], Variant("b c"))}, "variant 'b c': run name"),
     "a bad study": ({"name": "../s"}, "run name '../s'"),
     "too long": ({"name": "s" * 98}, "up to 100 letters"),
-    "a run's name": ({"name": "s.a.s1"}, "looks like the name of one of its runs"),
+    "a run's name": ({"name": "s.a.s1"}, "looks like the name of one of the study"),
     "no seed": ({"seeds": ()}, "has no seeds"),
     "a seed twice": ({"seeds": (1, 1)}, "seed 1 is listed twice"),
     "a seed below 0": ({"seeds": (-1,)}, "0 or greater"),
