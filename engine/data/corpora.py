@@ -295,7 +295,7 @@ SPLIT_FILES = (
 def load_splits(entry: CorpusEntry, data: DataConfig, place: Path) -> TextCorpus:
     """Read a corpus whose splits are files of a folder; `validation_fraction` and `test_fraction` change nothing."""
     names = max(SPLIT_FILES, key=lambda names: sum((place / name).is_file() for name in names))
-    files = {split: (place / name,) for split, name in zip(STEMS, names, strict=True)}
+    files = {split: sources.find(str(place / name)).files[""] for split, name in zip(STEMS, names, strict=True)}
     source = sources.Source(place, None, files, by_document=False)
     return read_source(source, data, entry.name, entry.name, str(place.resolve()))
 

@@ -330,9 +330,6 @@ def _scored(scorer: "Scorer", model: "Network") -> Scored:
     if "bits_per_character" in record:
         told_of.add("bits per character")
         words.append(_line(tr("bits per character"), f"{record['bits_per_character']:.4f}"))
-    if "bits_per_byte" in record:
-        told_of.add("bits per byte")
-        words.append(_line(tr("bits per byte"), f"{record['bits_per_byte']:.4f}"))
     words.append(_line(tr("accuracy"), f"{record['accuracy']:.2%}"))
     more = [measure for measure in MEASURES if measure.key in record and measure.charted and not measure.of_loss]
     more = [measure for measure in more if measure.name not in told_of]
