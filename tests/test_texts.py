@@ -83,10 +83,7 @@ TEXTS = {
     },
     "tui_transformer/lab/reports/figures/bars.py": {"offset points": "a unit of matplotlib"},
     "tui_transformer/lab/reports/paper.py": dict.fromkeys(
-        (
-            *("pip install -r requirements.txt", "bash scripts/run.sh", "bash scripts/run.sh --steps 10"),
-            "tui-transformer ablate --study components --on demo --seeds 5",
-        ),
+        (*("pip install -r requirements.txt", "bash scripts/run.sh", "bash scripts/run.sh --steps 10"),),
         TYPED,
     ),
     "tui_transformer/studio/compare/pane.py": {"compare the runs": WORKER},

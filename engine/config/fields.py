@@ -75,4 +75,4 @@ def later(default: Any, **bounds: Any) -> Any:
 class Section(BaseModel):
     """Base of all sections: unknown keys are errors, values are finite, nothing changes after it is built."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True)

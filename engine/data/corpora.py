@@ -284,17 +284,12 @@ def empty(source: sources.Source, split: str) -> InputError:
     )
 
 
-# The official splits of a corpus, by the names their files go by.
-SPLIT_FILES = (
-    ("train.txt", "valid.txt", "test.txt"),
-    ("wiki.train.tokens", "wiki.valid.tokens", "wiki.test.tokens"),
-    ("ptb.train.txt", "ptb.valid.txt", "ptb.test.txt"),
-)
-
-
 def load_splits(entry: CorpusEntry, data: DataConfig, place: Path) -> TextCorpus:
-    """Read a corpus whose splits are files of a folder; `validation_fraction` and `test_fraction` change nothing."""
-    names = max(SPLIT_FILES, key=lambda names: sum((place / name).is_file() for name in names))
+    """Read a corpus whose official splits are files of a folder: training, validation and test, in the entry's order.
+    `validation_fraction` and `test_fraction` change nothing.
+    """
+    known = ([Path(remote.file).name for remote in entry.remotes], *entry.instead)
+    names = max(known, key=lambda names: sum((place / name).is_file() for name in names))
     files = {split: sources.find(str(place / name)).files[""] for split, name in zip(STEMS, names, strict=True)}
     source = sources.Source(place, None, files, by_document=False)
     return read_source(source, data, entry.name, entry.name, str(place.resolve()))

@@ -110,10 +110,8 @@ def vocabulary(config: RunConfig, characters: Characters | None = None) -> Vocab
         characters = Characters(text)
     elif data.tokenizer == "words" and config.task.corpus == "text":
         characters, bound = Characters(data.words_size), True
-    elif data.tokenizer == "loaded" or (
-        data.tokenizer == "words" and config.task.corpus not in ("documents", "labelled")
-    ):
-        characters = None  # character counts do not tell the number of other tokens
+    elif data.tokenizer == "loaded":
+        characters = None  # character counts do not tell the number of its tokens
     if data.tokenizer == "bytes":
         characters = Characters(256)
     if data.tokenizer == "bpe":

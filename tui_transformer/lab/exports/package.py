@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import version as installed
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from engine import capabilities
 from engine.clean import clean, clean_line
@@ -72,10 +72,8 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
 def _text_of(run: ExportedRun) -> "TextTask":
     """Load the text that a run was trained on, and refuse another."""
     from engine.training.task import task_of_run
-    from engine.training.text_task import TextTask
 
-    task = task_of_run(run, None)
-    assert isinstance(task, TextTask)
+    task = cast("TextTask", task_of_run(run, None))  # no other task is covered
     if run.data.sha256 != task.corpus.sha256 or run.data.tokenizer_sha256 != task.tokenizer.sha256:
         raise InputError(
             tr(

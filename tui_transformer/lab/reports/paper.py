@@ -7,6 +7,7 @@ Its sections are those that course sheets ask for. What is said of a part comes 
 
 import ast
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -49,6 +50,7 @@ from tui_transformer.lab.reports.sections.first_paragraph import first_paragraph
 from tui_transformer.lab.reports.sections.results import probing, results, texts, training
 from tui_transformer.lab.reports.sections.setup import config_of, data, model, settings
 
+ABLATION = ("ablate", "--study", "components", "--on", "demo", "--seeds", "5")  # suggested
 ENGINES = {"en": "pdflatex", "zh": "xelatex"}
 COMPILING = 120  # seconds for one pass
 PARTS = "parts"  # the table of pseudocode.toml whose keys are optional parts
@@ -399,7 +401,7 @@ def _results(context: ReportContext, config: RunConfig, package: Package) -> Ite
         yield from _inside(section(context))
     yield Heading(own.say("section.ablation"), 2)
     yield Paragraph((own.say("no-ablation"),))
-    yield Listing(f"{PROGRAM} ablate --study components --on demo --seeds 5", own.say("ablation-title"))
+    yield Listing(shlex.join((PROGRAM, *ABLATION)), own.say("ablation-title"))
     yield from _inside(limits(context))
 
 

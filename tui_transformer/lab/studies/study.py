@@ -410,7 +410,7 @@ Changes = Annotated[Table, AfterValidator(flatten)]
 
 
 class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid", populate_by_name=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
 
 class StageFile(_File):

@@ -71,7 +71,8 @@ class LaunchLine(Horizontal):
         rename = Text.assemble((" n ", "reverse"), f" {tr('rename')} ")
         if not problem and line.cell_len + rename.cell_len < width:
             line.append(" " * (width - line.cell_len - rename.cell_len)).append_text(rename)
-        self.query_one("#launch-words", Static).update(line)
+        for shown in self.query("#launch-words").results(Static):  # none until composed, or as the app closes
+            shown.update(line)
 
     # Naming
 
