@@ -69,7 +69,8 @@ def loading(what: str) -> Iterator[None]:
     and then.
     """
     if is_terminal(sys.stderr):
-        with stderr().status(f"{what} …") as status, listening(lambda *far: status.update(f"{_far(*far)} …")):
+        spinner = stderr().status(f"{clean_line(what)} …")
+        with spinner, listening(lambda *far: spinner.update(f"{clean_line(_far(*far))} …")):
             yield
         return
     said = time.monotonic()
