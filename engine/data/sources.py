@@ -384,9 +384,9 @@ def _refused(where: str, number: int, wrong: str) -> InputError:
 
 
 def _checked(text: str, where: str, number: int) -> str:
-    """Refuse half a surrogate pair, which JSON can escape: no file could hold the text."""
+    """Refuse a lone surrogate, which JSON can escape: no file could hold the text."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise _refused(where, number, tr("half a surrogate pair is not text")) from None
+        raise _refused(where, number, tr("a lone surrogate is not text")) from None
     return text

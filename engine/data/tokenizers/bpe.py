@@ -93,7 +93,7 @@ class BpeTokenizer(Tokenizer):
     @classmethod
     def trained(cls, texts: Iterable[str], size: int) -> "BpeTokenizer":
         """Train on these texts, in any order; small texts give fewer than `size` tokens. Raises InputError: a size that
-        cannot be, no text at all, or half a surrogate pair in one.
+        cannot be, no text at all, or a lone surrogate in one.
         """
         if not BYTES < size <= LARGEST:
             raise InputError(
@@ -210,7 +210,7 @@ def refuse_surrogates(texts: Iterable[str]) -> None:
             text.encode()
         except UnicodeEncodeError as error:
             found = tr("U+{ord:04X} at character {start}", ord=ord(text[error.start]), start=error.start + 1)
-            raise InputError(tr("half a surrogate pair ({found}) is not text; use UTF-8 text", found=found)) from None
+            raise InputError(tr("a lone surrogate ({found}) is not text; use UTF-8 text", found=found)) from None
 
 
 def bpe_of(texts: Sequence[str], size: int) -> BpeTokenizer:

@@ -107,7 +107,7 @@ BAD: dict[str, tuple[str, bytes, str]] = {
     "no such field": ("a.jsonl:txt", b'{"text": "a"}\n', "no field named 'txt'; did you mean 'text'?"),
     "a number": ("a.jsonl:n", b'{"text": "a", "n": 1}\n', "field 'n' is no text"),
     "several fields": ("a.jsonl", b'{"one": "a", "two": "b"}\n', "which field is the text? It has one, two"),
-    "half a pair": ("a.jsonl", b'{"text": "\\ud800"}\n', "half a surrogate pair"),
+    "half a pair": ("a.jsonl", b'{"text": "\\ud800"}\n', "a lone surrogate"),
     "nothing in it": ("a.jsonl", b'{"text": ""}\n{"text": null}\n', "this file is empty"),
     "a ragged row": ("a.csv:text", b"text,n\na,1\nb\n", "line 3: 1 columns, but the header has 2"),
     "latin-1 table": ("a.csv:text", b"text,n\n\xe4,1\n", "not UTF-8"),
