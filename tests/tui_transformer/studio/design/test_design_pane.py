@@ -422,13 +422,13 @@ async def test_poison_reaches_no_screen(app: App, tmp_path) -> None:
 async def test_a_corpus_that_is_not_there_says_so_instead_of_being_launched(app: App, tmp_path) -> None:
     async with app.run_test(size=(120, 60)) as pilot:
         await go_to(pilot, "data.corpus")
-        await pilot.press("enter", *4 * ["down"], "enter")
+        await pilot.press("enter", *["a", "space", *"text"], "enter")
         await fill_in(pilot, "nowhere.txt")
         await until(pilot, lambda: "cannot be read" in app.said)
         assert app.pane.draft.changes == {}
         text = tmp_path / "own.txt"
         text.write_text("to be or not to be\n" * 500)
-        await pilot.press("enter", *4 * ["down"], "enter")
+        await pilot.press("enter", *["a", "space", *"text"], "enter")
         await fill_in(pilot, str(text))
         await until(pilot, lambda: "8,550 characters to train on" in app.text)
         assert app.pane.draft.changes == {"data.corpus": str(text)} and "parameters" in app.text
