@@ -1,4 +1,4 @@
-"""Work that takes minutes says how far it is; whoever waits for it may listen, and stop it by raising."""
+"""Work that takes minutes says how far along it is; whoever waits for it may listen, and raise to stop it."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 class Progress:
-    """How far a piece of work is: `done` of `total`, of which `before` was done earlier."""
+    """How far along a piece of work is: `done` of `total`, of which `before` was done earlier."""
 
     def __init__(self, what: str, total: int, before: int = 0) -> None:
         self.what, self.total, self.before, self._begun = what, max(1, total), before, time.monotonic()

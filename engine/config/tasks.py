@@ -40,7 +40,7 @@ class TaskKind:
     corpus: "Kind" = "text"
     rows = ""  # the examples it trains on, of any length; "" for windows of one text
     scores: Sequence[str] = ("loss",)  # those that can select the best checkpoint
-    files: Sequence[str] = ("text",)  # the options of `evaluate` that name files of your own; it scores all together
+    files: Sequence[str] = ("text",)  # the options of `evaluate` that name files of your own; all are needed together
     settings: Sequence[str] = ()  # those that only such objectives use, and those that Design shows only for them
 
     # What a prediction is.

@@ -53,7 +53,7 @@ def kind_of(corpus: str) -> Kind:
 
 def portable(corpus: str, kind: Kind) -> str:
     """Return a `data.corpus` that means the same from any folder: a registered name, an absolute path, or a commit
-    of the Hugging Face Hub.
+    on the Hugging Face Hub.
     """
     if kind_by_name(corpus) is not None:
         return corpus

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from engine.data.tokenizers import Tokenizer
 
 LARGE = 1 << 27  # bytes of files; a larger text is read piece by piece
-OVERLAP = 1  # version of what is kept of an overlap
+OVERLAP = 1  # version of the cached overlaps
 PIECE = 1 << 22  # characters hashed at once
 GLIMPSE = 400  # characters of a text that `data show` prints
 PREVIEWED = 64_000  # characters
@@ -80,7 +80,7 @@ class Split:
         yield self.text
 
     def head(self, most: int) -> str:
-        """Return its beginning, at most so many characters."""
+        """Return its beginning: at most `most` characters."""
         return self.text[:most]
 
     def tokens(self, tokenizer: "Tokenizer") -> Any:
@@ -166,7 +166,7 @@ class TextCorpus(Corpus):
 
 
 def overlap_of(train: Split, held_out: Split, split: str) -> Overlap | None:
-    """Return how much of a held-out text is also in a training text; kept if that takes long to find out."""
+    """Return how much of a held-out text is also in a training text; cached if finding out takes long."""
 
     def pieces() -> Iterator[str]:
         progress, done = Progress(tr("looking for held-out text in the training text"), train.length), 0
@@ -244,7 +244,7 @@ def load_path(data: DataConfig) -> TextCorpus:
 
 
 def read_source(source: sources.Source, data: DataConfig, name: str, version: str, origin: str) -> TextCorpus:
-    """Read a text and split it, unless its files are splits; a large one is only looked through."""
+    """Read a text and split it, unless its files are splits; a large one is only scanned."""
     if source.bytes > LARGE:
         from engine.data.large import large_splits
 
@@ -266,7 +266,7 @@ def first_of(files: Mapping[str, object]) -> str:
 
 
 def cuts(length: int, data: DataConfig, official: Container[str]) -> dict[str, tuple[int, int]]:
-    """Return where the splits of a text begin and end, besides the `official` ones, which have files of their own."""
+    """Return where the splits of a text begin and end, except the `official` ones, which have files of their own."""
     if "validation" in official:
         return {"train": (0, length)}
     if "test" in official:

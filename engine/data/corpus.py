@@ -124,7 +124,7 @@ class CorpusEntry:
     languages: tuple[str, str] | None = None  # of pairs; `NAME#de,en` asks for the other direction
     characters: int | None = None
     plausible: float | None = None
-    hub: str = ""  # where the Hugging Face Hub has it (`hub.py`), instead of files
+    hub: str = ""  # what it is called on the Hugging Face Hub (`hub.py`), instead of files
     lines: bool = False  # whether the rows there are lines, not documents
 
     @property

@@ -1,11 +1,11 @@
-"""Texts of the Hugging Face Hub, by name and revision. No torch here.
+"""Texts from the Hugging Face Hub, by name and revision. No torch here.
 
     hf:owner/name                        its main branch, as it is when it is fetched
     hf:owner/name@1a2b3c:story           a branch, tag or commit, and the field to read
     hf:owner/name/folder@1a2b3c          one folder of several
 
 `data fetch` gets the files with `huggingface_hub` (an extra), which reads HF_ENDPOINT (a mirror) and HF_TOKEN. They
-belong into hub/OWNER/NAME/COMMIT under a data folder, beside a list of what was fetched; nothing is read without it.
+go into hub/OWNER/NAME/COMMIT under a data folder, beside a list of what was fetched; nothing is read without it.
 """
 
 import hashlib
@@ -66,7 +66,7 @@ def parsed(corpus: str) -> HubCorpus | None:
     parts = corpus.removeprefix(PREFIX).split("/")
     if match is None or not {".", ".."}.isdisjoint(parts):
         raise InputError(
-            tr("corpus '{corpus}': must be hf:OWNER/NAME, hf:OWNER/NAME@REVISION:FIELD or the like", corpus=corpus[:80])
+            tr("corpus '{corpus}': must be hf:OWNER/NAME, then any of /FOLDER, @REVISION, :FIELD", corpus=corpus[:80])
         )
     repository = f"{match['owner']}/{match['name']}"
     return HubCorpus(repository, match["folder"].strip("/"), match["revision"] or MAIN, match["field"])
@@ -78,7 +78,7 @@ def _list_of(wanted: HubCorpus, folder: Path) -> Path:
 
 
 def found(wanted: HubCorpus, folders: Sequence[Path]) -> Fetched | None:
-    """Return what was fetched of a corpus into the first data folder that has all of it."""
+    """Return the fetched files of a corpus, from the first data folder that has all of them."""
     for folder in folders:
         try:
             kept = json.loads(read_plain(_list_of(wanted, folder), MOST_LISTED))
@@ -162,17 +162,17 @@ def fetch(wanted: HubCorpus, folder: Path) -> Fetched:
                 if expected is not None and sha256_of(path) != expected:
                     path.unlink()
                     raise InputError(
-                        tr("{corpus}: {file} was damaged on its way; try again", corpus=wanted.spelled, file=file)
+                        tr("{corpus}: {file} was damaged in transit; try again", corpus=wanted.spelled, file=file)
                     )
             done += listing[file].size or 0
             progress.at(done)
     except InputError:
         raise
-    except OSError as error:  # also every error of a connection
+    except OSError as error:  # connection errors too
         if error.errno is not None and error.filename is not None:
             raise refused(tr("{target}: cannot be written", target=folder), error) from None
         raise _refused(wanted, error) from None
-    except Exception as error:  # of the library's own kinds, and of the client it uses
+    except Exception as error:  # the library's own exceptions, and those of its HTTP client
         raise _refused(wanted, error) from None
     for revision in {wanted.revision, commit}:
         kept = HubCorpus(wanted.repository, wanted.folder, revision, None)
@@ -185,7 +185,7 @@ def _refused(wanted: HubCorpus, error: Exception) -> InputError:
     why = reason(error).partition("\n")[0][:200] or type(error).__name__
     return InputError(
         tr(
-            "{corpus}: cannot be fetched ({why}); {endpoint} can name a mirror, and {token} a token for what is not "
+            "{corpus}: cannot be fetched ({why}); set {endpoint} to use a mirror, and {token} if the corpus is not "
             "public",
             corpus=wanted.spelled,
             why=why,
@@ -212,7 +212,7 @@ def chosen(wanted: HubCorpus, names: Iterable[str]) -> list[str]:
         return inside
     if not folders:
         raise InputError(
-            tr("{corpus}: has no text in .txt, {kinds} files", corpus=wanted.spelled, kinds=listed(READERS))
+            tr("{corpus}: has no text files (looked for .txt, {kinds})", corpus=wanted.spelled, kinds=listed(READERS))
         )
     raise InputError(
         tr(

@@ -1,7 +1,7 @@
 """Splits of a text too large to be read at once. No torch here.
 
-The text is looked through twice when it is first seen: to count its characters, and to hash its splits and to note
-which characters they have. What was found is kept with the sizes and times of its files.
+The text is scanned twice when it is first seen: once to count its characters, and once to hash its splits and note
+which characters they have. The results are cached under the sizes and times of its files.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ class LargeSplit(Split):
     @cached_property
     def sizes(self) -> TextSizes:
         def counted() -> dict[str, int]:
-            progress, done = Progress(tr("counting the words of {name}", name=self.source.path.name), self.length), 0
+            progress, done = Progress(tr("counting the words in {name}", name=self.source.path.name), self.length), 0
 
             def windows() -> Iterator[str]:
                 nonlocal done
@@ -108,7 +108,7 @@ def distinct(text: str) -> set[str]:
 
 def _looked_through(source: Source, data: DataConfig) -> dict[str, dict[str, Any]]:
     lengths = _lengths(source)
-    progress, done = Progress(tr("looking through {name}", name=source.path.name), sum(lengths.values())), 0
+    progress, done = Progress(tr("scanning {name}", name=source.path.name), sum(lengths.values())), 0
     rest = first_of(source.files)
     found: dict[str, dict[str, Any]] = {}
     for part, length in lengths.items():
@@ -134,7 +134,7 @@ def _looked_through(source: Source, data: DataConfig) -> dict[str, dict[str, Any
 
 def _lengths(source: Source) -> dict[str, int]:
     """Return the number of characters of each part."""
-    progress, done = Progress(tr("counting the characters of {name}", name=source.path.name), source.bytes), 0
+    progress, done = Progress(tr("counting the characters in {name}", name=source.path.name), source.bytes), 0
     found = {}
     for part in source.files:
         length, blank = 0, True

@@ -15,7 +15,7 @@ from engine.errors import InputError
 from engine.language import tr
 from engine.seeds import seed_for
 
-COUNTED = 1 << 24  # tokens looked at together
+COUNTED = 1 << 24  # tokens compared at a time
 
 
 class Examples(Protocol):
@@ -35,7 +35,7 @@ class Examples(Protocol):
 
 
 class StoredTokens:
-    """(n,) tokens that stay in files: what is taken of them is a tensor on the device, as of a tensor there."""
+    """(n,) tokens that stay in files; indexing them gives a tensor on the device, like indexing a tensor there."""
 
     def __init__(self, shards: TokenShards, device: torch.device | str = "cpu") -> None:
         self.shards, self.device = shards, torch.device(device)

@@ -1,8 +1,8 @@
 """Token ids of a text too large for memory, in files that are mapped into it. No torch here.
 
 A text is encoded once, part by part, into shards of equal stretches of text. A shard appears under its name only when
-it is whole, and ends with its hash. So work that was killed goes on after its last shard, with the same bytes in the
-end, and of what is damaged only the shard is made again.
+it is whole, and ends with its hash. So work that was killed picks up after its last shard and ends with the same bytes,
+and if a shard is damaged, only it and those after it are made again.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from engine.progress import Progress
 
 VERSION = 1  # of the files
 PART = 1 << 20  # characters encoded at once
-SHARD = 1 << 25  # characters, the fewest in a shard but the last
+SHARD = 1 << 25  # characters: the minimum in every shard but the last
 MOST_SHARDS = 128  # each keeps a file open
 STAGED = ".new"
 WAIT = 0.5  # seconds between looks at another process's work
@@ -81,7 +81,7 @@ class Text(Protocol):
 
 
 def token_shards(text: Text, tokenizer: Tokenizer, name: str) -> TokenShards:
-    """Return the token ids of a text: from the cache, or encoded now; `name` is said in the progress. Raises
+    """Return the token ids of a text: from the cache, or encoded now; `name` is shown with the progress. Raises
     InputError: a character without a token, or a folder that cannot be written.
     """
     dtype = narrowest(tokenizer.vocab_size)
@@ -193,7 +193,7 @@ def _mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 @contextlib.contextmanager
 def _alone(folder: Path, name: str) -> Iterator[None]:
-    """Wait until no other process encodes the same text."""
+    """Wait until no other process is encoding the same text."""
     lock = FileLock(folder / ".lock")
     waiting = Progress(tr("waiting for another process to encode {name}", name=name), 1)
     while True:

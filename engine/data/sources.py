@@ -1,13 +1,13 @@
 """Texts by path: a file, or a folder of files, read piece by piece. No torch here.
 
     text.txt                   one document, whatever its suffix
-    data.jsonl                 an object a line; `data.jsonl:story` reads the field "story"
+    data.jsonl                 one object per line; `data.jsonl:story` reads the field "story"
     data.csv                   a table with a header; `data.csv:story` reads that column
     data.parquet               the same, with pyarrow
     folder                     files of one of these kinds, perhaps in data/ or train/ …; `folder:story`
 
 Without a field, "text" is read, or the only one that has text. In a folder, files or subfolders named train, validation
-(or valid, val, dev) and test are these splits. Several documents are one text: each ends with `<|endoftext|>`.
+(or valid, val, dev) and test become those splits. Several documents make one text: each ends with `<|endoftext|>`.
 """
 
 import codecs
@@ -34,7 +34,7 @@ ROWS = 256  # of a table at once
 INNER = "data"  # the folder that a folder's texts may be in, besides those of a split
 DEEPEST = 2  # folders within a folder
 MOST_FILES = 20_000
-PACKED = 4  # times the size of a packed file is about that of its text
+PACKED = 4  # a text is about this many times as large as its packed file
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,12 @@ class Source:
     path: Path
     field: str | None
     files: Mapping[str, tuple[Path, ...]]  # by split; "" for a text that is yet to be split
-    # Whether rows are documents, and not lines of one: then nothing ends them but their own line breaks.
+    # Whether rows are documents; if not, they are lines of one, and nothing is added at the end of each.
     by_document: bool = True
 
     @property
     def bytes(self) -> int:
-        """About the bytes of the whole text."""
+        """The approximate size of the whole text."""
         sizes = (file.stat().st_size * (PACKED if _suffix(file) == ".parquet" else 1) for file in self.all_files)
         return sum(sizes)
 
@@ -59,7 +59,7 @@ class Source:
 
     @property
     def identity(self) -> list[list[str | int]]:
-        """What changes when a file does, without reading it."""
+        """A value that changes when a file does, found without reading it."""
         found: list[list[str | int]] = [[self.field or "", int(self.by_document)]]
         for split, files in self.files.items():
             for file in files:
@@ -119,7 +119,11 @@ def find(corpus: str) -> Source:
             raise InputError(tr("corpus {path}: not a file; give a UTF-8 text file", path=path))
         if field is not None and _suffix(path) not in READERS:
             raise InputError(
-                tr("corpus {path}: a text has no fields; leave out :{field}", path=str(path)[:200], field=field[:40])
+                tr(
+                    "corpus {path}: a plain text file has no fields; leave out :{field}",
+                    path=str(path)[:200],
+                    field=field[:40],
+                )
             )
         return Source(path, field, {"": (path.resolve(),)})
     return Source(path, field, by_split(path, _files(path)))
@@ -131,7 +135,7 @@ def by_split(folder: Path, found: list[Path]) -> dict[str, tuple[Path, ...]]:
     if len(suffixes) > 1:
         raise InputError(
             tr(
-                "corpus {folder}: has files of several kinds ({kinds}); keep one of them",
+                "corpus {folder}: has files of several kinds ({kinds}); keep only one kind",
                 folder=str(folder)[:200],
                 kinds=listed(suffixes),
             )
@@ -140,9 +144,7 @@ def by_split(folder: Path, found: list[Path]) -> dict[str, tuple[Path, ...]]:
     files = [file for file in found if _suffix(file) == chosen]
     if not files:
         kinds = listed((".txt", *READERS))
-        raise InputError(
-            tr("corpus {folder}: no text in this folder; it needs files named {kinds}", folder=folder, kinds=kinds)
-        )
+        raise InputError(tr("corpus {folder}: no text in this folder (looked for {kinds})", folder=folder, kinds=kinds))
     by_split: dict[str, list[Path]] = {}
     for file in files:
         by_split.setdefault(split_of(file.relative_to(folder)), []).append(file.resolve())
@@ -188,7 +190,7 @@ def _files(folder: Path) -> list[Path]:
         if len(found) > MOST_FILES:
             raise InputError(
                 tr(
-                    "corpus {folder}: has more than {most:,} files; name the folder of the texts themselves",
+                    "corpus {folder}: has more than {most:,} files; give the folder that holds the texts themselves",
                     folder=str(folder)[:200],
                     most=MOST_FILES,
                 )
@@ -290,15 +292,15 @@ def _jsonl(file: IO[bytes], where: str, field: str | None) -> Iterator[str]:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):  # also undecodable bytes
-            raise _refused(where, number, tr("not a JSON object; each line needs one")) from None
+            raise _refused(where, number, tr("not a JSON object; each line must be one")) from None
         if not isinstance(row, dict):
-            raise _refused(where, number, tr("not a JSON object; each line needs one"))
+            raise _refused(where, number, tr("not a JSON object; each line must be one"))
         field = field or _chosen([name for name, value in row.items() if isinstance(value, str)], where)
         if field not in row:
             raise _no_field(where, number, field, [str(name) for name in row])
         text = row[field]
         if text is not None and not isinstance(text, str):
-            raise _refused(where, number, tr("field {field!r} is no text", field=field[:40]))
+            raise _refused(where, number, tr("field {field!r} is not text", field=field[:40]))
         yield _checked(text or "", where, number)
 
 
@@ -366,7 +368,7 @@ def _chosen(texts: list[str], where: str) -> str:
     names = listed(name[:40] for name in texts[:8])
     raise InputError(
         tr(
-            "corpus {path}: which field is the text? It has {names}; name one: {path}:{first}",
+            "corpus {path}: which field is the text? Choose one of {names}, as in {path}:{first}",
             path=where,
             names=names,
             first=texts[0][:40],
@@ -375,7 +377,7 @@ def _chosen(texts: list[str], where: str) -> str:
 
 
 def _no_field(where: str, number: int, field: str, names: list[str]) -> InputError:
-    hint = nearest(field, names[:1000]) or tr("; it has {names}", names=listed(name[:40] for name in names[:8]))
+    hint = nearest(field, names[:1000]) or tr("; the fields are {names}", names=listed(name[:40] for name in names[:8]))
     return _refused(where, number, tr("no field named {field!r}{hint}", field=field[:40], hint=hint))
 
 

@@ -134,7 +134,7 @@ class Scorer(ABC):
 
 
 def by_text(scores: TokenScores, sizes: TextSizes, tokenizer: Tokenizer, unknown: int) -> dict[str, float]:
-    """Return the whole loss divided by what the tokens stand for, and the share of `<unk>`, `unknown` of them."""
+    """Return the whole loss divided by what the tokens stand for, and the share of `<unk>`: `unknown` tokens."""
     bits = scores.total / math.log(2)
     found = {"bits_per_character": bits / max(1, sizes.characters), "bits_per_byte": bits / max(1, sizes.bytes)}
     if not tokenizer.per_character:
@@ -523,7 +523,7 @@ class ClassScorer(Scorer):
     ordered: Sequence[int]
     objective: Classification
     device: torch.device
-    own: bool = False  # whether these are texts of your own, whose rows are told
+    own: bool = False  # whether these are texts of your own, which are listed one by one
     _rows: Sequence[Mapping[str, Any]] = ()
 
     @property

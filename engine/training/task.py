@@ -60,7 +60,7 @@ class Task(ABC):
         classes: Sequence[str] = (),
     ) -> Scorer:
         """Return the scorer of files of your own, by the options of `evaluate` that name them: `TaskKind.files`;
-        `classes` are the names of the run's. `InputError`: with the file's name, and where in it.
+        `classes` are the names of the run's classes. `InputError`: with the file's name, and where in it.
         """
         raise NotImplementedError
 

@@ -30,7 +30,7 @@ from engine.schemes import POSITIONS
 from engine.training.task import Task, require_known, require_vocabulary
 
 SHOWN = 5  # held-out sentences among the examples
-OWN = "test"  # the split that files of your own are
+OWN = "test"  # the split that files of your own count as
 SPLITS = ("train", "validation", "test")  # any other is a probe
 
 

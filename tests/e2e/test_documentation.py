@@ -82,7 +82,7 @@ def test_every_command_that_is_shown_can_be_typed(page, line) -> None:
         for preset in (given.get("name"), given.get("first"), given.get("second")):
             assert preset is None or presets.find(preset)
     elif name in ("data show", "data fetch"):
-        own = given["name"].endswith(".txt") or hub.parsed(given["name"])  # a text of one's own, or of the Hub
+        own = given["name"].endswith(".txt") or hub.parsed(given["name"])  # a text of one's own, or from the Hub
         assert kind_by_name(given["name"]) or own
 
 

@@ -13,7 +13,7 @@ from engine.data.catalogue import KINDS, kind_of, load_corpus
 from engine.data.corpus import data_folders, fetch_folder
 from engine.data.known import CORPORA, place_of
 from engine.errors import InputError, listed, nearest
-from engine.language import tr
+from engine.language import tr, trn
 from tui_transformer.cli.commands import Group, command
 from tui_transformer.cli.options import DataDir, Json, corpus_names
 from tui_transformer.cli.output import answer, emit, is_terminal, loading, padded, print_columns, say, stderr, tell
@@ -110,7 +110,12 @@ def fetch(
         with loading(tr("fetching {corpus}", corpus=wanted.spelled)):
             kept = hub.fetch(wanted, fetch_folder(data_dir))
         record = {"name": name, "path": str(kept.folder), "commit": kept.commit, "files": len(kept.files)}
-        text = tr("{name}: {n:,} files of commit {commit} in {path}", n=len(kept.files), **record)
+        text = trn(
+            "{name}: {n:,} file from commit {commit} in {path}",
+            "{name}: {n:,} files from commit {commit} in {path}",
+            len(kept.files),
+            **record,
+        )
         tell(record, clean_line(text), as_json=json)
         if entry is not None and entry.licence and not json:
             say(tr("{name} may be used under {licence}", name=name, licence=entry.licence))

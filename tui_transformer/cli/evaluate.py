@@ -44,7 +44,7 @@ def evaluate(
     ] = None,
     text: Annotated[
         str | None,
-        typer.Option("--text", help=tr("Score a text of your own instead: FILE, or FILE:FIELD of a table.")),
+        typer.Option("--text", help=tr("Score a text of your own instead: FILE, or FILE:FIELD for a table.")),
     ] = None,
     source: Annotated[
         str | None, typer.Option("--source", help=tr("Translate and score sentences of your own: one per line."))
@@ -360,7 +360,7 @@ def _scored(scorer: "Scorer", model: "Network") -> Scored:
 def _documents(rows: Sequence[Mapping[str, Any]], left_out: int) -> str:
     ordered = sorted(rows, key=lambda row: row["loss"])
     said = tr(
-        "{n:,}; the loss is from {least:.4f} (document {first:,}) to {most:.4f} (document {last:,}); --json has all",
+        "{n:,}; losses range from {least:.4f} (document {first:,}) to {most:.4f} (document {last:,}); --json has all",
         n=len(rows),
         least=ordered[0]["loss"],
         first=ordered[0]["document"],

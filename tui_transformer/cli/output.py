@@ -65,8 +65,8 @@ def has_colour() -> bool:
 
 @contextmanager
 def loading(what: str) -> Iterator[None]:
-    """Show a spinner with what is being done, and how far that is if it takes minutes; without a terminal, a line now
-    and then.
+    """Show a spinner with what is being done, and how far along it is if it takes minutes; without a terminal, print a
+    line now and then.
     """
     if is_terminal(sys.stderr):
         spinner = stderr().status(f"{clean_line(what)} …")
@@ -86,7 +86,7 @@ def loading(what: str) -> Iterator[None]:
 
 
 def _far(what: str, share: float, left: float | None) -> str:
-    """Return `encoding big.txt: 40 %, 3 min left`."""
+    """Return `encoding big.txt: 40%, 3 min left`."""
     from tui_transformer.lab.formatting import about
 
     far = tr("{what}: {share:.0%}", what=what, share=share)

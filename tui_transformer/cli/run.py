@@ -244,7 +244,7 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
     with listening(stop, lambda: control.request(Command.CHECKPOINT)):
         deadline = math.inf
         with loading(tr("loading the engine, the corpus and the model")):
-            preparing = worker.submit(copy_context().run, prepared)  # what listens here hears what is done there
+            preparing = worker.submit(copy_context().run, prepared)  # listeners here also hear of work in that thread
             while not preparing.done() and time.monotonic() <= deadline:
                 if control.signal is not None:
                     deadline = min(deadline, time.monotonic() + PATIENCE)

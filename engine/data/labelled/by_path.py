@@ -30,7 +30,7 @@ TRAIN = "train.csv"
 NAMES = "classes.txt"
 CLASS = frozenset(("class", "label", "category", "class index"))
 TEXTS = frozenset(("text", "title", "description", "sentence", "content", "headline", "body", "review"))
-FIRST = 1 << 16  # bytes of a first row, the most that is looked at
+FIRST = 1 << 16  # bytes of a first row that are looked at, at most
 MOST = 1_000  # classes; more are not classes but, for example, numbers of rows
 Rows = list[tuple[str, str]]  # text and class
 

@@ -219,7 +219,7 @@ def bpe_of(texts: Sequence[str], size: int) -> BpeTokenizer:
 
 
 def bpe_known_by(sha256: str, texts: Iterable[str], size: int) -> BpeTokenizer:
-    """The same of texts that have a hash already, and are read only if the tokenizer is not in the cache."""
+    """The same for texts whose hash is already known, which are read only if the tokenizer is not in the cache."""
     made_by = (KEPT_VERSION, hf.__version__, size, sha256)
     train = lambda: np.array(BpeTokenizer.trained(texts, size).merges, dtype=np.float64).ravel()
     merges = numbers_of("tokenizers", made_by, train).astype(np.int64).reshape(-1, 2)

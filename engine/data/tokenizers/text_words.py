@@ -72,7 +72,7 @@ class TextWordTokenizer(Tokenizer):
 
     @classmethod
     def of_parts(cls, parts: Iterable[str], most: int, *, spaced: bool) -> "TextWordTokenizer":
-        """The same of a text that comes in parts, which `last_cut` may have cut."""
+        """The same for a text that comes in parts, perhaps cut by `last_cut`."""
         counts: Counter[str] = Counter()
         for part in parts:
             counts.update(_spaced_tokens(part) if spaced else word_tokens(part))

@@ -19,7 +19,7 @@ def test_every_registered_corpus_is_listed_once() -> None:
     assert all(name == entry.name for name, entry in CORPORA.items())
     loaded = {name for kind in KINDS.values() for name in kind.named}
     from_hub = {name for name, entry in CORPORA.items() if entry.hub}
-    assert loaded == set(CORPORA) - {"tiny-shakespeare", "ag-news"} - from_hub  # which are laid out as one's own files
+    assert loaded == set(CORPORA) - {"tiny-shakespeare", "ag-news"} - from_hub  # those two are read as one's own
     assert sorted(name for kind in KINDS for name in names_of(kind)) == sorted(CORPORA)
 
 

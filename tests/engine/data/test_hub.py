@@ -1,4 +1,4 @@
-"""Texts of the Hugging Face Hub, fetched with its own library from a server on this machine."""
+"""Texts from the Hugging Face Hub, fetched with its own library from a server on this machine."""
 
 import hashlib
 import http.server
@@ -35,7 +35,7 @@ FILES = {
 
 
 class Hub:
-    """What the library asks of the Hub; `damaged` files come with other bytes than announced."""
+    """What the library asks of the Hub; `damaged` files come with bytes other than those announced."""
 
     def __init__(self, files: dict[str, bytes]) -> None:
         self.files, self.asked, self.tokens, self.damaged = files, [], [], set[str]()
@@ -146,7 +146,7 @@ def test_a_token_is_sent_to_the_mirror(served, tmp_path, monkeypatch) -> None:
 def test_a_damaged_file_is_not_kept(served, tmp_path) -> None:
     served.damaged.add("other/a.jsonl")
     wanted = hub.parsed("hf:some/stories/other")
-    with pytest.raises(InputError, match=r"other/a\.jsonl was damaged on its way"):
+    with pytest.raises(InputError, match=r"other/a\.jsonl was damaged in transit"):
         hub.fetch(wanted, tmp_path)
     assert hub.found(wanted, [tmp_path]) is None and not list(tmp_path.rglob("a.jsonl"))
 
@@ -155,7 +155,7 @@ def test_a_damaged_file_is_not_kept(served, tmp_path) -> None:
     ("corpus", "said"),
     [
         ("hf:some/nothing", "cannot be fetched"),
-        ("hf:some/stories/nowhere", "has no text in .txt, .jsonl, .csv, .parquet files"),
+        ("hf:some/stories/nowhere", "has no text files (looked for .txt, .jsonl, .csv, .parquet)"),
     ],
 )
 def test_what_cannot_be_fetched_is_one_line(served, tmp_path, corpus: str, said: str) -> None:

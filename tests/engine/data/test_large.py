@@ -1,4 +1,4 @@
-"""A text that is read piece by piece is, token for token, the one that fits into memory."""
+"""Reading a text piece by piece gives, token for token, the same as reading it into memory."""
 
 import hashlib
 import json
@@ -48,7 +48,7 @@ def text_of(characters: int, seed: int = 1) -> str:
 
 @pytest.fixture
 def small(monkeypatch, tmp_path) -> None:
-    """Everything is large, so that little text shows what a lot would."""
+    """Everything counts as large, so that a little text shows what a lot would."""
     monkeypatch.setenv("TUI_TRANSFORMER_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(corpora, "LARGE", 1000)
     monkeypatch.setattr(shards, "PART", 700)
@@ -214,7 +214,7 @@ def test_encoding_goes_on_after_the_last_whole_shard(tmp_path, small) -> None:
     assert (split.tokens(tokenizer)[:] == whole).all()
 
 
-def test_a_damaged_shard_is_made_again_and_the_others_are_not(tmp_path, small) -> None:
+def test_a_damaged_shard_is_made_again_and_those_before_it_are_not(tmp_path, small) -> None:
     text = text_of(30_000)
     tokenizer = tokenizer_of("bpe", text)
     split = load_corpus(TextCorpus, DataConfig(corpus=str(written(tmp_path, text)))).splits["train"]
@@ -257,7 +257,7 @@ def test_its_progress_is_told(tmp_path, small) -> None:
         split = load_corpus(TextCorpus, DataConfig(corpus=str(written(tmp_path, text)))).splits["train"]
         split.tokens(tokenizer_of("characters", text))
     steps = {what: [share for name, share in told if name == what] for what, _ in told}
-    assert list(steps) == ["counting the characters of text.txt", "looking through text.txt", "encoding text.txt"]
+    assert list(steps) == ["counting the characters in text.txt", "scanning text.txt", "encoding text.txt"]
     assert all(shares == sorted(shares) and shares[-1] == 1.0 for shares in steps.values())
 
 

@@ -38,7 +38,7 @@ def whole(corpus: object, **data: object) -> str:
 
 
 def test_every_kind_of_file_gives_the_same_text(tmp_path) -> None:
-    """Each document ends with the mark of its end, and nothing else is added."""
+    """Each document ends with the end-of-text mark, and nothing else is added."""
     expected = "".join(story + END_OF_TEXT for story in STORIES)
     rows = [{"id": 1, "story": story} for story in STORIES]
     assert whole(jsonl(tmp_path / "a.jsonl", rows)) == expected
@@ -105,15 +105,15 @@ BAD: dict[str, tuple[str, bytes, str]] = {
     "no object": ("a.jsonl", b"[1]\n", "line 1: not a JSON object"),
     "latin-1": ("a.jsonl", b'{"text": "\xe4"}\n', "line 1: not a JSON object"),
     "no such field": ("a.jsonl:txt", b'{"text": "a"}\n', "no field named 'txt'; did you mean 'text'?"),
-    "a number": ("a.jsonl:n", b'{"text": "a", "n": 1}\n', "field 'n' is no text"),
-    "several fields": ("a.jsonl", b'{"one": "a", "two": "b"}\n', "which field is the text? It has one, two"),
+    "a number": ("a.jsonl:n", b'{"text": "a", "n": 1}\n', "field 'n' is not text"),
+    "several fields": ("a.jsonl", b'{"one": "a", "two": "b"}\n', "which field is the text? Choose one of one, two"),
     "half a pair": ("a.jsonl", b'{"text": "\\ud800"}\n', "a lone surrogate"),
     "nothing in it": ("a.jsonl", b'{"text": ""}\n{"text": null}\n', "this file is empty"),
     "a ragged row": ("a.csv:text", b"text,n\na,1\nb\n", "line 3: 1 columns, but the header has 2"),
     "latin-1 table": ("a.csv:text", b"text,n\n\xe4,1\n", "not UTF-8"),
     "an open quote": ("a.csv:text", b'text,n\n"a,1\n', "not a CSV row"),
     "no Parquet": ("a.parquet:text", b"PAR1 nonsense", "not a Parquet file"),
-    "a field of a text": ("a.txt:text", b"a text", "a text has no fields"),
+    "a field of a text": ("a.txt:text", b"a text", "a plain text file has no fields"),
 }
 
 
