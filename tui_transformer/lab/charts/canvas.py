@@ -199,6 +199,8 @@ def draw(
     named_x = cells_of(x_label, AXIS)
     if x_label and all(cell == BLANK for cell in cells[-1][-len(named_x) - 1 :]):
         cells[-1][-len(named_x) :] = named_x
+    elif x_label and own_line and (start := max(columns) - len(named_x) - 1) > margin:
+        cells[rows][start : start + len(named_x)] = named_x  # on the axis itself: the labels take all the room
     for level in reversed(levels):
         row = canvas.row_of(level.y)
         if 0 <= row < rows:

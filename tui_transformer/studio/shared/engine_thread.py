@@ -1,11 +1,9 @@
 """The one thread for the studio's own torch work: started on first use, it leaves the cores to training."""
 
 import asyncio
-import gc
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, lru_cache
+from functools import cache
 from typing import TypeVar
 
 from engine.errors import InputError
@@ -27,12 +25,4 @@ def _prepare() -> None:
 
 async def in_engine_thread(work: Callable[[], T]) -> T:
     """Run `work` in that thread and return its result; work cancelled before its turn never runs."""
-    result = await asyncio.get_running_loop().run_in_executor(_thread(), work)
-    _spare_the_collector(len(sys.modules))
-    return result
-
-
-@lru_cache(maxsize=1)
-def _spare_the_collector(modules: int) -> None:
-    """Exempt imports from garbage collection: with torch loaded, each pass would freeze the screen."""
-    gc.freeze()
+    return await asyncio.get_running_loop().run_in_executor(_thread(), work)
