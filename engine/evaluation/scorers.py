@@ -336,6 +336,7 @@ class TranslationScorer(Scorer):
     probes: Mapping[str, ScoredSplit]
     tokenizer: AnyTokenizer
     device: torch.device
+    language: str = ""  # of the translations; "" for several, which their sources name
     _outputs: Sequence[str] = ()
 
     def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
@@ -344,6 +345,7 @@ class TranslationScorer(Scorer):
         self._outputs = [row.output for row in written.rows]
         characters = sum(len(target) + 1 for target in self.split.pairs.targets)  # each ends
         probes = self.probes if self.config.evaluation.probes else {}
+        apart = written.by_target
         return Scores.made(
             sentences=len(self.split.pairs),
             loss=scores.loss,
@@ -352,16 +354,19 @@ class TranslationScorer(Scorer):
             accuracy=scores.accuracy,
             bleu=written.bleu,
             bleu_signature=written.bleu_signature,
+            **({"bleu_to": {target: bleu for target, (bleu, *_) in apart.items()}} if apart else {}),
             chrf=written.chrf,
             exact_match=written.exact_match,
             beam=self.config.evaluation.beam,
             translated=written.n,
-            probes={
+            probes={f"to_{target}": exact for target, (_, exact, _) in apart.items()}
+            | {
                 # Not `translations`: BLEU takes as long as translating.
                 name: exact_match(split.pairs.targets[: self._translated(split)], self._written(model, split, between))
                 for name, split in probes.items()
             },
-            probe_places={name: self._translated(split) for name, split in probes.items()},
+            probe_places={f"to_{target}": n for target, (*_, n) in apart.items()}
+            | {name: self._translated(split) for name, split in probes.items()},
             profile=scores.profile(),
         )
 
@@ -389,7 +394,7 @@ class TranslationScorer(Scorer):
     ) -> TranslationScores:
         outputs = self._written(model, split, between)
         sources, references = (side[: len(outputs)] for side in (split.pairs.sources, split.pairs.targets))
-        return score_translations(sources, references, outputs)
+        return score_translations(sources, references, outputs, self.language)
 
     def _translated(self, split: ScoredSplit) -> int:
         return min(self.config.evaluation.translations or len(split.pairs), len(split.pairs))

@@ -8,7 +8,7 @@ from engine.data.corpus import CorpusEntry, CorpusKind, is_file
 from engine.data.parallel.by_path import absolute, load_path, read_aligned, split_selector, takes
 from engine.data.parallel.iwslt import joined, tagged
 from engine.data.parallel.lines import lines_of, read_bytes, read_member
-from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split
+from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split, several
 from engine.data.parallel.table import table
 from engine.data.synthetic.phrasebook import corpus as phrasebook
 from engine.errors import InputError
@@ -21,11 +21,13 @@ IWSLT = {"validation": "IWSLT17.TED.dev2010", "test": "IWSLT17.TED.tst2013"}
 
 
 def load_phrasebook(entry: CorpusEntry, data: DataConfig, place: None) -> ParallelCorpus:
-    made = phrasebook.generate(data.corpus_seed, data.corpus_size or phrasebook.DEFAULT_SIZE)
-    splits = {
-        name: Pairs(tuple(pair.source for pair in pairs), tuple(pair.target for pair in pairs))
-        for name, pairs in made.items()
-    }
+    _, *targets = languages = entry.languages or SIDES
+    made = phrasebook.generate(data.corpus_seed, data.corpus_size or phrasebook.DEFAULT_SIZE, targets)
+    splits = {}
+    for name, found in made.items():
+        sources = tuple(pair.source for pair in found)
+        by_target = {one: Pairs(sources, tuple(pair.to(one) for pair in found)) for one in targets}
+        splits[name] = by_target[targets[0]] if len(targets) == 1 else several(by_target)
     if not all(splits.values()):
         raise InputError(
             tr(
@@ -39,7 +41,8 @@ def load_phrasebook(entry: CorpusEntry, data: DataConfig, place: None) -> Parall
         n=len(phrases),
         phrase_repeats=phrasebook.PHRASE_REPEATS,
     )
-    return ParallelCorpus(entry.name, phrasebook.VERSION, "generated", SIDES, splits, (note,), phrases)
+    version = phrasebook.VERSION if len(targets) == 1 else phrasebook.VERSION_2
+    return ParallelCorpus(entry.name, version, "generated", languages, splits, (note,), phrases)
 
 
 def load_multi30k(entry: CorpusEntry, data: DataConfig, place: Path) -> ParallelCorpus:
@@ -97,6 +100,7 @@ PAIRS = CorpusKind(
     load_path=load_path,
     named={
         "phrasebook": load_phrasebook,
+        "phrasebook-2": load_phrasebook,
         "multi30k": load_multi30k,
         "tatoeba-en-de": load_tatoeba,
         "iwslt2017-en-de": load_iwslt2017,

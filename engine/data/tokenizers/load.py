@@ -1,4 +1,4 @@
-"""Load and compare a run's tokenizer from tokenizer.json: one of five kinds, or a pair; or read one that others made.
+"""Load and compare a run's tokenizer from tokenizer.json: one of six kinds, or a pair; or read one that others made.
 
 tokenizer.json is untrusted: it is data, never code, and damage gives a one-line error.
 """
@@ -12,6 +12,7 @@ from engine.data.tokenizers.bpe import SIGNS, BpeTokenizer
 from engine.data.tokenizers.characters import CharacterTokenizer
 from engine.data.tokenizers.protocol import SCHEMA, AnyTokenizer, Tokenizer
 from engine.data.tokenizers.single_bytes import ByteTokenizer
+from engine.data.tokenizers.tagged import TaggedTokenizer
 from engine.data.tokenizers.text_words import TextWordTokenizer
 from engine.data.tokenizers.words import WordTokenizer
 from engine.errors import InputError, damaged, one_of
@@ -53,7 +54,15 @@ KINDS: dict[str, tuple[str, Callable[[Any], Tokenizer]]] = {
     WordTokenizer.kind: ("words", WordTokenizer.from_json),
     ByteTokenizer.kind: ("bytes", lambda size: ByteTokenizer()),
     TextWordTokenizer.kind: ("vocabulary", TextWordTokenizer.from_json),
+    TaggedTokenizer.kind: ("of", lambda of: TaggedTokenizer(_plain(of["tokenizer"]), of["tags"])),
 }
+
+
+def _plain(data: Any) -> Tokenizer:
+    found = parsed(data)
+    if found.is_pair or found.target.tags:
+        raise ValueError(tr("tags must stand before the tokens of a text"))
+    return found.target
 
 
 def parsed(data: Any) -> AnyTokenizer:
@@ -161,6 +170,10 @@ def described(tokenizer: AnyTokenizer) -> str:
             described=described(tokenizer.source),
             described2=described(tokenizer.target),
         )
+    tags = len(tokenizer.target.tags)
+    if tags:
+        plain = tokenizer.target.untagged
+        return english("{described} and {tags} tags", described=described(plain), tags=tags)
     return f"{tokenizer.vocab_size:,} {tokenizer.kind}"
 
 

@@ -244,3 +244,26 @@ def test_a_path_is_understood_wherever_one_stands(tmp_path, monkeypatch) -> None
     assert absolute("a.en, a.de") == f"{tmp_path}/a.en,{tmp_path}/a.de"
     assert absolute("one, two.tsv") == f"{tmp_path}/one, two.tsv"
     assert absolute(".#de,en") == f"{tmp_path}#de,en" and absolute(absolute("x.tsv")) == absolute("x.tsv")
+
+
+def test_several_columns_are_several_target_languages(tmp_path) -> None:
+    rows = ["en\tde\tfr", *(f"one {i}\teins {i}\t{f'un {i}' if i % 2 else ''}" for i in range(40))]
+    (tmp_path / "t.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    corpus = load_path(DataConfig(corpus=f"{tmp_path / 't.tsv'}#en,de,fr", validation_fraction=0.2))
+    assert corpus.languages == ("en", "de", "fr") and corpus.tags == ("de", "fr")
+    assert sum(map(len, corpus.splits.values())) == 60
+    bare = {name: {source[5:] for source in pairs.sources} for name, pairs in corpus.splits.items()}
+    assert not bare["train"] & bare["validation"]  # a sentence is on one side, whatever it is translated to
+    for pairs in corpus.splits.values():
+        for source, target in zip(pairs.sources, pairs.targets, strict=True):
+            assert target.split()[0] == {"<de>": "eins", "<fr>": "un"}[source.split()[0]]
+    french = corpus.to("fr")
+    assert french.languages == ("en", "fr") and all("<" not in one for one in french.splits["train"].sources)
+
+
+def test_a_folder_of_several_languages_gives_each_its_direction(tmp_path) -> None:
+    write(tmp_path, train__en="a\nb\n", train__zh="甲\n乙\n", train__ja="あ\n\n", val__en="c\n", val__zh="丙\n")
+    write(tmp_path, val__ja="う\n")
+    corpus = load_path(DataConfig(corpus=f"{tmp_path}#en,zh,ja"))
+    assert corpus.splits["train"] == Pairs(("<zh> a", "<ja> a", "<zh> b"), ("甲", "あ", "乙"))
+    assert corpus.splits["validation"] == Pairs(("<zh> c", "<ja> c"), ("丙", "う"))
