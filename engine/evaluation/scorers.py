@@ -15,7 +15,7 @@ from torch import nn
 from engine.config.schema import RunConfig
 from engine.data.corpora import Split
 from engine.data.documents.corpus import Question
-from engine.data.loader import TextBatches, TextTokens, mask_generator, occurrences
+from engine.data.loader import TextBatches, TextTokens, boundary_of, mask_generator, occurrences, places_of
 from engine.data.objectives import (
     Batch,
     Classification,
@@ -186,7 +186,11 @@ class TextScorer(Scorer):
     def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TokenScores:
         context, stride, size = self.config.model.context_length, self.config.stride, evaluation_batch(self.config)
         if self.config.task.continues:  # the last, shorter window counts too
-            return score_tokens(model, self.tokens, context=context, stride=stride, batch_size=size, between=between)
+            boundary = boundary_of(self.config, self.tokenizer)
+            ends = None if boundary is None else places_of(self.tokens, boundary)
+            return score_tokens(
+                model, self.tokens, context=context, stride=stride, batch_size=size, between=between, ends=ends
+            )
         return score_batches(model, self.batches(), context=context, stride=stride, between=between)
 
     def batches(self) -> Iterable[Batch]:

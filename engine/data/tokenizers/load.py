@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.data.tokenizers.bpe import SIGNS, BpeTokenizer
 from engine.data.tokenizers.characters import CharacterTokenizer
-from engine.data.tokenizers.protocol import SCHEMA, AnyTokenizer, Tokenizer
+from engine.data.tokenizers.protocol import END_OF_TEXT, SCHEMA, AnyTokenizer, Tokenizer
 from engine.data.tokenizers.single_bytes import ByteTokenizer
 from engine.data.tokenizers.tagged import TaggedTokenizer
 from engine.data.tokenizers.text_words import TextWordTokenizer
@@ -90,6 +90,8 @@ def parsed(data: Any) -> AnyTokenizer:
                 known=known,
             )
         )
+    if kind == BpeTokenizer.kind:
+        return BpeTokenizer.from_json(data["merges"], end_of_text=data.get("end_of_text") is True)
     field, make = KINDS[kind]
     return make(data[field])
 
@@ -124,15 +126,17 @@ def _any_json(data: Any) -> AnyTokenizer:
     plain = split.get("type") == "ByteLevel" and not split.get("add_prefix_space") and split.get("use_regex", True)
     if model.get("type") != "BPE" or not plain or data.get("normalizer") is not None:
         raise ValueError(tr("only byte-level BPE that splits text as GPT-2 does can be read"))
-    return _by_signs([pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]])
+    merges = [pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]]
+    ends = any(one.get("content") == END_OF_TEXT for one in data.get("added_tokens") or ())
+    return _by_signs(merges, end_of_text=ends)
 
 
 def _merges_file(text: str) -> AnyTokenizer:
     lines = [line for line in text.split("\n") if line and not line.startswith("#version")]
-    return _by_signs([line.rstrip("\r").split(" ") for line in lines])
+    return _by_signs([line.rstrip("\r").split(" ") for line in lines], end_of_text=True)
 
 
-def _by_signs(merges: list[list[str]]) -> BpeTokenizer:
+def _by_signs(merges: list[list[str]], *, end_of_text: bool) -> BpeTokenizer:
     """The BPE of merges whose tokens are named by GPT-2's printable characters, one a byte."""
     ids = {sign: byte for byte, sign in enumerate(SIGNS)}
     pairs = []
@@ -142,7 +146,7 @@ def _by_signs(merges: list[list[str]]) -> BpeTokenizer:
         left, right = merge
         pairs.append((ids[left], ids[right]))
         ids.setdefault(left + right, len(ids))
-    return BpeTokenizer.from_json(pairs)
+    return BpeTokenizer.from_json(pairs, end_of_text=end_of_text)
 
 
 def _read(path: Path, made: Callable[[Any], AnyTokenizer]) -> AnyTokenizer:

@@ -12,6 +12,7 @@ from engine.errors import InputError
 from engine.language import tr
 
 SCHEMA = 1  # of tokenizer.json
+END_OF_TEXT = "<|endoftext|>"  # ends each document of a text
 UNKNOWN = "\ufffd"  # what ids past the vocabulary decode to: an embedding may be padded, a special token has no text
 
 
@@ -75,6 +76,7 @@ class Tokenizer(AnyTokenizer):
     joins_spaces: ClassVar[bool] = False  # whether the space before a word is a part of its first token
     per_character: ClassVar[bool] = False  # whether every token is one character
     tags: tuple[str, ...] = ()  # the languages that a source can ask for; see `tagged.py`
+    end_of_text: int | None = None  # the token that ends a document; None if that is no single token
     unknown: ClassVar[int | None] = None  # the token of everything outside the vocabulary; None if that is an error
 
     @property
