@@ -88,6 +88,11 @@ ACTS: tuple[Acts, ...] = (
         lambda c: c.data.tokenizer == "words" and not c.on_rows,
         english("tokenizer = 'words' and a text"),
     ),
+    (
+        "data.across_documents",
+        lambda c: c.task.continues and c.data.tokenizer in ("bpe", "loaded"),
+        english("objective.kind = 'next-token', and byte pairs"),
+    ),
     *(
         (key, lambda c, key=key: c.task.uses(key, c), where)
         for key, where in (

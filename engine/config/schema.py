@@ -167,6 +167,8 @@ class RunConfig(Section):
         for key in ("source_length", "vocab_size", "source_vocab_size", "classes"):
             model.pop(key, None)
         corpus, size = self.task.small_corpus
+        if self.task.corpus == "pairs" and self.data.corpus.startswith(corpus):  # perhaps with more languages
+            corpus = self.data.corpus
         data["data"] |= {"corpus": corpus, "corpus_size": size}
         data["data"] |= {"bpe_size": 300} if self.data.tokenizer == "bpe" else {}
         if self.task.corpus == "text":  # the small corpus is playlets

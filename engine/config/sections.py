@@ -79,6 +79,10 @@ class DataConfig(Section):
     window_stride: Annotated[
         Positive | None, Says("tokens between the starts of training windows; unset: windows start at random places")
     ] = None
+    across_documents: Annotated[
+        StrictBool,
+        Says("whether a window of a text sees what is before <|endoftext|>, the token that ends a document"),
+    ] = later(False)
 
     @model_validator(mode="after")
     def _some_text_is_left_to_train_on(self) -> Self:

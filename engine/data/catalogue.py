@@ -102,9 +102,10 @@ def load_corpus(made: type[C], data: DataConfig, data_dir: Path | None = None) -
             raise InputError(tr("no {noun} named '{name}'{hint}", noun=kind.noun, name=name[:80], hint=hint))
         return cast(C, kind.load_path(_found_again(data, kind, data_dir)))
     if chosen is not None:
-        directions = [] if entry.languages is None else [entry.languages, entry.languages[::-1]]
-        if chosen not in directions:
-            known = all_of(f"{name}#{one},{other}" for one, other in directions)
+        first, *others = entry.languages or ("",)
+        directions = [(first, other) for other in others] if len(others) > 1 else [(first, *others), (*others, first)]
+        if entry.languages is None or chosen not in (*directions, entry.languages):
+            known = all_of(f"{name}#{','.join(one)}" for one in directions if others)
             raise InputError(
                 tr(
                     "corpus '{corpus}': {name} has only the directions {known}",
@@ -121,4 +122,6 @@ def load_corpus(made: type[C], data: DataConfig, data_dir: Path | None = None) -
         corpus = kind.named[name](entry, data, place)
     else:
         corpus = replace(kind.load_path(data.model_copy(update={"corpus": str(place)})), name=name, version=name)
-    return cast(C, corpus.reversed() if chosen not in (None, entry.languages) else corpus)
+    if chosen in (None, entry.languages):
+        return cast(C, corpus)
+    return cast(C, corpus.to(chosen[1]) if corpus.tags else corpus.reversed())

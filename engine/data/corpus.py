@@ -104,6 +104,11 @@ class Corpus(ABC):
         return [*lines, *([(tr("licence"), licence)] if licence else []), *((tr("note"), note) for note in notes)]
 
 
+def direction(languages: Sequence[str]) -> str:
+    """Return `en → de`, or `en → de, nl`."""
+    return " → ".join((languages[0], ", ".join(languages[1:]))) if languages else ""
+
+
 def counted(counts: Mapping[str, int]) -> str:
     """Return the counts as text: `train 900, validation 100`."""
     return ", ".join(f"{split} {count:,}" for split, count in counts.items())
@@ -121,7 +126,8 @@ class CorpusEntry:
     origin: str = ""
     licence: str = ""
     preset: str = ""  # trains on it by itself
-    languages: tuple[str, str] | None = None  # of pairs; `NAME#de,en` asks for the other direction
+    # Of pairs: the source's and those of targets; `NAME#de,en` asks for the other direction, or one of several
+    languages: tuple[str, ...] | None = None
     characters: int | None = None
     plausible: float | None = None
     hub: str = ""  # what it is called on the Hugging Face Hub (`hub.py`), instead of files
@@ -138,7 +144,7 @@ class CorpusEntry:
         if self.languages is None:
             named = {"text": tr("text"), "documents": tr("documents"), "labelled": tr("labelled texts")}
             return named.get(self.kind, self.kind)
-        return tr("pairs, {languages}", languages=" → ".join(self.languages))
+        return tr("pairs, {languages}", languages=direction(self.languages))
 
     @property
     def most_bytes(self) -> int:
@@ -224,7 +230,7 @@ class CorpusKind(Generic[C]):
     # only an upper bound.
     vocabularies: Mapping[str, Callable[[DataConfig], Mapping[str, tuple[int, bool]]]] = field(default_factory=dict)
     # Splits `NAME#de,en` into a name or path and what is chosen from it.
-    selected: Callable[[str], tuple[str, tuple[str, str] | None]] = lambda corpus: (corpus, None)
+    selected: Callable[[str], tuple[str, tuple[str, ...] | None]] = lambda corpus: (corpus, None)
     preset: str = ""  # a preset that can train on any corpus of this kind
     # Makes a path mean the same from any folder.
     portable: Callable[[str], str] = lambda path: str(Path(path).expanduser().resolve()) if is_there(path) else path

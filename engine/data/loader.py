@@ -1,5 +1,6 @@
 """The batch stream: a pure function of (seed, step, micro-batch), so its position is two ints and resumes exactly."""
 
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -8,9 +9,10 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from engine.config.schema import RunConfig
-from engine.data.objectives import Batch, Objective
+from engine.data.objectives import IGNORED, Batch, Objective
 from engine.data.padding import sent
 from engine.data.shards import TokenShards
+from engine.data.tokenizers.protocol import Tokenizer
 from engine.errors import InputError
 from engine.language import tr
 from engine.seeds import seed_for
@@ -73,12 +75,26 @@ def occurrences(tokens: TextTokens, token: int) -> int:
     return sum(int((tokens[start : start + COUNTED] == token).sum()) for start in starts)
 
 
+def places_of(tokens: TextTokens, token: int) -> Tensor:
+    """Return (m,) the places of a token in a text."""
+    starts = range(0, tokens.numel(), COUNTED)
+    return torch.cat([(tokens[at : at + COUNTED] == token).nonzero()[:, 0].cpu() + at for at in starts])
+
+
+def boundary_of(config: RunConfig, tokenizer: Tokenizer) -> int | None:
+    """Return the token that windows do not see across; None if they see everything before them."""
+    return tokenizer.end_of_text if config.task.continues and not config.data.across_documents else None
+
+
 class TextBatches:
     """Windows of a text, (n,) tokens on the device, made into batches by an objective.
 
     They start at independent random places, as in nanoGPT. With a `stride` every window is used once per epoch, in a
     new order each time, like a shuffled DataLoader; an epoch's last micro-batches may be smaller. `InputError`: the
     text is shorter than one window.
+
+    Nothing is predicted across a `boundary`: targets after one are left out. So a window at a random place starts
+    with the next document if its first half has that one's boundary.
     """
 
     def __init__(
@@ -90,6 +106,7 @@ class TextBatches:
         device: torch.device | str = "cpu",
         stride: int | None = None,
         accumulation: int = 1,
+        boundary: int | None = None,
     ) -> None:
         length = objective.window
         if tokens.numel() < length:
@@ -104,6 +121,7 @@ class TextBatches:
             )
         self.tokens, self.objective, self.seed = tokens.to(device), objective, seed
         self.batch_size, self.stride, self.accumulation = batch_size, stride, accumulation
+        self.boundary = boundary
         self.n_windows = (tokens.numel() - length) // (stride or 1) + 1
         self.steps_per_epoch = -(-self.n_windows // (batch_size * accumulation))
         self._window = torch.arange(length, device=device)
@@ -114,6 +132,10 @@ class TextBatches:
         if self.stride is None:
             generator = torch.Generator().manual_seed(seed_for(self.seed, "data", step, micro))
             starts = torch.randint(self.n_windows, (self.batch_size, 1), generator=generator)
+            if self.boundary is not None:
+                ends = self._taken(starts)[:, 1 : self.objective.window // 2] == self.boundary
+                begun: Tensor = torch.where(ends.any(1), ends.int().argmax(1) + 1, 0)
+                starts = (starts + begun[:, None].cpu()).clamp(max=self.n_windows - 1)
         else:
             epoch, within = divmod(step - 1, self.steps_per_epoch)
             if self._order[0] != epoch:
@@ -121,12 +143,20 @@ class TextBatches:
                 self._order = (epoch, torch.randperm(self.n_windows, generator=generator))
             first = (within * self.accumulation + micro) * self.batch_size
             starts = self._order[1][first : first + self.batch_size, None] * self.stride
+        return self._taken(starts)
+
+    def _taken(self, starts: Tensor) -> Tensor:
         if isinstance(self.tokens, StoredTokens):
             return self.tokens[starts + self._window.cpu()]
         return self.tokens[sent(starts, self.tokens.device) + self._window].long()
 
     def batch(self, step: int, micro: int) -> Batch:
-        return self.objective.batch(self.windows(step, micro), mask_generator(self.seed, step, micro))
+        made = self.objective.batch(self.windows(step, micro), mask_generator(self.seed, step, micro))
+        if self.boundary is None:
+            return made
+        past = (made.tokens[:, 1:] == self.boundary).cumsum(1) > 0
+        targets = torch.cat((made.targets[:, :1], made.targets[:, 1:].masked_fill(past, IGNORED)), 1)
+        return replace(made, targets=targets, n_targets=targets.numel() - int(past.sum()))
 
     def probed(self) -> Tensor:
         return self.windows(1, 0)
@@ -140,9 +170,11 @@ def mask_generator(seed: int, *counters: int | str) -> Generator:
 
 
 def training_batches(
-    tokens: TextTokens, config: RunConfig, objective: Objective, device: torch.device | str = "cpu"
+    tokens: TextTokens,
+    config: RunConfig,
+    objective: Objective,
+    device: torch.device | str = "cpu",
+    boundary: int | None = None,
 ) -> TextBatches:
-    train = config.train
-    return TextBatches(
-        tokens, objective, train.batch_size, config.seed, device, config.data.window_stride, train.accumulation
-    )
+    train, stride = config.train, config.data.window_stride
+    return TextBatches(tokens, objective, train.batch_size, config.seed, device, stride, train.accumulation, boundary)

@@ -22,11 +22,11 @@ from pathlib import Path, PurePath
 from typing import IO
 
 from engine.data.corpus import STEMS, is_file, is_there
+from engine.data.tokenizers.protocol import END_OF_TEXT
 from engine.errors import InputError, listed, nearest, not_a_path, reason
 from engine.language import tr
 from engine.plain_files import open_plain
 
-END_OF_TEXT = "<|endoftext|>"
 USUAL = "text"  # the field that is read if none is named
 BLOCK = 1 << 20  # bytes, and about the characters of a piece
 LONGEST_LINE = 1 << 28  # bytes of an object or a cell; more is damage

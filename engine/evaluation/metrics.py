@@ -7,12 +7,12 @@ stride. Losses are in nats.
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from engine.data.loader import Examples, TextTokens
@@ -106,9 +106,11 @@ def score_tokens(
     stride: int,
     batch_size: int,
     between: Callable[[], None] = lambda: None,
+    ends: Tensor | None = None,
 ) -> TokenScores:
     """Score every token (n,) of a text but the first, once, deterministically. `batch_size` changes speed, not the
-    score; `between` is called between batches and may raise to stop.
+    score; `between` is called between batches and may raise to stop. No window sees across `ends`, (m,) places: each
+    document is scored from the token that ends the one before.
     """
     if not 1 <= stride <= context:
         raise ValueError(
@@ -124,7 +126,25 @@ def score_tokens(
                 targets[:, : length - scored] = IGNORED
                 yield Batch(rows[:, :-1], targets, scored * len(starts))
 
-    return score_batches(model, batches(), context=context, stride=stride, between=between)
+    def apart() -> Iterator[Batch]:
+        """Windows of one length: what follows a document's end is no target, and nothing before sees it."""
+        assert ends is not None
+        plan = [
+            (first + start, length - scored, length)
+            for first, last in pairwise([0, *ends.tolist(), tokens.numel() - 1])
+            for start, length, scored in windows(last - first + 1, context, stride)
+        ]
+        whole = lambda one: min(context, tokens.numel() - 1 - one[0])
+        for length, group in groupby(plan, key=whole):
+            for rows in torch.split(torch.tensor(list(group), device=tokens.device), batch_size):
+                start, begin, end = rows[:, :, None].unbind(1)
+                place = torch.arange(length + 1, device=tokens.device)
+                read = tokens[start + place].long()
+                inside = (place[:-1] >= begin) & (place[:-1] < end)
+                yield Batch(read[:, :-1], read[:, 1:].masked_fill(~inside, IGNORED), int(inside.sum()))
+
+    made = batches() if ends is None else apart()
+    return score_batches(model, made, context=context, stride=stride, between=between)
 
 
 def score_batches(

@@ -15,7 +15,7 @@ from torch import nn
 from engine.config.schema import RunConfig
 from engine.data.corpora import Split
 from engine.data.documents.corpus import Question
-from engine.data.loader import TextBatches, TextTokens, mask_generator, occurrences
+from engine.data.loader import TextBatches, TextTokens, boundary_of, mask_generator, occurrences, places_of
 from engine.data.objectives import (
     Batch,
     Classification,
@@ -186,7 +186,11 @@ class TextScorer(Scorer):
     def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TokenScores:
         context, stride, size = self.config.model.context_length, self.config.stride, evaluation_batch(self.config)
         if self.config.task.continues:  # the last, shorter window counts too
-            return score_tokens(model, self.tokens, context=context, stride=stride, batch_size=size, between=between)
+            boundary = boundary_of(self.config, self.tokenizer)
+            ends = None if boundary is None else places_of(self.tokens, boundary)
+            return score_tokens(
+                model, self.tokens, context=context, stride=stride, batch_size=size, between=between, ends=ends
+            )
         return score_batches(model, self.batches(), context=context, stride=stride, between=between)
 
     def batches(self) -> Iterable[Batch]:
@@ -336,6 +340,7 @@ class TranslationScorer(Scorer):
     probes: Mapping[str, ScoredSplit]
     tokenizer: AnyTokenizer
     device: torch.device
+    language: str = ""  # of the translations; "" for several, which their sources name
     _outputs: Sequence[str] = ()
 
     def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
@@ -344,6 +349,7 @@ class TranslationScorer(Scorer):
         self._outputs = [row.output for row in written.rows]
         characters = sum(len(target) + 1 for target in self.split.pairs.targets)  # each ends
         probes = self.probes if self.config.evaluation.probes else {}
+        apart = written.by_target
         return Scores.made(
             sentences=len(self.split.pairs),
             loss=scores.loss,
@@ -352,16 +358,19 @@ class TranslationScorer(Scorer):
             accuracy=scores.accuracy,
             bleu=written.bleu,
             bleu_signature=written.bleu_signature,
+            **({"bleu_to": {target: bleu for target, (bleu, *_) in apart.items()}} if apart else {}),
             chrf=written.chrf,
             exact_match=written.exact_match,
             beam=self.config.evaluation.beam,
             translated=written.n,
-            probes={
+            probes={f"to_{target}": exact for target, (_, exact, _) in apart.items()}
+            | {
                 # Not `translations`: BLEU takes as long as translating.
                 name: exact_match(split.pairs.targets[: self._translated(split)], self._written(model, split, between))
                 for name, split in probes.items()
             },
-            probe_places={name: self._translated(split) for name, split in probes.items()},
+            probe_places={f"to_{target}": n for target, (*_, n) in apart.items()}
+            | {name: self._translated(split) for name, split in probes.items()},
             profile=scores.profile(),
         )
 
@@ -389,7 +398,7 @@ class TranslationScorer(Scorer):
     ) -> TranslationScores:
         outputs = self._written(model, split, between)
         sources, references = (side[: len(outputs)] for side in (split.pairs.sources, split.pairs.targets))
-        return score_translations(sources, references, outputs)
+        return score_translations(sources, references, outputs, self.language)
 
     def _translated(self, split: ScoredSplit) -> int:
         return min(self.config.evaluation.translations or len(split.pairs), len(split.pairs))

@@ -4,12 +4,19 @@ Detokenised, cased text is scored against the original references, never against
 (34.5 of tokenised text is 33.1). Scores without a signature are not comparable. No torch here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 
+from engine.data.tokenizers.tagged import language_of
 from engine.errors import InputError
-from engine.language import tr
+from engine.language import english, tr
 
+# The words that BLEU counts in a language without spaces, by sacreBLEU's name of what finds them; 13a in all others.
+BLEU_WORDS = {"zh": "zh", "chinese": "zh", "ja": "ja-mecab", "japanese": "ja-mecab"}
+BY_CHARACTER = english(
+    "Japanese is scored by characters; to score it by words, as published scores are, pip install 'sacrebleu[ja]'"
+)
 SENTENCE_METRIC = "chrF"  # of one sentence; BLEU counts runs of four words, which short ones may lack
 
 
@@ -25,13 +32,16 @@ class ScoredSentence:
 
 @dataclass(frozen=True)
 class TranslationScores:
-    bleu: float  # corpus BLEU, 0 to 100 (Papineni et al. 2002; Post 2018): cased, 13a tokens, exponential smoothing.
+    # Corpus BLEU, 0 to 100 (Papineni et al. 2002; Post 2018): cased, exponential smoothing. With several target
+    # languages, the mean of theirs: no words of two languages are counted together.
+    bleu: float
     bleu_signature: str  # sacreBLEU's, with its version
     chrf: float  # corpus chrF2, 0 to 100 (Popović 2015)
     chrf_signature: str  # sacreBLEU's, with its version
     exact_match: float  # share of outputs equal to their reference, except for white space at the ends; 0 to 1
     n: int  # sentences
     rows: tuple[ScoredSentence, ...]  # the sentences in their order
+    by_target: Mapping[str, tuple[float, float, int]]  # of several languages: BLEU, share exactly right, sentences
 
     def best(self, most: int) -> list[ScoredSentence]:
         return sorted(self.rows, key=lambda row: -row.score)[:most]
@@ -40,8 +50,20 @@ class TranslationScores:
         return sorted(self.rows, key=lambda row: row.score)[:most]
 
 
-def score_translations(sources: Sequence[str], references: Sequence[str], outputs: Sequence[str]) -> TranslationScores:
-    """Score detokenised translations as `sacrebleu` would; `InputError` for none, or not as many of each."""
+def words_of(language: str) -> str:
+    """Return sacreBLEU's name of what finds the words of a language."""
+    found = BLEU_WORDS.get(language.lower().replace("_", "-").partition("-")[0], "13a")
+    if found == "ja-mecab" and not (find_spec("MeCab") and find_spec("ipadic")):
+        return "char"
+    return found
+
+
+def score_translations(
+    sources: Sequence[str], references: Sequence[str], outputs: Sequence[str], language: str = ""
+) -> TranslationScores:
+    """Score detokenised translations to a language as `sacrebleu` would, or to several, if the sources start with
+    their tags; `InputError` for none, or not as many of each.
+    """
     if not len(sources) == len(references) == len(outputs):
         raise InputError(
             tr(
@@ -55,21 +77,36 @@ def score_translations(sources: Sequence[str], references: Sequence[str], output
         raise InputError(tr("no sentences to score"))
     from sacrebleu import BLEU, CHRF  # imported here: takes 0.1 s
 
-    bleu, chrf = BLEU(force=True), CHRF()  # force: no terminal warnings about text that looks tokenised
+    chrf = CHRF()
     shown, expected = _lines(outputs), _lines(references)
-    corpus_bleu, corpus_chrf = (metric.corpus_score(shown, [expected]) for metric in (bleu, chrf))
+    corpus_chrf = chrf.corpus_score(shown, [expected])
+    targets = [language or language_of(source) for source in sources]
+    apart, signatures = {}, {}
+    for target in sorted(set(targets)):
+        here = [i for i, one in enumerate(targets) if one == target]
+        # force: no terminal warnings about text that looks tokenised
+        bleu = BLEU(force=True, tokenize=words_of(target))
+        found = bleu.corpus_score([shown[i] for i in here], [[expected[i] for i in here]]).score
+        # a perfect score comes out as 100.00000000000004
+        exact = exact_match([references[i] for i in here], [outputs[i] for i in here])
+        apart[target] = min(100.0, found), exact, len(here)
+        signatures[target] = str(bleu.get_signature())
+    same = len(set(signatures.values())) == 1
     rows = tuple(
         ScoredSentence(source, reference, output, chrf.sentence_score(written, [right]).score)
         for source, reference, output, written, right in zip(sources, references, outputs, shown, expected, strict=True)
     )
     return TranslationScores(
-        bleu=min(100.0, corpus_bleu.score),  # a perfect score comes out as 100.00000000000004
-        bleu_signature=str(bleu.get_signature()),
+        bleu=sum(score for score, *_ in apart.values()) / len(apart),
+        bleu_signature=next(iter(signatures.values()))
+        if same
+        else "; ".join(f"{target}: {signature}" for target, signature in signatures.items()),
         chrf=corpus_chrf.score,
         chrf_signature=str(chrf.get_signature()),
         exact_match=exact_match(references, outputs),
         n=len(rows),
         rows=rows,
+        by_target=apart if len(apart) > 1 else {},
     )
 
 
@@ -96,7 +133,9 @@ class SentenceNoise:
     signature: str  # of the scores and the test
 
 
-def paired_bootstrap(references: Sequence[str], ours: Sequence[str], baseline: Sequence[str]) -> SentenceNoise:
+def paired_bootstrap(
+    references: Sequence[str], ours: Sequence[str], baseline: Sequence[str], language: str = ""
+) -> SentenceNoise:
     """Resample the sentences, the same for both systems, with sacreBLEU's paired bootstrap; `InputError` as above."""
     if not references or not len(references) == len(ours) == len(baseline):
         raise InputError(
@@ -110,7 +149,7 @@ def paired_bootstrap(references: Sequence[str], ours: Sequence[str], baseline: S
     from sacrebleu import BLEU
     from sacrebleu.significance import PairedTest, Result
 
-    bleu = BLEU(force=True, references=[_lines(references)])
+    bleu = BLEU(force=True, references=[_lines(references)], tokenize=words_of(language))
     systems: list[tuple[str, Sequence[str]]] = [("baseline", _lines(baseline)), ("ours", _lines(ours))]
     test = PairedTest(systems, {"BLEU": bleu}, references=None, test_type="bs", n_samples=SAMPLES)
     signatures, results = test()

@@ -42,12 +42,14 @@ class Translator:
     def __init__(self, model: Network, tokenizer: AnyTokenizer, config: RunConfig) -> None:
         self.model, self.tokenizer, self.config = model, tokenizer, config
         self.special = both_specials(tokenizer)
+        self.to = ""  # the language to translate to, if there are several; "" for the first
 
     def encode(self, sentences: Sequence[str]) -> list[NDArray[np.int64]]:
         """Return typed sentences as sources, without end tokens. Raise `InputError` for characters that a character
-        tokenizer does not know, or more than `LONGEST` tokens.
+        tokenizer does not know, more than `LONGEST` tokens, or a language that the model does not translate to.
         """
-        sources = [self._cut(source) for source in self.tokenizer.source.encode_all(sentences)]
+        known = self.tokenizer.source
+        sources = [self._cut(source) for source in known.encode_all(known.addressed(sentences, self.to))]
         for source in sources:
             if len(source) > LONGEST:
                 raise InputError(

@@ -297,7 +297,7 @@ class DataFacts(RunFile, file="data.json"):
 
     corpus: Text = ""  # name and version
     source: Text = ""  # where it was read from
-    languages: tuple[Text, ...] = ()  # of source and target
+    languages: tuple[Text, ...] = ()  # of the source and the target, or targets
     notes: tuple[Text, ...] = ()  # what to know about the corpus
     sha256: dict[Text, Text] = {}  # SHA-256 by split
     splits: dict[Text, dict[Text, Count]] = {}  # sizes by split
@@ -422,6 +422,7 @@ class Scores(Measured):
     nanogpt_loss: Number | None = None  # loss over random batches, as nanoGPT computes it
     bleu: Number | None = None  # BLEU by sacreBLEU
     bleu_signature: Text = ""  # sacreBLEU's signature
+    bleu_to: ByProbe[Number] = {}  # BLEU by target language, if there are several; `bleu` is their mean
     chrf: Number | None = None  # chrF by sacreBLEU
     exact_match: Number | None = None  # share of answers or translations that match exactly
     right: Count | None = None  # number of exact matches
@@ -437,6 +438,11 @@ class Scores(Measured):
         found = super().read(data)
         found._written = data if isinstance(data, dict) else {}
         return found
+
+    @property
+    def by_target(self) -> list[tuple[str, float, float]]:
+        """Of several target languages: each one's name, BLEU and share exactly right."""
+        return [(one, bleu, self.probes.get(f"to_{one}", 0.0)) for one, bleu in self.bleu_to.items()]
 
     def dump(self) -> dict[str, Any]:
         """Dump it as written: the objective determines the scores and their order."""

@@ -701,7 +701,8 @@ def _wrong_scores(config: RunConfig, network: Network, kept: Tensor, batch: Batc
         length = batch.tokens.shape[1]
         scores = {"scoring": score_batches(network, [batch], context=length, stride=length).nll}
         if config.task.continues:
-            text = torch.cat((batch.tokens[0], batch.targets[0, -1:]))
+            n = int(asked[0].sum())  # all, or those before a document ends
+            text = torch.cat((batch.tokens[0, :n], batch.targets[0, n - 1 : n]))
             scores["scoring a text"] = score_tokens(network, text, context=length, stride=length, batch_size=1).nll
         for what, nll in scores.items():
             if not abs(nll - expected[: len(nll)]).max() <= SCORE_LIMIT:

@@ -12,7 +12,7 @@ from engine.config.toml import resolved
 from engine.data import sources
 from engine.data.corpora import Split, TextCorpus, overlap_of
 from engine.data.known import CORPORA
-from engine.data.loader import Examples, TextTokens, occurrences, text_tokens, training_batches
+from engine.data.loader import Examples, TextTokens, boundary_of, occurrences, text_tokens, training_batches
 from engine.data.objectives import make_objective
 from engine.data.overlap import Overlap
 from engine.data.shards import parts_of
@@ -27,6 +27,7 @@ from engine.data.tokenizers import (
     read_any_tokenizer,
 )
 from engine.data.tokenizers.bpe import bpe_known_by
+from engine.data.tokenizers.protocol import END_OF_TEXT
 from engine.data.tokenizers.text_words import UNK, has_unknown
 from engine.errors import InputError
 from engine.evaluation.baselines import bigram_loss, unigram_loss
@@ -116,7 +117,7 @@ class TextTask(Task):
         whole = "".join(piece for split in source.files for piece in source.pieces(split))
         where, needed = str(source.path)[:200], 2 if config.task.continues else config.window_tokens
         texts: list[TextScorer] = []
-        found = [text for text in whole.split(sources.END_OF_TEXT) if text and not text.isspace()]
+        found = [text for text in whole.split(END_OF_TEXT) if text and not text.isspace()]
         for number, text in enumerate(found, start=1):
             try:
                 tokens = torch.from_numpy(tokenizer.target.encode(text)).to(device)
@@ -180,7 +181,8 @@ class TextTask(Task):
         )
 
     def batches(self, config: RunConfig, device: torch.device) -> Examples:
-        return training_batches(self.tokens["train"], config, make_objective(config, self.vocab_size), device)
+        boundary = boundary_of(config, self.tokenizer)
+        return training_batches(self.tokens["train"], config, make_objective(config, self.vocab_size), device, boundary)
 
     def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> TextScorer:
         tokens = self.tokens[split].to(device)

@@ -16,10 +16,20 @@ from engine.data.overlap import Overlap, pair_overlap
 from engine.data.parallel.by_path import read_aligned
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.rows import EncodedPairs, PairBatches
-from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, PairTokenizer, bpe_of, described
-from engine.errors import InputError
+from engine.data.tokenizers import (
+    AnyTokenizer,
+    CharacterTokenizer,
+    PairTokenizer,
+    TaggedTokenizer,
+    Tokenizer,
+    bpe_of,
+    described,
+)
+from engine.data.tokenizers.tagged import language_of, tagged, untagged
+from engine.errors import InputError, one_of
 from engine.evaluation.baselines import sentence_losses
 from engine.evaluation.scorers import ScoredSplit, TranslationScorer
+from engine.evaluation.translation import BY_CHARACTER, words_of
 from engine.generation.samples import RowSampler, translation_sampler
 from engine.generation.translation import both_specials
 from engine.language import english, tr
@@ -80,7 +90,18 @@ class TranslationTask(Task):
                         )
                     )
             encoded.append(known.encode_all(sentences))
-        corpus = ParallelCorpus(files["source"], "", "", ("source", "target"), {OWN: pairs})
+        tags = tokenizer.source.tags
+        untold = next((n for n, one in enumerate(pairs.sources, start=1) if language_of(one) not in tags), None)
+        if tags and untold is not None:
+            raise InputError(
+                tr(
+                    "{file}: line {line}: must start with the language to translate it to: {known}",
+                    file=files["source"][:200],
+                    line=untold,
+                    known=one_of(tagged("…", tag) for tag in tags),
+                )
+            )
+        corpus = ParallelCorpus(files["source"], "", "", ("source", *(tags or ("target",))), {OWN: pairs})
         task = cls(corpus, tokenizer, {OWN: EncodedPairs(*encoded)})
         return task.scorer(config, device, OWN)
 
@@ -145,10 +166,8 @@ class TranslationTask(Task):
             plausible=None,
             **sentence_losses(train, held_out, self.vocab_size),
             probes=tuple(
-                ProbeFacts.made(
-                    name=name, description=english("sentences translated exactly"), n=len(pairs), chance=None
-                )
-                for name, pairs in self._probes().items()
+                ProbeFacts.made(name=name, description=english("sentences translated exactly"), n=n, chance=None)
+                for name, n in self._probed().items()
             ),
         )
 
@@ -160,13 +179,16 @@ class TranslationTask(Task):
         """The scorer of a split; `InputError` for a pair longer than the learned positions."""
         self._require_positions(config, split)
         probes = {name: self._scored(name) for name in self._probes()}
-        return TranslationScorer(config, self._scored(split), probes, self.tokenizer, device)
+        language = "" if self.corpus.tags else self.corpus.languages[-1]
+        return TranslationScorer(config, self._scored(split), probes, self.tokenizer, device, language)
 
     def sampler(self, config: RunConfig) -> RowSampler:
         return translation_sampler(config, self.tokenizer, self.corpus.splits["validation"])
 
     def lints(self, config: RunConfig) -> Iterator[Lint]:
         yield from super().lints(config)
+        if any(words_of(language) == "char" for language in self.corpus.languages[1:]):
+            yield Lint("data.corpus", BY_CHARACTER)
         most = _most_tokens(config)
         capped = config.data.max_length is not None and config.data.max_length <= most.min()
         key = "data.max_length" if capped else "model.context_length"
@@ -220,6 +242,11 @@ class TranslationTask(Task):
 
     def _scored(self, split: str) -> ScoredSplit:
         return ScoredSplit(self.corpus.splits[split], self.encoded[split])
+
+    def _probed(self) -> dict[str, int]:
+        """Return the number of pairs of each probe: of each of several target languages, and of other splits."""
+        apart = {f"to_{one}": len(self.corpus.splits["validation"].to(one)) for one in self.corpus.tags}
+        return apart | {name: len(pairs) for name, pairs in self._probes().items()}
 
     def _probes(self) -> dict[str, EncodedPairs]:
         return {name: pairs for name, pairs in self.encoded.items() if name not in SPLITS}
@@ -278,7 +305,14 @@ def make_tokenizer(corpus: ParallelCorpus, config: RunConfig) -> PairTokenizer:
     by_characters = config.data.tokenizer == "characters"
     splits = list(corpus.splits.values()) if by_characters else [corpus.splits["train"]]
     texts = [[text for pairs in splits for text in getattr(pairs, side)] for side in ("sources", "targets")]
+    if corpus.tags:
+        texts[0] = [untagged(text) for text in dict.fromkeys(texts[0])]
     if config.data.shared_vocabulary:
         texts = [[*texts[0], *texts[1]]]
-    made = [CharacterTokenizer.of(side) if by_characters else bpe_of(side, config.data.bpe_size) for side in texts]
-    return PairTokenizer(made[0], made[-1])
+    made: list[Tokenizer] = [
+        CharacterTokenizer.of(side) if by_characters else bpe_of(side, config.data.bpe_size) for side in texts
+    ]
+    if not corpus.tags:
+        return PairTokenizer(made[0], made[-1])
+    source = TaggedTokenizer(made[0], corpus.tags)
+    return PairTokenizer(source, source if config.data.shared_vocabulary else made[-1])

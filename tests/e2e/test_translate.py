@@ -121,3 +121,60 @@ def test_evaluate_gives_the_trainers_own_scores(runs, capsys) -> None:
     assert "no windows" in capsys.readouterr().err
     assert main([*command, "--split", "unseen_pairs", "--sentences", "1"]) == 0
     assert "BLEU" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory) -> Path:
+    """A run that translates to two languages."""
+    root = tmp_path_factory.mktemp("two")
+    overrides = [part for setting in SETTINGS for part in ("--set", setting)]
+    command = ["run", "--preset", "phrasebook-2", *overrides, "--name", "pb", "--device", "cpu"]
+    assert main([*command, "--runs-dir", str(root)]) == 0
+    return root
+
+
+def test_each_direction_is_scored_and_shown(two, capsys) -> None:
+    reader = RunReader(two / "pb")
+    last = [r for r in reader.raw_lines("metrics") if r["kind"] == "validation"][-1]
+    assert set(last["bleu_to"]) == {"de", "nl"} and last["probe_places"]["to_de"] == 4
+    assert last["bleu"] == pytest.approx(sum(last["bleu_to"].values()) / 2)
+    assert {"to_de", "to_nl", "unseen_pairs"} <= set(last["probes"]) and reader.data.languages == ("en", "de", "nl")
+    command = ["evaluate", "pb", "--runs-dir", str(two), "--device", "cpu", "--sentences", "1"]
+    assert main(command) == 0
+    assert "to nl" in capsys.readouterr().out
+    assert main([*command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])["to"]
+    assert sum(one["sentences"] for one in found.values()) == reader.raw("data")["splits"]["validation"]["pairs"]
+
+
+def test_the_language_is_chosen_by_option_by_command_or_in_the_text(two, capsys) -> None:
+    german, dutch = (translated(capsys, two, "--text", "I see the dog.", "--to", one) for one in ("de", "nl"))
+    assert translated(capsys, two, "--text", "I see the dog.") == german
+    assert translated(capsys, two, "--text", "<nl> I see the dog.") == dutch
+    assert "does not translate to 'fr'; choose de or nl" in refused(capsys, two, "--text", "a", "--to", "fr")
+    work = Translating(two, "cpu", "best", False)
+    work.take_run("pb")
+    prompt = Prompt(work.settings, work.answer, {"to": work.towards}, TRANSLATING, complain=lambda said: None)
+    assert work.title.endswith("en → de, nl")
+    for line in ("/to nl", "/to fr", "I see the dog."):
+        prompt.take(line)
+    assert work.writers[0].translator.to == "nl"
+    work.take_checkpoint("last")
+    assert work.writers[0].translator.to == "nl"
+
+
+def test_a_run_of_one_language_has_no_choice(runs, capsys) -> None:
+    assert "one language only" in refused(capsys, runs, "--text", "a", "--to", "de")
+
+
+def test_your_own_sentences_say_which_language_each_is_for(two, capsys, tmp_path) -> None:
+    (tmp_path / "a.en").write_text("<nl> I see.\n<de> I see.\n")
+    (tmp_path / "a.xx").write_text("Ik zie.\nIch sehe.\n")
+    files = ["--source", str(tmp_path / "a.en"), "--reference", str(tmp_path / "a.xx")]
+    command = ["evaluate", "pb", *files, "--runs-dir", str(two), "--device", "cpu"]
+    assert main([*command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert set(found["to"]) == {"de", "nl"} and found["rows"][0]["source"] == "<nl> I see."
+    (tmp_path / "a.en").write_text("<nl> I see.\nI see.\n")
+    assert main(command) == 2
+    assert "line 2: must start with the language" in capsys.readouterr().err

@@ -155,6 +155,8 @@ def evaluate(
             afresh = translates and config.train.init_from is None  # pairs get their tokenizer from the corpus
             scorer = kind.of(corpus, config, None if afresh else tokenizer).scorer(config, where, split)
     if isinstance(scorer, TranslationScorer):
+        if own and scorer.language and reader.data.languages:
+            scorer.language = reader.data.languages[-1]
         record, words = _translated(scorer, model, sentences, every=bool(own))
     elif isinstance(scorer, AnswerScorer):
         assert isinstance(corpus, DocumentCorpus)
@@ -374,11 +376,15 @@ def _line(label: str, value: str, width: int = LABEL) -> str:
     return f"  {padded(label, width)}  {value}"
 
 
+BY_TARGET = ("bleu", "exact_match", "sentences")  # of each of several target languages, in JSON
+
+
 def _translated(scorer: "TranslationScorer", model: "Network", shown: int, *, every: bool) -> Scored:
     """Translate and score a split; the record has `every` sentence in its order, or only those that are shown."""
     with loading(tr("translating {n:,} sentences", n=len(scorer.split.pairs))):
         tokens, written = scorer.token_scores(model), scorer.translations(model, scorer.split)
     best, worst, beam = written.best(shown), written.worst(shown), scorer.config.evaluation.beam
+    apart = written.by_target
     record = {
         "loss": tokens.loss,
         "perplexity": tokens.perplexity,
@@ -387,6 +393,7 @@ def _translated(scorer: "TranslationScorer", model: "Network", shown: int, *, ev
         "sentences": written.n,
         "bleu": written.bleu,
         "bleu_signature": written.bleu_signature,
+        **({"to": {one: dict(zip(BY_TARGET, found, strict=True)) for one, found in apart.items()}} if apart else {}),
         "chrf": written.chrf,
         "chrf_signature": written.chrf_signature,
         "exact_match": written.exact_match,
@@ -412,6 +419,14 @@ def _translated(scorer: "TranslationScorer", model: "Network", shown: int, *, ev
             NARROW,
         ),
         _line("", written.bleu_signature, NARROW),
+        *(
+            _line(
+                tr("to {language}", language=language[:20]),
+                tr("BLEU {bleu:.2f}, {exact:.2%} of {n:,} exactly right", bleu=bleu, exact=exact, n=n),
+                NARROW,
+            )
+            for language, (bleu, exact, n) in apart.items()
+        ),
         _line("chrF", f"{written.chrf:.2f}   {written.chrf_signature}", NARROW),
         _line(tr("exact"), f"{written.exact_match:.2%}", NARROW),
         _line(

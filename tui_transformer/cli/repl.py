@@ -46,6 +46,11 @@ class Session(ABC, Generic[W]):
         with loading(tr("loading the model")):
             return self.writer_of(reader)
 
+    def towards(self, language: str) -> None:
+        """Translate to this language from now on."""
+        for writer in self.writers:
+            writer.towards(language)
+
     def take_checkpoint(self, which: str) -> None:
         before, self.checkpoint = self.checkpoint, which.strip()
         try:

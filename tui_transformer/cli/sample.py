@@ -221,6 +221,7 @@ def sample(
         "run": writing.take_run,
         "vs": writing.take_second,
         "checkpoint": writing.take_checkpoint,
+        "to": writing.towards,
     }
     converse(settings, lambda text: writing.answer(text, settings), actions, ASKING if first.ranks else WRITING)
 

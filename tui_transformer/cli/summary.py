@@ -129,6 +129,15 @@ def _scores(reader: RunReader) -> Text | None:
                 how=how,
             ),
             f"  {clean_line(last.bleu_signature)}",
+            *(
+                tr(
+                    "  to {language}: BLEU {bleu:.2f}, {exact:.1%} exactly right",
+                    language=language,
+                    bleu=bleu,
+                    exact=exact,
+                )
+                for language, bleu, exact in last.by_target
+            ),
         ]
     elif last.macro_f1 is not None:
         lines.append(tr("  macro F1 {macro_f1:.1%} on {texts:,} texts", macro_f1=last.macro_f1, texts=last.texts))

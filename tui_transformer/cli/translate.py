@@ -13,6 +13,7 @@ from rich.text import Text
 
 from engine.clean import clean_line
 from engine.command_line import RUNS
+from engine.data.corpus import direction
 from engine.errors import InputError, reason
 from engine.language import tr
 from engine.retelling import told
@@ -37,10 +38,14 @@ LONGEST_BYTES = 4 * LONGEST
 @dataclass
 class Translating(Session[TranslationWriter]):
     settings: Settings = field(default_factory=dict)
+    to: str = ""  # the language to translate to
     last: str = ""  # the sentence that was translated
 
     def writer_of(self, reader: RunReader) -> TranslationWriter:
-        return TranslationWriter(reader, self.checkpoint, self.device)
+        writer = TranslationWriter(reader, self.checkpoint, self.device)
+        if self.to:
+            writer.towards(self.to)
+        return writer
 
     def take_run(self, run: str) -> None:
         self.writers = [self.load(run)]
@@ -51,7 +56,7 @@ class Translating(Session[TranslationWriter]):
     @property
     def title(self) -> str:
         languages = [part[:20] for part in self.writers[0].reader.data.languages]
-        return super().title + (f", {' → '.join(languages)}" if languages else "")
+        return super().title + (f", {direction(languages)}" if languages else "")
 
     @property
     def greedy(self) -> bool:
@@ -99,6 +104,10 @@ class Translating(Session[TranslationWriter]):
                 sys.stdout.write(f"{score}{clean_line(one.text)}\n")
         sys.stdout.flush()
 
+    def towards(self, language: str) -> None:
+        super().towards(language)
+        self.to = language.strip()
+
     def align(self, _: str) -> None:
         if not self.last:
             raise InputError(tr("/align: nothing has been translated yet"))
@@ -132,6 +141,10 @@ def translate(
         float | None,
         typer.Option("--alpha", help=tr("Alpha of the length penalty; higher favours longer translations.")),
     ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", help=tr("Language to translate to, if the run has several; the first is the default.")),
+    ] = None,
     checkpoint: Annotated[str, typer.Option("--checkpoint", help=tr("best, last, average, ema, or a step."))] = "best",
     device: Device = "auto",
     json: Json = False,
@@ -145,7 +158,7 @@ def translate(
     settings = {name: checked(name, value) for name, value in given.items() if value is not None}
     if "nbest" in settings and "beam" not in settings:
         settings["beam"] = settings["nbest"]
-    work = Translating(runs_dir, device, checkpoint, json, settings=settings)
+    work = Translating(runs_dir, device, checkpoint, json, settings=settings, to=to or "")
     if text is not None and input_ is not None:
         raise InputError(tr("--text and --input cannot be used together; leave one out"))
     lines = None if input_ is None else _file(input_)
@@ -166,6 +179,7 @@ def translate(
             )
         )
         actions = {
+            "to": work.towards,
             "align": work.align,
             "examples": work.examples,
             "run": work.take_run,

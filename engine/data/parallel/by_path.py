@@ -5,6 +5,10 @@
     folder                     train.en and train.de, val.* (or valid, validation, dev), test.*;
                                `folder#de,en` for the direction, or where there are more than two languages
 
+With more than two after the #, as in `pairs.tsv#en,de,fr`, the others are target languages: each sentence is a source
+once for each of its translations, and starts with a tag that says which. An empty cell or line is a sentence without
+that translation.
+
 Without files for validation or test, `data.validation_fraction` and `data.test_fraction` of the training pairs are
 split off, so that no sentence is on both sides (`pairs.py`).
 """
@@ -17,7 +21,7 @@ from engine.config.sections import DataConfig
 from engine.data import sources
 from engine.data.corpus import STEMS, is_there
 from engine.data.parallel.lines import Lines, read_lines, side_by_side, uneven
-from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split
+from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split, several
 from engine.data.parallel.table import LANGUAGES, SIDES, table
 from engine.errors import InputError, all_of, not_a_path
 from engine.language import tr
@@ -27,20 +31,21 @@ NAMED = re.compile(r"(?P<stem>[a-z]+)\.(?P<language>[A-Za-z][A-Za-z_-]{1,19})(\.
 NO_LANGUAGES = frozenset({"gz", "tsv", "csv", "txt", "json", "md", "zip", "xml", "jsonl", "parquet"})
 
 
-def read_aligned(source: Path, target: Path) -> Pairs:
+def read_aligned(source: Path, target: Path, *, gaps: bool = False) -> Pairs:
     if source == target or (source.exists() and target.exists() and source.samefile(target)):
         raise InputError(
             tr("{source}: given for both sides; one of them needs the file with the translations", source=source)
         )
-    return aligned(read_lines(source), read_lines(target))
+    return aligned(read_lines(source), read_lines(target), gaps)
 
 
-def aligned(source: Lines, target: Lines) -> Pairs:
+def aligned(source: Lines, target: Lines, gaps: bool = False) -> Pairs:
+    """Return the pairs of aligned lines; with `gaps`, an empty one is a missing translation."""
     sources, targets = side_by_side(source, target)
     if len(sources) != len(targets):
         raise uneven(source, target, len(sources), len(targets))
     for number, (one, other) in enumerate(zip(sources, targets, strict=True), start=1):
-        if one.strip() and other.strip():
+        if gaps or (one.strip() and other.strip()):
             continue
         if not (one.strip() or other.strip()):
             raise source.refuse(
@@ -66,24 +71,28 @@ def aligned(source: Lines, target: Lines) -> Pairs:
                 where2=target.where,
             )
         )
-    return Pairs(tuple(sources), tuple(targets))
+    kept = [(one, other) for one, other in zip(sources, targets, strict=True) if one.strip() and other.strip()]
+    return Pairs(tuple(one for one, _ in kept), tuple(other for _, other in kept))
 
 
-def split_selector(corpus: str) -> tuple[str, tuple[str, str] | None]:
+def split_selector(corpus: str) -> tuple[str, tuple[str, ...] | None]:
     """`"pairs.tsv#en,de"` → `("pairs.tsv", ("en", "de"))`; an existing path with a # is taken as it is."""
     base, mark, behind = corpus.rpartition("#")
     if not mark or is_there(corpus):
         return corpus, None
     names = [name.strip() for name in behind.split(",")]
-    if len(names) != 2 or not all(names):
+    if len(names) < 2 or not all(names):
         raise InputError(
             tr(
-                "corpus '{corpus}': # must be followed by two columns or languages, as in {base}#en,de",
+                "corpus '{corpus}': # must be followed by two columns or languages, or more, as in {base}#en,de",
                 corpus=corpus[:200],
                 base=base[:80],
             )
         )
-    return base, (names[0], names[1])
+    again = next((name for name in names if names.count(name) > 1), None)
+    if again is not None and len(names) > 2:
+        raise InputError(tr("corpus '{corpus}': '{name}' is chosen twice", corpus=corpus[:200], name=again[:40]))
+    return base, tuple(names)
 
 
 def takes(corpus: str) -> bool:
@@ -122,11 +131,11 @@ def load_path(data: DataConfig) -> ParallelCorpus:
     total = len(splits["train"])
     validation = 0 if "validation" in splits else max(1, round(total * data.validation_fraction))
     test = 0 if "test" in splits or not data.test_fraction else max(1, round(total * data.test_fraction))
-    splits |= grouped_split(splits["train"], validation, test, base[:200])
+    splits |= grouped_split(splits["train"], validation, test, base[:200], tags=len(languages) > 2)
     return ParallelCorpus(source, source, base, languages, {name: splits[name] for name in STEMS if name in splits})
 
 
-def _read(base: str, chosen: tuple[str, str] | None) -> tuple[tuple[str, str], dict[str, Pairs], str]:
+def _read(base: str, chosen: tuple[str, ...] | None) -> tuple[tuple[str, ...], dict[str, Pairs], str]:
     path = Path(base).expanduser()
     if is_there(base) and path.is_dir():
         return *_folder(path, chosen), path.resolve().name
@@ -134,7 +143,12 @@ def _read(base: str, chosen: tuple[str, str] | None) -> tuple[tuple[str, str], d
         columns: Sequence[str | int] = (1, 2)
         if chosen is not None:
             columns = [int(name) if name.isascii() and name.isdigit() else name for name in chosen]
-        pairs, languages = table(read_lines(path), columns)
+        lines = read_lines(path)
+        if len(columns) > 2:
+            found = {column: table(lines, (columns[0], column), gaps=True) for column in columns[1:]}
+            by_target = {str(column): pairs for column, (pairs, _) in found.items()}
+            return (str(columns[0]), *by_target), {"train": several(by_target)}, path.resolve().name
+        pairs, languages = table(lines, columns)
         return languages, {"train": pairs}, path.resolve().name if is_there(base) else path.name
     files = [Path(part.strip()).expanduser() for part in base.split(",")]
     if len(files) != 2 or not all(part.strip() for part in base.split(",")):
@@ -150,7 +164,7 @@ def _read(base: str, chosen: tuple[str, str] | None) -> tuple[tuple[str, str], d
     return (source, target), {"train": read_aligned(*files)}, f"{files[0].name},{files[1].name}"
 
 
-def _folder(folder: Path, chosen: tuple[str, str] | None) -> tuple[tuple[str, str], dict[str, Pairs]]:
+def _folder(folder: Path, chosen: tuple[str, ...] | None) -> tuple[tuple[str, ...], dict[str, Pairs]]:
     files = _named(folder)
     names = ", ".join([path.name for path in files.values()][:6])
     has = tr("it has {names}", names=names) if names else tr("nothing in it has such a name")
@@ -174,12 +188,12 @@ def _folder(folder: Path, chosen: tuple[str, str] | None) -> tuple[tuple[str, st
                 )
             )
         if len(found) > 2:
-            several = all_of(found)
             raise InputError(
                 tr(
-                    "{folder}: found the languages {several}; choose two: --corpus {folder}#{source},{target}",
+                    "{folder}: found the languages {several}; choose two: --corpus {folder}#{source},{target}, "
+                    "or a source and more targets",
                     folder=folder,
-                    several=several,
+                    several=all_of(found),
                     source=found[0],
                     target=found[1],
                 )
@@ -200,7 +214,12 @@ def _folder(folder: Path, chosen: tuple[str, str] | None) -> tuple[tuple[str, st
                     missing=missing[0],
                 )
             )
-        splits[split] = read_aligned(*(files[stem, one] for one in chosen))
+        first, *others = (files[stem, one] for one in chosen)
+        if len(others) == 1:
+            splits[split] = read_aligned(first, others[0])
+        else:
+            by_target = zip(chosen[1:], (read_aligned(first, other, gaps=True) for other in others), strict=True)
+            splits[split] = several(dict(by_target))
     if "train" not in splits:
         raise InputError(
             tr(

@@ -8,7 +8,7 @@ from engine.data.corpus import CorpusEntry, CorpusKind, is_file
 from engine.data.parallel.by_path import absolute, load_path, read_aligned, split_selector, takes
 from engine.data.parallel.iwslt import joined, tagged
 from engine.data.parallel.lines import lines_of, read_bytes, read_member
-from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split
+from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split, several
 from engine.data.parallel.table import table
 from engine.data.synthetic.phrasebook import corpus as phrasebook
 from engine.errors import InputError
@@ -17,15 +17,17 @@ from engine.language import tr
 SIDES = ("en", "de")
 MULTI30K = {"train": "train", "validation": "val", "test": "test_2016_flickr"}
 TATOEBA_HELD_OUT = 1_000  # pairs in each of validation and test
-IWSLT = {"validation": "IWSLT17.TED.dev2010", "test": "IWSLT17.TED.tst2013"}
+IWSLT = "IWSLT17.TED."
 
 
 def load_phrasebook(entry: CorpusEntry, data: DataConfig, place: None) -> ParallelCorpus:
-    made = phrasebook.generate(data.corpus_seed, data.corpus_size or phrasebook.DEFAULT_SIZE)
-    splits = {
-        name: Pairs(tuple(pair.source for pair in pairs), tuple(pair.target for pair in pairs))
-        for name, pairs in made.items()
-    }
+    _, *targets = languages = entry.languages or SIDES
+    made = phrasebook.generate(data.corpus_seed, data.corpus_size or phrasebook.DEFAULT_SIZE, targets)
+    splits = {}
+    for name, found in made.items():
+        sources = tuple(pair.source for pair in found)
+        by_target = {one: Pairs(sources, tuple(pair.to(one) for pair in found)) for one in targets}
+        splits[name] = by_target[targets[0]] if len(targets) == 1 else several(by_target)
     if not all(splits.values()):
         raise InputError(
             tr(
@@ -39,7 +41,8 @@ def load_phrasebook(entry: CorpusEntry, data: DataConfig, place: None) -> Parall
         n=len(phrases),
         phrase_repeats=phrasebook.PHRASE_REPEATS,
     )
-    return ParallelCorpus(entry.name, phrasebook.VERSION, "generated", SIDES, splits, (note,), phrases)
+    version = phrasebook.VERSION if len(targets) == 1 else phrasebook.VERSION_2
+    return ParallelCorpus(entry.name, version, "generated", languages, splits, (note,), phrases)
 
 
 def load_multi30k(entry: CorpusEntry, data: DataConfig, place: Path) -> ParallelCorpus:
@@ -64,15 +67,21 @@ def load_tatoeba(entry: CorpusEntry, data: DataConfig, place: Path) -> ParallelC
     return ParallelCorpus(entry.name, entry.name, str(place.resolve()), SIDES, splits, (note,))
 
 
-def load_iwslt2017(entry: CorpusEntry, data: DataConfig, place: Path) -> ParallelCorpus:
-    """TED talks: the training text, dev2010 as validation, tst2013 as test; from the archive, or unpacked."""
-    read = partial(_bytes, place, archive="en-de.zip")
-    train, left_out = tagged(*(lines_of(*read(f"train.tags.en-de.{side}")) for side in SIDES))
-    splits = {"train": train}
-    for split, stem in IWSLT.items():
-        splits[split] = joined(*(read(f"{stem}.en-de.{side}.xml") for side in SIDES))
+def load_iwslt2017(entry: CorpusEntry, data: DataConfig, place: Path, test: str = "tst2013") -> ParallelCorpus:
+    """TED talks: the training text, dev2010 as validation, and a test set; from the archive, or unpacked."""
+    read = partial(_bytes, place, archive=Path(entry.remotes[0].file).name)
+    source, *targets = languages = entry.languages or SIDES
+    found: dict[str, dict[str, Pairs]] = {"train": {}, "validation": {}, "test": {}}
+    left_out = 0
+    for target in targets:
+        pair, sides = f"{source}-{target}", (source, target)
+        found["train"][target], dropped = tagged(*(lines_of(*read(f"train.tags.{pair}.{side}")) for side in sides))
+        left_out += dropped
+        for split, stem in (("validation", "dev2010"), ("test", test)):
+            found[split][target] = joined(*(read(f"{IWSLT}{stem}.{pair}.{side}.xml") for side in sides))
+    splits = {split: several(apart) if len(apart) > 1 else apart[targets[0]] for split, apart in found.items()}
     notes = (tr("{left_out:,} training pairs with an empty side are left out", left_out=left_out),) if left_out else ()
-    return ParallelCorpus(entry.name, entry.name, str(place.resolve()), SIDES, splits, notes)
+    return ParallelCorpus(entry.name, entry.name, str(place.resolve()), languages, splits, notes)
 
 
 def _bytes(place: Path, name: str, archive: str) -> tuple[bytes, str]:
@@ -97,9 +106,12 @@ PAIRS = CorpusKind(
     load_path=load_path,
     named={
         "phrasebook": load_phrasebook,
+        "phrasebook-2": load_phrasebook,
         "multi30k": load_multi30k,
         "tatoeba-en-de": load_tatoeba,
         "iwslt2017-en-de": load_iwslt2017,
+        "iwslt2017-en-zh": load_iwslt2017,
+        "ted-talks": partial(load_iwslt2017, test="tst2010"),
     },
     selected=split_selector,
     portable=absolute,

@@ -9,15 +9,16 @@ import hashlib
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import islice, zip_longest
 
 import numpy as np
 
 from engine.clean import clean_line
 from engine.config.sections import DataConfig
-from engine.data.corpus import Characters, Corpus, CorpusPreview, Description, counted
+from engine.data.corpus import Characters, Corpus, CorpusPreview, Description, counted, direction
 from engine.data.framing import folded, sha256_of_texts
 from engine.data.overlap import Overlap, pair_overlap
+from engine.data.tokenizers.tagged import language_of, tagged, untagged
 from engine.errors import InputError
 from engine.language import english, tr
 from engine.retelling import told
@@ -48,6 +49,21 @@ class Pairs:
 
     def reversed(self) -> "Pairs":
         return Pairs(self.targets, self.sources)
+
+    def to(self, language: str) -> "Pairs":
+        """Return those of one target language, without its tag."""
+        found = self.at(i for i, source in enumerate(self.sources) if language_of(source) == language)
+        return replace(found, sources=tuple(map(untagged, found.sources)))
+
+
+def several(by_target: Mapping[str, Pairs]) -> Pairs:
+    """Return pairs with several target languages, in turn; each source starts with a tag that says which."""
+    parts = [
+        [(tagged(source, language), target) for source, target in zip(pairs.sources, pairs.targets, strict=True)]
+        for language, pairs in by_target.items()
+    ]
+    found = [pair for row in zip_longest(*parts) for pair in row if pair is not None]
+    return Pairs(tuple(source for source, _ in found), tuple(target for _, target in found))
 
 
 @dataclass(frozen=True)
@@ -122,7 +138,8 @@ class ParallelCorpus(Corpus):
     """Loaded sentence pairs: `train`, `validation` and perhaps `test`."""
 
     kind = "pairs"
-    languages: tuple[str, str]  # of sources and targets; `("source", "target")` if unknown
+    # Of sources and targets; `("source", "target")` if unknown. With several of targets, each source starts with a tag.
+    languages: tuple[str, ...]
     splits: Mapping[str, Pairs]  # their pairs
     notes: tuple[str, ...] = ()  # notes for users of the data, such as how many pairs were dropped and why
     examples: tuple[str, ...] = ()  # sources of training pairs worth trying
@@ -133,7 +150,17 @@ class ParallelCorpus(Corpus):
 
     @property
     def title(self) -> list[str]:
-        return [self.version, " → ".join(self.languages), self.source]
+        return [self.version, direction(self.languages), self.source]
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The target languages, if there are several."""
+        return self.languages[1:] if len(self.languages) > 2 else ()
+
+    def to(self, language: str) -> "ParallelCorpus":
+        """Return the pairs of one of several target languages."""
+        splits = {name: pairs.to(language) for name, pairs in self.splits.items()}
+        return replace(self, languages=(self.languages[0], language), splits=splits)
 
     def reversed(self) -> "ParallelCorpus":
         first, second = self.languages
@@ -202,9 +229,10 @@ class ParallelCorpus(Corpus):
         return [text for pairs in found for text in pairs.sources], [text for pairs in found for text in pairs.targets]
 
 
-def grouped_split(pairs: Pairs, validation: int, test: int, where: str) -> dict[str, Pairs]:
+def grouped_split(pairs: Pairs, validation: int, test: int, where: str, tags: bool = False) -> dict[str, Pairs]:
     """Return training, validation and perhaps test pairs that share no sentence on either side, in file order.
-    `validation` and `test` are numbers of pairs, 0 for none; fewer only if no group is small enough to fit.
+    `validation` and `test` are numbers of pairs, 0 for none; fewer only if no group is small enough to fit. With
+    `tags`, a sentence is the same whatever it is translated to.
     """
     # The indices of pairs linked by shared sentences, in groups by the smallest hash of their sources.
     parents: dict[Hashable, Hashable] = {}
@@ -217,7 +245,7 @@ def grouped_split(pairs: Pairs, validation: int, test: int, where: str) -> dict[
             parents[key], key = top, parents[key]
         return top
 
-    keys = [(0, folded(source)) for source in pairs.sources]
+    keys = [(0, folded(untagged(source) if tags else source)) for source in pairs.sources]
     for key, target in zip(keys, pairs.targets, strict=True):
         parents[root(key)] = root((1, folded(target)))
     members: dict[Hashable, list[int]] = {}

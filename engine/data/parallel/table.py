@@ -19,9 +19,9 @@ SIDES = ("source", "target")
 HEADINGS = LANGUAGES | {"source", "target", "src", "tgt", "trg", "reference", "translation", "sentence"}
 
 
-def table(text: Lines, columns: Sequence[str | int] = (1, 2)) -> tuple[Pairs, tuple[str, str]]:
+def table(text: Lines, columns: Sequence[str | int] = (1, 2), gaps: bool = False) -> tuple[Pairs, tuple[str, str]]:
     """Return the source and target columns of tab-separated lines, chosen by number (from 1) or header name, and
-    their languages.
+    their languages. With `gaps`, an empty cell is a missing translation.
     """
     lines = text.without_trailing()
     first = [unquoted(cell) for cell in lines[0].split("\t")]
@@ -48,6 +48,8 @@ def table(text: Lines, columns: Sequence[str | int] = (1, 2)) -> tuple[Pairs, tu
         if len(cells) != len(first):
             shown = tr("an empty line") if not line.strip() else tr("{n} columns", n=len(cells))
             raise text.refuse(number, tr("{shown}, but line 1 has {n}", shown=shown, n=len(first)))
+        if gaps and not all(cells[place].strip() for place in places):
+            continue
         for side, name, place in zip(sides, SIDES, places, strict=True):
             cell = unquoted(cells[place])
             if not cell.strip():

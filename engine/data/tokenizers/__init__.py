@@ -8,6 +8,7 @@ from engine.data.tokenizers.characters import CharacterTokenizer
 from engine.data.tokenizers.load import PairTokenizer, described, difference, read_any_tokenizer, read_tokenizer
 from engine.data.tokenizers.protocol import AnyTokenizer, Tokenizer
 from engine.data.tokenizers.single_bytes import ByteTokenizer
+from engine.data.tokenizers.tagged import TaggedTokenizer
 from engine.data.tokenizers.text_words import TextWordTokenizer
 from engine.data.tokenizers.words import WordTokenizer
 
@@ -17,6 +18,7 @@ __all__ = [
     "ByteTokenizer",
     "CharacterTokenizer",
     "PairTokenizer",
+    "TaggedTokenizer",
     "TextWordTokenizer",
     "Tokenizer",
     "WordTokenizer",

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from engine.data.cache import numbers_of
 from engine.data.framing import sha256_of_texts
-from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Decoder, Tokenizer
+from engine.data.tokenizers.protocol import END_OF_TEXT, SCHEMA, UNKNOWN, Decoder, Tokenizer
 from engine.errors import InputError
 from engine.language import tr
 
@@ -32,7 +32,7 @@ BATCH = 2_000  # texts per library call: it blocks other threads while taking an
 LINE_END = re.compile(r"[!-~\w]\n(?=[!-~\w])")
 LOOKED_BACK = 1 << 14  # characters from the end of a text in which a line break is looked for first
 
-KEPT_VERSION = 2  # of the cached tokenizer's format, and of its training
+KEPT_VERSION = 3  # of the cached tokenizer's format, and of its training
 
 
 def _byte_signs() -> list[str]:
@@ -56,12 +56,13 @@ def _chunks(text: str) -> Iterator[str]:
 
 class BpeTokenizer(Tokenizer):
     """Frequent byte sequences as tokens; `merges` are pairs of earlier tokens, the most frequent first. Merges that
-    give the same bytes are one token. Raises ValueError if a merge's tokens do not exist yet, or its token is too long.
+    give the same bytes are one token. With `end_of_text`, the mark that ends a document is one more. Raises ValueError
+    if a merge's tokens do not exist yet, or its token is too long.
     """
 
     kind, joins_spaces = "bpe", True
 
-    def __init__(self, merges: Sequence[tuple[int, int]]) -> None:
+    def __init__(self, merges: Sequence[tuple[int, int]], *, end_of_text: bool = False) -> None:
         self.merges = tuple(merges)
         pieces = [bytes([byte]) for byte in range(BYTES)]
         known = set(pieces)
@@ -81,7 +82,6 @@ class BpeTokenizer(Tokenizer):
             if piece not in known:
                 known.add(piece)
                 pieces.append(piece)
-        self.pieces = tuple(pieces)  # the bytes of each token
         names = ["".join(SIGNS[byte] for byte in piece) for piece in pieces]
         model = hf.models.BPE(
             vocab={name: token for token, name in enumerate(names)},
@@ -89,11 +89,16 @@ class BpeTokenizer(Tokenizer):
         )
         self._model = hf.Tokenizer(model)
         self._model.pre_tokenizer = hf.pre_tokenizers.ByteLevel(add_prefix_space=False)
+        if end_of_text:
+            self.end_of_text = len(pieces)
+            pieces.append(END_OF_TEXT.encode())
+            self._model.add_tokens([hf.AddedToken(END_OF_TEXT, normalized=False)])
+        self.pieces = tuple(pieces)  # the bytes of each token
 
     @classmethod
     def trained(cls, texts: Iterable[str], size: int) -> "BpeTokenizer":
-        """Train on these texts, in any order; small texts give fewer than `size` tokens. Raises InputError: a size that
-        cannot be, no text at all, or a lone surrogate in one.
+        """Train on these texts, in any order; small texts give fewer than `size` tokens. If a document ends in one, its
+        mark is one more token. Raises InputError: a size that cannot be, no text at all, or a lone surrogate in one.
         """
         if not BYTES < size <= LARGEST:
             raise InputError(
@@ -114,14 +119,17 @@ class BpeTokenizer(Tokenizer):
         )
         learner = hf.Tokenizer(hf.models.BPE())
         learner.pre_tokenizer = hf.pre_tokenizers.ByteLevel(add_prefix_space=False)
-        seen = False
+        seen = ends = False
 
         def chunks() -> Iterator[str]:  # one pass: the texts may not fit into memory
-            nonlocal seen
+            nonlocal seen, ends
             for text in texts:
                 refuse_surrogates([text])
-                seen = seen or bool(text)
-                yield from _chunks(text)
+                first, *others = text.split(END_OF_TEXT)
+                ends = ends or bool(others)
+                for document in (first, *others):
+                    seen = seen or bool(document)
+                    yield from _chunks(document)
 
         learner.train_from_iterator(chunks(), trainer)
         if not seen:
@@ -132,7 +140,7 @@ class BpeTokenizer(Tokenizer):
         for left, right in json.loads(learner.to_str())["model"]["merges"]:
             merges.append((ids[left], ids[right]))
             ids.setdefault(left + right, len(ids))
-        return cls(merges)
+        return cls(merges, end_of_text=ends)
 
     @property
     def vocab_size(self) -> int:
@@ -172,7 +180,9 @@ class BpeTokenizer(Tokenizer):
         return BpeDecoder(self)
 
     def to_json(self) -> str:
-        return json.dumps({"schema": SCHEMA, "kind": self.kind, "merges": self.merges}, separators=(",", ":"))
+        made = {"schema": SCHEMA, "kind": self.kind, "merges": self.merges}
+        ends = {} if self.end_of_text is None else {"end_of_text": True}
+        return json.dumps(made | ends, separators=(",", ":"))
 
     def library_json(self) -> str:
         made = hf.Tokenizer.from_str(self._model.to_str())
@@ -180,13 +190,13 @@ class BpeTokenizer(Tokenizer):
         return made.to_str()
 
     @classmethod
-    def from_json(cls, merges: Any) -> "BpeTokenizer":
+    def from_json(cls, merges: Any, *, end_of_text: bool = False) -> "BpeTokenizer":
         if len(merges) > LARGEST:
             raise ValueError(tr("{n} merges; the maximum is {largest}", n=len(merges), largest=LARGEST))
         for merge in merges:
             if len(merge) != 2 or not all(type(token) is int for token in merge):
                 raise ValueError(tr("a merge must be a pair of token ids"))
-        return cls([(left, right) for left, right in merges])
+        return cls([(left, right) for left, right in merges], end_of_text=end_of_text)
 
 
 class BpeDecoder(Decoder):
@@ -221,6 +231,10 @@ def bpe_of(texts: Sequence[str], size: int) -> BpeTokenizer:
 def bpe_known_by(sha256: str, texts: Iterable[str], size: int) -> BpeTokenizer:
     """The same for texts whose hash is already known, which are read only if the tokenizer is not in the cache."""
     made_by = (KEPT_VERSION, hf.__version__, size, sha256)
-    train = lambda: np.array(BpeTokenizer.trained(texts, size).merges, dtype=np.float64).ravel()
-    merges = numbers_of("tokenizers", made_by, train).astype(np.int64).reshape(-1, 2)
-    return BpeTokenizer([(left, right) for left, right in merges.tolist()])
+
+    def train() -> NDArray[np.float64]:
+        made = BpeTokenizer.trained(texts, size)
+        return np.array([(made.end_of_text is not None, 0), *made.merges], dtype=np.float64).ravel()
+
+    ends, *merges = numbers_of("tokenizers", made_by, train).astype(np.int64).reshape(-1, 2).tolist()
+    return BpeTokenizer([(left, right) for left, right in merges], end_of_text=bool(ends[0]))

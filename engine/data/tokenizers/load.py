@@ -1,4 +1,4 @@
-"""Load and compare a run's tokenizer from tokenizer.json: one of five kinds, or a pair; or read one that others made.
+"""Load and compare a run's tokenizer from tokenizer.json: one of six kinds, or a pair; or read one that others made.
 
 tokenizer.json is untrusted: it is data, never code, and damage gives a one-line error.
 """
@@ -10,8 +10,9 @@ from typing import Any
 
 from engine.data.tokenizers.bpe import SIGNS, BpeTokenizer
 from engine.data.tokenizers.characters import CharacterTokenizer
-from engine.data.tokenizers.protocol import SCHEMA, AnyTokenizer, Tokenizer
+from engine.data.tokenizers.protocol import END_OF_TEXT, SCHEMA, AnyTokenizer, Tokenizer
 from engine.data.tokenizers.single_bytes import ByteTokenizer
+from engine.data.tokenizers.tagged import TaggedTokenizer
 from engine.data.tokenizers.text_words import TextWordTokenizer
 from engine.data.tokenizers.words import WordTokenizer
 from engine.errors import InputError, damaged, one_of
@@ -53,7 +54,15 @@ KINDS: dict[str, tuple[str, Callable[[Any], Tokenizer]]] = {
     WordTokenizer.kind: ("words", WordTokenizer.from_json),
     ByteTokenizer.kind: ("bytes", lambda size: ByteTokenizer()),
     TextWordTokenizer.kind: ("vocabulary", TextWordTokenizer.from_json),
+    TaggedTokenizer.kind: ("of", lambda of: TaggedTokenizer(_plain(of["tokenizer"]), of["tags"])),
 }
+
+
+def _plain(data: Any) -> Tokenizer:
+    found = parsed(data)
+    if found.is_pair or found.target.tags:
+        raise ValueError(tr("tags must stand before the tokens of a text"))
+    return found.target
 
 
 def parsed(data: Any) -> AnyTokenizer:
@@ -81,6 +90,8 @@ def parsed(data: Any) -> AnyTokenizer:
                 known=known,
             )
         )
+    if kind == BpeTokenizer.kind:
+        return BpeTokenizer.from_json(data["merges"], end_of_text=data.get("end_of_text") is True)
     field, make = KINDS[kind]
     return make(data[field])
 
@@ -115,15 +126,17 @@ def _any_json(data: Any) -> AnyTokenizer:
     plain = split.get("type") == "ByteLevel" and not split.get("add_prefix_space") and split.get("use_regex", True)
     if model.get("type") != "BPE" or not plain or data.get("normalizer") is not None:
         raise ValueError(tr("only byte-level BPE that splits text as GPT-2 does can be read"))
-    return _by_signs([pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]])
+    merges = [pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]]
+    ends = any(one.get("content") == END_OF_TEXT for one in data.get("added_tokens") or ())
+    return _by_signs(merges, end_of_text=ends)
 
 
 def _merges_file(text: str) -> AnyTokenizer:
     lines = [line for line in text.split("\n") if line and not line.startswith("#version")]
-    return _by_signs([line.rstrip("\r").split(" ") for line in lines])
+    return _by_signs([line.rstrip("\r").split(" ") for line in lines], end_of_text=True)
 
 
-def _by_signs(merges: list[list[str]]) -> BpeTokenizer:
+def _by_signs(merges: list[list[str]], *, end_of_text: bool) -> BpeTokenizer:
     """The BPE of merges whose tokens are named by GPT-2's printable characters, one a byte."""
     ids = {sign: byte for byte, sign in enumerate(SIGNS)}
     pairs = []
@@ -133,7 +146,7 @@ def _by_signs(merges: list[list[str]]) -> BpeTokenizer:
         left, right = merge
         pairs.append((ids[left], ids[right]))
         ids.setdefault(left + right, len(ids))
-    return BpeTokenizer.from_json(pairs)
+    return BpeTokenizer.from_json(pairs, end_of_text=end_of_text)
 
 
 def _read(path: Path, made: Callable[[Any], AnyTokenizer]) -> AnyTokenizer:
@@ -161,6 +174,10 @@ def described(tokenizer: AnyTokenizer) -> str:
             described=described(tokenizer.source),
             described2=described(tokenizer.target),
         )
+    tags = len(tokenizer.target.tags)
+    if tags:
+        plain = tokenizer.target.untagged
+        return english("{described} and {tags} tags", described=described(plain), tags=tags)
     return f"{tokenizer.vocab_size:,} {tokenizer.kind}"
 
 

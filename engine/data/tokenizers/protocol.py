@@ -8,7 +8,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.errors import InputError
+from engine.language import tr
+
 SCHEMA = 1  # of tokenizer.json
+END_OF_TEXT = "<|endoftext|>"  # ends each document of a text
 UNKNOWN = "\ufffd"  # what ids past the vocabulary decode to: an embedding may be padded, a special token has no text
 
 
@@ -71,6 +75,8 @@ class Tokenizer(AnyTokenizer):
 
     joins_spaces: ClassVar[bool] = False  # whether the space before a word is a part of its first token
     per_character: ClassVar[bool] = False  # whether every token is one character
+    tags: tuple[str, ...] = ()  # the languages that a source can ask for; see `tagged.py`
+    end_of_text: int | None = None  # the token that ends a document; None if that is no single token
     unknown: ClassVar[int | None] = None  # the token of everything outside the vocabulary; None if that is an error
 
     @property
@@ -88,6 +94,19 @@ class Tokenizer(AnyTokenizer):
     def encode_known(self, texts: Sequence[str], unknown: int) -> list[NDArray[np.int64]]:
         """Return the token ids of each of many texts, with `unknown` for each part that has no token."""
         return self.encode_all(texts)
+
+    @property
+    def untagged(self) -> "Tokenizer":
+        """The tokenizer of the texts behind the tags."""
+        return self
+
+    def addressed(self, texts: Sequence[str], language: str = "") -> list[str]:
+        """Return typed texts as sources that say which language to translate them to, if that can be said."""
+        if language:
+            raise InputError(
+                tr("this model translates to one language only; leave out '{language}'", language=language[:20])
+            )
+        return list(texts)
 
     def parts(self, text: str) -> Iterator[NDArray[np.int32]]:
         """Yield a text's token ids, in parts where this saves memory for a large one."""

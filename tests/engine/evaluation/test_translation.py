@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from engine.errors import InputError
+from engine.evaluation import translation
 from engine.evaluation.translation import SENTENCE_METRIC, score_translations
 
 NOUNS = ["Hund", "Katze", "Baum", "Haus", "Frau", "Straße", "Apfel", "Fahrrad", "Junge", "Brücke"]
@@ -128,3 +129,28 @@ def test_sacrebleu_is_not_imported_before_it_is_needed() -> None:
     code = "import sys; import engine.evaluation.translation; print('sacrebleu' in sys.modules, 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_each_language_has_its_own_words() -> None:
+    """Chinese is not one word a sentence; several languages are scored apart, and their mean is the score."""
+    references, outputs = ["我们明天去火车站。", "他喜欢读书。"], ["我们明天去学校。", "他喜欢读书。"]
+    chinese = score_translations(["a", "b"], references, outputs, "zh")
+    assert "tok:zh" in chinese.bleu_signature and 30 < chinese.bleu < 100
+    assert score_translations(["a", "b"], references, outputs, "en").bleu < chinese.bleu
+    sources = ["<zh> a", "<de> a", "<zh> b", "<de> b"]
+    german = ["Wir gehen morgen zum Bahnhof.", "Er liest gern Bücher."]
+    mixed = [text for pair in zip(references, german, strict=True) for text in pair]
+    written = [text for pair in zip(outputs, german, strict=True) for text in pair]
+    both = score_translations(sources, mixed, written)
+    assert both.by_target["zh"] == (chinese.bleu, 0.5, 2) and both.by_target["de"][1:] == (1.0, 2)
+    assert both.bleu == pytest.approx((chinese.bleu + both.by_target["de"][0]) / 2)
+    assert both.bleu_signature.startswith("de: ") and "; zh: " in both.bleu_signature
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_japanese_is_scored_by_characters_where_its_package_is_missing(monkeypatch, here) -> None:
+    monkeypatch.setattr(translation, "find_spec", lambda name: here or None)
+    assert [translation.words_of(one) for one in ("ja", "ja-JP", "zh_CN", "de", "")] == [
+        *(["ja-mecab"] * 2 if here else ["char"] * 2),
+        *("zh", "13a", "13a"),
+    ]

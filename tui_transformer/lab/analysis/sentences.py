@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from engine.evaluation.translation import SAMPLES, paired_bootstrap
 from engine.measures import Measure
-from engine.runs.records import Translations, read_file
+from engine.runs.records import DataFacts, Translations, read_file
 from tui_transformer.lab.analysis.answer import Answer
 from tui_transformer.lab.analysis.entry import BEST, EXACT_MATCH, LAST, LOSS, majorities
 from tui_transformer.lab.analysis.groups import INERT, why_not
@@ -247,9 +247,11 @@ def noise_of_sentences(standing: VariantResult, language: Language = IN_USE) -> 
             continue
         ours, theirs = read_file(run.path, Translations), read_file(other.path, Translations)
         whole = all(0 < len(one.references) == len(one.outputs) for one in (ours, theirs))
-        if not whole or ours.references != theirs.references:
+        languages = read_file(run.path, DataFacts).languages
+        if not whole or ours.references != theirs.references or len(languages) > 2:  # a mean of BLEUs is no BLEU
             continue
-        found = paired_bootstrap(list(ours.references), list(ours.outputs), list(theirs.outputs))
+        outputs = list(ours.outputs), list(theirs.outputs)
+        found = paired_bootstrap(list(ours.references), *outputs, "".join(languages[1:]))
         n = found.n
         each = {"seed": seed, "difference": f"{found.difference:+.2f}", "p": f"{found.p:.3f}"}
         said.append(language.say("sentences.seed", **each))

@@ -71,6 +71,7 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
 
 def _text_of(run: ExportedRun) -> "TextTask":
     """Load the text that a run was trained on, and refuse another."""
+    from engine.data.loader import boundary_of
     from engine.training.task import task_of_run
 
     task = cast("TextTask", task_of_run(run, None))  # no other task is covered
@@ -80,6 +81,14 @@ def _text_of(run: ExportedRun) -> "TextTask":
                 "corpus {name}: this is not the text that run '{name2}' started with; restore the original text",
                 name=task.corpus.name,
                 name2=run.name,
+            )
+        )
+    if boundary_of(run.config, task.tokenizer) is not None:
+        raise InputError(
+            tr(
+                "export --to package: its program sees across the end of a document, but '{name}' does not; train it "
+                "with data.across_documents = true",
+                name=run.name,
             )
         )
     if (size := sum(split.length for split in task.corpus.splits.values())) > LARGEST:

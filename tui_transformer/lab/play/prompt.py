@@ -69,7 +69,7 @@ ASKING = replace(
     words=("examples", "quit", "exit"),
     first=tr("any other line is a question, or a document with ___ for gaps"),
 )
-SHARED = ("run", "checkpoint", "history", "help", "quit")
+SHARED = ("to", "run", "checkpoint", "history", "help", "quit")
 TRANSLATING = Table(
     _commands("translation") | {name: COMMANDS[name] for name in SHARED},
     ("examples", "quit", "exit"),

@@ -69,6 +69,10 @@ class Writer(ABC):
     def notice(self, text: str, settings: Settings) -> str:
         return ""
 
+    def towards(self, language: str) -> None:
+        """Translate to this language from now on, one of several; `InputError` if it is none of them."""
+        raise InputError(tr("/to: {name} does not translate", name=self.name))
+
     @abstractmethod
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
         """Yield one answer as it comes, with the likeliest tokens at each place.
@@ -420,6 +424,10 @@ class TranslationWriter(Writer):
             )
         self.translator = Translator(self.model, self.tokenizer, self.config)
         self.defaults = GREEDY | {"length": 200}
+
+    def towards(self, language: str) -> None:
+        self.tokenizer.source.addressed([], language.strip())
+        self.translator.to = language.strip()
 
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
         from engine.generation.answering import sample_answer

@@ -91,6 +91,7 @@ class PlaygroundPane(Vertical):
                 "run": lambda name: self._take_named(self._first, name),
                 "vs": lambda name: self._take_named(self._second, name),
                 "checkpoint": self._checkpoint,
+                "to": self._towards,
                 "examples": lambda _: self._show_examples(),
                 "copy": lambda _: self.action_copy_answer(),
                 "history": lambda _: self._show_history(),
@@ -253,6 +254,13 @@ class PlaygroundPane(Vertical):
             assert column.run_path is not None
             column.take(column.run_path, which.strip())
         self._held = self._held or asked
+
+    def _towards(self, language: str) -> None:
+        for column in self.columns:
+            if column.writer is not None:
+                column.writer.towards(language)
+        if self._mode == "write" and self._first.given:
+            self.give(self._first.given)
 
     def action_turn_checkpoint(self) -> None:
         self._checkpoint("best" if self._first.which == "last" else "last")

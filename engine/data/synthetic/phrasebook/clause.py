@@ -16,6 +16,7 @@ class Pronoun:
     """A pronoun, by its English subject form; `it_m`, `it_f`, `it_n` carry their antecedent's German gender."""
 
     name: str
+    noun: Noun | None = None  # the antecedent of "it", if it has one
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 Three kinds of unseen text are kept from training:
 
-* `validation` and `test`: sentences that training does not have, in either language;
+* `validation` and `test`: sentences that training does not have, in any language;
 * `unseen_pairs`: sentences with a verb and an object that never meet in training (nor in the other two), though
   each occurs with others. They tell a model that composes from one that memorizes.
 
@@ -10,17 +10,22 @@ Every word form of a held-out sentence occurs in training.
 """
 
 import re
+from collections.abc import Sequence
 
 from engine.data.synthetic.draws import Draws
-from engine.data.synthetic.phrasebook import lexicon
+from engine.data.synthetic.phrasebook import dutch, lexicon
 from engine.data.synthetic.phrasebook.lexicon import Noun
 from engine.data.synthetic.phrasebook.sentences import Sentence, VerbObject, draw_sentence
 
 VERSION = "phrasebook@2"
+VERSION_2 = "phrasebook-2@1"  # with Dutch
 DEFAULT_SIZE = 21_500  # distinct sentences in all splits
 # As single lines among thousands, everyday phrases are learned late or never. A model's answers to them say nothing
 # about translation, and no held-out split has them.
-PHRASES = tuple(Sentence(source, target, "phrase") for source, target in lexicon.EVERYDAY)
+PHRASES = tuple(
+    Sentence(source, target, "phrase", dutch=other)
+    for (source, target), other in zip(lexicon.EVERYDAY, dutch.EVERYDAY, strict=True)
+)
 PHRASE_REPEATS = 20  # per epoch
 SPLITS = ("train", "validation", "test", "unseen_pairs")
 HELD_OUT_PAIRS = 0.1  # share of the verbs and objects that could meet
@@ -45,16 +50,16 @@ def held_out_pairs(seed: int) -> frozenset[VerbObject]:
     return frozenset(apart)
 
 
-def generate(seed: int = 1, size: int = DEFAULT_SIZE) -> dict[str, list[Sentence]]:
+def generate(seed: int = 1, size: int = DEFAULT_SIZE, languages: Sequence[str] = ("de",)) -> dict[str, list[Sentence]]:
     """Return the splits of a corpus: `size` distinct sentences in all, and the phrases at the start of `train`. The
-    same version, seed and size give the same corpus.
+    same version, seed, size and target languages give the same corpus.
     """
     draws = Draws(seed)
     apart = held_out_pairs(seed)
     splits: dict[str, list[Sentence]] = {name: [] for name in SPLITS}
     splits["train"] += PHRASES * PHRASE_REPEATS
     sources = {phrase.source for phrase in PHRASES}
-    split_of_target = {phrase.target: "train" for phrase in PHRASES}
+    split_of_target = {phrase.to(language): "train" for phrase in PHRASES for language in languages}
     words: set[tuple[str, str]] = set()  # language and words of the training split
     while len(sources) < size + len(PHRASES):
         sentence = draw_sentence(draws)
@@ -62,10 +67,15 @@ def generate(seed: int = 1, size: int = DEFAULT_SIZE) -> dict[str, list[Sentence
         if sentence.source in sources:
             continue
         own_words = {("English", word) for word in re.findall(r"\w+", sentence.source)}
-        own_words |= {("German", word) for word in re.findall(r"\w+", sentence.target)}
-        # Two English sentences may share a German one; they stay together, or training would show the answer.
-        if sentence.target in split_of_target:
-            split = split_of_target[sentence.target]
+        targets = [sentence.to(language) for language in languages]
+        for language, target in zip(languages, targets, strict=True):
+            own_words |= {(language, word) for word in re.findall(r"\w+", target)}
+        # Two English sentences may share a translation; they stay together, or training would show the answer.
+        known = {split_of_target[target] for target in targets if target in split_of_target}
+        if len(known) > 1:
+            continue
+        if known:
+            (split,) = known
         elif sentence.verb_object in apart:
             split = "unseen_pairs"
         elif share < VALIDATION_SHARE:
@@ -73,12 +83,12 @@ def generate(seed: int = 1, size: int = DEFAULT_SIZE) -> dict[str, list[Sentence
         else:
             split = "test" if share < VALIDATION_SHARE + TEST_SHARE else "train"
         if split != "train" and not own_words <= words:
-            if split == "unseen_pairs" or sentence.target in split_of_target:
+            if split == "unseen_pairs" or known:
                 continue
             split = "train"
         if split == "train":
             words.update(own_words)
         sources.add(sentence.source)
-        split_of_target[sentence.target] = split
+        split_of_target |= dict.fromkeys(targets, split)
         splits[split].append(sentence)
     return splits

@@ -1,4 +1,4 @@
-"""The phrasebook's constructions, each in both languages at once, and sentences drawn from their table.
+"""The phrasebook's constructions, each in all languages at once, and sentences drawn from their table.
 
 A construction's docstring is an example of it, which tests compare with the checker and the documentation.
 """
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from engine.data.synthetic.draws import Draws, Weighted, until
-from engine.data.synthetic.phrasebook import english, german, lexicon
+from engine.data.synthetic.phrasebook import dutch, english, german, lexicon
 from engine.data.synthetic.phrasebook.clause import (
     KNOWN,
     NEW,
@@ -40,6 +40,10 @@ class Sentence:
     target: str  # German
     construction: str = ""  # its name in CONSTRUCTIONS, or "phrase"
     clauses: tuple[Clause, ...] = ()  # what it says
+    dutch: str = ""
+
+    def to(self, language: str) -> str:
+        return self.dutch if language == "nl" else self.target
 
     @property
     def verb_object(self) -> VerbObject | None:
@@ -50,13 +54,16 @@ class Sentence:
 def _stated(clause: Clause, address: Address, front: str = "subject", mark: str = ".") -> Sentence:
     """Return one clause as a statement; `front`: "subject", "time" or "place" opens it."""
     told, erzaehlt = english.statement(clause, front), german.statement(clause, address, front)
-    return Sentence(told + mark, erzaehlt + mark, clauses=(clause,))
+    return Sentence(
+        told + mark, erzaehlt + mark, clauses=(clause,), dutch=dutch.statement(clause, address, front) + mark
+    )
 
 
-def _asked(clause: Clause, address: Address, word: str = "", wort: str = "") -> Sentence:
-    """Return one clause as a question, with an English and a German question word."""
+def _asked(clause: Clause, address: Address, word: str = "", wort: str = "", about: Nominal | None = None) -> Sentence:
+    """Return one clause as a question, with an English and a German question word; `about` an object."""
     asked, gefragt = english.question(clause, word), german.question(clause, address, wort)
-    return Sentence(f"{asked}?", f"{gefragt}?", clauses=(clause,))
+    gevraagd = dutch.question(clause, address, about or word)
+    return Sentence(f"{asked}?", f"{gefragt}?", clauses=(clause,), dutch=f"{gevraagd}?")
 
 
 # --- one main clause
@@ -138,7 +145,7 @@ def existential(draws: Draws, address: Address) -> Sentence:
         place = draw_place(draws, goal=False)
     clause = Clause(what, lexicon.SEIN, draws.weighted(_BEING), place=place)
     told, erzaehlt = english.question(clause, "there"), german.statement(clause, address, "place")
-    return Sentence(f"{told}.", f"{erzaehlt}.", clauses=(clause,))
+    return Sentence(f"{told}.", f"{erzaehlt}.", clauses=(clause,), dutch=f"{dutch.question(clause, address, 'er')}.")
 
 
 def belonging(draws: Draws, address: Address) -> Sentence:
@@ -171,7 +178,7 @@ def object_question(draws: Draws, address: Address) -> Sentence:
     of_people = only_people or (people and "some" not in verb.traits and draws.chance(0.5))
     about = Pronoun("who" if of_people else "what")
     wen = german.nominal(about, verb.object_case, address)
-    return _asked(draw_clause(draws, verb, gap="object"), address, about.name, wen)
+    return _asked(draw_clause(draws, verb, gap="object"), address, about.name, wen, about)
 
 
 def which_question(draws: Draws, address: Address) -> Sentence:
@@ -180,7 +187,7 @@ def which_question(draws: Draws, address: Address) -> Sentence:
     noun = draws.pick([noun for noun in verb.objects if noun.plural or noun.mass])
     phrase = NounPhrase(noun, "which", not (noun.mass or noun.kind == "place") and draws.chance(0.25))
     clause = until(lambda: draw_clause(draws, verb, gap="object"), lambda told: noun_of(told.subject) is not noun)
-    told = _asked(clause, address, english.nominal(phrase), german.nominal(phrase, verb.object_case, address))
+    told = _asked(clause, address, english.nominal(phrase), german.nominal(phrase, verb.object_case, address), phrase)
     return replace(told, clauses=(replace(clause, object=phrase),))  # it is the answer, but must exist
 
 
@@ -280,7 +287,8 @@ def if_first(draws: Draws, address: Address) -> Sentence:
     condition, main = _condition(draws)
     told = f"if {english.statement(condition)}, {english.statement(main)}."
     erzaehlt = f"{german.subordinate('wenn', condition, address)}, {german.question(main, address)}."
-    return Sentence(told, erzaehlt, clauses=(condition, main))
+    verteld = f"{dutch.subordinate('als', condition, address)}, {dutch.question(main, address)}."
+    return Sentence(told, erzaehlt, clauses=(condition, main), dutch=verteld)
 
 
 def if_last(draws: Draws, address: Address) -> Sentence:
@@ -348,18 +356,25 @@ def _about_a_thing(draws: Draws) -> tuple[Clause, NounPhrase, Pronoun]:
             and thing.determiner != "no"
             and not (isinstance(clause.subject, NounPhrase) and clause.subject.noun.kind == "animal")
         ):
-            return clause, thing, Pronoun(f"it_{thing.noun.gender}")
+            return clause, thing, Pronoun(f"it_{thing.noun.gender}", thing.noun)
 
 
 def _joined(first: Clause, conjunction: str, second: Clause, address: Address) -> Sentence:
-    told, erzaehlt = english.statement(first), german.statement(first, address)
+    told, erzaehlt, verteld = (
+        english.statement(first),
+        german.statement(first, address),
+        dutch.statement(first, address),
+    )
+    word = dutch.WORDS[conjunction]
     if conjunction in _COORDINATING:
-        told += ","
+        told, verteld = told + ",", verteld + ","
         zweitens = f"{_COORDINATING[conjunction]} {german.statement(second, address)}"
+        tweede = f"{word} {dutch.statement(second, address)}"
     else:
         zweitens = german.subordinate(_SUBORDINATING[conjunction], second, address)
+        tweede = dutch.subordinate(word, second, address)
     told = f"{told} {conjunction} {english.statement(second)}."
-    return Sentence(told, f"{erzaehlt}, {zweitens}.", clauses=(first, second))
+    return Sentence(told, f"{erzaehlt}, {zweitens}.", clauses=(first, second), dutch=f"{verteld} {tweede}.")
 
 
 # --- the table
@@ -403,12 +418,12 @@ def draw_sentence(draws: Draws) -> Sentence:
     address = draws.weighted(_ADDRESS)
     name = draws.weighted(_CHOICE)
     told = CONSTRUCTIONS[name][0](draws, address)
-    endings = ("", "")
+    endings = ("", "", "")
     if address != "du" and _YOU.search(told.source):
         who, wer = draws.pick(lexicon.VOCATIVES[address])
-        endings = (f", {who}", f", {wer}")
-    source, target = (
+        endings = (f", {who}", f", {wer}", f", {dutch.WORDS[who]}")
+    source, target, verteld = (
         text[0].upper() + text[1:-1] + ending + text[-1]
-        for text, ending in zip((told.source, told.target), endings, strict=True)
+        for text, ending in zip((told.source, told.target, told.dutch), endings, strict=True)
     )
-    return Sentence(source, target, name, told.clauses)
+    return Sentence(source, target, name, told.clauses, verteld)

@@ -169,7 +169,7 @@ CASES: dict[str, tuple[Files, str, str]] = {
     "number nought": ({"p.tsv": NAMED_TSV}, "{}/p.tsv#0,1", r"3 columns, so there is no column 0"),
     "one column twice": ({"p.tsv": NAMED_TSV}, "{}/p.tsv#2,2", r"column 2 is chosen twice"),
     "one column only": ({"p.tsv": NAMED_TSV}, "{}/p.tsv#2", r"# must be followed by two columns"),
-    "three columns": ({"p.tsv": NAMED_TSV}, "{}/p.tsv#1,2,3", r"# must be followed by two columns"),
+    "a target chosen twice": ({"p.tsv": NAMED_TSV}, "{}/p.tsv#2,3,3", r"'3' is chosen twice"),
     "two columns of one name": ({"p.tsv": "de\tde\nx\ty\n"}, "{}/p.tsv#de,x", r"2 columns are named 'de'"),
     "a header alone": ({"p.tsv": "en\tde\n"}, "{}/p.tsv", r"line 1: a header and nothing below it"),
     "columns of the same text": ({"p.tsv": "a\ta\nb\tb\n"}, "{}/p.tsv", r"columns 1 and 2 contain the same text"),

@@ -17,6 +17,7 @@ from engine.data.parallel.iwslt import joined, segments, tagged
 from engine.data.parallel.lines import Lines, lines_of, read_lines
 from engine.data.parallel.pairs import Pairs, ParallelCorpus
 from engine.data.parallel.table import table, unquoted
+from engine.errors import InputError
 
 SENTENCE = st.text(st.characters(exclude_characters="\n\r\t\x00", exclude_categories=("Cs",)), min_size=1).filter(
     lambda text: text.strip() and not text.startswith(("\ufeff", "PK", "BZh"))
@@ -244,3 +245,54 @@ def test_a_path_is_understood_wherever_one_stands(tmp_path, monkeypatch) -> None
     assert absolute("a.en, a.de") == f"{tmp_path}/a.en,{tmp_path}/a.de"
     assert absolute("one, two.tsv") == f"{tmp_path}/one, two.tsv"
     assert absolute(".#de,en") == f"{tmp_path}#de,en" and absolute(absolute("x.tsv")) == absolute("x.tsv")
+
+
+@pytest.mark.parametrize(("name", "test"), [("iwslt2017-en-zh", "tst2013"), ("ted-talks", "tst2010")])
+def test_ted_talks_are_read_from_their_archive_in_every_direction(tmp_path, name: str, test: str) -> None:
+    entry = CORPORA[name]
+    place = tmp_path / name
+    place.mkdir()
+    with zipfile.ZipFile(tmp_path / entry.remotes[0].file, "w") as archive:
+        for target in entry.languages[1:]:
+            for side in ("en", target):
+                lines = f"<talkid>1</talkid>\n{side} one \n{side} two\n"
+                archive.writestr(f"folder/train.tags.en-{target}.{side}", lines)
+                for stem in ("dev2010", test):
+                    xml = f'<d><doc docid="1"><seg id="1"> {side} {stem} </seg></doc></d>'
+                    archive.writestr(f"folder/IWSLT17.TED.{stem}.en-{target}.{side}.xml", xml)
+    corpus = load_corpus(ParallelCorpus, DataConfig(corpus=name), tmp_path)
+    sizes = [len(pairs) for pairs in corpus.splits.values()]
+    assert sizes == [2 * (len(entry.languages) - 1), *[len(entry.languages) - 1] * 2]
+    last = entry.languages[-1]
+    one = load_corpus(ParallelCorpus, DataConfig(corpus=f"{name}#en,{last}"), tmp_path)
+    assert one.splits["test"] == Pairs((f"en {test}",), (f"{last} {test}",)) and one.languages == ("en", last)
+
+
+def test_chinese_to_english_is_its_other_direction(tmp_path) -> None:
+    with pytest.raises(InputError, match="is not on this machine"):
+        load_corpus(ParallelCorpus, DataConfig(corpus="iwslt2017-en-zh#zh,en"), tmp_path)
+    with pytest.raises(InputError, match="ted-talks has only the directions ted-talks#en,de, .* and ted-talks#en,ro"):
+        load_corpus(ParallelCorpus, DataConfig(corpus="ted-talks#de,en"), tmp_path)
+
+
+def test_several_columns_are_several_target_languages(tmp_path) -> None:
+    rows = ["en\tde\tfr", *(f"one {i}\teins {i}\t{f'un {i}' if i % 2 else ''}" for i in range(40))]
+    (tmp_path / "t.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    corpus = load_path(DataConfig(corpus=f"{tmp_path / 't.tsv'}#en,de,fr", validation_fraction=0.2))
+    assert corpus.languages == ("en", "de", "fr") and corpus.tags == ("de", "fr")
+    assert sum(map(len, corpus.splits.values())) == 60
+    bare = {name: {source[5:] for source in pairs.sources} for name, pairs in corpus.splits.items()}
+    assert not bare["train"] & bare["validation"]  # a sentence is on one side, whatever it is translated to
+    for pairs in corpus.splits.values():
+        for source, target in zip(pairs.sources, pairs.targets, strict=True):
+            assert target.split()[0] == {"<de>": "eins", "<fr>": "un"}[source.split()[0]]
+    french = corpus.to("fr")
+    assert french.languages == ("en", "fr") and all("<" not in one for one in french.splits["train"].sources)
+
+
+def test_a_folder_of_several_languages_gives_each_its_direction(tmp_path) -> None:
+    write(tmp_path, train__en="a\nb\n", train__zh="甲\n乙\n", train__ja="あ\n\n", val__en="c\n", val__zh="丙\n")
+    write(tmp_path, val__ja="う\n")
+    corpus = load_path(DataConfig(corpus=f"{tmp_path}#en,zh,ja"))
+    assert corpus.splits["train"] == Pairs(("<zh> a", "<ja> a", "<zh> b"), ("甲", "あ", "乙"))
+    assert corpus.splits["validation"] == Pairs(("<zh> c", "<ja> c"), ("丙", "う"))

@@ -374,6 +374,8 @@ def _translation_scores(context: ReportContext, standing: VariantResult, run: En
         counts = {"n": f"{last.translated or 0:,}", "total": f"{last.sentences or 0:,}"}
         how = say("texts.greedy") if last.beam in (None, 1) else say("texts.beam", n=last.beam)
         said.append(say("texts.scores", how=how, **shares, **counts))
+    for language, bleu, exact in last.by_target:
+        said.append(say("texts.to", language=language, bleu=f"{bleu:.2f}", exact=f"{exact:.1%}"))
     signature = (" ", say("texts.signature"), doc.Code(last.bleu_signature), say("full-stop"))
     return doc.Paragraph((context.sentences(said), *(signature if last.bleu_signature else ())))
 
