@@ -6,16 +6,17 @@ Detokenised, cased text is scored against the original references, never against
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from engine.errors import InputError
 from engine.language import tr
 
-SENTENCE_METRIC = "chrF"  # of one sentence; BLEU counts runs of four words, which short ones may lack
-
 
 @dataclass(frozen=True)
 class ScoredSentence:
-    """A sentence, its reference, the translation (detokenised), and its `SENTENCE_METRIC`, 0 to 100."""
+    """A sentence, its reference, the translation (detokenised), and its `metric`, 0 to 100; or an article and its
+    summary.
+    """
 
     source: str
     reference: str
@@ -23,8 +24,27 @@ class ScoredSentence:
     score: float
 
 
+class Written:
+    """Scores of written texts."""
+
+    metric: ClassVar[str]  # of one text
+    n: int
+    rows: tuple[ScoredSentence, ...]
+
+    @property
+    def scores(self) -> dict[str, float | str]:
+        return {name: value for name, value in vars(self).items() if name not in ("n", "rows")}
+
+    def best(self, most: int) -> list[ScoredSentence]:
+        return sorted(self.rows, key=lambda row: -row.score)[:most]
+
+    def worst(self, most: int) -> list[ScoredSentence]:
+        return sorted(self.rows, key=lambda row: row.score)[:most]
+
+
 @dataclass(frozen=True)
-class TranslationScores:
+class TranslationScores(Written):
+    metric = "chrF"  # BLEU counts runs of four words, which a short sentence may lack
     bleu: float  # corpus BLEU, 0 to 100 (Papineni et al. 2002; Post 2018): cased, 13a tokens, exponential smoothing.
     bleu_signature: str  # sacreBLEU's, with its version
     chrf: float  # corpus chrF2, 0 to 100 (Popović 2015)
@@ -32,12 +52,6 @@ class TranslationScores:
     exact_match: float  # share of outputs equal to their reference, except for white space at the ends; 0 to 1
     n: int  # sentences
     rows: tuple[ScoredSentence, ...]  # the sentences in their order
-
-    def best(self, most: int) -> list[ScoredSentence]:
-        return sorted(self.rows, key=lambda row: -row.score)[:most]
-
-    def worst(self, most: int) -> list[ScoredSentence]:
-        return sorted(self.rows, key=lambda row: row.score)[:most]
 
 
 def score_translations(sources: Sequence[str], references: Sequence[str], outputs: Sequence[str]) -> TranslationScores:

@@ -47,6 +47,7 @@ def test_a_generated_corpus_comes_first_and_is_never_missing(monkeypatch) -> Non
         ("a.en,a.de", "pairs"),
         ("a.txt#1,2", "pairs"),
         ("bulletins", "labelled"),
+        ("headlines", "pairs"),
         ("a.csv", "labelled"),
         ("a.CSV.gz", "labelled"),
     ],
