@@ -37,8 +37,8 @@ class DataConfig(Section):
     corpus_size: Annotated[
         Annotated[int, Field(strict=True, ge=20, le=10**8)] | None,
         Says(
-            "size of a generated corpus: characters in playlets, sentences in phrasebook, people in biographies, "
-            "texts in bulletins and headlines; or how many training pairs of gigaword or cnn-dailymail are used"
+            "size: characters of playlets, sentences of phrasebook, people of biographies, items of bulletins; training "
+            "pairs of gigaword"
         ),
     ] = None
     tokenizer: Annotated[
