@@ -253,8 +253,9 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         yield Refusal(
             ("evaluation.select", "objective.kind"),
             tr(
-                "'{kind}' has no {select} score: translations have bleu and exact_match, questions have "
-                "exact_match, classification has accuracy and macro_f1; --set evaluation.select=loss",
+                "'{kind}' has no {select} score: translations have bleu and exact_match, summaries have rouge_1, "
+                "rouge_2, rouge_l and exact_match, questions have exact_match, classification has accuracy and "
+                "macro_f1; --set evaluation.select=loss",
                 kind=kind,
                 select=c.evaluation.select,
             ),

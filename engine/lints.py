@@ -96,9 +96,9 @@ ACTS: tuple[Acts, ...] = (
     *(
         (key, lambda c, key=key: c.task.uses(key, c), where)
         for key, where in (
-            ("data.max_length", "objective.kind = 'translation'"),
+            ("data.max_length", english("objective.kind = 'translation' or 'summarization'")),
             ("data.lowercase", "objective.kind = 'classification'"),
-            ("evaluation.beam", "objective.kind = 'translation'"),
+            ("evaluation.beam", english("objective.kind = 'translation' or 'summarization'")),
             ("objective.mask_fraction", english("objective.kind = 'masked', or span_form = 't5'")),
             ("objective.span_form", "objective.kind = 'span-corruption'"),
             ("objective.span_mean", english("objective.kind = 'span-corruption' and span_form = 't5'")),

@@ -90,6 +90,7 @@ def probe(key: str, name: str = "", **more: Any) -> Measure:
     return _share(key, name or probe_name(key), probe=True, margin=0.02, **more)
 
 
+ROUGE = (english("rouge_1"), english("rouge_2"), english("rouge_l"))
 BANDS = (english("near recall"), english("far recall"))  # of the built-in corpora
 
 
@@ -222,7 +223,18 @@ MEASURES = (
         for key, name, brief, selects in (
             ("bleu", "BLEU", "{:.2f}", english("the best BLEU")),
             ("chrf", "chrF", "{:.1f}", ""),
+            (ROUGE[0], "ROUGE-1", "{:.1f}", english("the best ROUGE-1")),
+            (ROUGE[1], "ROUGE-2", "{:.1f}", english("the best ROUGE-2")),
+            (ROUGE[2], "ROUGE-L", "{:.1f}", english("the best ROUGE-L")),
         )
+    ),
+    _share(
+        "copied",
+        english("copied words"),
+        about=english("words that occur in the article"),
+        charted=True,
+        tabled=True,
+        tolerance=(0.0, 0.02),
     ),
     _share(
         english("exact_match"),

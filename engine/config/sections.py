@@ -37,8 +37,8 @@ class DataConfig(Section):
     corpus_size: Annotated[
         Annotated[int, Field(strict=True, ge=20, le=10**8)] | None,
         Says(
-            "size of a generated corpus: characters in playlets, sentences in phrasebook, people in biographies, "
-            "texts in bulletins"
+            "size: characters of playlets, sentences of phrasebook, people of biographies, items of bulletins; "
+            "training pairs of gigaword"
         ),
     ] = None
     tokenizer: Annotated[
@@ -107,6 +107,7 @@ class ObjectiveConfig(Section):
             "continuation",
             "shifted",
             "translation",
+            "summarization",
             "span-corruption",
             "question-answer",
             "classification",
@@ -121,6 +122,7 @@ class ObjectiveConfig(Section):
                 "continuation": "the text that follows the source",
                 "shifted": "the source shifted by one token, to show the effect of a common mistake",
                 "translation": "a sentence in another language",
+                "summarization": "the summary or the headline of an article",
                 "span-corruption": "a removed span from the text around it, as in T5",
                 "question-answer": "the answer to a question about the documents",
                 "classification": "the class of a text, such as the section a news item belongs to",

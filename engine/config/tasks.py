@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from engine.config.sections import END, MASK, MASKS_IN_A_ROW, PAD, START, UNK
 from engine.language import english, tr
+from engine.measures import ROUGE
 from engine.model.visibility import sees_ahead
 
 if TYPE_CHECKING:
@@ -87,6 +88,10 @@ class TaskKind:
     def objections(self, config: "RunConfig") -> Iterator[Refusal]:
         """Yield the reasons why a config of this objective cannot be trained."""
         yield from ()
+
+    def longest_source(self, config: "RunConfig") -> int | None:
+        """Return the tokens that a longer source is cut to, its end token aside; None if none is cut."""
+        return None
 
     def surprise_lengths(self, config: "RunConfig") -> tuple[int, int]:
         """Return the fewest and the most tokens of text that it can divide into a source and a target."""
@@ -224,7 +229,7 @@ class Translation(TaskKind):
     aim = english("translation")
     task = "engine.training.translation_task.TranslationTask"
     corpus, rows = "pairs", english("sentences")
-    scores = ("loss", "bleu", "exact_match")
+    scores: Sequence[str] = ("loss", "bleu", "exact_match")
     files = ("source", "reference")
     settings = ("data.max_length", "data.shared_vocabulary", "objective.label_smoothing", "evaluation.beam")
     unit = english("token")
@@ -243,6 +248,26 @@ class Translation(TaskKind):
 
     def window_targets(self, config: "RunConfig") -> int:
         return self.window_tokens(config)
+
+
+class Summarization(Translation):
+    """The summary of an article: a pair, as in translation, but the article is cut to the source's length."""
+
+    name = "summarization"
+    aim = english("summarization")
+    task = "engine.training.summary_task.SummaryTask"
+    rows = english("articles")
+    scores = ("loss", *ROUGE, "exact_match")
+    needs = tr("summarization needs")
+    does = tr("summarizes articles")
+    pipeline = "summarization"
+    next_step = ("translate", tr("summarize with it"))
+    ablated_on = "headlines"
+    small_corpus = ("headlines", 1_000)
+
+    def longest_source(self, config: "RunConfig") -> int:
+        most = config.model.source_tokens
+        return min(most, config.data.max_length or most) - 1
 
 
 class _OnDocuments(TaskKind):
@@ -391,7 +416,7 @@ TASKS: Mapping[str, TaskKind] = {
     kind.name: kind()
     for kind in (
         *(NextToken, Masked, Copy, Reverse, Continuation, Shifted),
-        *(Translation, SpanCorruption, QuestionAnswer, Classification),
+        *(Translation, Summarization, SpanCorruption, QuestionAnswer, Classification),
     )
 }
 

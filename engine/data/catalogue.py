@@ -15,7 +15,7 @@ from engine.data import hub
 from engine.data.corpora import TEXT, TextCorpus, read_source
 from engine.data.corpus import Corpus, CorpusEntry, CorpusKind, Kind, data_folders, is_there
 from engine.data.documents.named import DOCUMENTS
-from engine.data.known import CORPORA, kind_by_name
+from engine.data.known import CORPORA, kind_by_name, place_of
 from engine.data.labelled.named import LABELLED
 from engine.data.parallel.named import PAIRS
 from engine.data.sources import split_field
@@ -115,9 +115,10 @@ def load_corpus(made: type[C], data: DataConfig, data_dir: Path | None = None) -
                 )
             )
     folders = data_folders(data_dir)
-    place = entry.found(folders) or entry.found(folders, any)
-    if entry.remotes and place is None:
-        raise entry.not_here(folders, f"--corpus {kind.meanwhile}")
+    place = place_of(entry, folders) or entry.found(folders, any)
+    if entry.is_fetched and place is None:
+        meanwhile = f"--corpus {kind.meanwhile}"
+        raise hub.not_here(name, folders, meanwhile) if entry.hub else entry.not_here(folders, meanwhile)
     if name in kind.named:
         corpus = kind.named[name](entry, data, place)
     else:

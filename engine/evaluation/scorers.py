@@ -46,15 +46,17 @@ from engine.evaluation.metrics import (
     scores_by_distance,
 )
 from engine.evaluation.reachable import ReachableFloor, reachable_floor
-from engine.evaluation.translation import TranslationScores, exact_match, score_translations
+from engine.evaluation.summaries import copied_share, first_sentence, score_summaries
+from engine.evaluation.translation import Written, exact_match, score_translations
 from engine.generation.answering import answer_questions, greedy_answers
 from engine.generation.beam import Hypothesis
 from engine.generation.translation import Translator, both_specials
 from engine.language import tr, trn
+from engine.measures import ROUGE
 from engine.model.transformer import Network, evaluating
 from engine.model.visibility import self_attention
 from engine.runs.record_version import RECORDS
-from engine.runs.records import Scores, Translations
+from engine.runs.records import Lead, Scores, Translations
 
 SCORED = ("nll", "correct", "place")  # of each token
 HEAD = 1 << 16  # characters of a text, in which its first token ends
@@ -349,18 +351,15 @@ class TranslationScorer(Scorer):
         self._outputs = [row.output for row in written.rows]
         characters = sum(len(target) + 1 for target in self.split.pairs.targets)  # each ends
         probes = self.probes if self.config.evaluation.probes else {}
-        apart = written.by_target
+        apart = written.apart()
         return Scores.made(
             sentences=len(self.split.pairs),
             loss=scores.loss,
             perplexity=scores.perplexity,
             bits_per_character=math.fsum(scores.nll) / math.log(2) / characters,
             accuracy=scores.accuracy,
-            bleu=written.bleu,
-            bleu_signature=written.bleu_signature,
+            **{name: value for name, value in written.scores.items() if name in Scores.model_fields},
             **({"bleu_to": {target: bleu for target, (bleu, *_) in apart.items()}} if apart else {}),
-            chrf=written.chrf,
-            exact_match=written.exact_match,
             beam=self.config.evaluation.beam,
             translated=written.n,
             probes={f"to_{target}": exact for target, (_, exact, _) in apart.items()}
@@ -393,12 +392,17 @@ class TranslationScorer(Scorer):
         found = dict(zip(order.tolist(), parts, strict=True))
         return [(len(found[i]), math.fsum(found[i]) / len(found[i])) for i in range(len(order))]
 
-    def translations(
-        self, model: Network, split: ScoredSplit, between: Callable[[], None] = lambda: None
-    ) -> TranslationScores:
+    def translations(self, model: Network, split: ScoredSplit, between: Callable[[], None] = lambda: None) -> Written:
         outputs = self._written(model, split, between)
         sources, references = (side[: len(outputs)] for side in (split.pairs.sources, split.pairs.targets))
+        return self.scored(sources, references, outputs)
+
+    def scored(self, sources: Sequence[str], references: Sequence[str], outputs: Sequence[str]) -> Written:
         return score_translations(sources, references, outputs, self.language)
+
+    def lead(self) -> Lead | None:
+        """Return what the first sentence of each article scores as its summary, where articles are summarized."""
+        return None
 
     def _translated(self, split: ScoredSplit) -> int:
         return min(self.config.evaluation.translations or len(split.pairs), len(split.pairs))
@@ -408,6 +412,20 @@ class TranslationScorer(Scorer):
         translator = Translator(model, self.tokenizer, self.config)
         found = translator.translate(sources, beam=beam, between=between)
         return [best[0].text for best in found]
+
+
+class SummaryScorer(TranslationScorer):
+    """Exact scores and ROUGE of one split."""
+
+    def scored(self, sources: Sequence[str], references: Sequence[str], outputs: Sequence[str]) -> Written:
+        return score_summaries(sources, references, outputs)
+
+    def lead(self) -> Lead:
+        n, pairs = self._translated(self.split), self.split.pairs
+        articles, references = pairs.sources[:n], pairs.targets[:n]
+        found = score_summaries(articles, references, [first_sentence(article) for article in articles])
+        rouge = {name: value for name, value in found.scores.items() if name in ROUGE}
+        return Lead.made(**rouge, copied=copied_share(articles, references), articles=n)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ Detokenised, cased text is scored against the original references, never against
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import ClassVar
 
 from engine.data.tokenizers.tagged import language_of
 from engine.errors import InputError
@@ -17,12 +18,13 @@ BLEU_WORDS = {"zh": "zh", "chinese": "zh", "ja": "ja-mecab", "japanese": "ja-mec
 BY_CHARACTER = english(
     "Japanese is scored by characters; to score it by words, as published scores are, pip install 'sacrebleu[ja]'"
 )
-SENTENCE_METRIC = "chrF"  # of one sentence; BLEU counts runs of four words, which short ones may lack
 
 
 @dataclass(frozen=True)
 class ScoredSentence:
-    """A sentence, its reference, the translation (detokenised), and its `SENTENCE_METRIC`, 0 to 100."""
+    """A sentence, its reference, the translation (detokenised), and its `metric`, 0 to 100; or an article and its
+    summary.
+    """
 
     source: str
     reference: str
@@ -30,8 +32,31 @@ class ScoredSentence:
     score: float
 
 
+class Written:
+    """Scores of written texts."""
+
+    metric: ClassVar[str]  # of one text
+    n: int
+    rows: tuple[ScoredSentence, ...]
+
+    @property
+    def scores(self) -> dict[str, float | str]:
+        return {name: value for name, value in vars(self).items() if name not in ("n", "rows", "by_target")}
+
+    def apart(self) -> Mapping[str, tuple[float, float, int]]:
+        """Return BLEU, the share exactly right and the number of sentences of each of several target languages."""
+        return {}
+
+    def best(self, most: int) -> list[ScoredSentence]:
+        return sorted(self.rows, key=lambda row: -row.score)[:most]
+
+    def worst(self, most: int) -> list[ScoredSentence]:
+        return sorted(self.rows, key=lambda row: row.score)[:most]
+
+
 @dataclass(frozen=True)
-class TranslationScores:
+class TranslationScores(Written):
+    metric = "chrF"  # BLEU counts runs of four words, which a short sentence may lack
     # Corpus BLEU, 0 to 100 (Papineni et al. 2002; Post 2018): cased, exponential smoothing. With several target
     # languages, the mean of theirs: no words of two languages are counted together.
     bleu: float
@@ -41,13 +66,10 @@ class TranslationScores:
     exact_match: float  # share of outputs equal to their reference, except for white space at the ends; 0 to 1
     n: int  # sentences
     rows: tuple[ScoredSentence, ...]  # the sentences in their order
-    by_target: Mapping[str, tuple[float, float, int]]  # of several languages: BLEU, share exactly right, sentences
+    by_target: Mapping[str, tuple[float, float, int]]  # as `apart` returns it
 
-    def best(self, most: int) -> list[ScoredSentence]:
-        return sorted(self.rows, key=lambda row: -row.score)[:most]
-
-    def worst(self, most: int) -> list[ScoredSentence]:
-        return sorted(self.rows, key=lambda row: row.score)[:most]
+    def apart(self) -> Mapping[str, tuple[float, float, int]]:
+        return self.by_target
 
 
 def words_of(language: str) -> str:

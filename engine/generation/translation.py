@@ -128,8 +128,9 @@ class Translator:
         return min(self.config.model.context_length, ROOM[0] * source_tokens + ROOM[1])
 
     def _cut(self, source: NDArray[np.int64]) -> NDArray[np.int64]:
-        longest = self.model.stacks[0].positions.longest
-        return source if longest is None else source[: longest - 1]
+        positions = self.model.stacks[0].positions.longest
+        source = source[: self.config.task.longest_source(self.config)]
+        return source if positions is None else source[: positions - 1]
 
 
 def both_specials(tokenizer: AnyTokenizer) -> BothSpecials:

@@ -273,6 +273,16 @@ class BestReader(Record):
     unordered: Number  # share that the best reader who does not see the order of words gets right
 
 
+class Lead(Record):
+    """Scores of the first sentence of each held-out article as its summary."""
+
+    rouge_1: Number  # mean F1 of the words it shares with the right summary, 0 to 100
+    rouge_2: Number  # the same of pairs of words
+    rouge_l: Number  # the same of the longest common subsequence
+    copied: Number  # share of the words of the right summaries that occur in their article
+    articles: Count  # how many were scored
+
+
 class Example(Record):
     """A prompt to try."""
 
@@ -315,6 +325,7 @@ class DataFacts(RunFile, file="data.json"):
     classes: tuple[Text, ...] = ()  # names of the classes, in order
     bag_of_words: Number | None = None  # accuracy of naive Bayes on word counts
     best_reader: BestReader | None = None  # the highest possible accuracy, where the grammar is known
+    lead: Lead | None = None  # what the first sentences of articles score as their summaries
     probes: Annotated[tuple[ProbeFacts, ...], BeforeValidator(_first_probes)] = ()  # the corpus's probes
     examples: tuple[Example, ...] = ()  # prompts to try
 
@@ -424,7 +435,11 @@ class Scores(Measured):
     bleu_signature: Text = ""  # sacreBLEU's signature
     bleu_to: ByProbe[Number] = {}  # BLEU by target language, if there are several; `bleu` is their mean
     chrf: Number | None = None  # chrF by sacreBLEU
-    exact_match: Number | None = None  # share of answers or translations that match exactly
+    rouge_1: Number | None = None  # ROUGE-1 by rouge-score: mean F1, 0 to 100
+    rouge_2: Number | None = None  # ROUGE-2
+    rouge_l: Number | None = None  # ROUGE-L
+    copied: Number | None = None  # share of the summaries' words that occur in their article
+    exact_match: Number | None = None  # share of answers, translations or summaries that match exactly
     right: Count | None = None  # number of exact matches
     profile: tuple[Number | None, ...] = ()  # loss by position in the window
     probes: dict[Text, Number] = {}  # share of right answers, 0 to 1

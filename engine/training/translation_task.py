@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from engine.config.schema import Rows, RunConfig
 from engine.config.toml import resolved
 from engine.data.objectives import make_objective
 from engine.data.overlap import Overlap, pair_overlap
+from engine.data.padding import Tokens
 from engine.data.parallel.by_path import read_aligned
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.rows import EncodedPairs, PairBatches
@@ -50,12 +51,16 @@ class TranslationTask(Task):
     tokenizer: AnyTokenizer
     encoded: Mapping[str, EncodedPairs]
     reads = ParallelCorpus
+    scores: ClassVar[type[TranslationScorer]] = TranslationScorer
 
     @classmethod
     def of(cls, corpus: ParallelCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
         tokenizer = make_tokenizer(corpus, config) if given is None else _taken_over(given, corpus)
+        most = config.task.longest_source(config)
         encoded = {
-            name: EncodedPairs(tokenizer.source.encode_all(pairs.sources), tokenizer.target.encode_all(pairs.targets))
+            name: EncodedPairs(
+                _cut(tokenizer.source.encode_all(pairs.sources), most), tokenizer.target.encode_all(pairs.targets)
+            )
             for name, pairs in corpus.splits.items()
         }
         task = cls(corpus, tokenizer, encoded)
@@ -102,7 +107,8 @@ class TranslationTask(Task):
                 )
             )
         corpus = ParallelCorpus(files["source"], "", "", ("source", *(tags or ("target",))), {OWN: pairs})
-        task = cls(corpus, tokenizer, {OWN: EncodedPairs(*encoded)})
+        sources, targets = encoded
+        task = cls(corpus, tokenizer, {OWN: EncodedPairs(_cut(sources, config.task.longest_source(config)), targets)})
         return task.scorer(config, device, OWN)
 
     def predicted(self, split: str) -> int:
@@ -180,7 +186,7 @@ class TranslationTask(Task):
         self._require_positions(config, split)
         probes = {name: self._scored(name) for name in self._probes()}
         language = "" if self.corpus.tags else self.corpus.languages[-1]
-        return TranslationScorer(config, self._scored(split), probes, self.tokenizer, device, language)
+        return self.scores(config, self._scored(split), probes, self.tokenizer, device, language)
 
     def sampler(self, config: RunConfig) -> RowSampler:
         return translation_sampler(config, self.tokenizer, self.corpus.splits["validation"])
@@ -265,6 +271,10 @@ class TranslationTask(Task):
                 )
             )
         return pairs if fits.all() else pairs.chosen(np.flatnonzero(fits).tolist())
+
+
+def _cut(sources: Sequence[Tokens], most: int | None) -> Sequence[Tokens]:
+    return sources if most is None else [source[:most] for source in sources]
 
 
 def _most_tokens(config: RunConfig) -> NDArray[np.int64]:

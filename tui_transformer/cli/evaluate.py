@@ -14,12 +14,13 @@ from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from engine.config.toml import validate
 from engine.errors import InputError, all_of, listed, one_of, reason, refused
+from engine.evaluation.translation import TranslationScores
 from engine.language import tr, trn
-from engine.measures import MEASURES
+from engine.measures import MEASURE, MEASURES, ROUGE
 from engine.retelling import told
 from engine.runs.files import write_named
 from engine.runs.reader import RunReader
-from engine.runs.records import DataFacts
+from engine.runs.records import DataFacts, Lead
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, RunsDir
 from tui_transformer.cli.output import loading, padded, stamp, tell
@@ -28,6 +29,7 @@ from tui_transformer.lab.formatting import confusion_lines
 if TYPE_CHECKING:
     from engine.data.overlap import Overlap
     from engine.evaluation.scorers import AnswerScorer, Scorer, TranslationScorer
+    from engine.evaluation.translation import Written
     from engine.model.transformer import Network
 
 SPLITS = ("train", "validation", "test")
@@ -47,9 +49,12 @@ def evaluate(
         typer.Option("--text", help=tr("Score a text of your own instead: FILE, or FILE:FIELD for a table.")),
     ] = None,
     source: Annotated[
-        str | None, typer.Option("--source", help=tr("Translate and score sentences of your own: one per line."))
+        str | None,
+        typer.Option("--source", help=tr("Translate or summarize texts of your own, and score that: one per line.")),
     ] = None,
-    reference: Annotated[str | None, typer.Option("--reference", help=tr("Their translations: one per line."))] = None,
+    reference: Annotated[
+        str | None, typer.Option("--reference", help=tr("Their translations or summaries: one per line."))
+    ] = None,
     csv: Annotated[
         str | None, typer.Option("--csv", help=tr("Classify texts of your own: a CSV file with their classes."))
     ] = None,
@@ -84,7 +89,7 @@ def evaluate(
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> None:
-    """Score a checkpoint on a split or files of your own; translations also by BLEU and chrF, classes by F1."""
+    """Score a checkpoint on a split or files of your own: translations by BLEU, summaries by ROUGE, classes by F1."""
     reader = RunReader.resolve(run, runs_dir)
     config = reader.config
     own = _own_files(reader, config, split, text=text, source=source, reference=reference, csv=csv)
@@ -120,7 +125,7 @@ def evaluate(
         raise InputError(
             tr("--stride {stride}: must be from 1 to the context, {most}", stride=stride, most=config.window_targets)
         )
-    translates = config.task.rows == "sentences"
+    translates = config.task.corpus == "pairs"
     given = {"batch_size": batch_size, "stride": stride, "beam": beam, "translations": 0 if translates else None}
     for name, value in given.items():
         if value is not None:
@@ -383,20 +388,18 @@ def _translated(scorer: "TranslationScorer", model: "Network", shown: int, *, ev
     """Translate and score a split; the record has `every` sentence in its order, or only those that are shown."""
     with loading(tr("translating {n:,} sentences", n=len(scorer.split.pairs))):
         tokens, written = scorer.token_scores(model), scorer.translations(model, scorer.split)
+        lead = scorer.lead()
     best, worst, beam = written.best(shown), written.worst(shown), scorer.config.evaluation.beam
-    apart = written.by_target
+    apart = written.apart()
     record = {
         "loss": tokens.loss,
         "perplexity": tokens.perplexity,
         "accuracy": tokens.accuracy,
         "beam": beam,
         "sentences": written.n,
-        "bleu": written.bleu,
-        "bleu_signature": written.bleu_signature,
+        **written.scores,
         **({"to": {one: dict(zip(BY_TARGET, found, strict=True)) for one, found in apart.items()}} if apart else {}),
-        "chrf": written.chrf,
-        "chrf_signature": written.chrf_signature,
-        "exact_match": written.exact_match,
+        **({} if lead is None else {"lead": lead.dump()}),
         "rows": [asdict(row) for row in (*best, *reversed(worst))],
     }
     if every:
@@ -407,6 +410,29 @@ def _translated(scorer: "TranslationScorer", model: "Network", shown: int, *, ev
         ]
     how = tr("greedily") if beam == 1 else tr("with a beam of {beam}", beam=beam)
     words = [
+        *(_by_bleu(written, how) if lead is None else _by_rouge(written, lead, how)),
+        _line(tr("exact"), f"{written.scores['exact_match']:.2%}", NARROW),
+        _line(
+            tr("loss"),
+            tr("{loss:.4f} nats per token, end tokens included, no label smoothing", loss=tokens.loss),
+            NARROW,
+        ),
+        _line(tr("perplexity"), f"{tokens.perplexity:.4f}", NARROW),
+    ]
+    for title, some in ((tr("  best, {metric} {score:.1f}"), best), (tr("  worst, {metric} {score:.1f}"), worst)):
+        for row in some:
+            words += [
+                title.format(metric=written.metric, score=row.score),
+                f"    {row.source}",
+                f"  → {row.output}",
+                f"  = {row.reference}",
+            ]
+    return record, words
+
+
+def _by_bleu(written: "Written", how: str) -> list[str]:
+    assert isinstance(written, TranslationScores)
+    return [
         _line(
             "BLEU",
             trn(
@@ -425,26 +451,26 @@ def _translated(scorer: "TranslationScorer", model: "Network", shown: int, *, ev
                 tr("BLEU {bleu:.2f}, {exact:.2%} of {n:,} exactly right", bleu=bleu, exact=exact, n=n),
                 NARROW,
             )
-            for language, (bleu, exact, n) in apart.items()
+            for language, (bleu, exact, n) in written.apart().items()
         ),
         _line("chrF", f"{written.chrf:.2f}   {written.chrf_signature}", NARROW),
-        _line(tr("exact"), f"{written.exact_match:.2%}", NARROW),
-        _line(
-            tr("loss"),
-            tr("{loss:.4f} nats per token, end tokens included, no label smoothing", loss=tokens.loss),
-            NARROW,
-        ),
-        _line(tr("perplexity"), f"{tokens.perplexity:.4f}", NARROW),
     ]
-    for title, some in ((tr("  best, chrF {score:.1f}"), best), (tr("  worst, chrF {score:.1f}"), worst)):
-        for row in some:
-            words += [
-                title.format(score=row.score),
-                f"    {row.source}",
-                f"  → {row.output}",
-                f"  = {row.reference}",
-            ]
-    return record, words
+
+
+def _by_rouge(written: "Written", lead: Lead, how: str) -> list[str]:
+    """The scores of summaries, beside those of each article's first sentence."""
+    said = trn("{n:,} article summarized {how}", "{n:,} articles summarized {how}", written.n, how=how)
+    beside = tr("{score:.2f}   the first sentence: {lead:.2f}")
+    words = [
+        _line(MEASURE[key].name, beside.format(score=written.scores[key], lead=getattr(lead, key)), NARROW)
+        for key in ROUGE
+    ]
+    copied = tr(
+        "{share:.2%} of the words occur in the article; of the right summaries, {right:.2%}",
+        share=written.scores["copied"],
+        right=lead.copied,
+    )
+    return [f"  {said}", *words, _line(tr("copied"), copied, NARROW)]
 
 
 def _answered(

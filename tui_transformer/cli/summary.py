@@ -19,7 +19,7 @@ from engine.runs.records import ProbeFacts, ValidationRecord
 from tui_transformer.cli.output import emit, is_terminal, stdout
 from tui_transformer.lab.charts.canvas import Line, line_chart, usual_top
 from tui_transformer.lab.charts.curves import curve_of
-from tui_transformer.lab.formatting import duration, readers_in_words, short, sparkline
+from tui_transformer.lab.formatting import duration, lead_in_words, readers_in_words, short, sparkline
 from tui_transformer.lab.records.badges import findings
 from tui_transformer.lab.records.run_view import averaged
 
@@ -139,6 +139,24 @@ def _scores(reader: RunReader) -> Text | None:
                 for language, bleu, exact in last.by_target
             ),
         ]
+    elif last.rouge_l is not None:
+        how = tr("greedily") if last.beam == 1 else tr("with a beam of {beam}", beam=last.beam)
+        lines.append(
+            tr(
+                "  ROUGE-1 {one:.1f}, ROUGE-2 {two:.1f}, ROUGE-L {longest:.1f}, {exact_match:.1%} exactly right, "
+                "{copied:.1%} of the words copied: {translated:,} of {sentences:,} articles summarized {how}",
+                one=last.rouge_1,
+                two=last.rouge_2,
+                longest=last.rouge_l,
+                exact_match=last.exact_match,
+                copied=last.copied,
+                translated=last.translated,
+                sentences=last.sentences,
+                how=how,
+            )
+        )
+        if data.lead is not None:
+            lines.append(f"  {lead_in_words(data.lead)}")
     elif last.macro_f1 is not None:
         lines.append(tr("  macro F1 {macro_f1:.1%} on {texts:,} texts", macro_f1=last.macro_f1, texts=last.texts))
         lines += [f"  {words}" for words in readers_in_words(data)]

@@ -7,7 +7,7 @@ from rich.cells import cell_len, set_cell_size
 
 from engine.clean import clean_line
 from engine.language import tr
-from engine.runs.records import DataFacts
+from engine.runs.records import DataFacts, Lead
 
 BARS = "▁▂▃▄▅▆▇█"
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -109,6 +109,17 @@ def middle(text: str, width: int) -> str:
     while cell_len(tail) > width - 1 - cell_len(head):
         tail = tail[1:]
     return set_cell_size(f"{head}…{tail}", width)
+
+
+def lead_in_words(lead: Lead) -> str:
+    return tr(
+        "the first sentence as the summary: ROUGE-1 {one:.1f}, ROUGE-2 {two:.1f}, ROUGE-L {longest:.1f}; {copied:.1%} "
+        "of the words of the right summaries occur in the article",
+        one=lead.rouge_1,
+        two=lead.rouge_2,
+        longest=lead.rouge_l,
+        copied=lead.copied,
+    )
 
 
 WIDEST_CLASS = 14  # columns of a class's name in a confusion table

@@ -1,6 +1,7 @@
 """Your own translations, by path: one table, two aligned files, or a folder with a file for each split and language.
 
     pairs.tsv                  the first two columns; `pairs.tsv#english,german` or `pairs.tsv#3,1` for others
+    news.jsonl#article,summary two fields of its rows; also of .csv, .parquet and a folder of these (`fields.py`)
     text.en,text.de            two aligned files, perhaps .gz
     folder                     train.en and train.de, val.* (or valid, validation, dev), test.*;
                                `folder#de,en` for the direction, or where there are more than two languages
@@ -20,6 +21,7 @@ from pathlib import Path
 from engine.config.sections import DataConfig
 from engine.data import sources
 from engine.data.corpus import STEMS, is_there
+from engine.data.parallel.fields import has_fields, note_of, read_fields
 from engine.data.parallel.lines import Lines, read_lines, side_by_side, uneven
 from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split, several
 from engine.data.parallel.table import LANGUAGES, SIDES, table
@@ -124,7 +126,7 @@ def files_of(base: str) -> list[str]:
 def load_path(data: DataConfig) -> ParallelCorpus:
     base, chosen = split_selector(data.corpus)
     try:
-        languages, splits, source = _read(base, chosen)
+        languages, splits, source, notes = _read(base, chosen)
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
         raise not_a_path(data.corpus, error) from None
     # Validation and test without files of their own are split off from training.
@@ -132,24 +134,31 @@ def load_path(data: DataConfig) -> ParallelCorpus:
     validation = 0 if "validation" in splits else max(1, round(total * data.validation_fraction))
     test = 0 if "test" in splits or not data.test_fraction else max(1, round(total * data.test_fraction))
     splits |= grouped_split(splits["train"], validation, test, base[:200], tags=len(languages) > 2)
-    return ParallelCorpus(source, source, base, languages, {name: splits[name] for name in STEMS if name in splits})
+    ordered = {name: splits[name] for name in STEMS if name in splits}
+    return ParallelCorpus(source, source, base, languages, ordered, notes)
 
 
-def _read(base: str, chosen: tuple[str, ...] | None) -> tuple[tuple[str, ...], dict[str, Pairs], str]:
+def _read(base: str, chosen: tuple[str, ...] | None) -> tuple[tuple[str, ...], dict[str, Pairs], str, tuple[str, ...]]:
+    """Return the languages, or the names of the fields, the splits, the name, and notes."""
     path = Path(base).expanduser()
-    if is_there(base) and path.is_dir():
-        return *_folder(path, chosen), path.resolve().name
+    folder = is_there(base) and path.is_dir()
+    if chosen is not None and ((folder and not _named(path) and sources.is_folder(base)) or has_fields(path)):
+        found = sources.find(base).files
+        read = {split or "train": read_fields(of_split, chosen) for split, of_split in found.items()}
+        left_out = sum(n for _, n in read.values())
+        return chosen, {split: pairs for split, (pairs, _) in read.items()}, path.resolve().name, note_of(left_out)
+    if folder:
+        return *_folder(path, chosen), path.resolve().name, ()
     if is_there(base) or "," not in base:  # if missing, the table's error says what is wrong with the path
         columns: Sequence[str | int] = (1, 2)
         if chosen is not None:
             columns = [int(name) if name.isascii() and name.isdigit() else name for name in chosen]
         lines = read_lines(path)
         if len(columns) > 2:
-            found = {column: table(lines, (columns[0], column), gaps=True) for column in columns[1:]}
-            by_target = {str(column): pairs for column, (pairs, _) in found.items()}
-            return (str(columns[0]), *by_target), {"train": several(by_target)}, path.resolve().name
+            by_target = {str(one): table(lines, (columns[0], one), gaps=True)[0] for one in columns[1:]}
+            return (str(columns[0]), *by_target), {"train": several(by_target)}, path.resolve().name, ()
         pairs, languages = table(lines, columns)
-        return languages, {"train": pairs}, path.resolve().name if is_there(base) else path.name
+        return languages, {"train": pairs}, path.resolve().name if is_there(base) else path.name, ()
     files = [Path(part.strip()).expanduser() for part in base.split(",")]
     if len(files) != 2 or not all(part.strip() for part in base.split(",")):
         raise InputError(
@@ -161,7 +170,7 @@ def _read(base: str, chosen: tuple[str, ...] | None) -> tuple[tuple[str, ...], d
         )
     named = [file.name.removesuffix(".gz").rpartition(".")[2] for file in files]
     source, target = (name if name.lower() in LANGUAGES else side for name, side in zip(named, SIDES, strict=True))
-    return (source, target), {"train": read_aligned(*files)}, f"{files[0].name},{files[1].name}"
+    return (source, target), {"train": read_aligned(*files)}, f"{files[0].name},{files[1].name}", ()
 
 
 def _folder(folder: Path, chosen: tuple[str, ...] | None) -> tuple[tuple[str, ...], dict[str, Pairs]]:

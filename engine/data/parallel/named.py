@@ -6,16 +6,26 @@ from pathlib import Path
 from engine.config.sections import DataConfig
 from engine.data.corpus import CorpusEntry, CorpusKind, is_file
 from engine.data.parallel.by_path import absolute, load_path, read_aligned, split_selector, takes
+from engine.data.parallel.fields import filled, note_of, read_fields
 from engine.data.parallel.iwslt import joined, tagged
-from engine.data.parallel.lines import lines_of, read_bytes, read_member
+from engine.data.parallel.lines import lines_of, read_bytes, read_lines, read_member
 from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split, several
 from engine.data.parallel.table import table
+from engine.data.sources import by_split
+from engine.data.synthetic import bulletins
 from engine.data.synthetic.phrasebook import corpus as phrasebook
-from engine.errors import InputError
+from engine.errors import InputError, all_of
 from engine.language import tr
 
 SIDES = ("en", "de")
+SUMMARY = ("article", "summary")
 MULTI30K = {"train": "train", "validation": "val", "test": "test_2016_flickr"}
+GIGAWORD = {  # names of the two sides of each split, in the archive of Rush et al. or in UniLM's
+    "train": (("train.article.txt", "train.title.txt"), ("train.src.txt", "train.tgt.txt")),
+    "validation": (("valid.article.filter.txt", "valid.title.filter.txt"), ("dev.src.txt", "dev.tgt.txt")),
+    "test": (("input.txt", "task1_ref0.txt"), ("test.src.txt", "test.tgt.txt"), ("test.article.txt", "test.title.txt")),
+}
+HIGHLIGHTS = ("article", "highlights")
 TATOEBA_HELD_OUT = 1_000  # pairs in each of validation and test
 IWSLT = "IWSLT17.TED."
 
@@ -43,6 +53,62 @@ def load_phrasebook(entry: CorpusEntry, data: DataConfig, place: None) -> Parall
     )
     version = phrasebook.VERSION if len(targets) == 1 else phrasebook.VERSION_2
     return ParallelCorpus(entry.name, version, "generated", languages, splits, (note,), phrases)
+
+
+def load_headlines(entry: CorpusEntry, data: DataConfig, place: None) -> ParallelCorpus:
+    """Bulletins with their headlines; `data.corpus_size` is their number. No held-out headline occurs in training."""
+    items = bulletins.generate(data.corpus_seed, data.corpus_size or bulletins.TEXTS)
+    pairs = Pairs(tuple(item.text for item in items), tuple(item.headline for item in items))
+    shares = (data.validation_fraction, data.test_fraction)
+    validation, test = (max(1, round(len(items) * share)) if share else 0 for share in shares)
+    note = tr(
+        "each item has one right headline, so the lowest loss is 0 and the highest share of exact matches 100%; no "
+        "held-out headline occurs in training"
+    )
+    splits = grouped_split(pairs, validation, test, entry.name)
+    return ParallelCorpus(entry.name, bulletins.HEADLINES_VERSION, "generated", SUMMARY, splits, (note,))
+
+
+def load_gigaword(entry: CorpusEntry, data: DataConfig, place: Path) -> ParallelCorpus:
+    """First sentences of news and their headlines, with their official splits; `data.corpus_size` is how many of the
+    training pairs are read.
+    """
+    splits: dict[str, Pairs] = {}
+    left_out = 0
+    for split, names in GIGAWORD.items():
+        here = [[_unpacked(place / name) for name in sides] for sides in names]
+        for articles, titles in (files for files in here if all(map(is_file, files))):
+            pairs, empty = filled(read_lines(articles), read_lines(titles))
+            splits.setdefault(split, pairs)
+            left_out += empty
+    missing = [split for split in ("train", "validation") if split not in splits]
+    if missing:
+        first = all_of(GIGAWORD[missing[0]][0])
+        raise InputError(tr("{place}: {files} are missing", place=str(place)[:200], files=first))
+    notes = note_of(left_out)
+    return ParallelCorpus(entry.name, entry.name, str(place.resolve()), SUMMARY, _some(splits, data), notes)
+
+
+def load_cnn_dailymail(entry: CorpusEntry, data: DataConfig, place: Path) -> ParallelCorpus:
+    """News articles and their highlights, with their official splits; `data.corpus_size` as in `load_gigaword`."""
+    files = by_split(place, sorted(place.rglob("*.parquet")))
+    read = {split: read_fields(of_split, HIGHLIGHTS) for split, of_split in files.items()}
+    splits = {split: pairs for split, (pairs, _) in read.items()}
+    notes = note_of(sum(left_out for _, left_out in read.values()))
+    return ParallelCorpus(entry.name, entry.name, str(place.resolve()), SUMMARY, _some(splits, data), notes)
+
+
+def _unpacked(path: Path) -> Path:
+    packed = path.with_name(f"{path.name}.gz")
+    return path if is_file(path) or not is_file(packed) else packed
+
+
+def _some(splits: dict[str, Pairs], data: DataConfig) -> dict[str, Pairs]:
+    """Return the first `data.corpus_size` training pairs, and of the held-out splits at most a tenth as many."""
+    if data.corpus_size is None:
+        return splits
+    most = dict.fromkeys(splits, data.corpus_size // 10) | {"train": data.corpus_size}
+    return {split: pairs.at(range(min(len(pairs), most[split]))) for split, pairs in splits.items()}
 
 
 def load_multi30k(entry: CorpusEntry, data: DataConfig, place: Path) -> ParallelCorpus:
@@ -107,6 +173,9 @@ PAIRS = CorpusKind(
     named={
         "phrasebook": load_phrasebook,
         "phrasebook-2": load_phrasebook,
+        "headlines": load_headlines,
+        "gigaword": load_gigaword,
+        "cnn-dailymail": load_cnn_dailymail,
         "multi30k": load_multi30k,
         "tatoeba-en-de": load_tatoeba,
         "iwslt2017-en-de": load_iwslt2017,

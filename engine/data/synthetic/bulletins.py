@@ -4,6 +4,9 @@ Each sentence is drawn by itself: mostly of the item's own kind, sometimes colou
 class. So how likely each class is, given a text, is known exactly, and with it the accuracy of the best reader. A
 result (the favourite won) and an upset (the outsider won) have the same words equally often: only their order tells
 them apart, and the accuracy of the best reader of words without their order is known too.
+
+Every sentence has a headline, and the headline of an item is that of its first sentence that is not colour, or of the
+first one if all are: so each item has exactly one right headline.
 """
 
 import tomllib
@@ -16,10 +19,11 @@ from pathlib import Path
 
 from engine.data.synthetic.draws import Draws, Weighted
 
-VERSION = "bulletins@1"
+VERSION, HEADLINES_VERSION = "bulletins@1", "headlines@1"
 TEXTS = 20_000  # if `data.corpus_size` is not set
 _TABLES = tomllib.loads(Path(__file__).with_name("bulletins.toml").read_text(encoding="utf-8"))
 SENTENCES: Mapping[str, Sequence[str]] = _TABLES["sentences"]
+HEADLINES: Mapping[str, Sequence[str]] = _TABLES["headlines"]  # of the sentences, in their order
 WORDS: Mapping[str, Sequence[str]] = {name: tuple(words.split("|")) for name, words in _TABLES["words"].items()}
 
 CLASSES: Mapping[str, float] = {"weather": 0.2, "markets": 0.2, "politics": 0.15, "result": 0.25, "upset": 0.2}
@@ -35,6 +39,7 @@ class Item:
     text: str
     label: str  # its class
     kinds: tuple[str, ...]  # of its sentences
+    headline: str
 
 
 def share(kind: str, label: str) -> float:
@@ -81,13 +86,19 @@ def generate(seed: int, texts: int) -> list[Item]:
     for _ in range(texts):
         label = draws.weighted(labels)
         kinds = tuple(draws.weighted(mixtures[label]) for _ in range(draws.pick(LENGTHS)))
-        items.append(Item(" ".join(_sentence(draws, kind) for kind in kinds), label, kinds))
+        sentences = [_sentence(draws, kind) for kind in kinds]
+        told = next((i for i, kind in enumerate(kinds) if kind != COLOUR), 0)
+        items.append(Item(" ".join(text for text, _ in sentences), label, kinds, sentences[told][1]))
     return items
 
 
-def _sentence(draws: Draws, kind: str) -> str:
+def _sentence(draws: Draws, kind: str) -> tuple[str, str]:
+    """Return a sentence and its headline."""
     words = {name: draws.pick(options) for name, options in WORDS.items()}
     sides = [words["favourite"], words["outsider"]]
     words["winner"], words["loser"] = reversed(sides) if kind == "upset" else sides
-    words |= {"Sky": words["sky"].capitalize(), "People": words["people"].capitalize()}
-    return draws.pick(SENTENCES["match" if kind in ORDERED else kind]).format(**words)
+    words["beat"] = "stun" if kind == "upset" else "beat"
+    words |= {name.capitalize(): words[name].capitalize() for name in ("sky", "people", "region", "goods", "office")}
+    group = "match" if kind in ORDERED else kind
+    which = draws.pick(range(len(SENTENCES[group])))
+    return SENTENCES[group][which].format(**words), HEADLINES[group][which].format(**words)

@@ -9,7 +9,7 @@ import pytest
 
 from engine.errors import InputError
 from engine.evaluation import translation
-from engine.evaluation.translation import SENTENCE_METRIC, score_translations
+from engine.evaluation.translation import TranslationScores, score_translations
 
 NOUNS = ["Hund", "Katze", "Baum", "Haus", "Frau", "Straße", "Apfel", "Fahrrad", "Junge", "Brücke"]
 VERBS = ["sieht", "sucht", "findet", "malt", "kauft", "hört", "trägt", "mag"]
@@ -83,7 +83,7 @@ def test_rows_keep_order_and_text_and_know_best_and_worst() -> None:
     sources, references, outputs = corpus(40, wrong=0.8)
     outputs[7] = references[7] + " "
     found = score_translations(sources, references, outputs)
-    assert found.n == len(found.rows) == 40 and SENTENCE_METRIC == "chrF"
+    assert found.n == len(found.rows) == 40 and TranslationScores.metric == "chrF"
     assert [(r.source, r.reference, r.output) for r in found.rows] == list(
         zip(sources, references, outputs, strict=True)
     )

@@ -32,8 +32,8 @@ SIGNS = {
 # What the engine would have recorded, in place of the fixtures' words.
 RECORDED = {
     "no later token is seen (256 of 256 positions tried)": "the model sees no later token (256 of 256 positions tried)",
-    "the loss at 12 of 256 places sees a later token": "a position's prediction depends on its answer or on what follows "
-    "it (gradient 0.12, change 0.41): the model can read what it has to predict, so its scores are meaningless",
+    "the loss at 12 of 256 places sees a later token": "a position's prediction depends on its answer or on what "
+    "follows it (gradient 0.12, change 0.41): the model can read what it has to predict, so its scores are meaningless",
     "the loss is not finite at step 310 (NaN)": "the loss is NaN or infinite at step 310; the last good state is "
     "step 309",
     "the loss is not a number": "the loss is NaN or infinite at step 310; the last good state is step 309",

@@ -49,7 +49,7 @@ from tui_transformer.lab.analysis.verdict import (
     expectations,
     verdict,
 )
-from tui_transformer.lab.formatting import confusion_lines, fitted
+from tui_transformer.lab.formatting import confusion_lines, fitted, lead_in_words
 from tui_transformer.lab.records.run_view import averaged
 
 UNSET = "–"
@@ -104,7 +104,10 @@ def detail(entry: Entry, baseline: Entry | None) -> Blocks:
         (tr("Compared to the baseline"), _beside(entry, baseline)),
         (tr("Where its initial weights come from"), lineage),
         (tr("Notes and tags"), written),
-        (tr("Scores"), [*(_line(_head(column, entry), column.shown(entry, None)) for column in shown), *averages]),
+        (
+            tr("Scores"),
+            [*(_line(_head(column, entry), column.shown(entry, None)) for column in shown), *averages, *_lead(entry)],
+        ),
         (
             tr("Probes: share correct"),
             (_line(tr(probe_name(name)), f"{v:.1%}{asked.get(name, '')}") for name, v in entry.probes.items()),
@@ -113,6 +116,11 @@ def detail(entry: Entry, baseline: Entry | None) -> Blocks:
         (tr("Not comparable"), older),
         (tr("Settings"), (_line(key, _setting(key, value)) for key, value in entry.config.items())),
     )
+
+
+def _lead(entry: Entry) -> Iterator[Line]:
+    if entry.lead is not None:
+        yield _line("", lead_in_words(entry.lead))
 
 
 def _classified(entry: Entry) -> Iterator[Line]:
@@ -209,7 +217,7 @@ def group_detail(standing: VariantResult) -> Blocks:
         (tr("Its runs"), map(partial(_run, group), standing.runs)),
         (tr("Where their initial weights come from"), earlier),
         (tr("Scores: mean and 95 % interval over seeds"), _measured(standing, LOSSES)),
-        (tr("Probes and other scores"), _measured(standing, others)),
+        (tr("Probes and other scores"), [*_measured(standing, others), *_lead(standing.runs[0])]),
         (tr("The last evaluation of its first run, class by class"), _classified(standing.runs[0])),
         (tr("What it cost"), (_line(_without_unit(c), c.shown(standing, None)) for c in cost)),
         (tr("What it changes"), _changes(group.representative, pinned, "seed") if pinned is not None else ()),

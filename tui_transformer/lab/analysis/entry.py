@@ -24,6 +24,7 @@ from engine.runs.records import (
     MOST_PROBES,
     Checks,
     DataFacts,
+    Lead,
     MajorityFacts,
     ModelFacts,
     Notes,
@@ -119,6 +120,7 @@ class Entry:
     # score of always giving the same answer or class; None without questions or classes
     majority: MajorityFacts | None = None
     classified: "Classified | None" = None  # its last evaluation, if it gives texts classes
+    lead: Lead | None = None  # what the first sentences of its articles score as their summaries
 
     def value(self, measure: Measure) -> float | None:
         if measure.probe:
@@ -281,6 +283,7 @@ def read_entry(path: Path) -> Entry:
         problems=tuple(problems),
         majority=majority if _is_share(majority) else None,
         classified=Classified.of(data, last),
+        lead=data.lead,
     )
 
 

@@ -408,6 +408,8 @@ class TranslationWriter(Writer):
     """
 
     invitation = tr("type a sentence to translate (temperature 0 is greedy)")
+    empty: ClassVar[str] = tr("prompt '': enter a sentence to translate")
+    surprised_by: ClassVar[str] = tr("a sentence and its translation are needed, e.g. I see. → Ich sehe.")
 
     def _load(self, reader: RunReader, checkpoint: str) -> None:
         from engine.generation.translation import Translator
@@ -433,7 +435,7 @@ class TranslationWriter(Writer):
         from engine.generation.answering import sample_answer
 
         if not text.strip():
-            raise InputError(tr("prompt '': enter a sentence to translate"))
+            raise InputError(self.empty)
         how, seed = sampling_of(settings, answer)
         prompt, size = self.translator.prompt(text), self.tokenizer.vocab_size
         assert prompt.source is not None
@@ -444,7 +446,7 @@ class TranslationWriter(Writer):
     def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
         from engine.generation.surprise import translation_surprise
 
-        source, target = split_at_arrow(text, tr("a sentence and its translation are needed, e.g. I see. → Ich sehe."))
+        source, target = split_at_arrow(text, self.surprised_by)
         found = translation_surprise(self.translator, source, target, alternatives)
         rule = tr("each token given the source “{source}” and the target before it; ■ marks the end", source=source)
         return token_scores(found, self._shown, self._shown, source, rule)
@@ -459,6 +461,12 @@ class TranslationWriter(Writer):
         side = self.tokenizer.source if is_source else self.tokenizer.target
         special = END if is_source else START
         return tuple(side.decode([token]) if token < side.vocab_size else special for token in ids.tolist())
+
+
+class SummaryWriter(TranslationWriter):
+    invitation = tr("type an article to summarize (temperature 0 is greedy)")
+    empty = tr("prompt '': enter an article to summarize")
+    surprised_by = tr("an article and its summary are needed, with → between them")
 
 
 class DocumentWriter(Writer):
@@ -689,6 +697,7 @@ def _on_a_line(written: str) -> str:
 WRITERS: Mapping[str, type[Writer]] = {
     "masked": MaskedWriter,
     "translation": TranslationWriter,
+    "summarization": SummaryWriter,
     "span-corruption": SpanWriter,
     "question-answer": QuestionWriter,
     "classification": ClassWriter,

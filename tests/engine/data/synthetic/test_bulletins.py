@@ -13,6 +13,7 @@ from engine.data.labelled.corpus import LabelledCorpus
 from engine.data.synthetic import bulletins
 from engine.data.synthetic.bulletins import (
     CLASSES,
+    HEADLINES,
     KINDS,
     ORDERED,
     SENTENCES,
@@ -119,3 +120,29 @@ def test_the_page_says_what_the_grammar_says() -> None:
     page = (Path(bulletins.__file__).parents[3] / "docs" / "explanation" / "bulletins.md").read_text(encoding="utf-8")
     assert f"{best_accuracy():.2%}".replace("%", " %") in page
     assert f"{best_accuracy(ordered=False):.2%}".replace("%", " %") in page
+
+
+def test_the_headline_is_of_the_first_sentence_that_is_not_colour() -> None:
+    """Each headline is made again from the words that stand in its sentence."""
+    colour_alone = 0
+    for item in generate(4, 2_000):
+        told = next((i for i, kind in enumerate(item.kinds) if kind != "colour"), 0)
+        kind = "match" if item.kinds[told] in ORDERED else item.kinds[told]
+        sentence = re.findall(r"[^.]+\.", item.text)[told].strip()
+        made = set()
+        for template, headline in zip(SENTENCES[kind], HEADLINES[kind], strict=True):
+            pattern = re.sub(r"{(\w+)}", r"(?P<\1>.+)", template.replace(".", r"\."))
+            if found := re.fullmatch(pattern, sentence):
+                words = {name.lower(): word.lower() for name, word in found.groupdict().items()}
+                words |= {name.capitalize(): word.capitalize() for name, word in words.items()}
+                as_they_stand = {name: found[name] for name in ("winner", "loser", "firm", "day") if name in words}
+                beat = "stun" if as_they_stand.get("winner") in WORDS["outsider"] else "beat"
+                made.add(headline.format(**words | as_they_stand, beat=beat))
+        assert made == {item.headline}, item
+        colour_alone += set(item.kinds) == {"colour"}
+    assert colour_alone > 10
+
+
+def test_a_headline_belongs_to_one_kind_of_sentence_and_keeps_its_order_of_words() -> None:
+    assert {kind: len(lines) for kind, lines in HEADLINES.items()} == {kind: len(s) for kind, s in SENTENCES.items()}
+    assert all("{beat}" in line and line.index("{winner}") < line.index("{loser}") for line in HEADLINES["match"])

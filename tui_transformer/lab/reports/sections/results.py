@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from engine.measures import MEASURES, Mean, Measure
+from engine.measures import MEASURES, ROUGE, Mean, Measure
 from engine.runs.reader import RunReader
 from engine.runs.records import Sample, ValidationRecord
 from tui_transformer.lab.analysis import group_columns as columns
@@ -35,6 +35,7 @@ MOST_BARS = 24
 MOST_AVERAGES = 24  # rows
 MOST_WRITERS = 8  # variants with a text shown
 MOST_SENTENCES = 5  # of each
+TABLES = {"translation": "table.translations", "answer": "table.answers", "summary": "table.summaries"}
 LONGEST_SAMPLE = 600  # characters
 TABLED = tuple(measure for measure in MEASURES if measure.tabled)
 OF_LOSS = ("perplexity", "bits per character")  # the loss in other words
@@ -374,6 +375,13 @@ def _translation_scores(context: ReportContext, standing: VariantResult, run: En
         counts = {"n": f"{last.translated or 0:,}", "total": f"{last.sentences or 0:,}"}
         how = say("texts.greedy") if last.beam in (None, 1) else say("texts.beam", n=last.beam)
         said.append(say("texts.scores", how=how, **shares, **counts))
+    elif last.rouge_l is not None and last.copied is not None and last.exact_match is not None:
+        shares = {"copied": f"{last.copied:.1%}", "exact": f"{last.exact_match:.1%}"}
+        shares |= {name: f"{getattr(last, name) or 0.0:.1f}" for name in ROUGE}
+        said.append(say("texts.rouge", n=f"{last.translated or 0:,}", total=f"{last.sentences or 0:,}", **shares))
+        if (lead := context.facts(run).lead) is not None:
+            first = {name: f"{getattr(lead, name):.1f}" for name in ROUGE}
+            said.append(say("texts.lead", copied=f"{lead.copied:.1%}", **first))
     for language, bleu, exact in last.by_target:
         said.append(say("texts.to", language=language, bleu=f"{bleu:.2f}", exact=f"{exact:.1%}"))
     signature = (" ", say("texts.signature"), doc.Code(last.bleu_signature), say("full-stop"))
@@ -385,9 +393,10 @@ def _translations(context: ReportContext, standing: VariantResult, sample: Sampl
     for row in sample.translations[:MOST_SENTENCES]:
         wrote = doc.Cell(row.text[:LONGEST_SAMPLE] or doc.NONE, strong=row.right)
         rows.append((*doc.cells([row.source[:LONGEST_SAMPLE], row.reference[:LONGEST_SAMPLE]]), wrote))
-    asked = standing.protocol.task.rows == "questions"
-    heads = context.heads(*(("question", "reference", "answer") if asked else ("source", "reference", "translation")))
-    caption = context.say("table.answers" if asked else "table.translations", name=context.name(standing))
+    rows_of = {"questions": ("question", "answer"), "articles": ("article", "summary")}
+    source, target = rows_of.get(standing.protocol.task.rows, ("source", "translation"))
+    heads = context.heads(source, "reference", target)
+    caption = context.say(TABLES[target], name=context.name(standing))
     if any(row.probabilities for row in sample.translations):
         heads = context.heads("text", "class", "predicted")
         caption = context.say("table.classified", name=context.name(standing))
