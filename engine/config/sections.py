@@ -37,8 +37,8 @@ class DataConfig(Section):
     corpus_size: Annotated[
         Annotated[int, Field(strict=True, ge=20, le=10**8)] | None,
         Says(
-            "size: characters of playlets, sentences of phrasebook, people of biographies, items of bulletins; training "
-            "pairs of gigaword"
+            "size: characters of playlets, sentences of phrasebook, people of biographies, items of bulletins; "
+            "training pairs of gigaword"
         ),
     ] = None
     tokenizer: Annotated[
