@@ -243,7 +243,7 @@ def noise_of_sentences(standing: VariantResult, language: Language = IN_USE) -> 
     said, n = [], 0
     for seed, run in standing.group.counted.items():
         other = baseline.counted.get(seed)
-        if other is None or "bleu" not in run.scores:
+        if other is None or "rouge_l" in run.scores:  # BLEU is no score of summaries
             continue
         ours, theirs = read_file(run.path, Translations), read_file(other.path, Translations)
         whole = all(0 < len(one.references) == len(one.outputs) for one in (ours, theirs))
