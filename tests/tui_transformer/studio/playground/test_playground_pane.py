@@ -320,7 +320,7 @@ async def test_another_checkpoint_is_asked_the_same(app, fakes) -> None:
 async def test_tab_completes_commands_and_elsewhere_moves_the_focus(app) -> None:
     async with app.run_test(size=(120, 36)) as pilot:
         found = await opened(pilot)
-        await pilot.press("slash", "t", "o", "tab")
+        await pilot.press("slash", "t", "o", "p", "tab")
         assert found._line.value == "/top_k " and "sample only from the k likeliest" in shown(app)
         await pilot.press("tab")
         assert found._line.value == "/top_p "
