@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from engine.data.overlap import Overlap
 
 Kind = Literal["text", "pairs", "documents", "labelled"]
+END_OF_TEXT = "<|endoftext|>"  # ends each document of a text
 # The words that stand for a split in the names of files.
 STEMS: dict[str, tuple[str, ...]] = {
     "train": ("train", "training"),

@@ -21,8 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import IO
 
-from engine.data.corpus import STEMS, is_file, is_there
-from engine.data.tokenizers.protocol import END_OF_TEXT
+from engine.data.corpus import END_OF_TEXT, STEMS, is_file, is_there
 from engine.errors import InputError, listed, nearest, not_a_path, reason
 from engine.language import tr
 from engine.plain_files import open_plain

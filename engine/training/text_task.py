@@ -11,6 +11,7 @@ from engine.config.schema import RunConfig
 from engine.config.toml import resolved
 from engine.data import sources
 from engine.data.corpora import Split, TextCorpus, overlap_of
+from engine.data.corpus import END_OF_TEXT
 from engine.data.known import CORPORA
 from engine.data.loader import Examples, TextTokens, boundary_of, occurrences, text_tokens, training_batches
 from engine.data.objectives import make_objective
@@ -27,7 +28,6 @@ from engine.data.tokenizers import (
     read_any_tokenizer,
 )
 from engine.data.tokenizers.bpe import bpe_known_by
-from engine.data.tokenizers.protocol import END_OF_TEXT
 from engine.data.tokenizers.text_words import UNK, has_unknown
 from engine.errors import InputError
 from engine.evaluation.baselines import bigram_loss, unigram_loss

@@ -16,8 +16,9 @@ import tokenizers as hf
 from numpy.typing import NDArray
 
 from engine.data.cache import numbers_of
+from engine.data.corpus import END_OF_TEXT
 from engine.data.framing import sha256_of_texts
-from engine.data.tokenizers.protocol import END_OF_TEXT, SCHEMA, UNKNOWN, Decoder, Tokenizer
+from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Decoder, Tokenizer
 from engine.errors import InputError
 from engine.language import tr
 

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from engine.data.corpus import END_OF_TEXT
 from engine.data.tokenizers.bpe import SIGNS, BpeTokenizer
 from engine.data.tokenizers.characters import CharacterTokenizer
-from engine.data.tokenizers.protocol import END_OF_TEXT, SCHEMA, AnyTokenizer, Tokenizer
+from engine.data.tokenizers.protocol import SCHEMA, AnyTokenizer, Tokenizer
 from engine.data.tokenizers.single_bytes import ByteTokenizer
 from engine.data.tokenizers.tagged import TaggedTokenizer
 from engine.data.tokenizers.text_words import TextWordTokenizer

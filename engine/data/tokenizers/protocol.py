@@ -12,7 +12,6 @@ from engine.errors import InputError
 from engine.language import tr
 
 SCHEMA = 1  # of tokenizer.json
-END_OF_TEXT = "<|endoftext|>"  # ends each document of a text
 UNKNOWN = "\ufffd"  # what ids past the vocabulary decode to: an embedding may be padded, a special token has no text
 
 

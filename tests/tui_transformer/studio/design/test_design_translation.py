@@ -162,7 +162,8 @@ async def test_the_corpora_that_fit_come_first_and_the_others_say_why_not(app: A
         await go_to(pilot, "data.corpus")
         await pilot.press("enter")
         await pilot.pause()
-        seen = " ".join(app.text.replace("│", " ").split())
+        answers = app.screen._answers  # more than the dialog shows at once
+        seen = " ".join(f"{answer.label} {answer.why_not}" for answer in answers)
         assert (
             seen.index("tatoeba-en-de")
             < seen.index("your own sentence pairs …")
