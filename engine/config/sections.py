@@ -37,8 +37,8 @@ class DataConfig(Section):
     corpus_size: Annotated[
         Annotated[int, Field(strict=True, ge=20, le=10**8)] | None,
         Says(
-            "size: characters of playlets, sentences of phrasebook, people of biographies, items of bulletins; "
-            "training pairs of gigaword"
+            "size: characters in playlets, sentences in phrasebook, people in biographies, items in bulletins; "
+            "training pairs in gigaword"
         ),
     ] = None
     tokenizer: Annotated[
@@ -81,7 +81,7 @@ class DataConfig(Section):
     ] = None
     across_documents: Annotated[
         StrictBool,
-        Says("whether a window of a text sees what is before <|endoftext|>, the token that ends a document"),
+        Says("whether a window of a text sees what comes before <|endoftext|>, the token that ends a document"),
     ] = later(False)
 
     @model_validator(mode="after")

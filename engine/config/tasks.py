@@ -90,7 +90,7 @@ class TaskKind:
         yield from ()
 
     def longest_source(self, config: "RunConfig") -> int | None:
-        """Return the tokens that a longer source is cut to, its end token aside; None if none is cut."""
+        """Return how many tokens a longer source is cut to, not counting its end token; None if none is cut."""
         return None
 
     def surprise_lengths(self, config: "RunConfig") -> tuple[int, int]:

@@ -127,7 +127,7 @@ class CorpusEntry:
     origin: str = ""
     licence: str = ""
     preset: str = ""  # trains on it by itself
-    # Of pairs: the source's and those of targets; `NAME#de,en` asks for the other direction, or one of several
+    # Of pairs: the source's, then the targets'; `NAME#de,en` asks for the other direction, or one of several
     languages: tuple[str, ...] | None = None
     characters: int | None = None
     plausible: float | None = None

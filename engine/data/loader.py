@@ -82,7 +82,7 @@ def places_of(tokens: TextTokens, token: int) -> Tensor:
 
 
 def boundary_of(config: RunConfig, tokenizer: Tokenizer) -> int | None:
-    """Return the token that windows do not see across; None if they see everything before them."""
+    """Return the token that windows do not see across; None if they see across every token."""
     return tokenizer.end_of_text if config.task.continues and not config.data.across_documents else None
 
 
@@ -93,8 +93,8 @@ class TextBatches:
     new order each time, like a shuffled DataLoader; an epoch's last micro-batches may be smaller. `InputError`: the
     text is shorter than one window.
 
-    Nothing is predicted across a `boundary`: targets after one are left out. So a window at a random place starts
-    with the next document if its first half has that one's boundary.
+    Nothing is predicted across a `boundary`: targets after one are left out. So a window at a random place is moved to
+    the first boundary in its first half, if there is one.
     """
 
     def __init__(

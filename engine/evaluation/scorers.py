@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from engine.config.schema import RunConfig
 from engine.data.corpora import Split
@@ -188,11 +188,8 @@ class TextScorer(Scorer):
     def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TokenScores:
         context, stride, size = self.config.model.context_length, self.config.stride, evaluation_batch(self.config)
         if self.config.task.continues:  # the last, shorter window counts too
-            boundary = boundary_of(self.config, self.tokenizer)
-            ends = None if boundary is None else places_of(self.tokens, boundary)
-            return score_tokens(
-                model, self.tokens, context=context, stride=stride, batch_size=size, between=between, ends=ends
-            )
+            how = {"context": context, "stride": stride, "batch_size": size}
+            return score_tokens(model, self.tokens, **how, between=between, ends=self.ends)
         return score_batches(model, self.batches(), context=context, stride=stride, between=between)
 
     def batches(self) -> Iterable[Batch]:
@@ -253,6 +250,12 @@ class TextScorer(Scorer):
         rest = sizes_of(raw[self.tokenizer.first_bytes(head, int(self.tokens[0])) :])
         whole, begun = self.split.sizes, sizes_of(raw)
         return TextSizes(*(n - less + more for n, less, more in zip(whole, begun, rest, strict=True)))
+
+    @cached_property
+    def ends(self) -> Tensor | None:
+        """(m,) the places where documents end; None if windows see across them."""
+        boundary = boundary_of(self.config, self.tokenizer)
+        return None if boundary is None else places_of(self.tokens, boundary)
 
     @cached_property
     def unknown(self) -> int:
@@ -342,8 +345,12 @@ class TranslationScorer(Scorer):
     probes: Mapping[str, ScoredSplit]
     tokenizer: AnyTokenizer
     device: torch.device
-    language: str = ""  # of the translations; "" for several, which their sources name
+    language: str = ""  # of the translations; "" if there are several, which the sources name
     _outputs: Sequence[str] = ()
+
+    @property
+    def work(self) -> str:
+        return trn("translating {n:,} sentence", "translating {n:,} sentences", len(self.split.pairs))
 
     def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
         scores = self.token_scores(model, between)
@@ -416,6 +423,10 @@ class TranslationScorer(Scorer):
 
 class SummaryScorer(TranslationScorer):
     """Exact scores and ROUGE of one split."""
+
+    @property
+    def work(self) -> str:
+        return trn("summarizing {n:,} article", "summarizing {n:,} articles", len(self.split.pairs))
 
     def scored(self, sources: Sequence[str], references: Sequence[str], outputs: Sequence[str]) -> Written:
         return score_summaries(sources, references, outputs)

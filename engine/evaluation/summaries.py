@@ -1,4 +1,4 @@
-"""Scores of summaries: ROUGE by Google's rouge-score, exact matches, and how much of them is copied. No torch here.
+"""Scores of summaries: ROUGE by Google's rouge-score, exact matches, and how much is copied. No torch here.
 
 ROUGE-1 and ROUGE-2 count words and pairs of words that a summary shares with its reference, ROUGE-L their longest
 common subsequence (Lin 2004). Words are runs of the letters a to z and digits, without case, stemmed by Porter's rules:
@@ -33,7 +33,7 @@ class SummaryScores(Written):
 def score_summaries(articles: Sequence[str], references: Sequence[str], outputs: Sequence[str]) -> SummaryScores:
     if not articles:
         raise InputError(tr("no articles to score"))
-    from rouge_score.rouge_scorer import RougeScorer  # imported here: takes 1 s, for all of nltk
+    from rouge_score.rouge_scorer import RougeScorer  # imported here: takes 1 s, as it imports all of nltk
 
     scorer = RougeScorer(list(KINDS.values()), use_stemmer=True)
     found = [scorer.score(reference, output) for reference, output in zip(references, outputs, strict=True)]

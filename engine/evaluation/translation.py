@@ -13,10 +13,10 @@ from engine.data.tokenizers.tagged import language_of
 from engine.errors import InputError
 from engine.language import english, tr
 
-# The words that BLEU counts in a language without spaces, by sacreBLEU's name of what finds them; 13a in all others.
+# sacreBLEU's tokenizers for languages written without spaces; 13a for all others.
 BLEU_WORDS = {"zh": "zh", "chinese": "zh", "ja": "ja-mecab", "japanese": "ja-mecab"}
 BY_CHARACTER = english(
-    "Japanese is scored by characters; to score it by words, as published scores are, pip install 'sacrebleu[ja]'"
+    "BLEU counts the characters of Japanese; to count words, as published scores do, pip install 'sacrebleu[ja]'"
 )
 
 
@@ -33,7 +33,7 @@ class ScoredSentence:
 
 
 class Written:
-    """Scores of written texts."""
+    """Scores of the texts that a model wrote."""
 
     metric: ClassVar[str]  # of one text
     n: int
@@ -44,7 +44,7 @@ class Written:
         return {name: value for name, value in vars(self).items() if name not in ("n", "rows", "by_target")}
 
     def apart(self) -> Mapping[str, tuple[float, float, int]]:
-        """Return BLEU, the share exactly right and the number of sentences of each of several target languages."""
+        """Return BLEU, the share exactly right and the number of sentences by target language, if there are several."""
         return {}
 
     def best(self, most: int) -> list[ScoredSentence]:
@@ -73,7 +73,7 @@ class TranslationScores(Written):
 
 
 def words_of(language: str) -> str:
-    """Return sacreBLEU's name of what finds the words of a language."""
+    """Return the name of sacreBLEU's tokenizer for a language."""
     found = BLEU_WORDS.get(language.lower().replace("_", "-").partition("-")[0], "13a")
     if found == "ja-mecab" and not (find_spec("MeCab") and find_spec("ipadic")):
         return "char"

@@ -277,8 +277,8 @@ class Lead(Record):
     """Scores of the first sentence of each held-out article as its summary."""
 
     rouge_1: Number  # mean F1 of the words it shares with the right summary, 0 to 100
-    rouge_2: Number  # the same of pairs of words
-    rouge_l: Number  # the same of the longest common subsequence
+    rouge_2: Number  # the same for pairs of words
+    rouge_l: Number  # the same for the longest common subsequence
     copied: Number  # share of the words of the right summaries that occur in their article
     articles: Count  # how many were scored
 

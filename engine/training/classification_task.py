@@ -52,12 +52,12 @@ class ClassificationTask(Task):
         config: RunConfig,
         tokenizer: AnyTokenizer,
         device: torch.device,
-        classes: Sequence[str] = (),
+        facts: DataFacts,
     ) -> ClassScorer:
-        found = read_labelled(Path(files["csv"]).expanduser(), classes)
+        found = read_labelled(Path(files["csv"]).expanduser(), facts.classes)
         encoded = read_texts(tokenizer.target, config, found.texts)
         objective = Classification(config, tokenizer.target.vocab_size)
-        return ClassScorer(config, encoded, found.classes, classes, (), objective, device, own=True)
+        return ClassScorer(config, encoded, found.classes, facts.classes, (), objective, device, own=True)
 
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         n, wanted = len(self.corpus.classes), config.model.classes

@@ -1,7 +1,7 @@
 """The base of all tasks, for training and scoring: an encoded corpus and its tokenizer; and their factory."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
@@ -57,10 +57,10 @@ class Task(ABC):
         config: RunConfig,
         tokenizer: AnyTokenizer,
         device: torch.device,
-        classes: Sequence[str] = (),
+        facts: DataFacts,
     ) -> Scorer:
         """Return the scorer of files of your own, by the options of `evaluate` that name them: `TaskKind.files`;
-        `classes` are the names of the run's classes. `InputError`: with the file's name, and where in it.
+        `facts` are the run's, with its classes and languages. `InputError`: with the file's name, and where in it.
         """
         raise NotImplementedError
 

@@ -1,6 +1,6 @@
 """The text task: batches of windows, exact scores, samples that continue a prompt."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -111,7 +111,7 @@ class TextTask(Task):
         config: RunConfig,
         tokenizer: AnyTokenizer,
         device: torch.device,
-        classes: Sequence[str] = (),
+        facts: DataFacts,
     ) -> TextsScorer:
         source = sources.find(files["text"])
         whole = "".join(piece for split in source.files for piece in source.pieces(split))

@@ -76,7 +76,7 @@ class TranslationTask(Task):
         config: RunConfig,
         tokenizer: AnyTokenizer,
         device: torch.device,
-        classes: Sequence[str] = (),
+        facts: DataFacts,
     ) -> TranslationScorer:
         pairs = read_aligned(*(Path(files[side]).expanduser() for side in ("source", "reference")))
         encoded = []
@@ -100,13 +100,15 @@ class TranslationTask(Task):
         if tags and untold is not None:
             raise InputError(
                 tr(
-                    "{file}: line {line}: must start with the language to translate it to: {known}",
+                    "{file}: line {line}: must start with the tag of the language to translate to: {known}",
                     file=files["source"][:200],
                     line=untold,
                     known=one_of(tagged("…", tag) for tag in tags),
                 )
             )
-        corpus = ParallelCorpus(files["source"], "", "", ("source", *(tags or ("target",))), {OWN: pairs})
+        corpus = ParallelCorpus(
+            files["source"], "", "", ("source", *(tags or facts.languages[-1:] or ("target",))), {OWN: pairs}
+        )
         sources, targets = encoded
         task = cls(corpus, tokenizer, {OWN: EncodedPairs(_cut(sources, config.task.longest_source(config)), targets)})
         return task.scorer(config, device, OWN)
@@ -250,7 +252,7 @@ class TranslationTask(Task):
         return ScoredSplit(self.corpus.splits[split], self.encoded[split])
 
     def _probed(self) -> dict[str, int]:
-        """Return the number of pairs of each probe: of each of several target languages, and of other splits."""
+        """Return the number of pairs by probe: per target language, if there are several, and per further split."""
         apart = {f"to_{one}": len(self.corpus.splits["validation"].to(one)) for one in self.corpus.tags}
         return apart | {name: len(pairs) for name, pairs in self._probes().items()}
 

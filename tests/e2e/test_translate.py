@@ -177,4 +177,4 @@ def test_your_own_sentences_say_which_language_each_is_for(two, capsys, tmp_path
     assert set(found["to"]) == {"de", "nl"} and found["rows"][0]["source"] == "<nl> I see."
     (tmp_path / "a.en").write_text("<nl> I see.\nI see.\n")
     assert main(command) == 2
-    assert "line 2: must start with the language" in capsys.readouterr().err
+    assert "line 2: must start with the tag of the language" in capsys.readouterr().err

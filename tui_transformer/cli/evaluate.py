@@ -50,10 +50,10 @@ def evaluate(
     ] = None,
     source: Annotated[
         str | None,
-        typer.Option("--source", help=tr("Translate or summarize texts of your own, and score that: one per line.")),
+        typer.Option("--source", help=tr("Translate or summarize texts of your own, one per line, and score them.")),
     ] = None,
     reference: Annotated[
-        str | None, typer.Option("--reference", help=tr("Their translations or summaries: one per line."))
+        str | None, typer.Option("--reference", help=tr("The right translations or summaries, one per line."))
     ] = None,
     csv: Annotated[
         str | None, typer.Option("--csv", help=tr("Classify texts of your own: a CSV file with their classes."))
@@ -152,7 +152,7 @@ def evaluate(
             )
         model, tokenizer, step = load_network(reader, checkpoint, where, config.model)
         if own:
-            corpus, scorer = None, kind.own_scorer(own, config, tokenizer, where, reader.data.classes)
+            corpus, scorer = None, kind.own_scorer(own, config, tokenizer, where, reader.data)
             seen = _also_trained_on(scorer, config, data_dir)
         else:
             corpus = load_corpus(kind.reads, config.data, data_dir)
@@ -160,8 +160,6 @@ def evaluate(
             afresh = translates and config.train.init_from is None  # pairs get their tokenizer from the corpus
             scorer = kind.of(corpus, config, None if afresh else tokenizer).scorer(config, where, split)
     if isinstance(scorer, TranslationScorer):
-        if own and scorer.language and reader.data.languages:
-            scorer.language = reader.data.languages[-1]
         record, words = _translated(scorer, model, sentences, every=bool(own))
     elif isinstance(scorer, AnswerScorer):
         assert isinstance(corpus, DocumentCorpus)
@@ -386,7 +384,7 @@ BY_TARGET = ("bleu", "exact_match", "sentences")  # of each of several target la
 
 def _translated(scorer: "TranslationScorer", model: "Network", shown: int, *, every: bool) -> Scored:
     """Translate and score a split; the record has `every` sentence in its order, or only those that are shown."""
-    with loading(tr("translating {n:,} sentences", n=len(scorer.split.pairs))):
+    with loading(scorer.work):
         tokens, written = scorer.token_scores(model), scorer.translations(model, scorer.split)
         lead = scorer.lead()
     best, worst, beam = written.best(shown), written.worst(shown), scorer.config.evaluation.beam
@@ -466,7 +464,7 @@ def _by_rouge(written: "Written", lead: Lead, how: str) -> list[str]:
         for key in ROUGE
     ]
     copied = tr(
-        "{share:.2%} of the words occur in the article; of the right summaries, {right:.2%}",
+        "{share:.2%} of the words occur in the article; of the right summaries' words, {right:.2%}",
         share=written.scores["copied"],
         right=lead.copied,
     )

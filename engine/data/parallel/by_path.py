@@ -6,9 +6,9 @@
     folder                     train.en and train.de, val.* (or valid, validation, dev), test.*;
                                `folder#de,en` for the direction, or where there are more than two languages
 
-With more than two after the #, as in `pairs.tsv#en,de,fr`, the others are target languages: each sentence is a source
-once for each of its translations, and starts with a tag that says which. An empty cell or line is a sentence without
-that translation.
+With more than two names after the #, as in `pairs.tsv#en,de,fr`, all but the first are target languages: each sentence
+is a source once for each of its translations, and starts with a tag that says which. An empty cell or line means that
+the sentence has no such translation.
 
 Without files for validation or test, `data.validation_fraction` and `data.test_fraction` of the training pairs are
 split off, so that no sentence is on both sides (`pairs.py`).
@@ -86,7 +86,7 @@ def split_selector(corpus: str) -> tuple[str, tuple[str, ...] | None]:
     if len(names) < 2 or not all(names):
         raise InputError(
             tr(
-                "corpus '{corpus}': # must be followed by two columns or languages, or more, as in {base}#en,de",
+                "corpus '{corpus}': # must be followed by two or more columns or languages, as in {base}#en,de",
                 corpus=corpus[:200],
                 base=base[:80],
             )
@@ -139,7 +139,7 @@ def load_path(data: DataConfig) -> ParallelCorpus:
 
 
 def _read(base: str, chosen: tuple[str, ...] | None) -> tuple[tuple[str, ...], dict[str, Pairs], str, tuple[str, ...]]:
-    """Return the languages, or the names of the fields, the splits, the name, and notes."""
+    """Return the languages (or the names of the fields), the splits, the name, and notes."""
     path = Path(base).expanduser()
     folder = is_there(base) and path.is_dir()
     if chosen is not None and ((folder and not _named(path) and sources.is_folder(base)) or has_fields(path)):
@@ -200,7 +200,7 @@ def _folder(folder: Path, chosen: tuple[str, ...] | None) -> tuple[tuple[str, ..
             raise InputError(
                 tr(
                     "{folder}: found the languages {several}; choose two: --corpus {folder}#{source},{target}, "
-                    "or a source and more targets",
+                    "or a source and several targets",
                     folder=folder,
                     several=all_of(found),
                     source=found[0],

@@ -38,7 +38,7 @@ def read_fields(files: Iterable[Path], fields: Sequence[str]) -> tuple[Pairs, in
 
 
 def filled(source: Lines, target: Lines) -> tuple[Pairs, int]:
-    """Return the pairs of two files without those with an empty side, and how many these are."""
+    """Return the pairs of two files, leaving out those with an empty side, and how many were left out."""
     sides = side_by_side(source, target)
     if len(sides[0]) != len(sides[1]):
         raise uneven(source, target, *map(len, sides))

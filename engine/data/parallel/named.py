@@ -20,7 +20,7 @@ from engine.language import tr
 SIDES = ("en", "de")
 SUMMARY = ("article", "summary")
 MULTI30K = {"train": "train", "validation": "val", "test": "test_2016_flickr"}
-GIGAWORD = {  # names of the two sides of each split, in the archive of Rush et al. or in UniLM's
+GIGAWORD = {  # files of the two sides of each split, in the archive of Rush et al. or in UniLM's
     "train": (("train.article.txt", "train.title.txt"), ("train.src.txt", "train.tgt.txt")),
     "validation": (("valid.article.filter.txt", "valid.title.filter.txt"), ("dev.src.txt", "dev.tgt.txt")),
     "test": (("input.txt", "task1_ref0.txt"), ("test.src.txt", "test.tgt.txt"), ("test.article.txt", "test.title.txt")),
@@ -56,7 +56,7 @@ def load_phrasebook(entry: CorpusEntry, data: DataConfig, place: None) -> Parall
 
 
 def load_headlines(entry: CorpusEntry, data: DataConfig, place: None) -> ParallelCorpus:
-    """Bulletins with their headlines; `data.corpus_size` is their number. No held-out headline occurs in training."""
+    """Bulletins with their headlines; `data.corpus_size` is how many. No held-out headline occurs in training."""
     items = bulletins.generate(data.corpus_seed, data.corpus_size or bulletins.TEXTS)
     pairs = Pairs(tuple(item.text for item in items), tuple(item.headline for item in items))
     shares = (data.validation_fraction, data.test_fraction)
@@ -104,7 +104,7 @@ def _unpacked(path: Path) -> Path:
 
 
 def _some(splits: dict[str, Pairs], data: DataConfig) -> dict[str, Pairs]:
-    """Return the first `data.corpus_size` training pairs, and of the held-out splits at most a tenth as many."""
+    """Return the first `data.corpus_size` training pairs, and at most a tenth as many of each held-out split."""
     if data.corpus_size is None:
         return splits
     most = dict.fromkeys(splits, data.corpus_size // 10) | {"train": data.corpus_size}
@@ -134,7 +134,7 @@ def load_tatoeba(entry: CorpusEntry, data: DataConfig, place: Path) -> ParallelC
 
 
 def load_iwslt2017(entry: CorpusEntry, data: DataConfig, place: Path, test: str = "tst2013") -> ParallelCorpus:
-    """TED talks: the training text, dev2010 as validation, and a test set; from the archive, or unpacked."""
+    """TED talks: the training text, dev2010 as validation, `test` as test; from the archive, or unpacked."""
     read = partial(_bytes, place, archive=Path(entry.remotes[0].file).name)
     source, *targets = languages = entry.languages or SIDES
     found: dict[str, dict[str, Pairs]] = {"train": {}, "validation": {}, "test": {}}

@@ -57,7 +57,7 @@ class Pairs:
 
 
 def several(by_target: Mapping[str, Pairs]) -> Pairs:
-    """Return pairs with several target languages, in turn; each source starts with a tag that says which."""
+    """Return pairs with several target languages, interleaved; each source starts with a tag that says which."""
     parts = [
         [(tagged(source, language), target) for source, target in zip(pairs.sources, pairs.targets, strict=True)]
         for language, pairs in by_target.items()
@@ -138,7 +138,7 @@ class ParallelCorpus(Corpus):
     """Loaded sentence pairs: `train`, `validation` and perhaps `test`."""
 
     kind = "pairs"
-    # Of sources and targets; `("source", "target")` if unknown. With several of targets, each source starts with a tag.
+    # Of sources and targets; `("source", "target")` if unknown. With several targets, each source starts with a tag.
     languages: tuple[str, ...]
     splits: Mapping[str, Pairs]  # their pairs
     notes: tuple[str, ...] = ()  # notes for users of the data, such as how many pairs were dropped and why
@@ -232,7 +232,7 @@ class ParallelCorpus(Corpus):
 def grouped_split(pairs: Pairs, validation: int, test: int, where: str, tags: bool = False) -> dict[str, Pairs]:
     """Return training, validation and perhaps test pairs that share no sentence on either side, in file order.
     `validation` and `test` are numbers of pairs, 0 for none; fewer only if no group is small enough to fit. With
-    `tags`, a sentence is the same whatever it is translated to.
+    `tags`, a sentence counts as the same whatever its tag.
     """
     # The indices of pairs linked by shared sentences, in groups by the smallest hash of their sources.
     parents: dict[Hashable, Hashable] = {}

@@ -98,8 +98,9 @@ class BpeTokenizer(Tokenizer):
 
     @classmethod
     def trained(cls, texts: Iterable[str], size: int) -> "BpeTokenizer":
-        """Train on these texts, in any order; small texts give fewer than `size` tokens. If a document ends in one, its
-        mark is one more token. Raises InputError: a size that cannot be, no text at all, or a lone surrogate in one.
+        """Train on these texts, in any order; small texts give fewer than `size` tokens. If one contains the mark that
+        ends a document, that is one more. Raises InputError: a size that cannot be, no text at all, or a lone
+        surrogate in one.
         """
         if not BYTES < size <= LARGEST:
             raise InputError(

@@ -62,7 +62,7 @@ KINDS: dict[str, tuple[str, Callable[[Any], Tokenizer]]] = {
 def _plain(data: Any) -> Tokenizer:
     found = parsed(data)
     if found.is_pair or found.target.tags:
-        raise ValueError(tr("tags must stand before the tokens of a text"))
+        raise ValueError(tr("only a plain tokenizer can have tags"))
     return found.target
 
 

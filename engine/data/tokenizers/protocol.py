@@ -75,7 +75,7 @@ class Tokenizer(AnyTokenizer):
     joins_spaces: ClassVar[bool] = False  # whether the space before a word is a part of its first token
     per_character: ClassVar[bool] = False  # whether every token is one character
     tags: tuple[str, ...] = ()  # the languages that a source can ask for; see `tagged.py`
-    end_of_text: int | None = None  # the token that ends a document; None if that is no single token
+    end_of_text: int | None = None  # the token that ends a document; None if that is not a single token
     unknown: ClassVar[int | None] = None  # the token of everything outside the vocabulary; None if that is an error
 
     @property
@@ -96,11 +96,11 @@ class Tokenizer(AnyTokenizer):
 
     @property
     def untagged(self) -> "Tokenizer":
-        """The tokenizer of the texts behind the tags."""
+        """The tokenizer of the texts, without the tags."""
         return self
 
     def addressed(self, texts: Sequence[str], language: str = "") -> list[str]:
-        """Return typed texts as sources that say which language to translate them to, if that can be said."""
+        """Return typed texts as sources that say which language to translate them to, if there is a choice."""
         if language:
             raise InputError(
                 tr("this model translates to one language only; leave out '{language}'", language=language[:20])

@@ -90,7 +90,7 @@ class TaggedTokenizer(Tokenizer):
         return json.dumps({"schema": SCHEMA, "kind": self.kind, "of": of}, separators=(",", ":"))
 
     def library_json(self) -> str:
-        """As of any tokenizer, with the tags as added tokens: the library finds them anywhere in a text."""
+        """As for any tokenizer, with the tags as added tokens: the library finds them anywhere in a text."""
         made = hf.Tokenizer.from_str(self.plain.library_json())
         made.add_tokens([hf.AddedToken(tagged("", tag), normalized=False) for tag in self.tags])
         return str(made.to_str())

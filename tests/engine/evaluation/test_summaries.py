@@ -1,4 +1,4 @@
-"""Scores of summaries, held against counts by hand and the library's own."""
+"""Scores of summaries, checked against counts by hand and the library's own."""
 
 import pytest
 from rouge_score.rouge_scorer import RougeScorer

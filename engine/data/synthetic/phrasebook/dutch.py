@@ -1,7 +1,7 @@
 """Render clauses in Dutch: de and het, adjective endings, and verb position. `dutch.toml` has the words.
 
 The frame is the German one (`german.py`), but the finite verb of a subordinate clause stands before the participle or
-infinitive, prefixes of several words and objects with a preposition differ, and no noun has a case.
+infinitive, some verbs have another prefix or preposition, and nouns have no case.
 """
 
 import tomllib
@@ -21,7 +21,7 @@ _ROWS = {
 WORDS: dict[str, str] = _TABLES["words"]
 EVERYDAY: list[str] = _TABLES["everyday"]
 _OWN: dict[str, str] = _TABLES["own"]
-_INDEFINITE = {"a": "een", "no": "geen", "": "", "which": "welk"}  # no ending of an adjective before a het-word
+_INDEFINITE = {"a": "een", "no": "geen", "": "", "which": "welk"}  # no adjective ending after these before a het-word
 
 _MIDDLE_FIELD = (
     *("subject", "pronoun", "recipient", "known", "time", "early place", "new"),
@@ -120,7 +120,7 @@ def _finite(clause: Clause, verb: _Verb, address: Address, after: bool, goal: bo
 
 
 def _middle(clause: Clause, verb: _Verb, address: Address, front: str, about: Nominal | None) -> list[str]:
-    """Return the middle field, in the order of _MIDDLE_FIELD, without the constituent in `front`; `about` is asked."""
+    """Return the middle field, in the order of _MIDDLE_FIELD, without what is in `front`; it asks for `about`."""
     found: dict[str, str] = {}
     thing, recipient = clause.predicate if clause.object is None else clause.object, clause.recipient
     geen = clause.negated and isinstance(thing, NounPhrase) and not verb.preposition and "leuk" not in verb.traits

@@ -60,7 +60,7 @@ def _stated(clause: Clause, address: Address, front: str = "subject", mark: str 
 
 
 def _asked(clause: Clause, address: Address, word: str = "", wort: str = "", about: Nominal | None = None) -> Sentence:
-    """Return one clause as a question, with an English and a German question word; `about` an object."""
+    """Return one clause as a question, with an English and a German question word, or `about` an object."""
     asked, gefragt = english.question(clause, word), german.question(clause, address, wort)
     gevraagd = dutch.question(clause, address, about or word)
     return Sentence(f"{asked}?", f"{gefragt}?", clauses=(clause,), dutch=f"{gevraagd}?")

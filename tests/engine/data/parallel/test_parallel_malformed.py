@@ -168,7 +168,7 @@ CASES: dict[str, tuple[Files, str, str]] = {
     "a number too high": ({"p.tsv": NAMED_TSV}, "{}/p.tsv#2,7", r"3 columns, so there is no column 7"),
     "number nought": ({"p.tsv": NAMED_TSV}, "{}/p.tsv#0,1", r"3 columns, so there is no column 0"),
     "one column twice": ({"p.tsv": NAMED_TSV}, "{}/p.tsv#2,2", r"column 2 is chosen twice"),
-    "one column only": ({"p.tsv": NAMED_TSV}, "{}/p.tsv#2", r"# must be followed by two columns"),
+    "one column only": ({"p.tsv": NAMED_TSV}, "{}/p.tsv#2", r"# must be followed by two or more columns"),
     "a target chosen twice": ({"p.tsv": NAMED_TSV}, "{}/p.tsv#2,3,3", r"'3' is chosen twice"),
     "two columns of one name": ({"p.tsv": "de\tde\nx\ty\n"}, "{}/p.tsv#de,x", r"2 columns are named 'de'"),
     "a header alone": ({"p.tsv": "en\tde\n"}, "{}/p.tsv", r"line 1: a header and nothing below it"),
