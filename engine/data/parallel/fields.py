@@ -9,7 +9,6 @@ A text of several lines becomes one line. Rows with nothing in one of the fields
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from engine.data.parallel.lines import Lines, side_by_side, uneven
 from engine.data.parallel.pairs import Pairs
 from engine.data.sources import READERS, documents
 from engine.errors import InputError
@@ -35,15 +34,6 @@ def read_fields(files: Iterable[Path], fields: Sequence[str]) -> tuple[Pairs, in
             else:
                 left_out += 1
     return Pairs(tuple(sides[0]), tuple(sides[1])), left_out
-
-
-def filled(source: Lines, target: Lines) -> tuple[Pairs, int]:
-    """Return the pairs of two files, leaving out those with an empty side, and how many were left out."""
-    sides = side_by_side(source, target)
-    if len(sides[0]) != len(sides[1]):
-        raise uneven(source, target, *map(len, sides))
-    kept = [pair for pair in zip(*sides, strict=True) if all(side.strip() for side in pair)]
-    return Pairs(tuple(one for one, _ in kept), tuple(other for _, other in kept)), len(sides[0]) - len(kept)
 
 
 def note_of(left_out: int) -> tuple[str, ...]:

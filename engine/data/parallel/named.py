@@ -5,10 +5,10 @@ from pathlib import Path
 
 from engine.config.sections import DataConfig
 from engine.data.corpus import CorpusEntry, CorpusKind, is_file
-from engine.data.parallel.by_path import absolute, load_path, read_aligned, split_selector, takes
-from engine.data.parallel.fields import filled, note_of, read_fields
+from engine.data.parallel.by_path import absolute, aligned, load_path, read_aligned, split_selector, takes
+from engine.data.parallel.fields import note_of, read_fields
 from engine.data.parallel.iwslt import joined, tagged
-from engine.data.parallel.lines import lines_of, read_bytes, read_lines, read_member
+from engine.data.parallel.lines import lines_of, read_bytes, read_lines, read_member, side_by_side
 from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split, several
 from engine.data.parallel.table import table
 from engine.data.sources import by_split
@@ -76,11 +76,12 @@ def load_gigaword(entry: CorpusEntry, data: DataConfig, place: Path) -> Parallel
     splits: dict[str, Pairs] = {}
     left_out = 0
     for split, names in GIGAWORD.items():
-        here = [[_unpacked(place / name) for name in sides] for sides in names]
-        for articles, titles in (files for files in here if all(map(is_file, files))):
-            pairs, empty = filled(read_lines(articles), read_lines(titles))
-            splits.setdefault(split, pairs)
-            left_out += empty
+        here = ([_unpacked(place / name) for name in sides] for sides in names)
+        files = next((files for files in here if all(map(is_file, files))), None)
+        if files is not None:
+            articles, titles = map(read_lines, files)
+            splits[split] = aligned(articles, titles, gaps=True)
+            left_out += len(side_by_side(articles, titles)[0]) - len(splits[split])
     missing = [split for split in ("train", "validation") if split not in splits]
     if missing:
         first = all_of(GIGAWORD[missing[0]][0])

@@ -48,14 +48,14 @@ class PairTokenizer(AnyTokenizer):
         )
 
 
-# Kind → the field of tokenizer.json that defines it, and its constructor; a pair has two.
-KINDS: dict[str, tuple[str, Callable[[Any], Tokenizer]]] = {
-    CharacterTokenizer.kind: ("characters", CharacterTokenizer),
-    BpeTokenizer.kind: ("merges", BpeTokenizer.from_json),
-    WordTokenizer.kind: ("words", WordTokenizer.from_json),
-    ByteTokenizer.kind: ("bytes", lambda size: ByteTokenizer()),
-    TextWordTokenizer.kind: ("vocabulary", TextWordTokenizer.from_json),
-    TaggedTokenizer.kind: ("of", lambda of: TaggedTokenizer(_plain(of["tokenizer"]), of["tags"])),
+# Kind → the tokenizer that a tokenizer.json of it defines. A pair is not among them: it has two.
+KINDS: dict[str, Callable[[Any], Tokenizer]] = {
+    CharacterTokenizer.kind: lambda data: CharacterTokenizer(data["characters"]),
+    BpeTokenizer.kind: lambda data: BpeTokenizer.from_json(data["merges"], end_of_text=bool(data.get("end_of_text"))),
+    WordTokenizer.kind: lambda data: WordTokenizer.from_json(data["words"]),
+    ByteTokenizer.kind: lambda data: ByteTokenizer(),
+    TextWordTokenizer.kind: lambda data: TextWordTokenizer.from_json(data["vocabulary"]),
+    TaggedTokenizer.kind: lambda data: TaggedTokenizer(_plain(data["of"]["tokenizer"]), data["of"]["tags"]),
 }
 
 
@@ -91,10 +91,7 @@ def parsed(data: Any) -> AnyTokenizer:
                 known=known,
             )
         )
-    if kind == BpeTokenizer.kind:
-        return BpeTokenizer.from_json(data["merges"], end_of_text=data.get("end_of_text") is True)
-    field, make = KINDS[kind]
-    return make(data[field])
+    return KINDS[kind](data)
 
 
 def read_tokenizer(path: Path) -> AnyTokenizer:
