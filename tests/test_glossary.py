@@ -27,6 +27,7 @@ ORDINARY = (
     "array job",  # of Slurm
     "Write the job",
     "config as text and hyperparameters",  # a tab of TensorBoard
+    "hyperparameter sweeps",  # of W&B
     "test sets of standard benchmarks",
     "their own training sets",  # of those benchmarks
     "shared vocab",  # for want of room
