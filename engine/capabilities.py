@@ -197,7 +197,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         yield Refusal(
             ("data.tokenizer", "data.corpus"),
             tr(
-                "the floor and the probes of playlets are of characters, so it takes no other tokens: --set "
+                "the floor and the probes of playlets are defined on characters, so it takes no other tokens: --set "
                 "data.tokenizer=characters, or another corpus"
             ),
         )

@@ -18,6 +18,8 @@ WORDS = r".*?"
 APART = ("; ", ": ")  # parts of a text that may be messages of their own
 TAILS = (",", ";", " (")  # a message that begins so goes on from another
 QUOTE = "'"
+# Texts that only runs of earlier versions have: they stay in the catalogue.
+EARLIER = (english("samples differ as expected by chance"),)
 # Single words that fill gaps and, unless they are quoted, are no names there.
 SAID = {
     *(english("loss"), english("gradient"), english("training"), english("validation")),

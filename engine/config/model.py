@@ -208,9 +208,9 @@ class ModelConfig(Section):
         Width | None, Says("rows of the source embedding, if source and target do not share a vocabulary")
     ] = None
 
-    classes: Annotated[
-        Width | None, Says("classes that the head tells apart, in classification; unset: those of the corpus")
-    ] = later(None)
+    classes: Annotated[Width | None, Says("number of classes in classification; unset: as many as the corpus has")] = (
+        later(None)
+    )
 
     position: Annotated[PositionName, Says("how the network knows the order of tokens")] = "sinusoidal"
     position_init: Annotated[
@@ -401,7 +401,7 @@ class ModelConfig(Section):
     layers: Annotated[
         tuple[str, ...],
         BeforeValidator(_checked_layers),
-        Says("pattern of layers, repeated over the depth; each an attention type, a position scheme or both"),
+        Says("pattern of layers, repeated over the depth; each entry is an attention type, a position scheme or both"),
     ] = later(())
     backend: Annotated[
         Literal["auto", "reference", "sdpa", "dense", "banded", "chunked"],

@@ -37,8 +37,8 @@ class DataConfig(Section):
     corpus_size: Annotated[
         Annotated[int, Field(strict=True, ge=20, le=10**8)] | None,
         Says(
-            "size: characters in playlets, sentences in phrasebook, people in biographies, items in bulletins; "
-            "training pairs in gigaword"
+            "size of the corpus: characters in playlets, sentences in phrasebook, people in biographies, items in "
+            "bulletins; training pairs in gigaword"
         ),
     ] = None
     tokenizer: Annotated[
@@ -50,7 +50,7 @@ class DataConfig(Section):
                 "bpe": "byte pairs: frequent pieces of words become tokens, learned from the training split",
                 "words": "one token per word: large vocabulary, short sequences, some words unknown",
                 "bytes": "one token per byte of UTF-8: 256 tokens for any text",
-                "loaded": "the tokens of another tokenizer, such as GPT-2's or another run's: tokenizer_from",
+                "loaded": "the tokens of another tokenizer, such as GPT-2's or another run's, named by tokenizer_from",
             },
         ),
     ] = "characters"
@@ -58,14 +58,14 @@ class DataConfig(Section):
     words_size: Annotated[
         int,
         Field(strict=True, ge=2, le=1_000_000),
-        Says("most words in a text's vocabulary, the most frequent first; all others are <unk>"),
+        Says("maximum number of words in a text's vocabulary; the most frequent are kept, all others are <unk>"),
     ] = later(50_000)
     tokenizer_from: Annotated[
         Annotated[str, Field(min_length=1, max_length=4096)] | None,
-        Says("where a loaded tokenizer is: tokenizer.json, GPT-2's merges.txt, or a folder with one, such as a run's"),
+        Says("tokenizer to load: path of tokenizer.json, GPT-2's merges.txt, or a folder with one, such as a run's"),
     ] = later(None)
     lowercase: Annotated[
-        StrictBool, Says("whether a classifier reads texts in lower case: fewer different words, each seen more often")
+        StrictBool, Says("whether a classifier lowercases its texts: fewer different words, each seen more often")
     ] = later(False)
     shared_vocabulary: Annotated[StrictBool, Says("whether source and target share one vocabulary")] = True
     max_length: Annotated[
@@ -81,7 +81,7 @@ class DataConfig(Section):
     ] = None
     across_documents: Annotated[
         StrictBool,
-        Says("whether a window of a text sees what comes before <|endoftext|>, the token that ends a document"),
+        Says("whether a window of a text may see past <|endoftext|>, the token that ends a document"),
     ] = later(False)
 
     @model_validator(mode="after")
@@ -153,7 +153,7 @@ class ObjectiveConfig(Section):
     cut_fraction: Annotated[
         float,
         Field(gt=0.0, le=1.0),
-        Says("in `cs224n`, the most tokens a document is cut to, as a share of the context"),
+        Says("maximum length of a cut document in `cs224n`, as a share of the context"),
     ] = 0.875
     label_smoothing: Annotated[
         Fraction, Says("share of each target spread over all tokens, so that the model is less overconfident")
@@ -305,7 +305,7 @@ class OptimizerConfig(Section):
                     tr("schedule = '{schedule}' needs {key}, {what}", schedule=self.schedule, key=key, what=what)
                 )
         if self.decay_every == 0 or self.decay_over == 0:
-            raise ValueError(tr("decay_every and decay_over must be longer than 0 steps, or left out"))
+            raise ValueError(tr("decay_every and decay_over must be at least 1 step, or left out"))
         if self.min_lr > self.lr:
             raise ValueError(tr("min_lr {min_lr} is above lr {lr}", min_lr=self.min_lr, lr=self.lr))
         for key in ("matrix_lr", "embedding_lr", "head_lr"):

@@ -190,7 +190,9 @@ def same_text(new: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]], *, s
                 nats=nats,
             )
             return Verdict("samples", "evaluation", step, SAME_TEXT, nats, why)
-    return Verdict("samples", "evaluation", step, OK, 0.0, english("samples differ as expected by chance"))
+    return Verdict(
+        "samples", "evaluation", step, OK, 0.0, english("samples have no more in common than expected by chance")
+    )
 
 
 BLOCK = 10  # train records to average: single ones are noise

@@ -321,7 +321,7 @@ def test_fetch_takes_files_from_a_mirror_folder(capsys, tmp_path, monkeypatch, r
         (["--preset", "multi30k", "--corpus", "biographies"], "translation needs sentence pairs, such as phrasebook"),
         (
             ["--preset", "demo", "--set", "data.tokenizer=words"],
-            "the floor and the probes of playlets are of characters",
+            "the floor and the probes of playlets are defined on characters",
         ),
         (["--preset", "multi30k", "--set", "data.tokenizer=words"], "word tokens are for texts and documents"),
     ],
