@@ -37,8 +37,8 @@ class DataConfig(Section):
     corpus_size: Annotated[
         Annotated[int, Field(strict=True, ge=20, le=10**8)] | None,
         Says(
-            "size of the corpus: characters in playlets, sentences in phrasebook, people in biographies, items in "
-            "bulletins; training pairs in gigaword"
+            "size: characters in playlets, sentences in phrasebook, people in biographies, items in bulletins; "
+            "training pairs in gigaword"
         ),
     ] = None
     tokenizer: Annotated[
