@@ -130,7 +130,7 @@ def shape(line: str) -> str:
 def test_a_tutorial_says_what_it_gives_how_long_it_takes_and_where_next(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     first = text.split("\n\n")[1]
-    assert first.startswith("At the end you have") and re.search(
+    assert first.startswith("By the end, you will have") and re.search(
         r"It takes .*\b(minutes|hour|hours)\b", first, re.DOTALL
     )
     assert text.rstrip().split("\n## ")[-1].startswith("Where next\n")
