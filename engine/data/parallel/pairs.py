@@ -62,7 +62,9 @@ def whole(rows: Iterable[tuple[str, str]], most: int | None = None) -> tuple[Pai
     """Return the first `most` pairs of some rows, or all, and how many rows among them were left out, for a side was
     empty.
     """
-    sources, targets, left_out = [], [], 0
+    sources: list[str] = []
+    targets: list[str] = []
+    left_out = 0
     for source, target in rows:
         if len(sources) == most:
             break

@@ -373,7 +373,7 @@ class MaskedWriter(TextWriter):
                     gap=GAP,
                     context=context,
                     units=self.units,
-                    example=f"'the g{GAP}te'" if self.tokenizer.per_character else f"'the {GAP} sat'",
+                    example=tr("'the g_te'") if self.tokenizer.per_character else tr("'the _ sat'"),
                 )
             )
         gaps = torch.zeros(tokens, dtype=torch.bool, device=self.device)

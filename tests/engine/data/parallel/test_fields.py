@@ -110,9 +110,10 @@ def test_no_more_of_gigaword_is_read_than_is_needed(tmp_path: Path) -> None:
     assert some.notes == ("1 row with an empty side is left out",)
     with pytest.raises(InputError, match="train.src.txt: line 61"):
         load("gigaword", tmp_path)
-    for path in folder.iterdir():
-        path.with_suffix(".txt.gz").write_bytes(gzip.compress(path.read_bytes()))
-        path.unlink()
+    for side, name in (("src", "article"), ("tgt", "title")):
+        (folder / f"train.{name}.txt.gz").write_bytes(gzip.compress((folder / f"train.{side}.txt").read_bytes()))
+        (folder / f"train.{side}.txt").unlink()
+        (folder / f"dev.{side}.txt").rename(folder / f"valid.{name}.filter.txt")
     again = load("gigaword", tmp_path, corpus_size=29)
     assert again.splits == some.splits and again.notes == some.notes
 
