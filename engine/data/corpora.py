@@ -1,10 +1,11 @@
 """Text corpora: playlets, or files of your own (`sources.py`); `large.py` has those too large for memory."""
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,21 +45,28 @@ PREVIEWED = 64_000  # characters
 RECALL_NEAR = 110  # characters: learned first by small models, and always within a context of 256
 
 
-@dataclass(frozen=True)
-class Split:
-    text: str  # its characters
-    # If known: nats per character that no model beats except by luck, aligned with the text
-    floor: NDArray[np.float64] | None = None
-    probes: tuple[Probe, ...] = ()  # characters whose prediction tests one dependency
-    # The mean floor and its standard error over scenes, nats per character
-    floor_mean: tuple[float, float] | None = None
+class AnySplit(ABC):
+    """A split of a text."""
+
     generated: GeneratedText | None = None  # the text with its grammar, if generated
+
+    @abstractmethod
+    def pieces(self) -> Iterator[str]:
+        """Yield its text in pieces that fit into memory."""
+
+    @abstractmethod
+    def tokens(self, tokenizer: "Tokenizer") -> Any:
+        """Return its (n,) token ids: an array, or a `TokenShards` of a large text, which reads like one."""
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces())
 
     @cached_property
     def sha256(self) -> str:
-        found = hashlib.sha256()
-        for start in range(0, len(self.text), PIECE):
-            found.update(self.text[start : start + PIECE].encode("utf-8", "surrogatepass"))
+        found, whole = hashlib.sha256(), self.text
+        for start in range(0, len(whole), PIECE):
+            found.update(whole[start : start + PIECE].encode("utf-8", "surrogatepass"))
         return found.hexdigest()
 
     @property
@@ -75,18 +83,29 @@ class Split:
     def sizes(self) -> TextSizes:
         return sizes_of_pieces(self.pieces())
 
-    def pieces(self) -> Iterator[str]:
-        """Yield its text in pieces that fit into memory."""
-        yield self.text
+    @cached_property
+    def floor(self) -> NDArray[np.float64] | None:
+        """If known: nats per character that no model beats except by luck, aligned with the text."""
+        return None if self.generated is None else -self.generated.log_probability
+
+    @cached_property
+    def floor_mean(self) -> tuple[float, float] | None:
+        """The mean floor and its standard error over scenes, nats per character."""
+        return None if self.generated is None else self.generated.floor()
+
+    @cached_property
+    def probes(self) -> tuple[Probe, ...]:
+        """Characters whose prediction tests one dependency."""
+        return () if self.generated is None else tuple(chain.from_iterable(map(_bands, self.generated.probes)))
 
     def head(self, most: int) -> str:
         """Return its beginning: at most `most` characters."""
-        return self.text[:most]
-
-    def tokens(self, tokenizer: "Tokenizer") -> Any:
-        """Return its (n,) token ids: an array, or a `TokenShards` of a large text, which reads like one."""
-        parts = partial(tokenizer.parts, self.text)
-        return tokens_of(self.length, self.sha256, tokenizer.sha256, parts, counted=tokenizer.per_character)
+        found = ""
+        for piece in self.pieces():
+            found += piece[:most]
+            if len(found) >= most:
+                break
+        return found[:most]
 
     def stretches(self) -> str:
         """Return as much of it as is looked at for overlap: all, or evenly spaced stretches of a large text."""
@@ -94,11 +113,24 @@ class Split:
 
 
 @dataclass(frozen=True)
+class Split(AnySplit):
+    whole: str
+    generated: GeneratedText | None = None
+
+    def pieces(self) -> Iterator[str]:
+        yield self.whole
+
+    def tokens(self, tokenizer: "Tokenizer") -> Any:
+        parts = partial(tokenizer.parts, self.whole)
+        return tokens_of(self.length, self.sha256, tokenizer.sha256, parts, counted=tokenizer.per_character)
+
+
+@dataclass(frozen=True)
 class TextCorpus(Corpus):
     """A loaded text: `train`, `validation` and perhaps `test`."""
 
     kind = "text"
-    splits: Mapping[str, Split]
+    splits: Mapping[str, AnySplit]
 
     @cached_property
     def sha256(self) -> dict[str, str]:
@@ -165,7 +197,7 @@ class TextCorpus(Corpus):
         return CorpusPreview(self.name, lines, characters, tr("{n:,} characters", n=train.length), tokens)
 
 
-def overlap_of(train: Split, held_out: Split, split: str) -> Overlap | None:
+def overlap_of(train: AnySplit, held_out: AnySplit, split: str) -> Overlap | None:
     """Return how much of a held-out text is also in a training text; cached if finding out takes long."""
 
     def pieces() -> Iterator[str]:
@@ -223,8 +255,7 @@ def load_playlets(entry: CorpusEntry, data: DataConfig, place: None) -> TextCorp
     for name, (start, stop) in zip(("train", "validation", "test"), pairwise(borders), strict=True):
         if start < stop:
             part = generated.cut(start, stop)
-            probes = tuple(band for probe in part.probes for band in _bands(probe))
-            splits[name] = Split(part.text, -part.log_probability, probes, part.floor(), part)
+            splits[name] = Split(part.text, part)
         elif name != "test":
             raise InputError(
                 tr(

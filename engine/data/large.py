@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.config.sections import DataConfig
 from engine.data.cache import record_of
-from engine.data.corpora import Split, cuts, empty, first_of
+from engine.data.corpora import AnySplit, cuts, empty, first_of
 from engine.data.overlap import LOOKED_AT
 from engine.data.shards import PART, TokenShards, token_shards
 from engine.data.sources import Source
@@ -26,21 +26,16 @@ VERSION = 1  # of what is kept
 STRETCHED = 4 * LOOKED_AT  # characters that are looked at for overlap
 
 
-class LargeSplit(Split):
+class LargeSplit(AnySplit):
     """Characters `start` to `stop` of one part of a source."""
 
-    source: Source
-    part: str
-    start: int
-    stop: int
-    _characters: str
-
     def __init__(self, source: Source, part: str, start: int, stop: int, sha256: str, characters: str) -> None:
-        self.__dict__.update(source=source, part=part, start=start, stop=stop, sha256=sha256, _characters=characters)
+        self.source, self.part, self.start, self.stop = source, part, start, stop
+        self._sha256, self._characters = sha256, characters
 
-    @property
-    def text(self) -> str:
-        return "".join(self.pieces())
+    @cached_property
+    def sha256(self) -> str:
+        return self._sha256
 
     @property
     def length(self) -> int:
@@ -76,14 +71,6 @@ class LargeSplit(Split):
             if at >= self.stop:
                 return
 
-    def head(self, most: int) -> str:
-        found = ""
-        for piece in self.pieces():
-            found += piece[:most]
-            if len(found) >= most:
-                break
-        return found[:most]
-
     def tokens(self, tokenizer: Tokenizer) -> TokenShards:
         return token_shards(self, tokenizer, self.source.path.name)
 
@@ -92,7 +79,7 @@ class LargeSplit(Split):
         return "".join(window[: -int(-len(window) * min(1.0, share))] for window in _windows(self.pieces()))
 
 
-def large_splits(source: Source, data: DataConfig) -> dict[str, Split]:
+def large_splits(source: Source, data: DataConfig) -> dict[str, LargeSplit]:
     fractions = (data.validation_fraction, data.test_fraction)
     found = record_of("texts", (VERSION, source.identity, fractions), lambda: _looked_through(source, data))
     return {split: LargeSplit(source, **facts) for split, facts in found.items()}

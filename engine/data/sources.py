@@ -214,7 +214,7 @@ Reader = Callable[[IO[bytes], str, str | None], Iterator[str]]
 
 def documents(path: Path, field: str | None, *, lines: bool = False) -> Iterator[Parts]:
     """Yield the documents of a file, each in parts, empty ones left out; or its rows, an empty one as an empty line.
-    `InputError`: with the file and its line.
+    `InputError`: with the file and its line or row.
     """
     reader, where = READERS.get(_suffix(path)), str(path)[:200]
     with _opened(path) as file:
@@ -345,9 +345,11 @@ def _parquet(file: IO[bytes], where: str, field: str | None) -> Iterator[str]:
         if field not in texts:
             raise _no_field(where, 1, field, texts)
         for rows in table.iter_batches(batch_size=ROWS, columns=[field]):
-            for text in rows.column(0).to_pylist():
+            for text in rows.column(0):
                 number += 1
-                yield _checked(text or "", where, number)
+                yield text.as_py() or ""
+    except UnicodeDecodeError:
+        raise _refused(where, number, tr("not UTF-8")) from None
     except arrow.ArrowException as error:
         said = str(error).partition("\n")[0][:200]
         raise InputError(tr("corpus {path}: not a Parquet file, or damaged: {error}", path=where, error=said)) from None
@@ -381,7 +383,9 @@ def _no_field(where: str, number: int, field: str, names: list[str]) -> InputErr
 
 
 def _refused(where: str, number: int, wrong: str) -> InputError:
-    return InputError(tr("corpus {path}: line {number}: {wrong}", path=where, number=number, wrong=wrong))
+    rows = _suffix(PurePath(where)) == ".parquet"
+    said = tr("corpus {path}: row {number}: {wrong}") if rows else tr("corpus {path}: line {number}: {wrong}")
+    return InputError(said.format(path=where, number=number, wrong=wrong))
 
 
 def _checked(text: str, where: str, number: int) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.data.cache import numbers_of
-from engine.data.corpora import Split
+from engine.data.corpora import AnySplit
 from engine.data.synthetic import playlets
 from engine.data.synthetic.belief import WindowFilter
 from engine.data.synthetic.grammar import GeneratedText
@@ -37,7 +37,7 @@ class ReachableFloor:
     facts: Floor
 
 
-def reachable_floor(split: Split, context: int, stride: int) -> ReachableFloor | None:
+def reachable_floor(split: AnySplit, context: int, stride: int) -> ReachableFloor | None:
     """Return a split's floor in the windows of `score_tokens`; None without a filter for its text.
 
     If there are too many windows, evenly spaced ones are read, and their mean above the floor given the whole past is

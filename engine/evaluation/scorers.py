@@ -3,9 +3,9 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from engine.config.schema import RunConfig
-from engine.data.corpora import Split
+from engine.data.corpora import AnySplit
 from engine.data.documents.corpus import Question
 from engine.data.loader import TextBatches, TextTokens, boundary_of, mask_generator, occurrences, places_of
 from engine.data.objectives import (
@@ -26,6 +26,7 @@ from engine.data.objectives import (
     places,
     span_corruption,
 )
+from engine.data.overlap import Overlap
 from engine.data.padding import Tokens
 from engine.data.parallel.pairs import Pairs
 from engine.data.rows import EncodedPairs, pair_batch, scored_documents, scored_questions, scored_texts
@@ -52,13 +53,18 @@ from engine.generation.answering import answer_questions, greedy_answers
 from engine.generation.beam import Hypothesis
 from engine.generation.translation import Translator, both_specials
 from engine.language import tr, trn
-from engine.measures import ROUGE
+from engine.measures import MEASURE, MEASURES, ROUGE
 from engine.model.transformer import Network, evaluating
 from engine.model.visibility import self_attention
+from engine.retelling import told
 from engine.runs.record_version import RECORDS
-from engine.runs.records import Lead, Scores, Translations
+from engine.runs.records import DataFacts, Lead, Scores, Translations
 
 SCORED = ("nll", "correct", "place")  # of each token
+SAID = ("loss", "perplexity", "accuracy", "bits per character")  # measures with a line of their own
+SHOWN = 3  # questions that `evaluate` prints with their answers
+BY_TARGET = ("bleu", "exact_match", "sentences")  # of each of several target languages, in JSON
+Line = tuple[str, str] | str  # a label and its value, or a line without a label
 HEAD = 1 << 16  # characters of a text, in which its first token ends
 
 
@@ -86,6 +92,10 @@ class Scorer(ABC):
     """Scores one split; `between` is called between batches and may raise to stop."""
 
     config: RunConfig
+    labels: ClassVar[int] = 18  # columns of the labels of its lines
+    probed: ClassVar[str] = tr("{share:>6.1%} of {places:,} places")  # what is said of a probe
+    own = False  # whether it scores files of your own, whose rows are listed one by one
+    _rows: Sequence[Mapping[str, Any]] = ()  # the last record's scores of each
 
     @abstractmethod
     def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
@@ -109,18 +119,38 @@ class Scorer(ABC):
         """Return the floors that a record's `excess` is measured from, in the format of data.json."""
         return {}
 
-    def probe_words(self, share: float, places: int) -> str:
-        return tr("{share:>6.1%} of {places:,} places", share=share, places=places)
+    def evaluated(self, model: Network, shown: int) -> tuple[dict[str, Any], list[Line]]:
+        """Return the scores of a model as JSON and in words; of texts that it writes, the `shown` best and worst."""
+        record = self.record(model).dump()
+        if "excess" in record:
+            record["floor"] = self.floor()
+        lines = [*self.said(record)]
+        if self._rows:
+            record["rows"] = [*map(dict, self._rows)]
+        return record, lines
+
+    def said(self, record: Mapping[str, Any]) -> Iterator[Line]:
+        """Yield what a record says, as it suits every task."""
+        yield tr("loss"), tr("{loss:.4f} nats per {per}", loss=record["loss"], per=self.per)
+        yield tr("perplexity"), f"{record['perplexity']:.4f}"
+        if "bits_per_character" in record:
+            yield tr("bits per character"), f"{record['bits_per_character']:.4f}"
+        yield tr("accuracy"), f"{record['accuracy']:.2%}"
+        for measure in MEASURES:
+            if measure.key in record and measure.charted and not measure.of_loss and measure.name not in SAID:
+                yield told(measure.name), measure.exact.format(record[measure.key])
+        yield from self.said_further(record)
+        for name, share in record["probes"].items():
+            yield name, self.probed.format(share=share, places=record["probe_places"][name])
+
+    def said_further(self, record: Mapping[str, Any]) -> Iterator[Line]:
+        """Yield what else its record says."""
+        yield from ()
 
     def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TokenScores:
         """Return the nll of every target, ends and marks included, without smoothing."""
         context = self.config.model.context_length
         return score_batches(model, self.batches(), context=context, stride=context, between=between)
-
-    @property
-    def classes(self) -> Sequence[str]:
-        """The names of the classes, if texts are classified."""
-        return ()
 
     def outputs(self) -> Translations | None:
         """Return the outputs scored for the last record, if any."""
@@ -129,10 +159,6 @@ class Scorer(ABC):
     def predictions(self) -> str | None:
         """Return the last record's answers, one per line (predictions.txt), if questions are asked."""
         return None
-
-    def rows(self) -> Sequence[Mapping[str, Any]]:
-        """Return the last record's scores of each document, where files of your own are scored."""
-        return ()
 
 
 def by_text(scores: TokenScores, sizes: TextSizes, tokenizer: Tokenizer, unknown: int) -> dict[str, float]:
@@ -160,7 +186,7 @@ class TextScorer(Scorer):
     """
 
     def __init__(
-        self, config: RunConfig, split: Split, tokens: TextTokens, tokenizer: Tokenizer, records: int = RECORDS
+        self, config: RunConfig, split: AnySplit, tokens: TextTokens, tokenizer: Tokenizer, records: int = RECORDS
     ) -> None:
         self.config, self.split, self.tokens, self.records = config, split, tokens, records
         self.tokenizer = tokenizer
@@ -184,6 +210,20 @@ class TextScorer(Scorer):
         reachable = {} if self.reachable is None else {"reachable": self.reachable.facts.dump()}
         mean = self.split.floor_mean
         return reachable if mean is None else reachable | {"nats_per_char": mean[0], "se": mean[1]}
+
+    def said_further(self, record: Mapping[str, Any]) -> Iterator[Line]:
+        if record.get("honest_loss") is not None:
+            said = tr("{loss:.4f} nats; all other answers are in the model's input", loss=record["honest_loss"])
+            yield tr("cannot be copied"), said
+        if "excess" in record:
+            yield tr("above the floor"), tr("{excess:+.4f} nats per character", excess=record["excess"])
+            for floor in DataFacts.read(record).floors:
+                yield f"    {floor.amount}  {floor.words}"
+            if "windows" in (reachable := record["floor"].get("reachable", {})):
+                some, every = reachable["windows"]
+                yield tr("    computed on {some:,} of {every:,} windows, evenly spaced", some=some, every=every)
+        if "nanogpt_loss" in record:
+            yield tr("nanoGPT's batches"), f"{record['nanogpt_loss']:.4f}"
 
     def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TokenScores:
         context, stride, size = self.config.model.context_length, self.config.stride, evaluation_batch(self.config)
@@ -272,12 +312,12 @@ class TextScorer(Scorer):
 
 @dataclass
 class TextsScorer(Scorer):
-    """Exact scores of several texts, each by itself: no window sees two of them. `left_out` were too short."""
+    """Exact scores of several texts of your own, each by itself: no window sees two of them."""
 
     config: RunConfig
     texts: Sequence[TextScorer]
-    left_out: int = 0
-    _rows: Sequence[Mapping[str, Any]] = ()
+    left_out: int  # too short ones
+    overlap: Overlap | None  # with the run's training text, if known
 
     @property
     def work(self) -> str:
@@ -310,8 +350,27 @@ class TextsScorer(Scorer):
             profile=whole.profile(),
         )
 
-    def rows(self) -> Sequence[Mapping[str, Any]]:
-        return self._rows
+    def evaluated(self, model: Network, shown: int) -> tuple[dict[str, Any], list[Line]]:
+        record, lines = super().evaluated(model, shown)
+        if self.overlap is None or not self.overlap.worth_saying:
+            return record, lines
+        return record | {"overlap": self.overlap.to_json()}, [*lines, f"  ⚠ {told(self.overlap.said)}"]
+
+    def said_further(self, record: Mapping[str, Any]) -> Iterator[Line]:
+        if len(self._rows) == 1 and not self.left_out:
+            return
+        ordered = sorted(self._rows, key=lambda row: float(row["loss"]))
+        said = tr(
+            "{n:,}; losses range from {least:.4f} (document {first:,}) to {most:.4f} (document {last:,}); --json has "
+            "all",
+            n=len(ordered),
+            least=ordered[0]["loss"],
+            first=ordered[0]["document"],
+            most=ordered[-1]["loss"],
+            last=ordered[-1]["document"],
+        )
+        left_out = tr("; {n:,} too short to be scored", n=self.left_out) if self.left_out else ""
+        yield tr("documents"), said + left_out
 
     def _scored(self, scores: TokenScores, texts: Sequence[TextScorer]) -> dict[str, Any]:
         more: dict[str, float] = {}
@@ -346,7 +405,9 @@ class TranslationScorer(Scorer):
     tokenizer: AnyTokenizer
     device: torch.device
     language: str = ""  # of the translations; "" if there are several, which the sources name
+    own: bool = False
     _outputs: Sequence[str] = ()
+    labels = 11
 
     @property
     def work(self) -> str:
@@ -380,6 +441,61 @@ class TranslationScorer(Scorer):
             profile=scores.profile(),
         )
 
+    def evaluated(self, model: Network, shown: int) -> tuple[dict[str, Any], list[Line]]:
+        tokens, written = self.token_scores(model), self.translations(model, self.split)
+        best, worst, beam = written.best(shown), written.worst(shown), self.config.evaluation.beam
+        apart = {one: dict(zip(BY_TARGET, found, strict=True)) for one, found in written.apart().items()}
+        record = {
+            "loss": tokens.loss,
+            "perplexity": tokens.perplexity,
+            "accuracy": tokens.accuracy,
+            "beam": beam,
+            "sentences": written.n,
+            **written.scores,
+            **({"to": apart} if apart else {}),
+            **({} if self.lead is None else {"lead": self.lead.dump()}),
+            "rows": [asdict(row) for row in (*best, *reversed(worst))],
+        }
+        if self.own:
+            losses = zip(written.rows, self.sentence_losses(tokens), strict=True)
+            record["rows"] = [
+                {"sentence": number, **asdict(row), "tokens": n, "loss": loss}
+                for number, (row, (n, loss)) in enumerate(losses, start=1)
+            ]
+        how = tr("greedily") if beam == 1 else tr("with a beam of {beam}", beam=beam)
+        lines = [
+            *self.said_of(written, how),
+            (tr("exact"), f"{written.scores['exact_match']:.2%}"),
+            (tr("loss"), tr("{loss:.4f} nats per token, end tokens included, no label smoothing", loss=tokens.loss)),
+            (tr("perplexity"), f"{tokens.perplexity:.4f}"),
+        ]
+        for title, some in ((tr("  best, {metric} {score:.1f}"), best), (tr("  worst, {metric} {score:.1f}"), worst)):
+            for row in some:
+                lines += [
+                    title.format(metric=written.metric, score=row.score),
+                    f"    {row.source}",
+                    f"  → {row.output}",
+                    f"  = {row.reference}",
+                ]
+        return record, lines
+
+    def said_of(self, written: Written, how: str) -> Iterator[Line]:
+        """Yield what the scores of translations say that were written greedily, or with a beam."""
+        scores = written.scores
+        said = trn(
+            "{bleu:.2f}   {n:,} sentence translated {how}",
+            "{bleu:.2f}   {n:,} sentences translated {how}",
+            written.n,
+            bleu=scores["bleu"],
+            how=how,
+        )
+        yield "BLEU", said
+        yield "", f"{scores['bleu_signature']}"
+        for language, (bleu, exact, n) in written.apart().items():
+            said = tr("BLEU {bleu:.2f}, {exact:.2%} of {n:,} exactly right", bleu=bleu, exact=exact, n=n)
+            yield tr("to {language}", language=language[:20]), said
+        yield "chrF", f"{scores['chrf']:.2f}   {scores['chrf_signature']}"
+
     def outputs(self) -> Translations:
         references = self.split.pairs.targets[: len(self._outputs)]
         of_split = {"step": 0, "split": "validation", "beam": self.config.evaluation.beam}
@@ -407,8 +523,9 @@ class TranslationScorer(Scorer):
     def scored(self, sources: Sequence[str], references: Sequence[str], outputs: Sequence[str]) -> Written:
         return score_translations(sources, references, outputs, self.language)
 
+    @property
     def lead(self) -> Lead | None:
-        """Return what the first sentence of each article scores as its summary, where articles are summarized."""
+        """What the first sentence of each article scores as its summary, where articles are summarized."""
         return None
 
     def _translated(self, split: ScoredSplit) -> int:
@@ -431,6 +548,21 @@ class SummaryScorer(TranslationScorer):
     def scored(self, sources: Sequence[str], references: Sequence[str], outputs: Sequence[str]) -> Written:
         return score_summaries(sources, references, outputs)
 
+    def said_of(self, written: Written, how: str) -> Iterator[Line]:
+        """The scores of summaries, beside those of each article's first sentence."""
+        said = trn("{n:,} article summarized {how}", "{n:,} articles summarized {how}", written.n, how=how)
+        yield f"  {said}"
+        beside = tr("{score:.2f}   the first sentence: {lead:.2f}")
+        for key in ROUGE:
+            yield MEASURE[key].name, beside.format(score=written.scores[key], lead=getattr(self.lead, key))
+        copied = tr(
+            "{share:.2%} of the words occur in the article; of the right summaries' words, {right:.2%}",
+            share=written.scores["copied"],
+            right=self.lead.copied,
+        )
+        yield tr("copied"), copied
+
+    @cached_property
     def lead(self) -> Lead:
         n, pairs = self._translated(self.split), self.split.pairs
         articles, references = pairs.sources[:n], pairs.targets[:n]
@@ -459,6 +591,7 @@ class DocumentScorer(Scorer):
     facts: Mapping[str, Sequence[Fact]]
     tokenizer: Tokenizer
     device: torch.device
+    probed = tr("{share:.1%} of {places:,} facts exactly right")
 
     @property
     def work(self) -> str:
@@ -467,9 +600,6 @@ class DocumentScorer(Scorer):
     @property
     def per(self) -> str:
         return tr("{unit}, mask tokens included", unit=tr(self.config.task.unit))
-
-    def probe_words(self, share: float, places: int) -> str:
-        return tr("{share:.1%} of {places:,} facts exactly right", share=share, places=places)
 
     def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
         scores = self.token_scores(model, between)
@@ -518,7 +648,13 @@ class AnswerScorer(Scorer):
     tokenizer: Tokenizer
     device: torch.device
     most: int
+    majority: tuple[str, int, int]  # as in `DocumentCorpus`
     _answers: Sequence[str] = ()
+    labels = 11
+
+    @property
+    def work(self) -> str:
+        return trn("answering {n:,} question", "answering {n:,} questions", len(self.questions))
 
     def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
         asked = [question.text for question in self.questions]
@@ -539,6 +675,40 @@ class AnswerScorer(Scorer):
             probes={},
             profile=scores.profile(),
         )
+
+    def said(self, record: Mapping[str, Any]) -> Iterator[Line]:
+        if "exact_match" in record:
+            always, right, of = self.majority
+            said = tr(
+                "{share:.2%}   {right:,} of {questions:,} questions, answered greedily",
+                share=record["exact_match"],
+                right=record["right"],
+                questions=record["questions"],
+            )
+            yield tr("exact match"), said
+            yield tr(
+                "  always answering “{always}” would score {right:.2%} ({right2:,} of {of:,})",
+                always=always,
+                right=right / of,
+                right2=right,
+                of=of,
+            )
+            loss = tr("{loss:.4f} nats per answer token, start and end marks included", loss=record["loss"])
+            yield tr("loss"), loss
+            yield tr("perplexity"), f"{record['perplexity']:.4f}"
+            yield tr("accuracy"), tr("{share:.2%} of these tokens", share=record["accuracy"])
+        else:
+            yield trn(
+                "  {n:,} question answered; the split has no reference answers, so there is no score",
+                "  {n:,} questions answered; the split has no reference answers, so there is no score",
+                record["questions"],
+            )
+        # of the file, as an answer may have line breaks
+        for question, written in list(zip(self.questions, self.predictions().splitlines(), strict=True))[:SHOWN]:
+            yield f"  {question.text}"
+            yield f"  → {written}"
+            if question.answer is not None and question.answer != written:
+                yield f"  = {question.answer}"
 
     def predictions(self) -> str:
         return "".join(f"{answer}\n" for answer in self._answers)
@@ -561,19 +731,12 @@ class ClassScorer(Scorer):
     ordered: Sequence[int]
     objective: Classification
     device: torch.device
-    own: bool = False  # whether these are texts of your own, which are listed one by one
-    _rows: Sequence[Mapping[str, Any]] = ()
-
-    @property
-    def classes(self) -> Sequence[str]:
-        return self.names
+    own: bool = False
+    probed = tr("{share:.1%} of {places:,} texts")
 
     @property
     def work(self) -> str:
         return trn("classifying {n:,} text", "classifying {n:,} texts", len(self.texts))
-
-    def probe_words(self, share: float, places: int) -> str:
-        return tr("{share:.1%} of {places:,} texts", share=share, places=places)
 
     def batches(self) -> Iterator[Batch]:
         return (batch for _, batch in self._numbered())
@@ -610,6 +773,3 @@ class ClassScorer(Scorer):
             probes={"order": float((found == truth)[asked].mean())} if probed else {},
             probe_places={"order": int(asked.sum())} if probed else {},
         )
-
-    def rows(self) -> Sequence[Mapping[str, Any]]:
-        return self._rows

@@ -26,7 +26,7 @@ from engine.generation.classifying import in_case, read_texts
 from engine.generation.samples import RowSampler, class_sampler
 from engine.language import english, tr
 from engine.runs.records import BestReader, DataFacts, MajorityFacts, ProbeFacts
-from engine.training.task import Task, require_vocabulary
+from engine.training.task import OwnFiles, Task, require_kind, require_vocabulary
 
 
 @dataclass(frozen=True)
@@ -46,18 +46,12 @@ class ClassificationTask(Task):
         )
 
     @classmethod
-    def own_scorer(
-        cls,
-        files: Mapping[str, str],
-        config: RunConfig,
-        tokenizer: AnyTokenizer,
-        device: torch.device,
-        facts: DataFacts,
-    ) -> ClassScorer:
-        found = read_labelled(Path(files["csv"]).expanduser(), facts.classes)
-        encoded = read_texts(tokenizer.target, config, found.texts)
-        objective = Classification(config, tokenizer.target.vocab_size)
-        return ClassScorer(config, encoded, found.classes, facts.classes, (), objective, device, own=True)
+    def own_scorer(cls, own: OwnFiles) -> ClassScorer:
+        classes, tokenizer = own.facts.classes, own.tokenizer.target
+        found = read_labelled(Path(own.files["csv"]).expanduser(), classes)
+        encoded = read_texts(tokenizer, own.config, found.texts)
+        objective = Classification(own.config, tokenizer.vocab_size)
+        return ClassScorer(own.config, encoded, found.classes, classes, (), objective, own.device, own=True)
 
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         n, wanted = len(self.corpus.classes), config.model.classes
@@ -157,15 +151,7 @@ def _tokenizer(corpus: LabelledCorpus, config: RunConfig, given: AnyTokenizer | 
     """Return the given tokenizer, or one of the training texts alone."""
     wanted, texts = config.data.tokenizer, in_case(config, corpus.splits["train"].texts)
     if given is not None:
-        if given.kind != wanted:
-            raise InputError(
-                tr(
-                    "train.init_from: data.tokenizer is '{tokenizer}', but the parent's tokenizer is '{kind}': "
-                    "its weights were trained on other tokens",
-                    tokenizer=wanted,
-                    kind=given.kind,
-                )
-            )
+        require_kind(given, config)
         return given.target
     made: Mapping[str, Any] = {
         "bpe": lambda: bpe_of(texts, config.data.bpe_size),

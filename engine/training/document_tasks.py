@@ -25,7 +25,7 @@ from engine.evaluation.scorers import AnswerScorer, DocumentScorer, Fact, evalua
 from engine.generation.samples import RowSampler, document_sampler, question_sampler
 from engine.language import english, tr
 from engine.runs.records import DataFacts, MajorityFacts, ProbeFacts
-from engine.training.task import Task, require_vocabulary
+from engine.training.task import Task, require_kind, require_vocabulary
 
 COUNTED = 10_000  # training documents for the unigram and bigram losses
 NEEDED = ("train", "validation")
@@ -48,15 +48,7 @@ class _DocumentTask(Task):
         if given is None:  # the characters or words of all splits
             kind = WordTokenizer if config.data.tokenizer == "words" else CharacterTokenizer
             return kind.of(corpus.texts())
-        if given.kind != config.data.tokenizer:
-            raise InputError(
-                tr(
-                    "train.init_from: data.tokenizer is '{tokenizer}', but the parent's tokenizer is '{kind}': "
-                    "its weights were trained on other tokens",
-                    tokenizer=config.data.tokenizer,
-                    kind=given.kind,
-                )
-            )
+        require_kind(given, config)
         try:
             given.target.encode_all(list(corpus.texts()))
         except InputError as error:
@@ -267,7 +259,8 @@ class QuestionTask(_DocumentTask):
 
     def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> AnswerScorer:
         questions, encoded = self.corpus.questions[split], self.encoded[split]
-        return AnswerScorer(config, questions, encoded, self.tokenizer, device, self.longest_answer)
+        most, majority = self.longest_answer, self.corpus.majority(split)
+        return AnswerScorer(config, questions, encoded, self.tokenizer, device, most, majority)
 
     def sampler(self, config: RunConfig) -> RowSampler:
         return question_sampler(config, self.tokenizer, self.corpus.questions["validation"], self.longest_answer)

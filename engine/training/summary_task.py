@@ -23,4 +23,4 @@ class SummaryTask(TranslationTask):
 
     def facts(self, config: RunConfig) -> DataFacts:
         found = super().facts(config)
-        return found.model_copy(update={"lead": self.scorer(config, torch.device("cpu")).lead()})
+        return found.model_copy(update={"lead": self.scorer(config, torch.device("cpu")).lead})

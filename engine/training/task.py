@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 
@@ -27,6 +27,17 @@ from engine.lints import Lint, lint
 from engine.retelling import told
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts, OverlapFacts
+
+
+class OwnFiles(NamedTuple):
+    """Files of your own to score, and the run that scores them."""
+
+    files: Mapping[str, str]  # by the option of `evaluate` that names each: `TaskKind.files`
+    config: RunConfig
+    tokenizer: AnyTokenizer
+    device: torch.device
+    facts: DataFacts  # the run's, with its classes and languages
+    data_dir: Path | None
 
 
 class Task(ABC):
@@ -51,17 +62,8 @@ class Task(ABC):
         """
 
     @classmethod
-    def own_scorer(
-        cls,
-        files: Mapping[str, str],
-        config: RunConfig,
-        tokenizer: AnyTokenizer,
-        device: torch.device,
-        facts: DataFacts,
-    ) -> Scorer:
-        """Return the scorer of files of your own, by the options of `evaluate` that name them: `TaskKind.files`;
-        `facts` are the run's, with its classes and languages. `InputError`: with the file's name, and where in it.
-        """
+    def own_scorer(cls, own: OwnFiles) -> Scorer:
+        """Return the scorer of files of your own. `InputError`: with the file's name, and where in it."""
         raise NotImplementedError
 
     @property
@@ -150,6 +152,19 @@ def require_known(tokenizer: Tokenizer, text: str, where: str) -> None:
                 place=place + 1,
                 line=line,
                 vocab_size=tokenizer.vocab_size,
+            )
+        )
+
+
+def require_kind(given: AnyTokenizer, config: RunConfig) -> None:
+    """Refuse another run's tokenizer that is of another kind than the config's."""
+    if given.kind != config.data.tokenizer:
+        raise InputError(
+            tr(
+                "train.init_from: data.tokenizer is '{tokenizer}', but the parent's tokenizer is '{kind}': "
+                "its weights were trained on other tokens",
+                tokenizer=config.data.tokenizer,
+                kind=given.kind,
             )
         )
 

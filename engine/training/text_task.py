@@ -1,6 +1,6 @@
 """The text task: batches of windows, exact scores, samples that continue a prompt."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -9,13 +9,14 @@ import torch
 
 from engine.config.schema import RunConfig
 from engine.config.toml import resolved
-from engine.data import sources
+from engine.data import corpora, sources
+from engine.data.catalogue import load_corpus
 from engine.data.corpora import Split, TextCorpus, overlap_of
 from engine.data.corpus import END_OF_TEXT
 from engine.data.known import CORPORA
 from engine.data.loader import Examples, TextTokens, boundary_of, occurrences, text_tokens, training_batches
 from engine.data.objectives import make_objective
-from engine.data.overlap import Overlap
+from engine.data.overlap import Overlap, text_overlap
 from engine.data.shards import parts_of
 from engine.data.tokenizers import (
     AnyTokenizer,
@@ -37,7 +38,7 @@ from engine.language import english, tr
 from engine.retelling import told
 from engine.runs.record_version import RECORDS
 from engine.runs.records import DataFacts, Floor, ProbeFacts
-from engine.training.task import Task, require_known, require_vocabulary
+from engine.training.task import OwnFiles, Task, require_known, require_vocabulary
 
 HEAD = 1 << 16  # characters of a text that a prompt is taken from
 # The kind that each tokenizer of a config makes; a loaded one may be of any.
@@ -105,32 +106,25 @@ class TextTask(Task):
         return cls(corpus, tokenizer, tokens)
 
     @classmethod
-    def own_scorer(
-        cls,
-        files: Mapping[str, str],
-        config: RunConfig,
-        tokenizer: AnyTokenizer,
-        device: torch.device,
-        facts: DataFacts,
-    ) -> TextsScorer:
-        source = sources.find(files["text"])
+    def own_scorer(cls, own: OwnFiles) -> TextsScorer:
+        source, config, tokenizer = sources.find(own.files["text"]), own.config, own.tokenizer.target
         whole = "".join(piece for split in source.files for piece in source.pieces(split))
         where, needed = str(source.path)[:200], 2 if config.task.continues else config.window_tokens
         texts: list[TextScorer] = []
         found = [text for text in whole.split(END_OF_TEXT) if text and not text.isspace()]
         for number, text in enumerate(found, start=1):
             try:
-                tokens = torch.from_numpy(tokenizer.target.encode(text)).to(device)
+                tokens = torch.from_numpy(tokenizer.encode(text)).to(own.device)
             except InputError as error:
                 place = where if len(found) == 1 else tr("{file}: document {n:,}", file=where, n=number)
                 raise InputError(f"{place}: {error}") from None
             if len(tokens) >= needed:
-                texts.append(TextScorer(config, Split(text), tokens, tokenizer.target))
+                texts.append(TextScorer(config, Split(text), tokens, tokenizer))
         if not texts:
             raise InputError(
                 tr("{file}: too short to be scored; this model needs at least {n:,} tokens", file=where, n=needed)
             )
-        return TextsScorer(config, texts, left_out=len(found) - len(texts))
+        return TextsScorer(config, texts, len(found) - len(texts), _also_trained_on(texts, own))
 
     def own_tokenizer(self) -> Tokenizer | None:
         return _every_character(self.corpus) if self.tokenizer.per_character else None
@@ -222,6 +216,16 @@ class TextTask(Task):
             first = held_out.lstrip("\n")[:MAX_PROMPT]
             prompt = first.split("\n", 1)[0] or first[:1] or self.tokenizer.decode([0])
         return TextSampler(config, self.tokenizer, prompt)
+
+
+def _also_trained_on(texts: Sequence[TextScorer], own: OwnFiles) -> Overlap | None:
+    """Return how much of these texts is also in the run's training text; None if that is not here, or large."""
+    try:
+        train = load_corpus(TextCorpus, own.config.data, own.data_dir).splits["train"]
+    except InputError:
+        return None
+    whole = "\n".join(text.split.text for text in texts)
+    return None if train.length > corpora.LARGE else text_overlap(train.pieces(), whole, "given")
 
 
 def made_for(corpus: TextCorpus, config: RunConfig) -> Tokenizer:

@@ -1,7 +1,7 @@
 """The translation task: tokenizers, batches of similar length, exact scores and BLEU, translated examples."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -38,7 +38,7 @@ from engine.lints import Lint
 from engine.retelling import told
 from engine.runs.records import DataFacts, Example, ProbeFacts
 from engine.schemes import POSITIONS
-from engine.training.task import Task, require_known, require_vocabulary
+from engine.training.task import OwnFiles, Task, require_known, require_vocabulary
 
 SHOWN = 5  # held-out sentences among the examples
 OWN = "test"  # the split that files of your own count as
@@ -70,14 +70,8 @@ class TranslationTask(Task):
         return task
 
     @classmethod
-    def own_scorer(
-        cls,
-        files: Mapping[str, str],
-        config: RunConfig,
-        tokenizer: AnyTokenizer,
-        device: torch.device,
-        facts: DataFacts,
-    ) -> TranslationScorer:
+    def own_scorer(cls, own: OwnFiles) -> TranslationScorer:
+        files, tokenizer = own.files, own.tokenizer
         pairs = read_aligned(*(Path(files[side]).expanduser() for side in ("source", "reference")))
         encoded = []
         for side, sentences in (("source", pairs.sources), ("reference", pairs.targets)):
@@ -107,11 +101,12 @@ class TranslationTask(Task):
                 )
             )
         corpus = ParallelCorpus(
-            files["source"], "", "", ("source", *(tags or facts.languages[-1:] or ("target",))), {OWN: pairs}
+            files["source"], "", "", ("source", *(tags or own.facts.languages[-1:] or ("target",))), {OWN: pairs}
         )
         sources, targets = encoded
-        task = cls(corpus, tokenizer, {OWN: EncodedPairs(_cut(sources, config.task.longest_source(config)), targets)})
-        return task.scorer(config, device, OWN)
+        most = own.config.task.longest_source(own.config)
+        task = cls(corpus, tokenizer, {OWN: EncodedPairs(_cut(sources, most), targets)})
+        return replace(task.scorer(own.config, own.device, OWN), own=True)
 
     def predicted(self, split: str) -> int:
         return int(self.encoded[split].lengths[:, 1].sum())  # ends included

@@ -54,6 +54,7 @@ class FakeWriter:
         self.free, self._prompts = free, prompts
         self.defaults: Settings = {"temperature": 0.8, "top_k": 40, "top_p": 1.0, "seed": 1, "length": 90}
         self.asked: list[tuple[str, Settings]] = []
+        self.to = ""
 
     @property
     def continues(self) -> bool:
@@ -78,6 +79,9 @@ class FakeWriter:
 
     def shape(self, which: str) -> tuple[int, int]:
         return 2, 4
+
+    def towards(self, language: str) -> None:
+        self.to = language
 
     def notice(self, text: str, settings: Settings) -> str:
         wanted = len(text) + int(settings["length"])

@@ -215,20 +215,16 @@ def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], option
     done = tr(", {n} of them finished", n=len(standings) - len(todo)) if len(todo) < len(standings) else ""
     seeds = listed(map(str, study.seeds)) if len(study.seeds) <= MOST_SHOWN else tr("{n} in total", n=len(study.seeds))
     stages = tr(", in stages {value}", value=ARROW.join(stage.name for stage in study.stages)) if study.stages else ""
-    variants = tr(
-        "{n} variants × {n2} seeds ({seeds}){stages}",
-        n=len(study.variants),
-        n2=len(study.seeds),
-        seeds=seeds,
-        stages=stages,
-    )
     answer(
         tr(
-            "study {name} on {base}: {variants} = {runs} runs{done}",
+            "study {name} on {base}: {variants} × {n} ({seeds}){stages} = {runs}{done}",
             name=study.name,
             base=study.base,
-            variants=variants,
-            runs=len(standings),
+            variants=trn("{n} variant", "{n} variants", len(study.variants)),
+            n=trn("{n} seed", "{n} seeds", len(study.seeds)),
+            seeds=seeds,
+            stages=stages,
+            runs=trn("{n} run", "{n} runs", len(standings)),
             done=done,
         ),
         flush=True,

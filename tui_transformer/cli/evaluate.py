@@ -1,9 +1,8 @@
 """`evaluate`: score any checkpoint of any run, on any split, at any stride or context; the score records them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,28 +13,15 @@ from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from engine.config.toml import validate
 from engine.errors import InputError, all_of, listed, one_of, reason, refused
-from engine.evaluation.translation import TranslationScores
 from engine.language import tr, trn
-from engine.measures import MEASURE, MEASURES, ROUGE
-from engine.retelling import told
 from engine.runs.files import write_named
 from engine.runs.reader import RunReader
-from engine.runs.records import DataFacts, Lead
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, RunsDir
 from tui_transformer.cli.output import loading, padded, stamp, tell
 from tui_transformer.lab.formatting import confusion_lines
 
-if TYPE_CHECKING:
-    from engine.data.overlap import Overlap
-    from engine.evaluation.scorers import AnswerScorer, Scorer, TranslationScorer
-    from engine.evaluation.translation import Written
-    from engine.model.transformer import Network
-
 SPLITS = ("train", "validation", "test")
-Scored = tuple[dict[str, Any], list[str]]  # as JSON, and as lines
-SHOWN = 3  # questions with their answers
-LABEL, NARROW = 18, 11  # columns of a score's name
 
 
 @command(140)
@@ -132,12 +118,10 @@ def evaluate(
             config = capabilities.with_value(config, f"evaluation.{name}", value)
     with loading(tr("loading the model and the corpus")):
         from engine.data.catalogue import load_corpus
-        from engine.data.documents.corpus import DocumentCorpus
-        from engine.evaluation.scorers import AnswerScorer, TranslationScorer
         from engine.training.checkpoint import load_network, parameter_shapes
         from engine.training.devices import resolve_device
         from engine.training.numerics import set_fp32_matmul
-        from engine.training.task import task_class
+        from engine.training.task import OwnFiles, task_class
 
         where, kind = resolve_device(device), task_class(config)
         set_fp32_matmul("exact")
@@ -152,20 +136,19 @@ def evaluate(
             )
         model, tokenizer, step = load_network(reader, checkpoint, where, config.model)
         if own:
-            corpus, scorer = None, kind.own_scorer(own, config, tokenizer, where, reader.data)
-            seen = _also_trained_on(scorer, config, data_dir)
+            scorer = kind.own_scorer(OwnFiles(own, config, tokenizer, where, reader.data, data_dir))
         else:
             corpus = load_corpus(kind.reads, config.data, data_dir)
             _require_same(reader, corpus.name, corpus.sha256, split, kind.part)
             afresh = translates and config.train.init_from is None  # pairs get their tokenizer from the corpus
             scorer = kind.of(corpus, config, None if afresh else tokenizer).scorer(config, where, split)
-    if isinstance(scorer, TranslationScorer):
-        record, words = _translated(scorer, model, sentences, every=bool(own))
-    elif isinstance(scorer, AnswerScorer):
-        assert isinstance(corpus, DocumentCorpus)
-        record, words = _answered(scorer, model, corpus.majority(split), predictions)
-    else:
-        record, words = _scored(scorer, model)
+    with loading(scorer.work):
+        record, lines = scorer.evaluated(model, sentences)
+    words = [line if isinstance(line, str) else f"  {padded(line[0], scorer.labels)}  {line[1]}" for line in lines]
+    if "confusion" in record:
+        words += ["", *(f"  {line}" for line in confusion_lines(reader.data.classes, record["confusion"]))]
+    if predictions is not None:
+        words.append(_written(scorer.predictions() or "", predictions))
     named: dict[str, Any] = {
         "run": reader.name,
         **(own or {"split": split}),
@@ -173,30 +156,16 @@ def evaluate(
         "badges": list(reader.badges),
         "step": step,
     }
-    of = reader.raw("data").get("corpus")
+    whole = tr("{split} split of {of}", split=split, of=reader.raw("data").get("corpus"))
     title = clean_line(
         tr(
-            "{name}, checkpoint {checkpoint} (step {step:,}), {split} split of {of}",
+            "{name}, checkpoint {checkpoint} (step {step:,}), {files}",
             name=reader.name,
             checkpoint=checkpoint,
             step=step,
-            split=split,
-            of=of,
+            files=listed(own.values()) if own else whole,
         )
     )
-    if own:
-        title = clean_line(
-            tr(
-                "{name}, checkpoint {checkpoint} (step {step:,}), {files}",
-                name=reader.name,
-                checkpoint=checkpoint,
-                step=step,
-                files=listed(own.values()),
-            )
-        )
-        if seen is not None and seen.worth_saying:
-            named["overlap"] = seen.to_json()
-            words.append(f"  ⚠ {told(seen.said)}")
     if changed:
         named["read_as"] = {f"model.{name}": value for name, value in changed.items()}
         settings_read = listed(f"{name} = {value}" for name, value in changed.items())
@@ -241,23 +210,6 @@ def _own_files(reader: RunReader, config: RunConfig, split: str | None, **given:
             )
         )
     return files
-
-
-def _also_trained_on(scorer: "Scorer", config: RunConfig, data_dir: Path | None) -> "Overlap | None":
-    """Return how much of a text of your own is also in the run's training text; None if that is not here, or large."""
-    from engine.data import corpora
-    from engine.data.catalogue import load_corpus
-    from engine.data.overlap import text_overlap
-    from engine.evaluation.scorers import TextsScorer
-
-    if not isinstance(scorer, TextsScorer):
-        return None
-    try:
-        train = load_corpus(corpora.TextCorpus, config.data, data_dir).splits["train"]
-    except InputError:
-        return None
-    whole = "\n".join(text.split.text for text in scorer.texts)
-    return None if train.length > corpora.LARGE else text_overlap(train.pieces(), whole, "given")
 
 
 def _otherwise(config: RunConfig, context: int | None, settings: Sequence[str]) -> dict[str, Any]:
@@ -323,216 +275,18 @@ def _require_same(reader: RunReader, corpus: str, splits: Mapping[str, str], spl
         )
 
 
-def _scored(scorer: "Scorer", model: "Network") -> Scored:
-    """Score a split as in training, with the lines that suit every task."""
-    with loading(scorer.work):
-        record = scorer.record(model).dump()
-    words = [
-        _line(tr("loss"), tr("{loss:.4f} nats per {per}", loss=record["loss"], per=scorer.per)),
-        _line(tr("perplexity"), f"{record['perplexity']:.4f}"),
-    ]
-    told_of = {"loss", "perplexity", "accuracy"}
-    if "bits_per_character" in record:
-        told_of.add("bits per character")
-        words.append(_line(tr("bits per character"), f"{record['bits_per_character']:.4f}"))
-    words.append(_line(tr("accuracy"), f"{record['accuracy']:.2%}"))
-    more = [measure for measure in MEASURES if measure.key in record and measure.charted and not measure.of_loss]
-    more = [measure for measure in more if measure.name not in told_of]
-    words += [_line(told(measure.name), measure.exact.format(record[measure.key])) for measure in more]
-    if record.get("honest_loss") is not None:
-        said = tr("{loss:.4f} nats; all other answers are in the model's input", loss=record["honest_loss"])
-        words.append(_line(tr("cannot be copied"), said))
-    if "excess" in record:
-        record["floor"] = scorer.floor()
-        said = tr("{excess:+.4f} nats per character", excess=record["excess"])
-        words.append(_line(tr("above the floor"), said))
-        words += [f"    {floor.amount}  {floor.words}" for floor in DataFacts.read(record).floors]
-        if "windows" in (reachable := record["floor"].get("reachable", {})):
-            some, every = reachable["windows"]
-            words.append(tr("    computed on {some:,} of {every:,} windows, evenly spaced", some=some, every=every))
-    if "nanogpt_loss" in record:
-        words.append(_line(tr("nanoGPT's batches"), f"{record['nanogpt_loss']:.4f}"))
-    places = record.get("probe_places", {})
-    words += [_line(name, scorer.probe_words(share, places[name])) for name, share in record["probes"].items()]
-    if "confusion" in record:
-        words += ["", *(f"  {line}" for line in confusion_lines(scorer.classes, record["confusion"]))]
-    rows = [dict(row) for row in scorer.rows()]
-    if (len(rows) > 1 and "document" in rows[0]) or record.get("left_out"):
-        words.append(_line(tr("documents"), _documents(rows, record.get("left_out", 0))))
-    return record | ({"rows": rows} if rows else {}), words
-
-
-def _documents(rows: Sequence[Mapping[str, Any]], left_out: int) -> str:
-    ordered = sorted(rows, key=lambda row: row["loss"])
-    said = tr(
-        "{n:,}; losses range from {least:.4f} (document {first:,}) to {most:.4f} (document {last:,}); --json has all",
-        n=len(rows),
-        least=ordered[0]["loss"],
-        first=ordered[0]["document"],
-        most=ordered[-1]["loss"],
-        last=ordered[-1]["document"],
+def _written(answers: str, path: Path) -> str:
+    """Write answers, one per line, and return what was done."""
+    place = tr("--predictions {path}: cannot be written", path=str(path)[:200])
+    try:
+        write_named(path, answers)
+    except OSError as error:
+        raise refused(place, error) from None
+    except ValueError as error:  # a zero byte in its name
+        raise InputError(f"{place}: {reason(error)}") from None
+    return trn(
+        "  {n:,} answer written to {path}, one per line",
+        "  {n:,} answers written to {path}, one per line",
+        len(answers.splitlines()),
+        path=path,
     )
-    return said + (tr("; {n:,} too short to be scored", n=left_out) if left_out else "")
-
-
-def _line(label: str, value: str, width: int = LABEL) -> str:
-    return f"  {padded(label, width)}  {value}"
-
-
-BY_TARGET = ("bleu", "exact_match", "sentences")  # of each of several target languages, in JSON
-
-
-def _translated(scorer: "TranslationScorer", model: "Network", shown: int, *, every: bool) -> Scored:
-    """Translate and score a split; the record has `every` sentence in its order, or only those that are shown."""
-    with loading(scorer.work):
-        tokens, written = scorer.token_scores(model), scorer.translations(model, scorer.split)
-        lead = scorer.lead()
-    best, worst, beam = written.best(shown), written.worst(shown), scorer.config.evaluation.beam
-    apart = written.apart()
-    record = {
-        "loss": tokens.loss,
-        "perplexity": tokens.perplexity,
-        "accuracy": tokens.accuracy,
-        "beam": beam,
-        "sentences": written.n,
-        **written.scores,
-        **({"to": {one: dict(zip(BY_TARGET, found, strict=True)) for one, found in apart.items()}} if apart else {}),
-        **({} if lead is None else {"lead": lead.dump()}),
-        "rows": [asdict(row) for row in (*best, *reversed(worst))],
-    }
-    if every:
-        losses = scorer.sentence_losses(tokens)
-        record["rows"] = [
-            {"sentence": number, **asdict(row), "tokens": n, "loss": loss}
-            for number, (row, (n, loss)) in enumerate(zip(written.rows, losses, strict=True), start=1)
-        ]
-    how = tr("greedily") if beam == 1 else tr("with a beam of {beam}", beam=beam)
-    words = [
-        *(_by_bleu(written, how) if lead is None else _by_rouge(written, lead, how)),
-        _line(tr("exact"), f"{written.scores['exact_match']:.2%}", NARROW),
-        _line(
-            tr("loss"),
-            tr("{loss:.4f} nats per token, end tokens included, no label smoothing", loss=tokens.loss),
-            NARROW,
-        ),
-        _line(tr("perplexity"), f"{tokens.perplexity:.4f}", NARROW),
-    ]
-    for title, some in ((tr("  best, {metric} {score:.1f}"), best), (tr("  worst, {metric} {score:.1f}"), worst)):
-        for row in some:
-            words += [
-                title.format(metric=written.metric, score=row.score),
-                f"    {row.source}",
-                f"  → {row.output}",
-                f"  = {row.reference}",
-            ]
-    return record, words
-
-
-def _by_bleu(written: "Written", how: str) -> list[str]:
-    assert isinstance(written, TranslationScores)
-    return [
-        _line(
-            "BLEU",
-            trn(
-                "{bleu:.2f}   {n:,} sentence translated {how}",
-                "{bleu:.2f}   {n:,} sentences translated {how}",
-                written.n,
-                bleu=written.bleu,
-                how=how,
-            ),
-            NARROW,
-        ),
-        _line("", written.bleu_signature, NARROW),
-        *(
-            _line(
-                tr("to {language}", language=language[:20]),
-                tr("BLEU {bleu:.2f}, {exact:.2%} of {n:,} exactly right", bleu=bleu, exact=exact, n=n),
-                NARROW,
-            )
-            for language, (bleu, exact, n) in written.apart().items()
-        ),
-        _line("chrF", f"{written.chrf:.2f}   {written.chrf_signature}", NARROW),
-    ]
-
-
-def _by_rouge(written: "Written", lead: Lead, how: str) -> list[str]:
-    """The scores of summaries, beside those of each article's first sentence."""
-    said = trn("{n:,} article summarized {how}", "{n:,} articles summarized {how}", written.n, how=how)
-    beside = tr("{score:.2f}   the first sentence: {lead:.2f}")
-    words = [
-        _line(MEASURE[key].name, beside.format(score=written.scores[key], lead=getattr(lead, key)), NARROW)
-        for key in ROUGE
-    ]
-    copied = tr(
-        "{share:.2%} of the words occur in the article; of the right summaries' words, {right:.2%}",
-        share=written.scores["copied"],
-        right=lead.copied,
-    )
-    return [f"  {said}", *words, _line(tr("copied"), copied, NARROW)]
-
-
-def _answered(
-    scorer: "AnswerScorer", model: "Network", majority: tuple[str, int, int], predictions: Path | None
-) -> Scored:
-    """Score how many questions of a split are answered exactly; of a blind split, return the answers alone."""
-    with loading(trn("answering {n:,} question", "answering {n:,} questions", len(scorer.questions))):
-        record = scorer.record(model).dump()
-    if predictions is not None:
-        place = tr("--predictions {path}: cannot be written", path=str(predictions)[:200])
-        try:
-            write_named(predictions, scorer.predictions())
-        except OSError as error:
-            raise refused(place, error) from None
-        except ValueError as error:  # a zero byte in its name
-            raise InputError(f"{place}: {reason(error)}") from None
-    if "exact_match" in record:
-        always, right, of = majority
-        words = [
-            _line(
-                tr("exact match"),
-                tr(
-                    "{share:.2%}   {right:,} of {questions:,} questions, answered greedily",
-                    share=record["exact_match"],
-                    right=record["right"],
-                    questions=record["questions"],
-                ),
-                NARROW,
-            ),
-            tr(
-                "  always answering “{always}” would score {right:.2%} ({right2:,} of {of:,})",
-                always=always,
-                right=right / of,
-                right2=right,
-                of=of,
-            ),
-            _line(
-                tr("loss"),
-                tr("{loss:.4f} nats per answer token, start and end marks included", loss=record["loss"]),
-                NARROW,
-            ),
-            _line(tr("perplexity"), f"{record['perplexity']:.4f}", NARROW),
-            _line(tr("accuracy"), tr("{share:.2%} of these tokens", share=record["accuracy"]), NARROW),
-        ]
-    else:
-        words = [
-            trn(
-                "  {n:,} question answered; the split has no reference answers, so there is no score",
-                "  {n:,} questions answered; the split has no reference answers, so there is no score",
-                record["questions"],
-            )
-        ]
-    answers = scorer.predictions().splitlines()
-    for question, written in list(zip(scorer.questions, answers, strict=True))[:SHOWN]:
-        words += [f"  {question.text}", f"  → {written}"]
-        if question.answer is not None and question.answer != written:
-            words.append(f"  = {question.answer}")
-    if predictions is not None:
-        words.append(
-            trn(
-                "  {n:,} answer written to {path}, one per line",
-                "  {n:,} answers written to {path}, one per line",
-                len(answers),
-                path=predictions,
-            )
-        )
-    return record, words

@@ -15,15 +15,15 @@ split off, so that no sentence is on both sides (`pairs.py`).
 """
 
 import re
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from engine.config.sections import DataConfig
 from engine.data import sources
 from engine.data.corpus import STEMS, is_there
-from engine.data.parallel.fields import has_fields, note_of, read_fields
+from engine.data.parallel.fields import has_fields, read_fields
 from engine.data.parallel.lines import Lines, read_lines, side_by_side, uneven
-from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split, several
+from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split, several, whole
 from engine.data.parallel.table import LANGUAGES, SIDES, table
 from engine.errors import InputError, all_of, not_a_path
 from engine.language import tr
@@ -33,38 +33,40 @@ NAMED = re.compile(r"(?P<stem>[a-z]+)\.(?P<language>[A-Za-z][A-Za-z_-]{1,19})(\.
 NO_LANGUAGES = frozenset({"gz", "tsv", "csv", "txt", "json", "md", "zip", "xml", "jsonl", "parquet"})
 
 
-def read_aligned(source: Path, target: Path, *, gaps: bool = False) -> Pairs:
+def read_aligned(source: Path, target: Path) -> Pairs:
+    """Return the pairs of two aligned files; `InputError` for an empty line in either."""
     if source == target or (source.exists() and target.exists() and source.samefile(target)):
         raise InputError(
             tr("{source}: given for both sides; one of them needs the file with the translations", source=source)
         )
-    return aligned(read_lines(source), read_lines(target), gaps)
-
-
-def aligned(source: Lines, target: Lines, gaps: bool = False) -> Pairs:
-    """Return the pairs of aligned lines; with `gaps`, an empty one is a missing translation."""
-    sources, targets = side_by_side(source, target)
-    if len(sources) != len(targets):
-        raise uneven(source, target, len(sources), len(targets))
-    for number, (one, other) in enumerate(zip(sources, targets, strict=True), start=1):
-        if gaps or (one.strip() and other.strip()):
-            continue
+    ones, others = read_lines(source), read_lines(target)
+    rows = aligned(ones, others)
+    for number, (one, other) in enumerate(rows, start=1):
         if not (one.strip() or other.strip()):
-            raise source.refuse(
+            raise ones.refuse(
                 number,
                 tr(
                     "this line is empty, and so is the same line of {where}; remove it from both files",
-                    where=target.where,
+                    where=others.where,
                 ),
             )
-        side, against = (target, source) if one.strip() else (source, target)
-        raise side.refuse(
-            number,
-            tr(
-                "this line is empty, but {where} has a sentence there; remove the line from both files",
-                where=against.where,
-            ),
-        )
+        if not (one.strip() and other.strip()):
+            side, against = (others, ones) if one.strip() else (ones, others)
+            raise side.refuse(
+                number,
+                tr(
+                    "this line is empty, but {where} has a sentence there; remove the line from both files",
+                    where=against.where,
+                ),
+            )
+    return whole(rows)[0]
+
+
+def aligned(source: Lines, target: Lines) -> list[tuple[str, str]]:
+    """Return the lines of two files side by side, empty ones too."""
+    sources, targets = side_by_side(source, target)
+    if len(sources) != len(targets):
+        raise uneven(source, target, len(sources), len(targets))
     if sources == targets:
         raise InputError(
             tr(
@@ -73,8 +75,7 @@ def aligned(source: Lines, target: Lines, gaps: bool = False) -> Pairs:
                 where2=target.where,
             )
         )
-    kept = [(one, other) for one, other in zip(sources, targets, strict=True) if one.strip() and other.strip()]
-    return Pairs(tuple(one for one, _ in kept), tuple(other for _, other in kept))
+    return list(zip(sources, targets, strict=True))
 
 
 def split_selector(corpus: str) -> tuple[str, tuple[str, ...] | None]:
@@ -126,39 +127,39 @@ def files_of(base: str) -> list[str]:
 def load_path(data: DataConfig) -> ParallelCorpus:
     base, chosen = split_selector(data.corpus)
     try:
-        languages, splits, source, notes = _read(base, chosen)
+        corpus = _read(base, chosen)
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
         raise not_a_path(data.corpus, error) from None
     # Validation and test without files of their own are split off from training.
+    splits = dict(corpus.splits)
     total = len(splits["train"])
     validation = 0 if "validation" in splits else max(1, round(total * data.validation_fraction))
     test = 0 if "test" in splits or not data.test_fraction else max(1, round(total * data.test_fraction))
-    splits |= grouped_split(splits["train"], validation, test, base[:200], tags=len(languages) > 2)
-    ordered = {name: splits[name] for name in STEMS if name in splits}
-    return ParallelCorpus(source, source, base, languages, ordered, notes)
+    splits |= grouped_split(splits["train"], validation, test, base[:200])
+    return replace(corpus, splits={name: splits[name] for name in STEMS if name in splits})
 
 
-def _read(base: str, chosen: tuple[str, ...] | None) -> tuple[tuple[str, ...], dict[str, Pairs], str, tuple[str, ...]]:
-    """Return the languages (or the names of the fields), the splits, the name, and notes."""
+def _read(base: str, chosen: tuple[str, ...] | None) -> ParallelCorpus:
+    """Return what there is in files, of which the names of fields are languages too."""
     path = Path(base).expanduser()
+    notes: tuple[str, ...] = ()
     folder = is_there(base) and path.is_dir()
     if chosen is not None and ((folder and not _named(path) and sources.is_folder(base)) or has_fields(path)):
-        found = sources.find(base).files
-        read = {split or "train": read_fields(of_split, chosen) for split, of_split in found.items()}
-        left_out = sum(n for _, n in read.values())
-        return chosen, {split: pairs for split, (pairs, _) in read.items()}, path.resolve().name, note_of(left_out)
-    if folder:
-        return *_folder(path, chosen), path.resolve().name, ()
-    if is_there(base) or "," not in base:  # if missing, the table's error says what is wrong with the path
-        columns: Sequence[str | int] = (1, 2)
-        if chosen is not None:
-            columns = [int(name) if name.isascii() and name.isdigit() else name for name in chosen]
-        lines = read_lines(path)
-        if len(columns) > 2:
-            by_target = {str(one): table(lines, (columns[0], one), gaps=True)[0] for one in columns[1:]}
-            return (str(columns[0]), *by_target), {"train": several(by_target)}, path.resolve().name, ()
-        pairs, languages = table(lines, columns)
-        return languages, {"train": pairs}, path.resolve().name if is_there(base) else path.name, ()
+        files = {split or "train": found for split, found in sources.find(base).files.items()}
+        languages, (splits, notes) = chosen, read_fields(files, chosen)
+    elif folder:
+        languages, splits = _folder(path, chosen)
+    elif is_there(base) or "," not in base:  # if missing, the table's error says what is wrong with the path
+        columns = [int(name) if name.isascii() and name.isdigit() else name for name in chosen or ("1", "2")]
+        pairs, languages = table(read_lines(path), columns)
+        splits = {"train": pairs}
+    else:
+        return _two_files(base, chosen)
+    name = path.resolve().name
+    return ParallelCorpus(name, name, base, languages, splits, notes)
+
+
+def _two_files(base: str, chosen: tuple[str, ...] | None) -> ParallelCorpus:
     files = [Path(part.strip()).expanduser() for part in base.split(",")]
     if len(files) != 2 or not all(part.strip() for part in base.split(",")):
         raise InputError(
@@ -169,8 +170,9 @@ def _read(base: str, chosen: tuple[str, ...] | None) -> tuple[tuple[str, ...], d
             tr("corpus '{base}': # selects columns of a table, but these two files have none", base=base[:200])
         )
     named = [file.name.removesuffix(".gz").rpartition(".")[2] for file in files]
-    source, target = (name if name.lower() in LANGUAGES else side for name, side in zip(named, SIDES, strict=True))
-    return (source, target), {"train": read_aligned(*files)}, f"{files[0].name},{files[1].name}", ()
+    languages = tuple(name if name.lower() in LANGUAGES else side for name, side in zip(named, SIDES, strict=True))
+    name = ",".join(file.name for file in files)
+    return ParallelCorpus(name, name, base, languages, {"train": read_aligned(*files)})
 
 
 def _folder(folder: Path, chosen: tuple[str, ...] | None) -> tuple[tuple[str, ...], dict[str, Pairs]]:
@@ -227,8 +229,9 @@ def _folder(folder: Path, chosen: tuple[str, ...] | None) -> tuple[tuple[str, ..
         if len(others) == 1:
             splits[split] = read_aligned(first, others[0])
         else:
-            by_target = zip(chosen[1:], (read_aligned(first, other, gaps=True) for other in others), strict=True)
-            splits[split] = several(dict(by_target))
+            source = read_lines(first)
+            rows = (aligned(source, read_lines(other)) for other in others)
+            splits[split] = several({one: whole(found)[0] for one, found in zip(chosen[1:], rows, strict=True)})
     if "train" not in splits:
         raise InputError(
             tr(

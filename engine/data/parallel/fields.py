@@ -6,10 +6,11 @@
 A text of several lines becomes one line. Rows with nothing in one of the fields are left out, and counted.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
-from engine.data.parallel.pairs import Pairs
+from engine.data.parallel.pairs import Pairs, whole
 from engine.data.sources import READERS, documents
 from engine.errors import InputError
 from engine.language import tr, trn
@@ -19,21 +20,22 @@ def has_fields(path: Path) -> bool:
     return path.suffix.lower() in READERS
 
 
-def read_fields(files: Iterable[Path], fields: Sequence[str]) -> tuple[Pairs, int]:
-    """Return the pairs of some files, and how many rows were left out. `InputError`: with the file and its line."""
+def read_fields(
+    files: Mapping[str, Sequence[Path]], fields: Sequence[str], most: Callable[[str], int | None] = lambda split: None
+) -> tuple[dict[str, Pairs], tuple[str, ...]]:
+    """Return the pairs of each split's files, the first `most` or all, and a note if rows were left out. `InputError`:
+    with the file, and its line or row.
+    """
+    read = {split: _read(found, fields, most(split)) for split, found in files.items()}
+    return {split: pairs for split, (pairs, _) in read.items()}, note_of(sum(left_out for _, left_out in read.values()))
+
+
+def _read(files: Iterable[Path], fields: Sequence[str], most: int | None) -> tuple[Pairs, int]:
     if fields[0] == fields[1]:
         raise InputError(tr("the field {field!r} is chosen twice; choose one for each side", field=fields[0][:40]))
-    sides: tuple[list[str], list[str]] = ([], [])
-    left_out = 0
-    for file in files:
-        for rows in zip(*(documents(file, field, lines=True) for field in fields), strict=True):
-            source, target = (" ".join("".join(row).split()) for row in rows)
-            if source and target:
-                sides[0].append(source)
-                sides[1].append(target)
-            else:
-                left_out += 1
-    return Pairs(tuple(sides[0]), tuple(sides[1])), left_out
+    rows = (zip(*(documents(file, field, lines=True) for field in fields), strict=True) for file in files)
+    lines = ([" ".join("".join(part).split()) for part in row] for row in chain.from_iterable(rows))
+    return whole(((source, target) for source, target in lines), most)
 
 
 def note_of(left_out: int) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import re
 from xml.parsers import expat
 
 from engine.data.parallel.lines import Lines, side_by_side, text_of, uneven
-from engine.data.parallel.pairs import Pairs
+from engine.data.parallel.pairs import Pairs, whole
 from engine.errors import InputError, all_of
 from engine.language import tr
 
@@ -19,8 +19,7 @@ Segment = tuple[str, str]  # the ids of a talk and a sentence in it
 def tagged(source: Lines, target: Lines) -> tuple[Pairs, int]:
     """Return the pairs of two lists of lines, and how many are dropped; tagged lines describe the talk."""
     ones, others = side_by_side(source, target)
-    kept: list[tuple[str, str]] = []
-    left_out = 0
+    rows: list[tuple[str, str]] = []
     for number, (one, other) in enumerate(zip(ones, others, strict=False), start=1):
         tags = [match.group(1) if match else None for match in (TAG.match(one), TAG.match(other))]
         if tags[0] != tags[1]:
@@ -35,16 +34,15 @@ def tagged(source: Lines, target: Lines) -> tuple[Pairs, int]:
             )
         if tags[0] is not None:
             continue
-        one, other = one.strip(), other.strip()
-        if one and other:
-            kept.append((one, other))
-        elif one or other:
-            left_out += 1
+        row = one.strip(), other.strip()
+        if any(row):
+            rows.append(row)
     if len(ones) != len(others):
         raise uneven(source, target, len(ones), len(others))
-    if not kept:
+    pairs, left_out = whole(rows)
+    if not len(pairs):
         raise InputError(tr("{where}: found tags but no sentences; is this the training text?", where=source.where))
-    return Pairs(tuple(one for one, _ in kept), tuple(other for _, other in kept)), left_out
+    return pairs, left_out
 
 
 def joined(source: tuple[bytes, str], target: tuple[bytes, str]) -> Pairs:

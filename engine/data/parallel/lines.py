@@ -6,11 +6,13 @@ which would misalign the two sides of a corpus.
 
 import codecs
 import gzip
+import io
 import os
 import struct
 import zipfile
 import zlib
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
@@ -81,14 +83,16 @@ def uneven(source: Lines, target: Lines, sources: int, targets: int) -> InputErr
     )
 
 
-def read_lines(path: Path) -> Lines:
-    """Return the lines of a text file, unpacked if its name ends in .gz. Raises as `read_bytes` and `lines_of`."""
+def read_lines(path: Path, most: int | None = None) -> Lines:
+    """Return the lines of a text file, or the first `most`, unpacked if its name ends in .gz. Raises as `read_bytes`
+    and `lines_of`.
+    """
     where = str(path)[:200]
-    return lines_of(read_bytes(path, where), where)
+    return lines_of(read_bytes(path, where, most), where)
 
 
-def read_bytes(path: Path, where: str) -> bytes:
-    """Return the content of a file, unpacked if its name ends in .gz."""
+def read_bytes(path: Path, where: str, most: int | None = None) -> bytes:
+    """Return the content of a file, or its first `most` lines, unpacked if its name ends in .gz."""
     try:
         if path.is_dir():
             raise InputError(tr("{where}: this is a folder; a text file is needed", where=where))
@@ -97,9 +101,9 @@ def read_bytes(path: Path, where: str) -> bytes:
             if size > MAX_BYTES:
                 raise _too_large(where)
             if path.suffix != ".gz":
-                return packed.read(MAX_BYTES)
+                return packed.read(MAX_BYTES) if most is None else b"".join(islice(packed, most))
             with gzip.GzipFile(fileobj=packed) as file:
-                return _unpacked(file, size, where)
+                return _unpacked(file, size, where, most)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(
             tr("{where}: damaged gzip file ({error}); get a fresh copy from its source", where=where, error=error)
@@ -139,11 +143,12 @@ def read_member(archive: Path, name: str) -> tuple[bytes, str]:
         raise InputError(tr("{where}: cannot be read: {strerror}", where=where, strerror=reason(error))) from None
 
 
-def _unpacked(file: IO[bytes] | gzip.GzipFile, packed: int, where: str) -> bytes:
-    """Return the whole content, without trusting the size stated by an archive of `packed` bytes."""
-    unpacked = bytearray()
-    while block := file.read(BLOCK):
+def _unpacked(file: IO[bytes] | gzip.GzipFile, packed: int, where: str, most: int | None = None) -> bytes:
+    """Return the whole content, or `most` lines, without trusting the size stated by an archive of `packed` bytes."""
+    unpacked, ends = bytearray(), 0
+    while (most is None or ends < most) and (block := file.read(BLOCK)):
         unpacked += block
+        ends += block.count(b"\n")
         if len(unpacked) > MAX_BYTES:
             raise _too_large(where)
         if len(unpacked) > max(SMALL, BOMB * packed):
@@ -154,7 +159,7 @@ def _unpacked(file: IO[bytes] | gzip.GzipFile, packed: int, where: str) -> bytes
                     bomb=BOMB,
                 )
             )
-    return bytes(unpacked)
+    return bytes(unpacked) if most is None else b"".join(islice(io.BytesIO(unpacked), most))
 
 
 def text_of(raw: bytes, where: str) -> str:

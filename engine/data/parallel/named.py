@@ -1,5 +1,6 @@
 """The kind of sentence pairs, and loaders for the named ones."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -8,8 +9,8 @@ from engine.data.corpus import CorpusEntry, CorpusKind, is_file
 from engine.data.parallel.by_path import absolute, aligned, load_path, read_aligned, split_selector, takes
 from engine.data.parallel.fields import note_of, read_fields
 from engine.data.parallel.iwslt import joined, tagged
-from engine.data.parallel.lines import lines_of, read_bytes, read_lines, read_member, side_by_side
-from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split, several
+from engine.data.parallel.lines import lines_of, read_bytes, read_lines, read_member
+from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split, several, whole
 from engine.data.parallel.table import table
 from engine.data.sources import by_split
 from engine.data.synthetic import bulletins
@@ -79,24 +80,20 @@ def load_gigaword(entry: CorpusEntry, data: DataConfig, place: Path) -> Parallel
         here = ([_unpacked(place / name) for name in sides] for sides in names)
         files = next((files for files in here if all(map(is_file, files))), None)
         if files is not None:
-            articles, titles = map(read_lines, files)
-            splits[split] = aligned(articles, titles, gaps=True)
-            left_out += len(side_by_side(articles, titles)[0]) - len(splits[split])
+            splits[split], dropped = _first_pairs(files, _most(split, data))
+            left_out += dropped
     missing = [split for split in ("train", "validation") if split not in splits]
     if missing:
         first = all_of(GIGAWORD[missing[0]][0])
         raise InputError(tr("{place}: {files} are missing", place=str(place)[:200], files=first))
-    notes = note_of(left_out)
-    return ParallelCorpus(entry.name, entry.name, str(place.resolve()), SUMMARY, _some(splits, data), notes)
+    return ParallelCorpus(entry.name, entry.name, str(place.resolve()), SUMMARY, splits, note_of(left_out))
 
 
 def load_cnn_dailymail(entry: CorpusEntry, data: DataConfig, place: Path) -> ParallelCorpus:
     """News articles and their highlights, with their official splits; `data.corpus_size` as in `load_gigaword`."""
     files = by_split(place, sorted(place.rglob("*.parquet")))
-    read = {split: read_fields(of_split, HIGHLIGHTS) for split, of_split in files.items()}
-    splits = {split: pairs for split, (pairs, _) in read.items()}
-    notes = note_of(sum(left_out for _, left_out in read.values()))
-    return ParallelCorpus(entry.name, entry.name, str(place.resolve()), SUMMARY, _some(splits, data), notes)
+    splits, notes = read_fields(files, HIGHLIGHTS, lambda split: _most(split, data))
+    return ParallelCorpus(entry.name, entry.name, str(place.resolve()), SUMMARY, splits, notes)
 
 
 def _unpacked(path: Path) -> Path:
@@ -104,12 +101,20 @@ def _unpacked(path: Path) -> Path:
     return path if is_file(path) or not is_file(packed) else packed
 
 
-def _some(splits: dict[str, Pairs], data: DataConfig) -> dict[str, Pairs]:
-    """Return the first `data.corpus_size` training pairs, and at most a tenth as many of each held-out split."""
-    if data.corpus_size is None:
-        return splits
-    most = dict.fromkeys(splits, data.corpus_size // 10) | {"train": data.corpus_size}
-    return {split: pairs.at(range(min(len(pairs), most[split]))) for split, pairs in splits.items()}
+def _most(split: str, data: DataConfig) -> int | None:
+    """Return how many pairs are read: `data.corpus_size` in training, and a tenth as many of each held-out split."""
+    return data.corpus_size if split == "train" or data.corpus_size is None else data.corpus_size // 10
+
+
+def _first_pairs(files: Sequence[Path], most: int | None) -> tuple[Pairs, int]:
+    """Return the first pairs of two aligned files as `whole` does, without reading much more than these."""
+    lines = most
+    while True:
+        articles, titles = (read_lines(file, lines) for file in files)
+        pairs, left_out = whole(aligned(articles, titles), most)
+        if lines is None or len(pairs) == most or len(articles.lines) < lines:
+            return pairs, left_out
+        lines *= 2
 
 
 def load_multi30k(entry: CorpusEntry, data: DataConfig, place: Path) -> ParallelCorpus:
@@ -147,8 +152,7 @@ def load_iwslt2017(entry: CorpusEntry, data: DataConfig, place: Path, test: str 
         for split, stem in (("validation", "dev2010"), ("test", test)):
             found[split][target] = joined(*(read(f"{IWSLT}{stem}.{pair}.{side}.xml") for side in sides))
     splits = {split: several(apart) if len(apart) > 1 else apart[targets[0]] for split, apart in found.items()}
-    notes = (tr("{left_out:,} training pairs with an empty side are left out", left_out=left_out),) if left_out else ()
-    return ParallelCorpus(entry.name, entry.name, str(place.resolve()), languages, splits, notes)
+    return ParallelCorpus(entry.name, entry.name, str(place.resolve()), languages, splits, note_of(left_out))
 
 
 def _bytes(place: Path, name: str, archive: str) -> tuple[bytes, str]:

@@ -7,7 +7,7 @@ file nor appending to it moves the others.
 
 import hashlib
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import islice, zip_longest
 
@@ -35,6 +35,7 @@ class Pairs:
 
     sources: tuple[str, ...]
     targets: tuple[str, ...]
+    has_tags: bool = field(default=False, compare=False)  # whether each source starts with one, see `several`
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -45,7 +46,8 @@ class Pairs:
 
     def at(self, places: Iterable[int]) -> "Pairs":
         places = list(places)
-        return Pairs(tuple(self.sources[i] for i in places), tuple(self.targets[i] for i in places))
+        sources, targets = (tuple(side[i] for i in places) for side in (self.sources, self.targets))
+        return replace(self, sources=sources, targets=targets)
 
     def reversed(self) -> "Pairs":
         return Pairs(self.targets, self.sources)
@@ -53,7 +55,25 @@ class Pairs:
     def to(self, language: str) -> "Pairs":
         """Return those of one target language, without its tag."""
         found = self.at(i for i, source in enumerate(self.sources) if language_of(source) == language)
-        return replace(found, sources=tuple(map(untagged, found.sources)))
+        return replace(found, sources=tuple(map(untagged, found.sources)), has_tags=False)
+
+
+def whole(rows: Iterable[tuple[str, str]], most: int | None = None) -> tuple[Pairs, int]:
+    """Return the first `most` pairs of some rows, or all, and how many rows among them were left out, for a side was
+    empty.
+    """
+    sources: list[str] = []
+    targets: list[str] = []
+    left_out = 0
+    for source, target in rows:
+        if len(sources) == most:
+            break
+        if source.strip() and target.strip():
+            sources.append(source)
+            targets.append(target)
+        else:
+            left_out += 1
+    return Pairs(tuple(sources), tuple(targets)), left_out
 
 
 def several(by_target: Mapping[str, Pairs]) -> Pairs:
@@ -63,7 +83,7 @@ def several(by_target: Mapping[str, Pairs]) -> Pairs:
         for language, pairs in by_target.items()
     ]
     found = [pair for row in zip_longest(*parts) for pair in row if pair is not None]
-    return Pairs(tuple(source for source, _ in found), tuple(target for _, target in found))
+    return Pairs(tuple(source for source, _ in found), tuple(target for _, target in found), has_tags=True)
 
 
 @dataclass(frozen=True)
@@ -126,8 +146,8 @@ def warnings(split: str, numbers: PairStatistics) -> list[str]:
         lines.append(
             english("{split}: only {pairs} pairs; a score on so few means little", split=split, pairs=numbers.pairs)
         )
-    for field, share, text in WARNINGS:
-        value = getattr(numbers, field)
+    for name, share, text in WARNINGS:
+        value = getattr(numbers, name)
         if value > share:
             lines.append(text.format(split=split, share=value, limit=LIMIT))
     return lines
@@ -229,10 +249,9 @@ class ParallelCorpus(Corpus):
         return [text for pairs in found for text in pairs.sources], [text for pairs in found for text in pairs.targets]
 
 
-def grouped_split(pairs: Pairs, validation: int, test: int, where: str, tags: bool = False) -> dict[str, Pairs]:
-    """Return training, validation and perhaps test pairs that share no sentence on either side, in file order.
-    `validation` and `test` are numbers of pairs, 0 for none; fewer only if no group is small enough to fit. With
-    `tags`, a sentence counts as the same whatever its tag.
+def grouped_split(pairs: Pairs, validation: int, test: int, where: str) -> dict[str, Pairs]:
+    """Return training, validation and perhaps test pairs that share no sentence on either side, whatever its tag, in
+    file order. `validation` and `test` are numbers of pairs, 0 for none; fewer only if no group is small enough to fit.
     """
     # The indices of pairs linked by shared sentences, in groups by the smallest hash of their sources.
     parents: dict[Hashable, Hashable] = {}
@@ -245,7 +264,7 @@ def grouped_split(pairs: Pairs, validation: int, test: int, where: str, tags: bo
             parents[key], key = top, parents[key]
         return top
 
-    keys = [(0, folded(untagged(source) if tags else source)) for source in pairs.sources]
+    keys = [(0, folded(untagged(source) if pairs.has_tags else source)) for source in pairs.sources]
     for key, target in zip(keys, pairs.targets, strict=True):
         parents[root(key)] = root((1, folded(target)))
     members: dict[Hashable, list[int]] = {}

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.data.parallel.lines import Lines
-from engine.data.parallel.pairs import Pairs
+from engine.data.parallel.pairs import Pairs, several, whole
 from engine.errors import InputError, listed, nearest
 from engine.language import tr
 
@@ -19,9 +19,9 @@ SIDES = ("source", "target")
 HEADINGS = LANGUAGES | {"source", "target", "src", "tgt", "trg", "reference", "translation", "sentence"}
 
 
-def table(text: Lines, columns: Sequence[str | int] = (1, 2), gaps: bool = False) -> tuple[Pairs, tuple[str, str]]:
-    """Return the source and target columns of tab-separated lines, chosen by number (from 1) or header name, and
-    their languages. With `gaps`, an empty cell is a missing translation.
+def table(text: Lines, columns: Sequence[str | int] = (1, 2)) -> tuple[Pairs, tuple[str, ...]]:
+    """Return the pairs of columns of tab-separated lines, named by number (from 1) or heading, and their languages.
+    Of more than two, all but the first are target languages, and an empty cell is a missing translation.
     """
     lines = text.without_trailing()
     first = [unquoted(cell) for cell in lines[0].split("\t")]
@@ -31,7 +31,7 @@ def table(text: Lines, columns: Sequence[str | int] = (1, 2), gaps: bool = False
         )
     by_name = any(isinstance(column, str) for column in columns)
     places = [_place(text, first, column) for column in columns]
-    if places[0] == places[1]:
+    if places[0] in places[1:]:
         raise InputError(
             tr(
                 "{where}: column {places} is chosen twice; choose one for each side",
@@ -39,36 +39,40 @@ def table(text: Lines, columns: Sequence[str | int] = (1, 2), gaps: bool = False
                 places=places[0] + 1,
             )
         )
-    header = by_name or _is_header(first, places)
+    header = by_name or _is_header(first, places[:2])
     if len(lines) == 1 and header:
         raise text.refuse(1, tr("a header and nothing below it"))
-    sides: tuple[list[str], list[str]] = ([], [])
+    rows = []
     for number, line in enumerate(lines[header:], start=1 + header):
         cells = line.split("\t")
         if len(cells) != len(first):
             shown = tr("an empty line") if not line.strip() else tr("{n} columns", n=len(cells))
             raise text.refuse(number, tr("{shown}, but line 1 has {n}", shown=shown, n=len(first)))
-        if gaps and not all(cells[place].strip() for place in places):
-            continue
-        for side, name, place in zip(sides, SIDES, places, strict=True):
-            cell = unquoted(cells[place])
-            if not cell.strip():
-                raise text.refuse(
-                    number, tr("column {place} ({name}) is empty; remove the line", place=place + 1, name=name)
-                )
-            side.append(cell)
-    if sides[0] == sides[1]:
-        raise InputError(
-            tr(
-                "{where}: columns {places} and {places2} contain the same text",
-                where=text.where,
-                places=places[0] + 1,
-                places2=places[1] + 1,
+        row = [unquoted(cells[place]) for place in places]
+        empty = [(side, place) for side, place, cell in zip(SIDES, places, row, strict=False) if not cell.strip()]
+        if empty and len(places) == 2:
+            name, place = empty[0]
+            raise text.refuse(
+                number, tr("column {place} ({name}) is empty; remove the line", place=place + 1, name=name)
             )
-        )
-    named = [first[place].strip().lower() for place in places] if header else list(SIDES)
-    source, target = (name if name in LANGUAGES else side for name, side in zip(named, SIDES, strict=True))
-    return Pairs(tuple(sides[0]), tuple(sides[1])), (source, target)
+        rows.append(row)
+    by_target = {}
+    for i, column in enumerate(columns[1:], start=1):
+        pairs, _ = whole((row[0], row[i]) for row in rows)
+        if pairs.sources == pairs.targets:
+            raise InputError(
+                tr(
+                    "{where}: columns {places} and {places2} contain the same text",
+                    where=text.where,
+                    places=places[0] + 1,
+                    places2=places[i] + 1,
+                )
+            )
+        by_target[str(column)] = pairs
+    if len(by_target) > 1:
+        return several(by_target), (str(columns[0]), *by_target)
+    named = [first[place].strip().lower() for place in places] if header else SIDES
+    return pairs, tuple(name if name in LANGUAGES else side for name, side in zip(named, SIDES, strict=True))
 
 
 def unquoted(cell: str) -> str:

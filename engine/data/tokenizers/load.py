@@ -54,7 +54,9 @@ KINDS: dict[str, Callable[[Any], Tokenizer]] = {
     BpeTokenizer.kind: lambda data: BpeTokenizer.from_json(data["merges"], end_of_text=bool(data.get("end_of_text"))),
     WordTokenizer.kind: lambda data: WordTokenizer.from_json(data["words"]),
     ByteTokenizer.kind: lambda data: ByteTokenizer(),
-    TextWordTokenizer.kind: lambda data: TextWordTokenizer.from_json(data["vocabulary"]),
+    TextWordTokenizer.kind: lambda data: TextWordTokenizer.from_json(
+        data["vocabulary"]["words"], spaced=data["vocabulary"]["spaced"]
+    ),
     TaggedTokenizer.kind: lambda data: TaggedTokenizer(_plain(data["of"]["tokenizer"]), data["of"]["tags"]),
 }
 

@@ -9,15 +9,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Self
 
-import numpy as np
 import tokenizers as hf
-from numpy.typing import NDArray
 
-from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Decoder, Tokenizer
-from engine.data.tokenizers.words import GAP, PIECE, WordDecoder, is_gap, library_of, word_tokens
-from engine.errors import InputError
+from engine.data.tokenizers.protocol import SCHEMA
+from engine.data.tokenizers.words import GAP, SPACE, WordDecoder, WordTokenizer, library_of, word_tokens
 from engine.language import tr
 
 UNK, EOS = "<unk>", "<eos>"
@@ -45,7 +42,7 @@ def has_unknown(pieces: Iterable[str]) -> bool:
     return False
 
 
-class TextWordTokenizer(Tokenizer):
+class TextWordTokenizer(WordTokenizer):
     """One token per word; `words` starts with `<unk>`, then the most frequent come first. `spaced`: words stand between
     white space. Raises InputError: words that the text could not have, or one twice.
     """
@@ -53,15 +50,20 @@ class TextWordTokenizer(Tokenizer):
     kind, unknown = "text-words", 0
 
     def __init__(self, words: Sequence[str], *, spaced: bool) -> None:
-        self.words, self.spaced = tuple(words), spaced
+        self.spaced = spaced
+        super().__init__(words)
+        self._shown = ["\n" if word == EOS else word for word in self.words] if spaced else []
+
+    def _is_token(self, word: str) -> bool:
+        return word == UNK or (word.split() == [word] if self.spaced else super()._is_token(word))
+
+    def _disorder(self) -> str:
         if not self.words or self.words[0] != UNK:
-            raise InputError(tr("tokenizer: the first word must be {unk}", unk=UNK))
-        for word in self.words[1:]:
-            if word.split() != [word] if spaced else not (is_gap(word) or PIECE.fullmatch(word)):
-                raise InputError(tr("tokenizer: {word!r} is neither a word nor a punctuation mark", word=word[:40]))
-        self._ids = {word: token for token, word in enumerate(self.words)}
-        if len(self._ids) < len(self.words):
-            raise InputError(tr("tokenizer: words must be distinct"))
+            return tr("tokenizer: the first word must be {unk}", unk=UNK)
+        return tr("tokenizer: words must be distinct") if len(self._ids) < len(self.words) else ""
+
+    def _tokens(self, text: str) -> Iterator[str]:
+        return _spaced_tokens(text) if self.spaced else super()._tokens(text)
 
     @classmethod
     def trained(cls, text: str, most: int) -> "TextWordTokenizer":
@@ -80,17 +82,6 @@ class TextWordTokenizer(Tokenizer):
         known = [(-n, word) for word, n in counts.items() if n >= least and word != UNK]
         return cls([UNK, *(word for _, word in sorted(known)[: most - 1])], spaced=spaced)
 
-    @property
-    def vocab_size(self) -> int:
-        return len(self.words)
-
-    def _tokens(self, text: str) -> Iterator[str]:
-        return _spaced_tokens(text) if self.spaced else word_tokens(text)
-
-    def encode(self, text: str) -> NDArray[np.int64]:
-        known = self._ids
-        return np.fromiter((known.get(token, 0) for token in self._tokens(text)), dtype=np.int64)
-
     def last_cut(self, text: str) -> int:
         if self.spaced:
             return text.rfind("\n") + 1
@@ -105,12 +96,8 @@ class TextWordTokenizer(Tokenizer):
         end = text.find("\n") + 1 if word == EOS and self.spaced else text.find(word) + len(word)
         return len(text[:end].encode("utf-8", "surrogatepass"))
 
-    def decode(self, ids: Iterable[int]) -> str:
-        decoder = self.decoder()
-        return "".join(decoder.feed(token) for token in ids)
-
-    def decoder(self) -> Decoder:
-        return _SpacedDecoder(self.words) if self.spaced else WordDecoder(self.words)
+    def decoder(self) -> WordDecoder:
+        return WordDecoder(self._shown, lambda left, right: SPACE) if self.spaced else super().decoder()
 
     def to_json(self) -> str:
         words = {"spaced": self.spaced, "words": self.words}
@@ -134,30 +121,7 @@ class TextWordTokenizer(Tokenizer):
         return made.to_str()
 
     @classmethod
-    def from_json(cls, vocabulary: Any) -> "TextWordTokenizer":
-        words, spaced = vocabulary["words"], vocabulary["spaced"]
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise ValueError(tr("words must be a list of strings"))
-        if not isinstance(spaced, bool):
+    def from_json(cls, words: Any, **how: Any) -> Self:
+        if not isinstance(how["spaced"], bool):
             raise ValueError(tr("spaced must be true or false"))
-        return cls(words, spaced=spaced)
-
-
-class _SpacedDecoder(Decoder):
-    """Writes the space before a word with the word."""
-
-    def __init__(self, words: Sequence[str]) -> None:
-        self._words, self._begun = words, False
-
-    def feed(self, token: int) -> str:
-        word = self._words[token] if 0 <= token < len(self._words) else UNKNOWN
-        if word == EOS:
-            self._begun = False
-            return "\n"
-        before = " " if self._begun else ""
-        self._begun = True
-        return before + word
-
-    def finish(self) -> str:
-        self._begun = False
-        return ""
+        return super().from_json(words, **how)

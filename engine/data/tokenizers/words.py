@@ -10,9 +10,9 @@ out, so that a piece has the same tokens as within the whole text:
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, pairwise
+from typing import Any, Self
 
 import numpy as np
 import tokenizers as hf
@@ -69,12 +69,23 @@ class WordTokenizer(Tokenizer):
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words = tuple(words)
-        for word in self.words:
-            if not (is_gap(word) or PIECE.fullmatch(word)):
-                raise InputError(tr("tokenizer: {word!r} is neither a word nor a punctuation mark", word=word[:40]))
-        if not self.words or any(one >= other for one, other in zip(self.words, self.words[1:], strict=False)):
-            raise InputError(tr("tokenizer: words must be distinct and in code-point order"))
         self._ids = {word: token for token, word in enumerate(self.words)}
+        for word in self.words:
+            if not self._is_token(word):
+                raise InputError(tr("tokenizer: {word!r} is neither a word nor a punctuation mark", word=word[:40]))
+        if wrong := self._disorder():
+            raise InputError(wrong)
+
+    def _is_token(self, word: str) -> bool:
+        return is_gap(word) or bool(PIECE.fullmatch(word))
+
+    def _disorder(self) -> str:
+        """Return what is wrong with the order of the words; "" if nothing."""
+        sorted_ = self.words and all(one < other for one, other in pairwise(self.words))
+        return "" if sorted_ else tr("tokenizer: words must be distinct and in code-point order")
+
+    def _tokens(self, text: str) -> Iterator[str]:
+        return word_tokens(text)
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> "WordTokenizer":
@@ -94,10 +105,14 @@ class WordTokenizer(Tokenizer):
         return len(self.words)
 
     def encode_known(self, texts: Sequence[str], unknown: int) -> list[NDArray[np.int64]]:
-        known = self._ids
-        return [np.array([known.get(token, unknown) for token in word_tokens(text)], dtype=np.int64) for text in texts]
+        known, other = self._ids, unknown if self.unknown is None else self.unknown
+        return [
+            np.fromiter((known.get(token, other) for token in self._tokens(text)), dtype=np.int64) for text in texts
+        ]
 
     def encode(self, text: str) -> NDArray[np.int64]:
+        if self.unknown is not None:
+            return self.encode_known([text], self.unknown)[0]
         tokens = list(word_tokens(text))
         try:
             return np.array([self._ids[token] for token in tokens], dtype=np.int64)
@@ -130,17 +145,17 @@ class WordTokenizer(Tokenizer):
         return library_of(self.words)
 
     @classmethod
-    def from_json(cls, words: Any) -> "WordTokenizer":
+    def from_json(cls, words: Any, **how: Any) -> Self:
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise ValueError(tr("words must be a list of strings"))
-        return cls(words)
+        return cls(words, **how)
 
 
 class WordDecoder(Decoder):
-    """Writes the space before a word with the word, so nothing waits."""
+    """Writes the space before a word with the word, so nothing waits; `between` is what stands between two tokens."""
 
-    def __init__(self, words: Sequence[str]) -> None:
-        self._words = words
+    def __init__(self, words: Sequence[str], between: Callable[[str, str], str] = _usual) -> None:
+        self._words, self._between = words, between
         self._left: str | None = None  # the previous token; None at the start and after an explicit gap
 
     def feed(self, token: int) -> str:
@@ -148,7 +163,7 @@ class WordDecoder(Decoder):
         if is_gap(word):
             self._left = None
             return word
-        before = NOTHING if self._left is None else _usual(self._left, word)
+        before = NOTHING if self._left is None else self._between(self._left, word)
         self._left = word
         return before + word
 

@@ -127,6 +127,16 @@ def test_a_faulty_file_is_named_with_its_line(tmp_path, name: str, raw: bytes, s
     assert said in str(error.value) and name.partition(":")[0] in str(error.value)
 
 
+def test_a_fault_of_a_parquet_file_is_named_with_its_row(tmp_path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    ends = arrow.array([*range(300), 302], arrow.int32()).buffers()[1]
+    texts = arrow.Array.from_buffers(arrow.string(), 300, [None, ends, arrow.py_buffer(b"a" * 299 + b"\xed\xa0\x80")])
+    parquet.write_table(arrow.table({"text": texts}), tmp_path / "a.parquet")
+    for field, said in (("", "a.parquet: row 300: not UTF-8"), (":txt", "row 1: no field named 'txt'; did you mean")):
+        with pytest.raises(InputError, match=said):
+            load_corpus(TextCorpus, DataConfig(corpus=f"{tmp_path / 'a.parquet'}{field}"))
+
+
 def test_without_pyarrow_a_line_says_how_to_get_it(tmp_path, monkeypatch) -> None:
     import sys
 

@@ -252,7 +252,8 @@ def plain(folder: Path) -> None:
 
         def surprise(self, text: str, alternatives: int = 0) -> Any:
             rule = tr(
-                "each character given up to {context} before it; from the second window on, at least {context2}",
+                "each {unit} given up to {context} before it; from the second window on, at least {context2}",
+                unit=tr("character"),
                 context=256,
                 context2=128,
             )

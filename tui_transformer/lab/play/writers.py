@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from engine.config.schema import RunConfig
     from engine.data.objectives import Prompt
     from engine.data.padding import Tokens
+    from engine.data.tokenizers import AnyTokenizer, Tokenizer
     from engine.generation.sampling import SampledToken, Sampling
     from engine.generation.surprise import TokenSurprise
     from engine.model.transformer import Network
@@ -52,19 +53,22 @@ class Writer(ABC):
     crossing: ClassVar[str] = tr("cross-attention: each target token sees the whole source")
     step: int
     model: "Network"
+    tokenizer: "AnyTokenizer"
     defaults: Settings
 
     def __init__(self, reader: RunReader, checkpoint: str, device: str) -> None:
+        from engine.training.checkpoint import load_network
         from engine.training.devices import resolve_device
 
         self.reader, self.name = reader, reader.name
         self.config: RunConfig = reader.config
         self.device = resolve_device(device)
-        self._load(reader, checkpoint)
+        self.model, tokenizer, self.step = load_network(reader, checkpoint, self.device)
+        self._prepare(tokenizer)
 
     @abstractmethod
-    def _load(self, reader: RunReader, checkpoint: str) -> None:
-        """Set `step`, `model` and `defaults`."""
+    def _prepare(self, tokenizer: "AnyTokenizer") -> None:
+        """Set `tokenizer` and `defaults`."""
 
     def notice(self, text: str, settings: Settings) -> str:
         return ""
@@ -93,9 +97,15 @@ class Writer(ABC):
 
     def examples(self) -> Sequence[WrittenRow]:
         """Answer a few held-out questions or documents with gaps, always the same ones, greedily; loads the corpus."""
-        raise InputError(
-            tr("examples: {name} continues any text; only runs trained on documents have examples", name=self.name)
-        )
+        if not self.ranks:
+            raise InputError(
+                tr("examples: {name} continues any text; only runs trained on documents have examples", name=self.name)
+            )
+        from engine.training.task import make_task
+
+        evaluation = self.config.evaluation.model_copy(update={"sample_prompt": ""})
+        config = self.config.model_copy(update={"evaluation": evaluation})
+        return make_task(config, None, self.tokenizer).sampler(config).sample(self.model, self.step).translations
 
     def prompts(self) -> tuple[str, ...]:
         """Return up to three prompts to try: its corpus's examples, and what it was asked while it trained."""
@@ -214,13 +224,13 @@ def split_at_arrow(text: str, needed: str, *, last: bool = False) -> tuple[str, 
 
 
 class TextWriter(Writer):
+    tokenizer: "Tokenizer"
     mark: ClassVar[str] = START  # for the special token, if there is one
 
-    def _load(self, reader: RunReader, checkpoint: str) -> None:
-        from engine.training.checkpoint import load_network
-
-        self.model, tokenizer, self.step = load_network(reader, checkpoint, self.device)
+    def _prepare(self, tokenizer: "AnyTokenizer") -> None:
         self.tokenizer = tokenizer.target
+        by_character = self.tokenizer.per_character
+        self.unit, self.units = (tr("character"), tr("characters")) if by_character else (tr("token"), tr("tokens"))
         generation = self.config.generation
         own = {name: getattr(generation, name) for name in SETTINGS if hasattr(generation, name)}
         self.defaults = {"seed": 1, "length": 200} | own
@@ -241,16 +251,12 @@ class TextWriter(Writer):
         if not self.continues:
             trained, given = self.config.model.source_tokens, tokens
             then = tr("only the end is used") if given > trained else tr("other lengths are new to the model")
-            known = {"trained": trained, "given": given, "then": then}
-            words = (
-                tr(
-                    "the model was trained on sources of {trained} characters, but this one has {given}: {then}",
-                    **known,
-                )
-                if self.tokenizer.per_character
-                else tr(
-                    "the model was trained on sources of {trained} tokens, but this one has {given}: {then}", **known
-                )
+            words = tr(
+                "the model was trained on sources of {trained} {units}, but this one has {given}: {then}",
+                trained=trained,
+                units=self.units,
+                given=given,
+                then=then,
             )
             return words if given != trained else ""
         context, wanted = self.config.model.context_length, tokens + int(settings["length"])
@@ -302,21 +308,13 @@ class TextWriter(Writer):
 
         found = surprise(self.model, self.config, self.tokenizer.vocab_size, self._encoded(text), alternatives)
         source, decoder = self.tokenizer.decode(found.source), self.tokenizer.decoder()
-        known = {"context": found.context, "context2": found.context - found.stride}
-        if found.source:
-            rule = (
-                tr("each character given the source “{source}” and the target before it", source=source)
-                if self.tokenizer.per_character
-                else tr("each token given the source “{source}” and the target before it", source=source)
-            )
-        elif self.tokenizer.per_character:
+        rule = tr("each {unit} given the source “{source}” and the target before it", unit=self.unit, source=source)
+        if not found.source:
             rule = tr(
-                "each character given up to {context} before it; from the second window on, at least {context2}",
-                **known,
-            )
-        else:
-            rule = tr(
-                "each token given up to {context} before it; from the second window on, at least {context2}", **known
+                "each {unit} given up to {context} before it; from the second window on, at least {context2}",
+                unit=self.unit,
+                context=found.context,
+                context2=found.context - found.stride,
             )
         return token_scores(found.tokens, decoder.feed, self._decoded, source, rule)
 
@@ -338,9 +336,9 @@ class TextWriter(Writer):
 class MaskedWriter(TextWriter):
     mark = "_"
 
-    def _load(self, reader: RunReader, checkpoint: str) -> None:
-        super()._load(reader, checkpoint)
-        self.invitation = tr("type some text, with a _ for each character to fill in")
+    def _prepare(self, tokenizer: "AnyTokenizer") -> None:
+        super()._prepare(tokenizer)
+        self.invitation = tr("type some text, with a _ for each {unit} to fill in", unit=self.unit)
 
     def notice(self, text: str, settings: Settings) -> str:
         return ""
@@ -369,17 +367,13 @@ class MaskedWriter(TextWriter):
         if GAP not in text or tokens > context:
             raise InputError(
                 tr(
-                    "prompt: this model fills gaps; mark each with {gap}, in a text of at most {context} "
-                    "characters, e.g. 'the g{gap}te'",
+                    "prompt: this model fills gaps of one {unit}; mark each with {gap}, in a text of at most "
+                    "{context} {units}, e.g. {example}",
+                    unit=self.unit,
                     gap=GAP,
                     context=context,
-                )
-                if self.tokenizer.per_character
-                else tr(
-                    "prompt: this model fills gaps of one token; mark each with {gap}, in a text of at most {context} "
-                    "tokens, e.g. 'the {gap} sat'",
-                    gap=GAP,
-                    context=context,
+                    units=self.units,
+                    example=tr("'the g_te'") if self.tokenizer.per_character else tr("'the _ sat'"),
                 )
             )
         gaps = torch.zeros(tokens, dtype=torch.bool, device=self.device)
@@ -411,17 +405,16 @@ class TranslationWriter(Writer):
     empty: ClassVar[str] = tr("prompt '': enter a sentence to translate")
     surprised_by: ClassVar[str] = tr("a sentence and its translation are needed, e.g. I see. → Ich sehe.")
 
-    def _load(self, reader: RunReader, checkpoint: str) -> None:
+    def _prepare(self, tokenizer: "AnyTokenizer") -> None:
         from engine.generation.translation import Translator
-        from engine.training.checkpoint import load_network
 
-        self.model, self.tokenizer, self.step = load_network(reader, checkpoint, self.device)
+        self.tokenizer = tokenizer
         if not self.tokenizer.is_pair:
             raise InputError(
                 tr(
                     "run '{name}' does not translate; use `{command}`",
-                    name=reader.name,
-                    command=reader.command("sample"),
+                    name=self.name,
+                    command=self.reader.command("sample"),
                 )
             )
         self.translator = Translator(self.model, self.tokenizer, self.config)
@@ -470,15 +463,13 @@ class SummaryWriter(TranslationWriter):
 
 
 class DocumentWriter(Writer):
+    tokenizer: "Tokenizer"
     ranks = True
     surprised_by: ClassVar[str]  # what `surprise` needs, besides the arrow
     example: ClassVar[str]  # of a prompt
     crossing = tr("cross-attention: each answer token sees the whole input")
 
-    def _load(self, reader: RunReader, checkpoint: str) -> None:
-        from engine.training.checkpoint import load_network
-
-        self.model, tokenizer, self.step = load_network(reader, checkpoint, self.device)
+    def _prepare(self, tokenizer: "AnyTokenizer") -> None:
         self.tokenizer = tokenizer.target
         self._size = self.tokenizer.vocab_size
         self._joins = self.tokenizer.joins_spaces
@@ -511,13 +502,6 @@ class DocumentWriter(Writer):
             if one.finished
         ]
         return first, *[one for one in ranked if one.text != first.text][:others]
-
-    def examples(self) -> Sequence[WrittenRow]:
-        from engine.training.task import make_task
-
-        evaluation = self.config.evaluation.model_copy(update={"sample_prompt": ""})
-        config = self.config.model_copy(update={"evaluation": evaluation})
-        return make_task(config, None, self.tokenizer).sampler(config).sample(self.model, self.step).translations
 
     def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
         from engine.generation.surprise import answer_surprise
@@ -632,16 +616,14 @@ class SpanWriter(DocumentWriter):
 class ClassWriter(Writer):
     """Says which class a text has: an answer of one word, the class, with its probability."""
 
+    tokenizer: "Tokenizer"
     ranks = True
     invitation = tr("type a text to classify")
 
-    def _load(self, reader: RunReader, checkpoint: str) -> None:
-        from engine.training.checkpoint import load_network
-
-        self.model, tokenizer, self.step = load_network(reader, checkpoint, self.device)
+    def _prepare(self, tokenizer: "AnyTokenizer") -> None:
         self.tokenizer = tokenizer.target
         n = self.config.model.classes or 0
-        known = reader.data.classes  # without data.json classes only have numbers
+        known = self.reader.data.classes  # without data.json classes only have numbers
         self.classes = known if len(known) == n else tuple(str(i + 1) for i in range(n))
         self.defaults = dict(GREEDY)
 
@@ -657,13 +639,6 @@ class ClassWriter(Writer):
 
     def wholes(self, text: str, written: str, others: int) -> tuple[Answer, ...]:
         return tuple(self._ranked(text)[: others + 1])
-
-    def examples(self) -> Sequence[WrittenRow]:
-        from engine.training.task import make_task
-
-        evaluation = self.config.evaluation.model_copy(update={"sample_prompt": ""})
-        config = self.config.model_copy(update={"evaluation": evaluation})
-        return make_task(config, None, self.tokenizer).sampler(config).sample(self.model, self.step).translations
 
     def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
         raise InputError(tr("surprise: this model gives a text a class, and predicts none of its tokens"))

@@ -80,6 +80,7 @@ class RunColumn(Vertical):
         self.run_path: Path | None = None
         self.which = "best"
         self.writer: Writer | None = None
+        self.to = ""  # the language that was chosen, of several
         self.prompts: tuple[str, ...] = ()  # some to try
         self.mode = "write"  # or surprise, attention
         self.given = ""
@@ -103,6 +104,7 @@ class RunColumn(Vertical):
 
         Another run's output is cleared.
         """
+        self.to = self.to if run == self.run_path else ""
         self.run_path, self.which, self.writer = run, which, None
         self.forget()
         self._title()
@@ -130,11 +132,18 @@ class RunColumn(Vertical):
         run, which = self.run_path, self.which
         assert run is not None
         writer = await in_engine_thread(lambda: self.writers.get(run, which))
+        if self.to:
+            writer.towards(self.to)
         first, self.writer = self.writer is None, writer
         if first:
             self.prompts = await in_engine_thread(writer.prompts)
         self._title()
         self.post_message(self.Changed(self, loaded=first))
+
+    def towards(self, language: str) -> None:
+        """Translate to this language from now on, with newer checkpoints too."""
+        self._ready().towards(language)
+        self.to = language
 
     async def look_for_newer(self) -> None:
         """Take a checkpoint that training has saved since, unless busy."""

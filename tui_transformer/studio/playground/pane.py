@@ -258,7 +258,7 @@ class PlaygroundPane(Vertical):
     def _towards(self, language: str) -> None:
         for column in self.columns:
             if column.writer is not None:
-                column.writer.towards(language)
+                column.towards(language)
         if self._mode == "write" and self._first.given:
             self.give(self._first.given)
 

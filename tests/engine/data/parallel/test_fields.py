@@ -96,6 +96,28 @@ def test_gigawords_files_are_its_official_splits_and_a_part_of_them_will_do(stem
     assert some["train"].sources == found.splits["train"].sources[:30]
 
 
+def test_no_more_of_gigaword_is_read_than_is_needed(tmp_path: Path) -> None:
+    """What follows is no text. A row without a title costs one more line, and is counted only if it comes before."""
+    folder = tmp_path / "gigaword"
+    folder.mkdir()
+    for split in ("train", "dev"):
+        for side in ("src", "tgt"):
+            empty = {(side, i) for i in (5, 30, 31)} if side == "tgt" else set()
+            lines = "".join("\n" if (side, i) in empty else f"{split} {side} {i}\n" for i in range(60)).encode()
+            (folder / f"{split}.{side}.txt").write_bytes(lines + b"\xff\n" * 40)
+    some = load("gigaword", tmp_path, corpus_size=29)
+    assert some.splits["train"].sources[-1] == "train src 29" and len(some.splits["train"]) == 29
+    assert some.notes == ("1 row with an empty side is left out",)
+    with pytest.raises(InputError, match="train.src.txt: line 61"):
+        load("gigaword", tmp_path)
+    for side, name in (("src", "article"), ("tgt", "title")):
+        (folder / f"train.{name}.txt.gz").write_bytes(gzip.compress((folder / f"train.{side}.txt").read_bytes()))
+        (folder / f"train.{side}.txt").unlink()
+        (folder / f"dev.{side}.txt").rename(folder / f"valid.{name}.filter.txt")
+    again = load("gigaword", tmp_path, corpus_size=29)
+    assert again.splits == some.splits and again.notes == some.notes
+
+
 def test_gigaword_has_no_address_and_says_where_its_files_go(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
     with pytest.raises(InputError, match="train.article.txt.*harvardnlp/sent-summary"):

@@ -175,7 +175,7 @@ def test_an_iwslt_archive_is_read_without_unpacking_it(tmp_path, monkeypatch) ->
     corpus = load_corpus(ParallelCorpus, DataConfig(corpus="iwslt2017-en-de"), tmp_path)
     assert corpus.splits["train"] == Pairs(("one",), ("eins",))
     assert corpus.splits["test"] == Pairs(("entst2013",), ("detst2013",))
-    assert corpus.notes == ("1 training pairs with an empty side are left out",)
+    assert corpus.notes == ("1 row with an empty side is left out",)
 
 
 def test_tatoebas_archive_with_its_third_column_is_read(tmp_path, monkeypatch) -> None:

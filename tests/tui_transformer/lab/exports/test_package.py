@@ -14,6 +14,7 @@ from engine.config.model import PARTS
 from engine.errors import InputError
 from engine.schemes import SCHEMES
 from engine.training.assemble import assemble
+from tests.tui_transformer.lab.exports.test_source import packaged
 from tui_transformer import languages
 from tui_transformer.lab.exports import formats, package
 from tui_transformer.lab.exports.recorded import ExportedRun
@@ -114,7 +115,8 @@ def test_a_program_that_trains_otherwise_is_not_handed_out(trained, tmp_path, mo
 
 def test_every_scheme_and_part_has_pseudocode_and_papers() -> None:
     codes, known = paper.pseudocode(), paper.references()
-    for key, rows in SCHEMES.items():
+    for key, every in SCHEMES.items():
+        rows = {name: every[name] for name in packaged(key)}
         assert set(codes[key]) == {name for name, row in rows.items() if row.citation and name != "none"}, key
         assert {one for row in rows.values() for one in paper.citations(row.citation)} <= set(known), key
     assert set(codes[paper.PARTS]) == set(PARTS)
@@ -137,7 +139,7 @@ def test_both_languages_say_the_same_things_with_the_same_gaps_and_formulas() ->
 def test_every_choice_is_derived() -> None:
     prose = paper.words("en").prose
     for key, table in (("position", "model.position"), ("seen", "model.attention"), ("norm", "model.norm")):
-        names = {f"{key}.{name}" for name, row in SCHEMES[table].items() if getattr(row, "scores", True)}
+        names = {f"{key}.{name}" for name in packaged(table) if getattr(SCHEMES[table][name], "scores", True)}
         assert names <= set(prose), key
 
 

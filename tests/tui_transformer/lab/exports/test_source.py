@@ -25,9 +25,17 @@ from tui_transformer.lab.exports.source import COVERED, program, refusal
 
 STEPS = 10
 MODULES = ("model", "data", "train")
+# New schemes that `export --to package` does not have yet, by setting: it refuses them by name.
+UNPACKAGED: dict[str, frozenset[str]] = {}
+
+
+def packaged(key: str) -> list[str]:
+    return [name for name in SCHEMES[key] if name not in UNPACKAGED.get(key, ())]
+
+
 # A network for each scheme and part; each trains with dropout, so that the draws are compared too.
 NETWORKS: list[tuple[str, ...]] = [
-    *(("model.dropout=0.1", f"model.position={name}") for name in SCHEMES["model.position"]),
+    *(("model.dropout=0.1", f"model.position={name}") for name in packaged("model.position")),
     *(("model.dropout=0.3", f"model.attention={name}", "model.window=3", "model.link_every=4") for name in ("sparse",)),
     ("model.attention=linear", "model.position=rope", "model.dropout=0.1"),
     ("model.attention=linear", "model.position=learned", "model.n_kv_heads=1"),
@@ -36,8 +44,8 @@ NETWORKS: list[tuple[str, ...]] = [
     ("model.attention=window", "model.window=2", "model.dropout=0.1", "model.sinks=true"),  # in blocks of texts
     *((f"model.norm={name}", "model.dropout=0.05") for name in ("rms", "none")),
     *((f"model.norm_placement={name}", "model.dropout=0.1") for name in ("post", "sandwich")),
-    *((f"model.activation={name}",) for name in SCHEMES["model.activation"]),
-    *((f"optimizer.kind={name}", "optimizer.weight_decay=0.1") for name in SCHEMES["optimizer.kind"]),
+    *((f"model.activation={name}",) for name in packaged("model.activation")),
+    *((f"optimizer.kind={name}", "optimizer.weight_decay=0.1") for name in packaged("optimizer.kind")),
     *((f"optimizer.schedule={name}", "optimizer.decay_every=3") for name in ("cosine", "linear", "step")),
     *((f"optimizer.schedule={name}",) for name in ("constant", "wsd", "inverse-sqrt")),
     *(
@@ -194,9 +202,14 @@ def test_every_preset_on_windows_of_text_is_covered() -> None:
         assert (refusal(config) is None) == covered, preset.name
 
 
-def test_every_scheme_is_covered() -> None:
-    for key, rows in SCHEMES.items():
-        assert set(rows) <= set(COVERED[key]), key
+def test_every_scheme_is_covered_and_one_that_is_not_is_refused_by_its_name(tiny, monkeypatch) -> None:
+    for key in SCHEMES:
+        assert set(packaged(key)) <= set(COVERED[key]), key
+    assert refusal(tiny("model.position=alibi")) is None
+    monkeypatch.setitem(COVERED, "model.position", ("none", "rope"))
+    assert (
+        refusal(tiny("model.position=alibi")) == "export --to package covers model.position = none or rope, not alibi"
+    )
 
 
 @pytest.mark.parametrize(

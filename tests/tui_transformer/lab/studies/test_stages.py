@@ -204,7 +204,7 @@ def test_one_command_runs_all_stages_and_compares_the_last_ones(tmp_path, capsys
     runs = tmp_path / "runs"
     assert main(words(written(tmp_path, staged()), runs)) == 0
     said = capsys.readouterr().out
-    assert "2 variants × 1 seeds (1), in stages pretrain ─▶ finetune = 3 runs" in said
+    assert "2 variants × 1 seed (1), in stages pretrain ─▶ finetune = 3 runs" in said
     assert "both, pretrain" in said and "starts from fresh weights" in said
     assert "Runs of earlier stages (pretrain; 1 in all) are not in this table" in said
     assert "other split" not in said and "different split" not in said  # of the pretraining's text

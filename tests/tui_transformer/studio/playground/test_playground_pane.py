@@ -443,6 +443,30 @@ async def test_a_run_that_trains_is_taken_at_its_newest_and_again_when_there_is_
         assert "step 1,500" in shown(app)
 
 
+async def test_a_chosen_language_is_kept_by_a_newer_checkpoint_and_not_by_another_run(tmp_path, fakes) -> None:
+    run = record(tmp_path / "runs", "live", state="running", step=500)
+    (run / "checkpoints").mkdir()
+    (run / "checkpoints" / "last").write_text("step-00000500")
+    other = record(tmp_path / "runs", "other", state="running", step=500, created="2026-11-20T01:01:00+00:00")
+    app = Studio(runs_dir=tmp_path / "runs", device="cpu")
+    async with app.run_test(size=(120, 36)) as pilot:
+        column = (await opened(pilot))._first
+        assert column.run_path == run
+        await type_line(pilot, "/to nl")
+        assert column.writer.to == "nl"
+        fakes.known["live"] = newer = FakeWriter("live", 1000)
+        (run / "checkpoints" / "last").write_text("step-00001000 ")
+        await pane(app)._look()
+        await until(pilot, lambda: column.writer is newer)
+        assert newer.to == "nl"
+        await type_line(pilot, "/checkpoint best")
+        await until(pilot, lambda: column.which == "best" and column.writer is not None)
+        assert column.to == "nl"
+        column.take(other)
+        await until(pilot, lambda: column.writer is not None)
+        assert column.to == column.writer.to == ""
+
+
 async def test_another_pane_can_send_runs_here(app, tmp_path) -> None:
     async with app.run_test(size=(120, 36)) as pilot:
         found = pane(app)
