@@ -310,3 +310,16 @@ def with_value(config: RunConfig, key: str, value: Any) -> RunConfig:
     data = config.dump()
     data[section][name] = value
     return RunConfig.model_validate(data)
+
+
+def require_ranks(config: RunConfig, n: int) -> None:
+    """Refuse a number of ranks that cannot share the micro-batches of a step evenly."""
+    shards = config.train.accumulation
+    if shards % n:
+        raise InputError(
+            tr(
+                "{n} ranks cannot share a step of {shards} batches evenly; set train.accumulation to a multiple of {n}",
+                n=n,
+                shards=shards,
+            )
+        )

@@ -353,7 +353,8 @@ class Attempt(Record):
     processor: Text = ""  # the processor's model
     versions: dict[Text, Text] = {}  # versions of packages
     device: Text = ""  # the device it trained on
-    threads: Count | None = None  # CPU threads
+    threads: Count | None = None  # CPU threads, of each rank
+    ranks: Count | None = None  # processes that trained it together; none recorded: gradients were added up in sequence
     cores: Count | None = None  # CPU cores
     memory_bytes: Count | None = None  # memory of the machine
     bit_exact: Flag | None = None  # whether it continues the attempt before it bit for bit

@@ -16,6 +16,7 @@ from engine.data.objectives import IGNORED, Batch
 from engine.language import english
 from engine.model.dropout import Dropout
 from engine.model.transformer import Network
+from engine.ranks import ALONE, STEP, Ranks, TreeSum
 from engine.schemes import learning_rate
 from engine.seeds import seed_for
 from engine.training.control import Diverged
@@ -68,8 +69,16 @@ class Stepper:
     computed.
     """
 
-    def __init__(self, config: RunConfig, model: Network, batches: Examples, *, deferred: bool | None = None) -> None:
-        self.config, self.model, self.batches = config, model, batches
+    def __init__(
+        self,
+        config: RunConfig,
+        model: Network,
+        batches: Examples,
+        *,
+        deferred: bool | None = None,
+        ranks: Ranks = ALONE,
+    ) -> None:
+        self.config, self.model, self.batches, self.ranks = config, model, batches, ranks
         self.device = next(model.parameters()).device
         self.precision = chosen_precision(config.train, self.device)
         self.optimizer = make_optimizer(model, config.optimizer)
@@ -99,6 +108,8 @@ class Stepper:
         Nothing is updated where the loss or a gradient is not finite (`Diverged`, where deferred raised by
         `StepResult.read`) or a step does not fit (`torch.OutOfMemoryError`).
         """
+        if self.ranks.leads:
+            self.ranks.order(STEP, step, pieces)
         totals, n_targets = self._gradients(step, pieces, between)
         norm = nn.utils.clip_grad_norm_(self._parameters, self.config.train.clip or math.inf)
         rate = learning_rate(self.config.optimizer, step, self.config.train.steps)
@@ -137,26 +148,41 @@ class Stepper:
         self.optimizer.zero_grad(set_to_none=True)
 
     def _micro_batches(self, step: int) -> list[Batch]:
-        return [self.batches.batch(step, micro) for micro in range(self.config.train.accumulation)]
+        return [self.batches.batch(step, micro) for micro in self.ranks.mine(self.config.train.accumulation)]
 
     def _gradients(self, step: int, pieces: int, between: Callable[[], None]) -> tuple[list[Tensor], int]:
+        """Sum the gradients over all micro-batches, in the same order for any number of ranks."""
         self.optimizer.zero_grad(set_to_none=True)
         (made_for, micro_batches), self._ahead = self._ahead, (0, [])
         if made_for != step:
             micro_batches = self._micro_batches(step)
-        scored = sum(batch.n_targets for batch in micro_batches)
-        totals = []
-        for micro, batch in enumerate(micro_batches):
-            if micro:
-                between()
-            if self._draws:
-                seed_generators(self.device, seed_for(self.config.seed, "dropout", step, micro))
-            for piece in batch.pieces(pieces):  # none where the last step of an epoch has no more windows
-                total, aim = self._losses(piece)
-                # Divided by the tokens of the whole step: micro-batches are weighted by tokens, not equally.
-                torch.autograd.backward(aim / scored)
-                totals.append(total.detach())
-        return totals, scored
+        targets = self.ranks.gathered([batch.n_targets for batch in micro_batches])
+        scored, mine = sum(targets), self.ranks.mine(len(targets))
+        tree, totals = TreeSum(self._parameters), list[Tensor]()
+
+        def own() -> None:
+            added = 0  # micro-batches whose gradients are in the parameters' `grad`
+            for micro, batch in zip(mine, micro_batches, strict=True):
+                if micro > mine.start:
+                    between()
+                if self._draws:
+                    seed_generators(self.device, seed_for(self.config.seed, "dropout", step, micro))
+                for piece in batch.pieces(pieces) if batch.n_targets else ():  # an epoch's last step may have no more
+                    total, aim = self._losses(piece)
+                    # Divided by the tokens of the whole step: micro-batches are weighted by tokens, not equally.
+                    torch.autograd.backward(aim / scored)
+                    totals.append(total.detach())
+                added += 1
+                if pieces == 1 and micro % 2 == 0 and micro + 1 < mine.stop:
+                    continue  # autograd adds the next one to it, which is what the tree would do
+                tree.add(added, [parameter.grad for parameter in self._parameters])
+                added = 0
+                self.optimizer.zero_grad(set_to_none=True)
+
+        self.ranks.together(own)
+        for parameter, grad in zip(self._parameters, self.ranks.total(tree, targets), strict=True):
+            parameter.grad = grad
+        return self.ranks.losses(totals, pieces * len(micro_batches)), scored
 
     def _losses(self, piece: Batch) -> tuple[Tensor, Tensor]:
         """Return Σ nll over the targets, and what is minimised. A separate function, so that only the graph holds the
