@@ -29,7 +29,8 @@ import psutil
 import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from engine.language import english
 from engine.training.control import RankLost, StopRequested
@@ -75,6 +76,10 @@ class Ranks:
     def gathered(self, numbers: Sequence[int]) -> list[int]:
         """Return the numbers of all ranks, in their order; each gives as many."""
         return list(numbers)
+
+    def overlapped(self, forward: nn.Module) -> DistributedDataParallel | None:
+        """Return a network whose backward pass also averages gradients over ranks; None if there is one rank."""
+        return None
 
     def losses(self, found: list[Tensor], most: int) -> list[Tensor]:
         """Return the losses of all ranks, each of which has at most `most`; what is missing is 0."""
@@ -149,6 +154,9 @@ class Group(Ranks):
         if found:
             own[: len(found)] = torch.stack(found).to(self.between)
         return list(self._all(own).to(self.device).unbind())
+
+    def overlapped(self, forward: nn.Module) -> DistributedDataParallel:
+        return DistributedDataParallel(forward)
 
     def together(self, work: Callable[[], T]) -> T:
         code, done = FINE, None
@@ -278,13 +286,14 @@ class TreeSum:
     counter, so that no more than log₂ of the number of micro-batches are held at once. What is missing is left out.
     """
 
-    def __init__(self, weights: Sequence[Tensor]) -> None:
-        self.weights = weights
+    def __init__(self, weights: Sequence[Tensor], start: int = 0) -> None:
+        self.weights, self.stop = weights, start
         self.nodes: list[tuple[int, Grads | None]] = []  # micro-batches in it, their sum
 
     def add(self, size: int, grads: Grads | None) -> None:
-        """Add the sum over the next `size` micro-batches, a power of two; None if they have no targets."""
-        while self.nodes and self.nodes[-1][0] == size:
+        """Add the sum over the next `size` micro-batches, a node of the tree; None if they have no targets."""
+        self.stop += size
+        while self.nodes and self.nodes[-1][0] == size and self.stop % (2 * size) == 0:
             grads = _sum(self.nodes.pop()[1], grads)
             size *= 2
         self.nodes.append((size, grads))

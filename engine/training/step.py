@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.parallel import DistributedDataParallel
 
 from engine.config.schema import RunConfig
 from engine.config.sections import END
@@ -92,6 +93,8 @@ class Stepper:
         # With "always", CUDA replays steps of one shape as graphs to save launches.
         mode = "reduce-overhead" if self.device.type == "cuda" and config.train.compile == "always" else None
         self._forward: Callable[..., Tensor] = torch.compile(model, mode=mode) if self.compiles else model
+        self._overlapped = ranks.overlapped(model) if config.train.exact_sum == "off" else None
+        self.overlaps = self._overlapped is not None
         self._parameters = list(model.parameters())
         self._smoothing, self._z_loss = config.objective.label_smoothing, config.objective.z_loss
         self.deferred = self.device.type == "cuda" if deferred is None else deferred
@@ -158,7 +161,9 @@ class Stepper:
             micro_batches = self._micro_batches(step)
         targets = self.ranks.gathered([batch.n_targets for batch in micro_batches])
         scored, mine = sum(targets), self.ranks.mine(len(targets))
-        tree, totals = TreeSum(self._parameters), list[Tensor]()
+        if self._overlapped is not None:
+            return self._averaged(self._overlapped, step, mine, micro_batches, pieces, scored), scored
+        tree, totals = TreeSum(self._parameters, mine.start), list[Tensor]()
 
         def own() -> None:
             added = 0  # micro-batches whose gradients are in the parameters' `grad`
@@ -184,12 +189,38 @@ class Stepper:
             parameter.grad = grad
         return self.ranks.losses(totals, pieces * len(micro_batches)), scored
 
-    def _losses(self, piece: Batch) -> tuple[Tensor, Tensor]:
+    def _averaged(
+        self,
+        forward: DistributedDataParallel,
+        step: int,
+        mine: range,
+        micro_batches: list[Batch],
+        pieces: int,
+        scored: int,
+    ) -> list[Tensor]:
+        """Average gradients over ranks during the last backward pass, which none may leave; return the losses."""
+        parts = [
+            (micro, piece, self.ranks.size / scored)
+            for micro, batch in zip(mine, micro_batches, strict=True)
+            for piece in batch.pieces(pieces)
+        ]
+        totals = []
+        for micro, piece, weight in parts or [(mine.start, self.batches.batch(1, 0), 0.0)]:  # every rank must take part
+            if self._draws:
+                seed_generators(self.device, seed_for(self.config.seed, "dropout", step, micro))
+            with nullcontext() if not parts or piece is parts[-1][1] else forward.no_sync():
+                total, aim = self._losses(piece, forward)
+                torch.autograd.backward(aim * weight)
+            totals.append(total.detach() * bool(weight))
+        self.ranks.together(lambda: None)
+        return self.ranks.losses(totals, pieces * len(micro_batches))
+
+    def _losses(self, piece: Batch, forward: Callable[..., Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """Return Σ nll over the targets, and what is minimised. A separate function, so that only the graph holds the
         logits during the backward pass: the largest tensors of a model with a large vocabulary.
         """
         with autocast(self.precision, self.device):
-            logits = piece.at_targets(self._forward(*piece.inputs).float())
+            logits = piece.at_targets((forward or self._forward)(*piece.inputs).float())
         # cross_entropy in its two parts: smoothing also needs the first
         log_p, targets = logits.flatten(0, 1).log_softmax(-1), piece.targets.flatten()
         total = F.nll_loss(log_p, targets, ignore_index=IGNORED, reduction="sum")

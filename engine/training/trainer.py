@@ -73,8 +73,9 @@ class Trainer:
     def run(self) -> Outcome:
         """Train to the end or a requested stop. Never raises for a failure in training."""
         try:
-            # A compiled step runs as a whole: hooks would break it up.
-            with nullcontext() if self.stepper.compiles else heeding(self.model, self.control.heed):
+            # Hooks would break up a compiled step, and stop one rank while others wait for its gradients.
+            whole = self.stepper.compiles or self.stepper.overlaps
+            with nullcontext() if whole else heeding(self.model, self.control.heed):
                 outcome = self._train()
         except Exception as error:
             log.exception("run failed at step %d", self.state.step)
