@@ -312,14 +312,17 @@ def with_value(config: RunConfig, key: str, value: Any) -> RunConfig:
     return RunConfig.model_validate(data)
 
 
+def uneven_ranks(config: RunConfig, n: int) -> str:
+    """Why a number of ranks cannot share the micro-batches of a step evenly, "" if they can."""
+    if config.train.accumulation % n == 0:
+        return ""
+    return tr(
+        "{n} ranks cannot share a step of train.accumulation = {shards}; set it to a multiple of {n}",
+        n=n,
+        shards=config.train.accumulation,
+    )
+
+
 def require_ranks(config: RunConfig, n: int) -> None:
-    """Refuse a number of ranks that cannot share the micro-batches of a step evenly."""
-    shards = config.train.accumulation
-    if shards % n:
-        raise InputError(
-            tr(
-                "{n} ranks cannot share a step of {shards} batches evenly; set train.accumulation to a multiple of {n}",
-                n=n,
-                shards=shards,
-            )
-        )
+    if why := uneven_ranks(config, n):
+        raise InputError(why)

@@ -51,6 +51,8 @@ class Ranks:
     """This process's place among the ranks of a run."""
 
     rank, size, local_size = 0, 1, 1
+    slowest: int | None = None
+    behind: float | None = None  # in the last step, the rank that the others waited for, and for how many seconds
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -159,7 +161,7 @@ class Group(Ranks):
         return DistributedDataParallel(forward)
 
     def together(self, work: Callable[[], T]) -> T:
-        code, done = FINE, None
+        code, done, began = FINE, None, time.perf_counter()
         error: Exception | None = None
         try:
             done = work()
@@ -173,7 +175,9 @@ class Group(Ranks):
             code, error = FAILED, other
         if self.told_to_stop and code == FINE:
             code = STOPPED
-        codes = self.gathered([code])
+        took = self.gathered([code, round(1e6 * (time.perf_counter() - began))])
+        codes, took = took[::2], took[1::2]
+        self.slowest, self.behind = took.index(max(took)), (max(took) - min(took)) / 1e6
         if not any(codes):
             return done  # type: ignore[return-value]
         worst = codes.index(max(codes))

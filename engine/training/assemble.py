@@ -201,7 +201,7 @@ def resume(
         differs.append(english("gradients were added up in another order"))
     exact = {"bit_exact": not differs, "why_not": "; ".join(differs) or None}
     writer.write(Environment.made(attempts=(*attempts, now.model_copy(update=exact))))
-    writer.status(device=str(where))
+    writer.status(device=str(where), ranks=ranks.size)
     return Ready(trainer, run)
 
 
@@ -310,7 +310,7 @@ def _open(parts: RunParts, writer: RunWriter, control: Control, ranks: Ranks) ->
     first = environment(parts.device, config, writer.attempt, ranks.size)
     writer.write(Environment.made(attempts=(first.model_copy(update={"bit_exact": True, "why_not": None}),)))
     writer.text("tokenizer.json", task.tokenizer.to_json())
-    writer.status(device=str(parts.device))
+    writer.status(device=str(parts.device), ranks=ranks.size)
     for text in parts.said:
         writer.event("init_from", text)
     for warning in parts.lints:

@@ -136,7 +136,7 @@ class Trainer:
     def advance(self) -> None:
         self._step()
         step, evaluation = self.state.step, self.config.evaluation
-        self.writer.status(step=step)
+        self.writer.status(step=step, slowest=self.ranks.slowest, behind=self.ranks.behind)
         if _any_due(step, self.config.checkpoint.every, evaluation.every, evaluation.sample_every):
             self._save()  # before evaluating: a resumed run evaluates again
         self._evaluate_if_due()
