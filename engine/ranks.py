@@ -79,9 +79,9 @@ class Ranks:
         """Return the numbers of all ranks, in their order; each gives as many."""
         return list(numbers)
 
-    def overlapped(self, forward: nn.Module) -> DistributedDataParallel | None:
-        """Return a network whose backward pass also averages gradients over ranks; None if there is one rank."""
-        return None
+    def overlapped(self, forward: nn.Module) -> DistributedDataParallel:
+        """Return a network whose backward pass also averages gradients over ranks, of which there are several."""
+        raise NotImplementedError
 
     def losses(self, found: list[Tensor], most: int) -> list[Tensor]:
         """Return the losses of all ranks, each of which has at most `most`; what is missing is 0."""

@@ -93,8 +93,8 @@ class Stepper:
         # With "always", CUDA replays steps of one shape as graphs to save launches.
         mode = "reduce-overhead" if self.device.type == "cuda" and config.train.compile == "always" else None
         self._forward: Callable[..., Tensor] = torch.compile(model, mode=mode) if self.compiles else model
-        self._overlapped = ranks.overlapped(model) if config.train.exact_sum == "off" else None
-        self.overlaps = self._overlapped is not None
+        self.overlaps = ranks.size > 1 and config.train.exact_sum == "off"
+        self._overlapped: DistributedDataParallel | None = None  # made in the first step: all ranks make it together
         self._parameters = list(model.parameters())
         self._smoothing, self._z_loss = config.objective.label_smoothing, config.objective.z_loss
         self.deferred = self.device.type == "cuda" if deferred is None else deferred
@@ -161,7 +161,8 @@ class Stepper:
             micro_batches = self._micro_batches(step)
         targets = self.ranks.gathered([batch.n_targets for batch in micro_batches])
         scored, mine = sum(targets), self.ranks.mine(len(targets))
-        if self._overlapped is not None:
+        if self.overlaps:
+            self._overlapped = self._overlapped or self.ranks.overlapped(self.model)
             return self._averaged(self._overlapped, step, mine, micro_batches, pieces, scored), scored
         tree, totals = TreeSum(self._parameters, mine.start), list[Tensor]()
 
