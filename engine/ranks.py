@@ -41,6 +41,7 @@ STEP, SCORE, BEGIN, END = 1, 2, 3, 4  # orders
 FINE, STOPPED, NO_MEMORY, FAILED = 0, 1, 2, 3  # how a rank's part went
 LONGEST = 200  # bytes of a rank's last words
 PR_SET_PDEATHSIG = 1  # prctl.h
+PARENT = "TUI_TRANSFORMER_PARENT"  # the process that starts one which ends with it
 NOTICED = 1.0  # seconds in which a process that has gone is seen to be gone
 
 Grads = list[Tensor | None]
@@ -204,7 +205,7 @@ class Group(Ranks):
         has_one = [any(grads[i] is not None for _, grads in tree.nodes if grads) for i in range(len(tree.weights))]
         whole = sum(weight.numel() for weight in tree.weights) + len(has_one)
         piece = -(-whole // self.size)
-        sent = torch.zeros(len(tree.nodes), piece * self.size, device=self.between)
+        sent = torch.empty(len(tree.nodes), piece * self.size, device=self.between)
         for row, (_, grads) in zip(sent, tree.nodes, strict=True):
             if grads is not None:
                 flat = [_flat(grad, weight, self.between) for grad, weight in zip(grads, tree.weights, strict=True)]
@@ -225,10 +226,10 @@ class Group(Ranks):
         (own,) = found.total()
         together = self._all(own if own is not None else got.new_zeros(piece))
         summed: Grads = []
-        at, of = 0, whole - len(has_one)
+        at, with_one = 0, together[whole - len(has_one) : whole].tolist()
         for i, weight in enumerate(tree.weights):
             part = together[at : at + weight.numel()].view(weight.shape)
-            summed.append(part.to(weight.device, copy=True) if together[of + i] else None)
+            summed.append(part.to(weight.device) if with_one[i] else None)
             at += weight.numel()
         return summed
 
@@ -260,7 +261,7 @@ class Group(Ranks):
     def _all(self, own: Tensor) -> Tensor:
         """Return the equally long tensors (n,) of all ranks, one after the other."""
         found = own.new_empty(self.size * own.numel())
-        self._do(dist.all_gather, list(found.view(self.size, -1).unbind()), own)
+        self._do(dist.all_to_all_single, found, own.repeat(self.size))  # gloo's all_gather is many times slower
         return found
 
     def _gone(self) -> str:
@@ -356,8 +357,8 @@ def joined(device: str) -> Ranks:
 
 
 def end_with_parent() -> None:
-    """Have Linux send this process SIGTERM when its parent ends, however it ends."""
+    """Have Linux send this process SIGTERM when its parent ends, however it ends, or has already ended."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() == 1:
+        if str(os.getppid()) != os.environ.get(PARENT, str(os.getppid())):
             os.kill(os.getpid(), signal.SIGTERM)

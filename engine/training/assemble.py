@@ -191,7 +191,8 @@ def resume(
         writer.event("damaged checkpoint", text, step=trainer.state.step)
     attempts = reader.environment.attempts or (Attempt(),)
     now = environment(where, config, writer.attempt, ranks.size)
-    compared = {key: (getattr(attempts[0], key), getattr(now, key)) for key in EXACT_IF_SAME}
+    same = EXACT_IF_SAME if config.train.exact_sum == "on" else (*EXACT_IF_SAME, "ranks")
+    compared = {key: (getattr(attempts[0], key), getattr(now, key)) for key in same}
     differs = [
         english("{key} was {was} and is now {found}", key=key, was=was, found=found)
         for key, (was, found) in compared.items()

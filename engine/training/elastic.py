@@ -11,7 +11,7 @@ from torch.distributed import run
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
-from engine.ranks import end_with_parent
+from engine.ranks import PARENT, end_with_parent
 
 ATTACHED = "--attached"  # end with the process that started this one
 
@@ -20,6 +20,7 @@ def main(words: list[str]) -> int:
     if words[:1] == [ATTACHED]:
         end_with_parent()
         words = words[1:]
+    os.environ[PARENT] = str(os.getpid())  # for the ranks
     try:
         asked = run.parse_args(words)  # type: ignore[no-untyped-call]
         if asked.nproc_per_node.isdecimal():  # the cores are shared; torchrun would give each rank one

@@ -35,6 +35,7 @@ class StepResult:
     n_targets: int
     rate: float
     norm: Tensor  # of the gradient before clipping
+    ranks: int = 1  # that the totals are from, in equal numbers
 
     def read(self) -> tuple[float, float]:
         """Return (Σ nll in nats, gradient norm); raise `Diverged` if one is not finite: nothing was updated then."""
@@ -57,8 +58,16 @@ def read_all(results: Sequence[StepResult]) -> Iterator[tuple[float, float]]:
                         step=step,
                         saved=step - 1,
                     )
+                    + _first_rank(result, totals)
                 )
         yield nll, norm
+
+
+def _first_rank(result: StepResult, totals: Sequence[float]) -> str:
+    at = next((i for i, total in enumerate(totals) if not math.isfinite(total)), None)
+    if result.ranks == 1 or at is None:
+        return ""
+    return english("; first on rank {rank}", rank=at * result.ranks // len(totals))
 
 
 class Stepper:
@@ -116,7 +125,7 @@ class Stepper:
         totals, n_targets = self._gradients(step, pieces, between)
         norm = nn.utils.clip_grad_norm_(self._parameters, self.config.train.clip or math.inf)
         rate = learning_rate(self.config.optimizer, step, self.config.train.steps)
-        result = StepResult(step, totals, n_targets, rate, norm)
+        result = StepResult(step, totals, n_targets, rate, norm, self.ranks.size)
         if self.deferred:
             finite = torch.isfinite(torch.stack([*totals, norm])).all()
             self._lost = torch.maximum(self._lost, 1.0 - finite.float())

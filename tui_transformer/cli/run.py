@@ -362,8 +362,9 @@ def follow_along(device: str, data_dir: Path | None) -> int:
         follow(ranks, data_dir)
 
     def stop(number: int) -> None:
-        if group:
-            group[0].told_to_stop = signal.Signals(number).name
+        if not group:  # nobody waits for this rank yet
+            os._exit(128 + number)
+        group[0].told_to_stop = signal.Signals(number).name
 
     group: list[Group] = []
     worker = ThreadPoolExecutor(1, thread_name_prefix="training")

@@ -72,8 +72,11 @@ def detached(log: Path, *words: str, ranks: int = 1, attached: bool = False) -> 
     if ranks > 1:
         agent = ["engine.training.elastic", *(["--attached"] if attached else [])]
         command[1:2] = ["-m", *agent, "--standalone", "--nproc-per-node", str(ranks), "-m"]
+    variables = os.environ | ({"TUI_TRANSFORMER_PARENT": str(os.getpid())} if attached else {})
     with log.open("ab") as file:
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True)
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True, env=variables
+        )
 
 
 def spawn(
