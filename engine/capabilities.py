@@ -310,3 +310,19 @@ def with_value(config: RunConfig, key: str, value: Any) -> RunConfig:
     data = config.dump()
     data[section][name] = value
     return RunConfig.model_validate(data)
+
+
+def uneven_ranks(config: RunConfig, n: int) -> str:
+    """Why a number of ranks cannot share the micro-batches of a step evenly, "" if they can."""
+    if config.train.accumulation % n == 0:
+        return ""
+    return tr(
+        "{n} ranks cannot share a step of train.accumulation = {shards}; set it to a multiple of {n}",
+        n=n,
+        shards=config.train.accumulation,
+    )
+
+
+def require_ranks(config: RunConfig, n: int) -> None:
+    if why := uneven_ranks(config, n):
+        raise InputError(why)

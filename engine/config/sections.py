@@ -184,6 +184,16 @@ class TrainConfig(Section):
     accumulation: Annotated[
         int, Field(strict=True, ge=1, le=100_000), Says("batches whose gradients are added up in one step")
     ] = 1
+    exact_sum: Annotated[
+        Literal["on", "off"],
+        Says(
+            "whether several ranks add up gradients in an order that does not depend on how many there are",
+            {
+                "on": "the same bits on any number of ranks",
+                "off": "as DistributedDataParallel does, while gradients are still being computed",
+            },
+        ),
+    ] = later("on")
     clip: Annotated[
         Rate, Says("maximum norm of a step's gradient; larger gradients are scaled down to it; 0: no clipping")
     ] = 1.0

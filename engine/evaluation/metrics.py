@@ -7,7 +7,7 @@ stride. Losses are in nats.
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby, islice, pairwise
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from engine.data.objectives import IGNORED, Batch
 from engine.data.synthetic.grammar import Probe
 from engine.language import tr
 from engine.model.transformer import evaluating
+from engine.ranks import ALONE, SCORE, Ranks
 
 STRETCHES = 32
 
@@ -107,6 +108,7 @@ def score_tokens(
     batch_size: int,
     between: Callable[[], None] = lambda: None,
     ends: Tensor | None = None,
+    ranks: Ranks = ALONE,
 ) -> TokenScores:
     """Score every token (n,) of a text but the first, once, deterministically. `batch_size` changes speed, not the
     score; `between` is called between batches and may raise to stop. No window sees across `ends`, (m,) places: each
@@ -144,7 +146,7 @@ def score_tokens(
                 yield Batch(read[:, :-1], read[:, 1:].masked_fill(~inside, IGNORED), int(inside.sum()))
 
     made = batches() if ends is None else apart()
-    return score_batches(model, made, context=context, stride=stride, between=between)
+    return score_batches(model, made, context=context, stride=stride, between=between, ranks=ranks)
 
 
 def score_batches(
@@ -154,18 +156,28 @@ def score_batches(
     context: int,
     stride: int,
     between: Callable[[], None] = lambda: None,
+    ranks: Ranks = ALONE,
 ) -> TokenScores:
-    """Score all batches, at least one; `context` and `stride` only label the score."""
-    nll, correct, place = [], [], []
-    with evaluating(model):
-        for batch in batches:
-            between()
-            scored = batch.targets != IGNORED
-            logits, targets = batch.at_targets(model(*batch.inputs))[scored].float(), batch.targets[scored]
-            nll.append(F.cross_entropy(logits, targets, reduction="none").cpu().double().numpy())
-            correct.append((logits.argmax(-1) == targets).cpu().numpy())
-            place.append(scored.nonzero()[:, 1].cpu().numpy().astype(np.int32))
-    return TokenScores(np.concatenate(nll), np.concatenate(correct), np.concatenate(place), context, stride)
+    """Score all batches, at least one; `context` and `stride` only label the score. Ranks take the batches in turn, and
+    rank 0 has the scores.
+    """
+    parts: list[NDArray[np.float64]] = []
+
+    def own() -> None:
+        with evaluating(model):
+            for batch in islice(batches, ranks.rank, None, ranks.size):
+                between()
+                scored = batch.targets != IGNORED
+                logits, targets = batch.at_targets(model(*batch.inputs))[scored].float(), batch.targets[scored]
+                nll = F.cross_entropy(logits, targets, reduction="none")
+                columns = (nll, logits.argmax(-1) == targets, scored.nonzero()[:, 1])
+                parts.append(torch.stack([column.cpu().double() for column in columns], 1).numpy())
+
+    if ranks.leads:
+        ranks.order(SCORE)
+    ranks.together(own)
+    nll, correct, place = np.concatenate([np.empty((0, 3)), *ranks.collected(parts)]).T
+    return TokenScores(nll.copy(), correct.astype(np.bool_), place.astype(np.int32), context, stride)
 
 
 def nanogpt_loss(model: nn.Module, batches: Examples, n_batches: int) -> float:

@@ -56,6 +56,7 @@ from engine.language import tr, trn
 from engine.measures import MEASURE, MEASURES, ROUGE
 from engine.model.transformer import Network, evaluating
 from engine.model.visibility import self_attention
+from engine.ranks import ALONE
 from engine.retelling import told
 from engine.runs.record_version import RECORDS
 from engine.runs.records import DataFacts, Lead, Scores, Translations
@@ -96,6 +97,7 @@ class Scorer(ABC):
     probed: ClassVar[str] = tr("{share:>6.1%} of {places:,} places")  # what is said of a probe
     own = False  # whether it scores files of your own, whose rows are listed one by one
     _rows: Sequence[Mapping[str, Any]] = ()  # the last record's scores of each
+    ranks = ALONE  # that score together
 
     @abstractmethod
     def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
@@ -150,7 +152,7 @@ class Scorer(ABC):
     def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TokenScores:
         """Return the nll of every target, ends and marks included, without smoothing."""
         context = self.config.model.context_length
-        return score_batches(model, self.batches(), context=context, stride=context, between=between)
+        return score_batches(model, self.batches(), context=context, stride=context, between=between, ranks=self.ranks)
 
     def outputs(self) -> Translations | None:
         """Return the outputs scored for the last record, if any."""
@@ -229,8 +231,8 @@ class TextScorer(Scorer):
         context, stride, size = self.config.model.context_length, self.config.stride, evaluation_batch(self.config)
         if self.config.task.continues:  # the last, shorter window counts too
             how = {"context": context, "stride": stride, "batch_size": size}
-            return score_tokens(model, self.tokens, **how, between=between, ends=self.ends)
-        return score_batches(model, self.batches(), context=context, stride=stride, between=between)
+            return score_tokens(model, self.tokens, **how, between=between, ends=self.ends, ranks=self.ranks)
+        return score_batches(model, self.batches(), context=context, stride=stride, between=between, ranks=self.ranks)
 
     def batches(self) -> Iterable[Batch]:
         """Return every window's examples; the seed is fixed, so all evaluations ask the same."""

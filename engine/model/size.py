@@ -233,7 +233,9 @@ def memory_bytes(config: RunConfig, vocab_size: int, shape: BatchShape | None = 
     GPU, tensors only. `shape` is that of the largest batch, if known.
     """
     shape = shape or BatchShape.of(config)
-    state = STATE * parameter_count(config.model, vocab_size) + kept_numbers(config, vocab_size)
+    parameters = parameter_count(config.model, vocab_size)
+    sums = max(0, (config.train.accumulation - 1).bit_length() - 1)  # of gradients, beside the one being computed
+    state = (STATE + sums) * parameters + kept_numbers(config, vocab_size)
     logits = shape.rows * shape.target * outputs(config.model, vocab_size)
     logits *= LOGITS + (Z_LOSS if config.objective.z_loss else 0)
     activations = kept(config, shape, gpu=gpu) + max(logits, WORKING * _widest(config, shape, gpu))

@@ -253,7 +253,7 @@ class RunWriter:
         before, self.said = self.said, self.said.model_copy(update=changes)
         new = {key for key in changes if getattr(before, key) != getattr(self.said, key)}
         last = "step" in new and self.said.step == self.said.steps
-        quiet = bool(changes) and new <= {"step"} and not last
+        quiet = bool(changes) and new <= {"step", "slowest", "behind"} and not last
         clock = time.monotonic()
         if quiet and clock - self._status_written < STATUS_INTERVAL:
             return

@@ -4,6 +4,7 @@ All input errors are found here, before a run directory exists.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from engine.model.positions import Positions
 from engine.model.size import BatchShape, memory_bytes
 from engine.model.transformer import Network, build_model
 from engine.progress import listening
+from engine.ranks import END, STEP, Group, Ranks, joined
 from engine.retelling import told
 from engine.runs.lineage import INIT_FROM
 from engine.runs.names import check_name, free_name
@@ -31,13 +33,14 @@ from engine.runs.reader import RunReader
 from engine.runs.records import Attempt, Environment, LargestBatch, ModelFacts
 from engine.runs.writer import RunWriter
 from engine.training import checkpoint
-from engine.training.control import Control, StopRequested
-from engine.training.devices import default_threads, environment, resolve_device
+from engine.training.control import Control, Diverged, StopRequested
+from engine.training.devices import default_threads, environment
 from engine.training.init_from import InitFrom
 from engine.training.numerics import chosen_precision, compiles
 from engine.training.parts import RunParts
+from engine.training.step import Stepper
 from engine.training.task import make_task, task_of_run
-from engine.training.trainer import Trainer
+from engine.training.trainer import Trainer, prepare
 
 HANDOVER_WAIT = 60.0  # seconds to wait for the process that hands a run over
 EXACT_IF_SAME = ("device", "threads", "processor", "versions")  # else sums may run in another order
@@ -66,14 +69,14 @@ def assemble(
     `command` goes into run.json. `InputError`: anything wrong with config, data, name or device. `StopRequested`: a
     stop was requested meanwhile; nothing is left behind.
     """
-    control = control or Control()
+    control, ranks = control or Control(), joined(device)
     if name is not None:
         check_name(name)
-    parts = _load(config, runs_dir, data_dir, device, control)
+    parts = _load(config, runs_dir, data_dir, ranks, control)
     name = name if name is not None else free_name(runs_dir, config.preset or "run")
     writer = RunWriter.create(runs_dir, name, parts.config, {"command": command})
     try:
-        return _open(parts, writer, control)
+        return _open(parts, writer, control, ranks)
     except BaseException:  # including a stop request
         writer.discard()
         raise
@@ -91,12 +94,12 @@ def begin(
 
     Raises as `assemble`, and if it is not queued; after a stop request `resume` starts it.
     """
-    control = control or Control()
+    control, ranks = control or Control(), joined(device)
     writer = RunWriter.adopt(run, launch=launch)
     try:
-        parts = _load(RunReader(run).config, run.parent, data_dir, device, control)
+        parts = _load(RunReader(run).config, run.parent, data_dir, ranks, control)
         writer.keep_config(parts.config)
-        return _open(parts, writer, control)
+        return _open(parts, writer, control, ranks)
     except StopRequested:
         writer.close("interrupted", english("stopped before it began"))
         raise
@@ -142,7 +145,8 @@ def resume(
         raise InputError(
             tr("run '{name}' is finished; `{again}` trains another like it", name=reader.name, again=again)
         )
-    where = resolve_device(device)
+    ranks = joined(device)
+    where = ranks.device
     writer = RunWriter(run, wait=HANDOVER_WAIT if handed_over else 0.0, launch=launch)
     try:
         if handed_over and reader.status.state != "handing-over":
@@ -154,11 +158,11 @@ def resume(
                 )
             )
         if checkpoint.never_saved(reader):
-            parts = _load(config, run.parent, data_dir, device, control)
+            parts = _load(config, run.parent, data_dir, ranks, control)
             writer.begin_again()
             writer.keep_config(parts.config)
             writer.event("begun again", english("the run had no checkpoint yet"))
-            return _open(parts, writer, control)
+            return _open(parts, writer, control, ranks)
         folder, damaged = checkpoint.newest_intact(run)
         control.heed()
         with listening(lambda *far: control.heed()):
@@ -174,9 +178,10 @@ def resume(
                 )
             )
         config = _as_begun(config, reader, where)
+        capabilities.require_ranks(config, ranks.size)
         model = built(config, config.needed_tokens(task.vocab_size), where)
         facts = task.facts(config) if recorded.unigram is None else recorded
-        trainer = Trainer(RunParts(config, task, model, task.sampler(config)), facts, writer, control)
+        trainer = Trainer(RunParts(config, task, model, task.sampler(config)), facts, writer, control, ranks)
         trainer.restore(folder)
         writer.rewind(trainer.state.offsets, trainer.state.step)
     except BaseException:
@@ -185,23 +190,52 @@ def resume(
     for text in damaged:
         writer.event("damaged checkpoint", text, step=trainer.state.step)
     attempts = reader.environment.attempts or (Attempt(),)
-    now = environment(where, config.train.threads or 1, writer.attempt)
-    compared = {key: (getattr(attempts[0], key), getattr(now, key)) for key in EXACT_IF_SAME}
+    now = environment(where, config, writer.attempt, ranks.size)
+    same = EXACT_IF_SAME if config.train.exact_sum == "on" else (*EXACT_IF_SAME, "ranks")
+    compared = {key: (getattr(attempts[0], key), getattr(now, key)) for key in same}
     differs = [
         english("{key} was {was} and is now {found}", key=key, was=was, found=found)
         for key, (was, found) in compared.items()
         if was != found
     ]
+    if config.train.accumulation > 3 and any(attempt.ranks is None for attempt in attempts):
+        differs.append(english("gradients were added up in another order"))
     exact = {"bit_exact": not differs, "why_not": "; ".join(differs) or None}
     writer.write(Environment.made(attempts=(*attempts, now.model_copy(update=exact))))
-    writer.status(device=str(where))
+    writer.status(device=str(where), ranks=ranks.size)
     return Ready(trainer, run)
 
 
-def _load(config: RunConfig, runs_dir: Path, data_dir: Path | None, device: str, control: Control) -> RunParts:
+def follow(ranks: Group, data_dir: Path | None = None) -> None:
+    """Train as one of the other ranks: build what rank 0 has built, take up its first checkpoint, and do as it orders.
+    `RankLost`: another rank ended.
+    """
+    folder = ranks.checkpoint()
+    if folder is None:
+        return
+    reader = RunReader(folder.parents[1])
+    config = _as_begun(reader.config, reader, ranks.device)
+    task = task_of_run(reader, data_dir)
+    model = built(config, config.needed_tokens(task.vocab_size), ranks.device)
+    stepper = Stepper(config, model, task.batches(config, ranks.device), ranks=ranks)
+    scorer = task.scorer(config, ranks.device)
+    scorer.ranks = ranks
+    prepare(config, ranks.device)
+    checkpoint.load_state(folder, model, stepper.optimizer)
+    while (order := ranks.hear())[0] != END:
+        with suppress(StopRequested, torch.OutOfMemoryError, Diverged):  # rank 0 has it too, and says what is next
+            if order[0] == STEP:
+                stepper.step(order[1], pieces=order[2])
+            else:
+                scorer.token_scores(model)
+    ranks.close()
+
+
+def _load(config: RunConfig, runs_dir: Path, data_dir: Path | None, ranks: Ranks, control: Control) -> RunParts:
     named = f"preset '{config.preset}'" if config.preset else "config"
     capabilities.require(config, named)
-    where = resolve_device(device)
+    capabilities.require_ranks(config, ranks.size)
+    where = ranks.device
     source = InitFrom.find(config, runs_dir)
     control.heed()
     with listening(lambda *far: control.heed()):  # a large text takes minutes to encode
@@ -263,7 +297,7 @@ def built(config: RunConfig, vocab_size: int, device: torch.device) -> Network:
         ) from None
 
 
-def _open(parts: RunParts, writer: RunWriter, control: Control) -> Ready:
+def _open(parts: RunParts, writer: RunWriter, control: Control, ranks: Ranks) -> Ready:
     config, task, model = parts.config, parts.task, parts.model
     if parts.origin is not None:
         writer.born({"from": parts.origin.model_dump(by_alias=True)})
@@ -274,15 +308,15 @@ def _open(parts: RunParts, writer: RunWriter, control: Control) -> Ready:
     writer.write(facts)
     if task.overlap is not None and task.overlap.much:
         writer.verdict(overlapping(task.overlap))
-    first = environment(parts.device, config.train.threads or 1, writer.attempt)
+    first = environment(parts.device, config, writer.attempt, ranks.size)
     writer.write(Environment.made(attempts=(first.model_copy(update={"bit_exact": True, "why_not": None}),)))
     writer.text("tokenizer.json", task.tokenizer.to_json())
-    writer.status(device=str(parts.device))
+    writer.status(device=str(parts.device), ranks=ranks.size)
     for text in parts.said:
         writer.event("init_from", text)
     for warning in parts.lints:
         writer.event("lint", f"{warning.key}: {warning.text}")
-    return Ready(Trainer(parts, facts, writer, control), writer.path, parts.lints)
+    return Ready(Trainer(parts, facts, writer, control, ranks), writer.path, parts.lints)
 
 
 def model_facts(config: RunConfig, model: Network, shape: BatchShape) -> ModelFacts:

@@ -16,11 +16,19 @@ PAUSE_INTERVAL = 0.1  # seconds between polls while paused
 
 
 class StopRequested(Exception):
-    """A stop came during work that can be dropped."""
+    """A stop came during work that can be dropped; `why`, if it came to another rank."""
+
+    def __init__(self, why: str = "") -> None:
+        super().__init__(why)
+        self.why = why
 
 
 class Diverged(Exception):
     """The loss or a gradient is not finite."""
+
+
+class RankLost(Exception):
+    """Another rank of the run has ended or failed."""
 
 
 class Leaking(Exception):

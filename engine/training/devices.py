@@ -11,6 +11,7 @@ import numpy
 import psutil
 import torch
 
+from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.language import tr, trn
 from engine.runs.records import Attempt
@@ -129,7 +130,7 @@ def processor_name() -> str:
     return f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}" + (f", {known}" if known else "")
 
 
-def environment(device: torch.device, threads: int, attempt: int) -> Attempt:
+def environment(device: torch.device, config: RunConfig, attempt: int, ranks: int) -> Attempt:
     return Attempt(
         attempt=attempt,
         host=socket.gethostname(),
@@ -138,7 +139,8 @@ def environment(device: torch.device, threads: int, attempt: int) -> Attempt:
         processor=processor_name(),
         versions={"torch": str(torch.__version__), "numpy": numpy.__version__},
         device=device_name(device),
-        threads=threads,
+        threads=config.train.threads or 1,
+        ranks=ranks,
         cores=os.cpu_count(),
         memory_bytes=psutil.virtual_memory().total,
     )

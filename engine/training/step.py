@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.parallel import DistributedDataParallel
 
 from engine.config.schema import RunConfig
 from engine.config.sections import END
@@ -16,6 +17,7 @@ from engine.data.objectives import IGNORED, Batch
 from engine.language import english
 from engine.model.dropout import Dropout
 from engine.model.transformer import Network
+from engine.ranks import ALONE, STEP, Ranks, TreeSum
 from engine.schemes import learning_rate
 from engine.seeds import seed_for
 from engine.training.control import Diverged
@@ -33,6 +35,7 @@ class StepResult:
     n_targets: int
     rate: float
     norm: Tensor  # of the gradient before clipping
+    ranks: int = 1  # that the totals are from, in equal numbers
 
     def read(self) -> tuple[float, float]:
         """Return (Σ nll in nats, gradient norm); raise `Diverged` if one is not finite: nothing was updated then."""
@@ -55,8 +58,16 @@ def read_all(results: Sequence[StepResult]) -> Iterator[tuple[float, float]]:
                         step=step,
                         saved=step - 1,
                     )
+                    + _first_rank(result, totals)
                 )
         yield nll, norm
+
+
+def _first_rank(result: StepResult, totals: Sequence[float]) -> str:
+    at = next((i for i, total in enumerate(totals) if not math.isfinite(total)), None)
+    if result.ranks == 1 or at is None:
+        return ""
+    return english("; first on rank {rank}", rank=at * result.ranks // len(totals))
 
 
 class Stepper:
@@ -68,8 +79,16 @@ class Stepper:
     computed.
     """
 
-    def __init__(self, config: RunConfig, model: Network, batches: Examples, *, deferred: bool | None = None) -> None:
-        self.config, self.model, self.batches = config, model, batches
+    def __init__(
+        self,
+        config: RunConfig,
+        model: Network,
+        batches: Examples,
+        *,
+        deferred: bool | None = None,
+        ranks: Ranks = ALONE,
+    ) -> None:
+        self.config, self.model, self.batches, self.ranks = config, model, batches, ranks
         self.device = next(model.parameters()).device
         self.precision = chosen_precision(config.train, self.device)
         self.optimizer = make_optimizer(model, config.optimizer)
@@ -83,6 +102,8 @@ class Stepper:
         # With "always", CUDA replays steps of one shape as graphs to save launches.
         mode = "reduce-overhead" if self.device.type == "cuda" and config.train.compile == "always" else None
         self._forward: Callable[..., Tensor] = torch.compile(model, mode=mode) if self.compiles else model
+        self.overlaps = ranks.size > 1 and config.train.exact_sum == "off"
+        self._overlapped: DistributedDataParallel | None = None  # made in the first step: all ranks make it together
         self._parameters = list(model.parameters())
         self._smoothing, self._z_loss = config.objective.label_smoothing, config.objective.z_loss
         self.deferred = self.device.type == "cuda" if deferred is None else deferred
@@ -99,10 +120,12 @@ class Stepper:
         Nothing is updated where the loss or a gradient is not finite (`Diverged`, where deferred raised by
         `StepResult.read`) or a step does not fit (`torch.OutOfMemoryError`).
         """
+        if self.ranks.leads:
+            self.ranks.order(STEP, step, pieces)
         totals, n_targets = self._gradients(step, pieces, between)
         norm = nn.utils.clip_grad_norm_(self._parameters, self.config.train.clip or math.inf)
         rate = learning_rate(self.config.optimizer, step, self.config.train.steps)
-        result = StepResult(step, totals, n_targets, rate, norm)
+        result = StepResult(step, totals, n_targets, rate, norm, self.ranks.size)
         if self.deferred:
             finite = torch.isfinite(torch.stack([*totals, norm])).all()
             self._lost = torch.maximum(self._lost, 1.0 - finite.float())
@@ -137,33 +160,77 @@ class Stepper:
         self.optimizer.zero_grad(set_to_none=True)
 
     def _micro_batches(self, step: int) -> list[Batch]:
-        return [self.batches.batch(step, micro) for micro in range(self.config.train.accumulation)]
+        return [self.batches.batch(step, micro) for micro in self.ranks.mine(self.config.train.accumulation)]
 
     def _gradients(self, step: int, pieces: int, between: Callable[[], None]) -> tuple[list[Tensor], int]:
+        """Sum the gradients over all micro-batches, in the same order for any number of ranks."""
         self.optimizer.zero_grad(set_to_none=True)
         (made_for, micro_batches), self._ahead = self._ahead, (0, [])
         if made_for != step:
             micro_batches = self._micro_batches(step)
-        scored = sum(batch.n_targets for batch in micro_batches)
+        targets = self.ranks.gathered([batch.n_targets for batch in micro_batches])
+        scored, mine = sum(targets), self.ranks.mine(len(targets))
+        if self.overlaps:
+            self._overlapped = self._overlapped or self.ranks.overlapped(self.model)
+            return self._averaged(self._overlapped, step, mine, micro_batches, pieces, scored), scored
+        tree, totals = TreeSum(self._parameters, mine.start), list[Tensor]()
+
+        def own() -> None:
+            added = 0  # micro-batches whose gradients are in the parameters' `grad`
+            for micro, batch in zip(mine, micro_batches, strict=True):
+                if micro > mine.start:
+                    between()
+                if self._draws:
+                    seed_generators(self.device, seed_for(self.config.seed, "dropout", step, micro))
+                for piece in batch.pieces(pieces) if batch.n_targets else ():  # an epoch's last step may have no more
+                    total, aim = self._losses(piece)
+                    # Divided by the tokens of the whole step: micro-batches are weighted by tokens, not equally.
+                    torch.autograd.backward(aim / scored)
+                    totals.append(total.detach())
+                added += 1
+                if pieces == 1 and micro % 2 == 0 and micro + 1 < mine.stop:
+                    continue  # autograd adds the next one to it, which is what the tree would do
+                tree.add(added, [parameter.grad for parameter in self._parameters])
+                added = 0
+                self.optimizer.zero_grad(set_to_none=True)
+
+        self.ranks.together(own)
+        for parameter, grad in zip(self._parameters, self.ranks.total(tree, targets), strict=True):
+            parameter.grad = grad
+        return self.ranks.losses(totals, pieces * len(micro_batches)), scored
+
+    def _averaged(
+        self,
+        forward: DistributedDataParallel,
+        step: int,
+        mine: range,
+        micro_batches: list[Batch],
+        pieces: int,
+        scored: int,
+    ) -> list[Tensor]:
+        """Average gradients over ranks during the last backward pass, which none may leave; return the losses."""
+        parts = [
+            (micro, piece, self.ranks.size / scored)
+            for micro, batch in zip(mine, micro_batches, strict=True)
+            for piece in batch.pieces(pieces)
+        ]
         totals = []
-        for micro, batch in enumerate(micro_batches):
-            if micro:
-                between()
+        for micro, piece, weight in parts or [(mine.start, self.batches.batch(1, 0), 0.0)]:  # every rank must take part
             if self._draws:
                 seed_generators(self.device, seed_for(self.config.seed, "dropout", step, micro))
-            for piece in batch.pieces(pieces):  # none where the last step of an epoch has no more windows
-                total, aim = self._losses(piece)
-                # Divided by the tokens of the whole step: micro-batches are weighted by tokens, not equally.
-                torch.autograd.backward(aim / scored)
-                totals.append(total.detach())
-        return totals, scored
+            with nullcontext() if not parts or piece is parts[-1][1] else forward.no_sync():
+                total, aim = self._losses(piece, forward)
+                torch.autograd.backward(aim * weight)
+            totals.append(total.detach() * bool(weight))
+        self.ranks.together(lambda: None)
+        return self.ranks.losses(totals, pieces * len(micro_batches))
 
-    def _losses(self, piece: Batch) -> tuple[Tensor, Tensor]:
+    def _losses(self, piece: Batch, forward: Callable[..., Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """Return Σ nll over the targets, and what is minimised. A separate function, so that only the graph holds the
         logits during the backward pass: the largest tensors of a model with a large vocabulary.
         """
         with autocast(self.precision, self.device):
-            logits = piece.at_targets(self._forward(*piece.inputs).float())
+            logits = piece.at_targets((forward or self._forward)(*piece.inputs).float())
         # cross_entropy in its two parts: smoothing also needs the first
         log_p, targets = logits.flatten(0, 1).log_softmax(-1), piece.targets.flatten()
         total = F.nll_loss(log_p, targets, ignore_index=IGNORED, reduction="sum")

@@ -7,6 +7,7 @@ the checkpoint is that of the last boundary.
 
 import logging
 import math
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -16,17 +17,28 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from engine.config.schema import RunConfig
 from engine.evaluation.alarms import no_number
 from engine.evaluation.verdict import LEAK
 from engine.language import english
 from engine.model.layers import Layer
+from engine.ranks import ALONE, Ranks
 from engine.runs.commands import Command
 from engine.runs.records import AverageScores, DataFacts, Scores, Summary, TrainRecord, ValidationRecord
 from engine.runs.twins import fingerprint, scores_hash
 from engine.runs.writer import FULL, RunWriter
 from engine.training import checkpoint
 from engine.training.checkpoint import TrainerState
-from engine.training.control import PAUSE_INTERVAL, Control, Diverged, Leaking, Outcome, OutOfMemory, StopRequested
+from engine.training.control import (
+    PAUSE_INTERVAL,
+    Control,
+    Diverged,
+    Leaking,
+    Outcome,
+    OutOfMemory,
+    RankLost,
+    StopRequested,
+)
 from engine.training.devices import device_load, is_device_failure, keep_memory, memory_in_use
 from engine.training.inspector import Inspector
 from engine.training.numerics import set_fp32_matmul
@@ -41,12 +53,15 @@ log = logging.getLogger(__name__)
 class Trainer:
     """Trains one model and writes one run directory, which it closes; `facts` is the content of data.json."""
 
-    def __init__(self, parts: RunParts, facts: DataFacts, writer: RunWriter, control: Control) -> None:
+    def __init__(
+        self, parts: RunParts, facts: DataFacts, writer: RunWriter, control: Control, ranks: Ranks = ALONE
+    ) -> None:
         self.config, self.model, self.task, self.sampler = parts.config, parts.model, parts.task, parts.sampler
         self.device, self.batches = parts.device, parts.batches
-        self.writer, self.control = writer, control
+        self.writer, self.control, self.ranks = writer, control, ranks
         self.scorer = self.task.scorer(self.config, self.device)
-        self.stepper = Stepper(self.config, self.model, self.batches)
+        self.scorer.ranks = ranks
+        self.stepper = Stepper(self.config, self.model, self.batches, ranks=ranks)
         self.state = TrainerState()
         self._ema: Scores | None = None  # of the weights' moving average, at the end
         self._saved = -1
@@ -58,8 +73,9 @@ class Trainer:
     def run(self) -> Outcome:
         """Train to the end or a requested stop. Never raises for a failure in training."""
         try:
-            # A compiled step runs as a whole: hooks would break it up.
-            with nullcontext() if self.stepper.compiles else heeding(self.model, self.control.heed):
+            # Hooks would break up a compiled step, and stop one rank while others wait for its gradients.
+            whole = self.stepper.compiles or self.stepper.overlaps
+            with nullcontext() if whole else heeding(self.model, self.control.heed):
                 outcome = self._train()
         except Exception as error:
             log.exception("run failed at step %d", self.state.step)
@@ -70,10 +86,11 @@ class Trainer:
                 self.writer.event(outcome.state, outcome.reason, step=outcome.step)
         finally:
             self.writer.close(outcome.state, outcome.reason, self.control.successor)
+            self.ranks.close()
         return outcome
 
     def _why(self, error: Exception) -> str:
-        if isinstance(error, Diverged | OutOfMemory | Leaking):
+        if isinstance(error, Diverged | OutOfMemory | Leaking | RankLost):
             return str(error)
         if is_device_failure(error):
             said = str(error).partition("\n")[0]  # what follows is advice for developers
@@ -94,13 +111,7 @@ class Trainer:
 
     def begin(self) -> None:
         """Prepare: process settings, leak probe, self-check, step-0 checkpoint; may raise `Leaking`."""
-        if self.config.train.threads is not None:
-            torch.set_num_threads(self.config.train.threads)
-        set_fp32_matmul(self.config.train.fp32_matmul)
-        if self.device.type == "cpu":
-            keep_memory()
-        if self.device.type == "cuda":
-            torch.cuda.set_device(self.device)  # of this thread: pinned memory and graphs use the current device
+        prepare(self.config, self.device)
         self.control.attach(self.writer.path, after=self.writer.heard)
         weights = sum(4 * parameter.numel() for parameter in self.model.parameters())
         self.writer.waiting, self.writer.checkpoint_bytes = self._wait_for_room, 3 * weights  # with the moments
@@ -120,11 +131,12 @@ class Trainer:
             precision=self.stepper.precision,
         )
         self.writer.event("resumed" if resumed else "started", where, step=self.state.step)
+        self.ranks.begin(self.writer.path / "checkpoints" / checkpoint.folder_name(self._saved))
 
     def advance(self) -> None:
         self._step()
         step, evaluation = self.state.step, self.config.evaluation
-        self.writer.status(step=step)
+        self.writer.status(step=step, slowest=self.ranks.slowest, behind=self.ranks.behind)
         if _any_due(step, self.config.checkpoint.every, evaluation.every, evaluation.sample_every):
             self._save()  # before evaluating: a resumed run evaluates again
         self._evaluate_if_due()
@@ -140,11 +152,13 @@ class Trainer:
             while self.state.step < self.config.train.steps and not self._out_of_patience():
                 self.advance()
             self._finish()
-        except StopRequested:
+        except StopRequested as stop:
+            if stop.why:
+                self.control.request(Command.STOP, stop.why, signal=signal.SIGTERM)
             while self.control.stop_is_queued():  # received mid-step: executed now
                 self.control.poll()
             return self._leave()
-        except (Diverged, OutOfMemory) as error:
+        except (Diverged, OutOfMemory, RankLost) as error:
             self.writer.waiting = None
             if isinstance(error, Diverged):
                 self.inspector.note(no_number(str(error), step=self.state.step))
@@ -390,6 +404,7 @@ class Trainer:
         """Save and score the mean of the last checkpoints' weights, and their moving average; the model itself stays as
         it is.
         """
+        self.scorer.ranks = ALONE  # the others have the model's own weights
         wanted, moving = self.config.checkpoint.average_last, bool(self.config.train.ema)
         if wanted < 2 and not moving:
             return
@@ -425,6 +440,17 @@ class Trainer:
                 scores_sha256=scores,
             )
         )
+
+
+def prepare(config: RunConfig, device: torch.device) -> None:
+    """Set what training needs of this process and thread."""
+    if config.train.threads is not None:
+        torch.set_num_threads(config.train.threads)
+    set_fp32_matmul(config.train.fp32_matmul)
+    if device.type == "cpu":
+        keep_memory()
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # of this thread: pinned memory and graphs use the current device
 
 
 def better(record: Scores, best: Scores | None, select: str) -> bool:

@@ -89,7 +89,7 @@ class Evidence:
         """Return what changed since the run, so results need not be bit-identical; "" if they must be."""
         if not self.attempts:
             return tr("environment.json does not say where the run was trained")
-        now = environment(self.device, self.config.train.threads or 1, 0)
+        now = environment(self.device, self.config, 0, 1)
         for attempt in self.attempts:
             for key in EXACT_IF_SAME:
                 was, found = getattr(attempt, key), getattr(now, key)

@@ -92,4 +92,7 @@ Corpus = Annotated[
 Json = Annotated[bool, typer.Option("--json", help=tr("Print one JSON object per line to stdout."))]
 Detach = Annotated[bool, typer.Option("--detach", help=tr("Train in the background and return at once."))]
 Device = Annotated[str, typer.Option("--device", help=tr("auto, cpu, cuda, cuda:0 or mps."))]
+RanksOption = Annotated[
+    int, typer.Option("--ranks", min=1, help=tr("Train on this many devices or processes of this machine at once."))
+]
 RunArgument = Annotated[str, typer.Argument(help=tr("A run's name or path, or `last`."), autocompletion=run_names)]

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from engine import capabilities
 from engine.command_line import RUNS, as_typed, command_line
 from engine.config import presets
 from engine.config.keys import parse_overrides
@@ -30,7 +31,7 @@ from engine.language import english, tr, trn
 from engine.retelling import told
 from engine.runs.commands import Command
 from engine.runs.reader import LIVE_STATES, RunReader
-from engine.training.control import Control, StopRequested
+from engine.training.control import Control, Outcome, StopRequested
 from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import (
     ConfigFile,
@@ -41,6 +42,7 @@ from tui_transformer.cli.options import (
     Json,
     On,
     PresetName,
+    RanksOption,
     RunArgument,
     RunsDir,
     Set,
@@ -102,13 +104,19 @@ def run(
     queue: Annotated[
         bool, typer.Option("--queue", help=tr("Train when the device is free, and return at once."))
     ] = False,
+    ranks: RanksOption = 1,
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
     """Train a model. Ctrl-c stops at the next step and saves a checkpoint."""
+    if os.environ.get("RANK", "0") != "0":
+        return follow_along(device, data_dir)
     asked, command = Request(preset, config, on, tuple(set_ or ()), corpus, seed).resolve(), as_typed()
+    capabilities.require_ranks(asked, ranks)
+    if queue and ranks > 1:
+        raise InputError(tr("--queue trains with one rank; leave out --ranks, or use --detach instead"))
     if queue:
         device = _known(device)
         before = len(waiting_line.waiting(runs_dir, device)) + len(waiting_line.at_work(runs_dir, device))
@@ -129,10 +137,11 @@ def run(
             as_json=json,
         )
         return ExitCode.DONE
-    if detach:
+    if detach or ranks > 1:
         reader = RunReader(enqueue(asked, runs_dir=runs_dir, name=name, command=command))
+        train_it = _started if detach else _shared
         try:
-            return _started("begin", reader, device=device, as_json=json, data_dir=data_dir)
+            return train_it("begin", reader, device=device, as_json=json, data_dir=data_dir, ranks=ranks)
         except InputError:
             if reader.status.checkpoint is None and reader.state not in LIVE_STATES:
                 shutil.rmtree(reader.path)  # a run that cannot begin leaves nothing behind
@@ -151,6 +160,8 @@ def run(
 @command(60, hidden=True)
 def begin(run: RunArgument, device: Device = "auto", runs_dir: RunsDir = RUNS, data_dir: DataDir = None) -> int:
     """Train a queued run; started by `run --detach`."""
+    if os.environ.get("RANK", "0") != "0":
+        return follow_along(device, data_dir)
     reader = RunReader.resolve(run, runs_dir)
 
     def prepare(control: Control) -> "Ready":
@@ -167,6 +178,7 @@ def resume(
     detach: Detach = False,
     handed_over: Annotated[bool, typer.Option("--handed-over", hidden=True)] = False,
     paused: Annotated[bool, typer.Option("--paused", hidden=True)] = False,
+    ranks: RanksOption = 1,
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
@@ -174,11 +186,15 @@ def resume(
 ) -> int:
     """Resume a stopped, interrupted, failed or lost run, bit for bit."""
     # `handed_over`: wait for the process that hands the run over, take no other; `paused`: stay paused.
+    if os.environ.get("RANK", "0") != "0":
+        return follow_along(device, data_dir)
     reader = RunReader.resolve(run, runs_dir)
-    if detach:
+    if detach or ranks > 1:
         if reader.state in LIVE_STATES:
             raise InputError(tr("run '{name}' is already {state}", name=reader.name, state=told(reader.state)))
-        return _started("resume", reader, device=device, as_json=json, data_dir=data_dir)
+        capabilities.require_ranks(reader.config, ranks)
+        train_it = _started if detach else _shared
+        return train_it("resume", reader, device=device, as_json=json, data_dir=data_dir, ranks=ranks)
     launch = "thread" if is_terminal(sys.stderr) else "process"
 
     def prepare(control: Control) -> "Ready":
@@ -211,9 +227,39 @@ def _known(device: str) -> str:
         return str(resolve_device(device))
 
 
-def _started(verb: str, reader: RunReader, *, device: str, as_json: bool, data_dir: Path | None) -> int:
+def _shared(verb: str, reader: RunReader, *, device: str, as_json: bool, data_dir: Path | None, ranks: int) -> int:
+    """Train a run with several ranks, and show its run directory; return the exit code."""
+    came: list[int] = []
+
+    def stop(number: int) -> None:
+        came.append(number)
+        pid = reader.status.pid
+        if pid is not None and process.poll() is None:
+            with suppress(OSError):
+                os.kill(pid, number)
+
+    with loading(tr("starting {n} ranks", n=ranks)):
+        process = started(verb, reader, device=device, data_dir=data_dir, ranks=ranks, attached=True)
+    from tui_transformer.cli.progress import follow
+
+    with listening(stop):
+        try:
+            follow(reader, lambda: process.poll() is None, as_json=as_json)
+        except BaseException:  # e.g. a pipe's reader left: stop with a checkpoint first
+            stop(signal.SIGTERM)
+            raise
+        finally:
+            process.wait()
+    state, status = reader.state, reader.status
+    lost = state not in ("finished", "stopped", "interrupted", "failed")
+    why = status.reason or english("its process is gone")
+    outcome = Outcome("failed", status.step, why) if lost else Outcome(state, status.step, status.reason)
+    return _ended(reader, outcome, as_json=as_json, data_dir=data_dir, number=came[0] if came else None)
+
+
+def _started(verb: str, reader: RunReader, *, device: str, as_json: bool, data_dir: Path | None, ranks: int = 1) -> int:
     with loading(tr("starting")):
-        process = started(verb, reader, device=device, data_dir=data_dir)
+        process = started(verb, reader, device=device, data_dir=data_dir, ranks=ranks)
     name, pid = reader.name, process.pid
     record = {"kind": "run", "name": name, "path": str(reader.path), "pid": pid, "state": reader.state}
     text = tr(
@@ -271,6 +317,11 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
         finally:
             wait((training,))
         outcome = training.result()
+    return _ended(reader, outcome, as_json=as_json, data_dir=data_dir, number=control.signal)
+
+
+def _ended(reader: RunReader, outcome: Outcome, *, as_json: bool, data_dir: Path | None, number: int | None) -> int:
+    """Say how a run ended, with the number of the signal that ended it; return the exit code."""
     if outcome.state == "failed":
         complain(tr("run '{name}' failed: {reason}", name=reader.name, reason=told(outcome.reason)))
         return ExitCode.FAILED
@@ -285,14 +336,45 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
             if saved
             else tr("{reason}: stopped at step {step:,} before the first checkpoint")
         )
-        say(said.format(reason=told(outcome.reason), step=outcome.step, path=ready.path))
+        say(said.format(reason=told(outcome.reason), step=outcome.step, path=reader.path))
         again = reader.command("resume", data_dir=data_dir)
         say(
             tr("{command} resumes the run", command=again)
             if saved
             else tr("{command} starts the run over", command=again)
         )
-        return 128 + (control.signal or signal.SIGINT)
+        return 128 + (number or signal.SIGINT)
+    return ExitCode.DONE
+
+
+def follow_along(device: str, data_dir: Path | None) -> int:
+    """Train as one of the ranks that rank 0 leads; it says all there is to say."""
+    from engine.ranks import Group, joined
+    from engine.training.assemble import follow
+    from engine.training.control import RankLost
+    from engine.training.devices import leave_cores_to_training
+
+    def work() -> None:
+        leave_cores_to_training()
+        ranks = joined(device)
+        assert isinstance(ranks, Group)
+        group.append(ranks)
+        follow(ranks, data_dir)
+
+    def stop(number: int) -> None:
+        if not group:  # nobody waits for this rank yet
+            os._exit(128 + number)
+        group[0].told_to_stop = signal.Signals(number).name
+
+    group: list[Group] = []
+    worker = ThreadPoolExecutor(1, thread_name_prefix="training")
+    with listening(stop):
+        training = worker.submit(work)
+        while not training.done():
+            wait((training,), timeout=LOOK)
+    if isinstance(training.exception(), RankLost):
+        return ExitCode.FAILED
+    training.result()
     return ExitCode.DONE
 
 

@@ -352,6 +352,8 @@ class Studio(TypingOrder):
     @work(group="training", exit_on_error=False)
     async def on_design_pane_launch(self, event: "DesignPane.Launch") -> None:
         how: LaunchMode | None = self._mode(event.how)
+        if event.ranks > 1 and how == "thread":
+            how = "process"  # ranks are processes
         if how == "thread" and (here := self.launches.here) is not None:
             answers: list[Answer[LaunchMode | None]] = [
                 Answer("process", tr("Train it in the background, at the same time")),
@@ -363,7 +365,9 @@ class Studio(TypingOrder):
         if how is None:
             return
         with errors_said(self):
-            run = await asyncio.to_thread(self.launches.create, event.config, how, event.command, event.name)
+            run = await asyncio.to_thread(
+                self.launches.create, event.config, how, event.command, event.name, event.ranks
+            )
             self._train.show(run)
             self.action_show_pane("train")
             await self._watch_over(self.launches.start, run, how)

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import tomli_w
 
-from engine.capabilities import check
+from engine.capabilities import check, uneven_ranks
 from engine.command_line import program
 from engine.config import presets
 from engine.config.keys import diff, flatten, parse_override, sentence_of
@@ -150,6 +150,7 @@ class Draft:
     on: str | None = None  # the base of an overlay
     changes: Mapping[str, Any] = field(default_factory=dict)  # dotted key → value, on top
     path: Path | None = None  # of the user's own preset file; None for a shipped preset
+    ranks: int = 1  # how many train it together
 
     @classmethod
     def of(cls, name: str) -> "Draft":
@@ -212,7 +213,8 @@ class Draft:
 
     @property
     def problem(self) -> str:
-        return self._resolved[1] or (self.refusal.reason if self.refusal else "")
+        uneven = "" if self.config is None else uneven_ranks(self.config, self.ranks)
+        return self._resolved[1] or (self.refusal.reason if self.refusal else "") or uneven
 
     @cached_property
     def unchanged(self) -> "Draft":
@@ -247,6 +249,16 @@ class Draft:
     def with_changes(self, changes: Mapping[str, Any]) -> "Draft":
         gone = {_other_way(key) for key in changes}
         return replace(self, changes={k: v for k, v in self.changes.items() if k not in gone} | dict(changes))
+
+    def with_ranks(self, n: int) -> "Draft":
+        """Return a copy trained by `n` ranks, its step cut into as many batches if they could not share it."""
+        config, changed = self.nearest_config, replace(self, ranks=n)
+        if config is None or config.train.accumulation % n == 0:
+            return changed
+        changed, key = changed.with_change("train.accumulation", n), "batch_tokens"
+        key = "batch_size" if config.train.batch_tokens is None else key
+        whole = getattr(config.train, key) * config.train.accumulation
+        return changed.with_change(f"train.{key}", max(1, whole // n))
 
     def with_text(self, text: str) -> "Draft":
         """Return a copy with `KEY=VALUE`, read as by `--set`."""
@@ -336,7 +348,8 @@ class Draft:
 
     def command(self, options: Sequence[str] = ()) -> str:
         """The command line that trains it, quoted for a shell; `options` come last."""
-        return shlex.join([program(), "run", *self.arguments(), *options])
+        ranks = ["--ranks", str(self.ranks)] if self.ranks > 1 else []
+        return shlex.join([program(), "run", *self.arguments(), *ranks, *options])
 
 
 @cache

@@ -62,21 +62,37 @@ def enqueue(
     return writer.path
 
 
-def detached(log: Path, *words: str) -> "subprocess.Popen[bytes]":
-    """Start a command in a separate process that outlives this one. Raises OSError if it cannot be started.
+def detached(log: Path, *words: str, ranks: int = 1, attached: bool = False) -> "subprocess.Popen[bytes]":
+    """Start a command in a separate process, or in several `ranks` under one that watches them, that outlives this one
+    unless `attached`. Raises OSError if it cannot be started.
 
     It speaks English: what it says is kept in its log.
     """
     command = [sys.executable, "-m", "tui_transformer", "--language", "en", *words]
+    if ranks > 1:
+        agent = ["engine.training.elastic", *(["--attached"] if attached else [])]
+        command[1:2] = ["-m", *agent, "--standalone", "--nproc-per-node", str(ranks), "-m"]
+    variables = os.environ | ({"TUI_TRANSFORMER_PARENT": str(os.getpid())} if attached else {})
     with log.open("ab") as file:
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True)
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True, env=variables
+        )
 
 
-def spawn(verb: str, run: Path, *options: str, device: str, data_dir: Path | None = None) -> "subprocess.Popen[bytes]":
+def spawn(
+    verb: str,
+    run: Path,
+    *options: str,
+    device: str,
+    data_dir: Path | None = None,
+    ranks: int = 1,
+    attached: bool = False,
+) -> "subprocess.Popen[bytes]":
     """Start a separate process that begins or resumes a run, at low priority so that the machine stays usable."""
     folder = () if data_dir is None else ("--data-dir", str(data_dir.resolve()))
     refuse_links(run)
-    process = detached(run / "log.txt", verb, str(run.resolve()), "--device", device, *options, *folder)
+    words = (verb, str(run.resolve()), "--device", device, *options, *folder)
+    process = detached(run / "log.txt", *words, ranks=ranks, attached=attached)
     if os.name == "posix":
         with suppress(psutil.Error):
             psutil.Process(process.pid).nice(GIVES_WAY)
@@ -86,11 +102,13 @@ def spawn(verb: str, run: Path, *options: str, device: str, data_dir: Path | Non
     return process
 
 
-def started(verb: str, reader: RunReader, *, device: str, data_dir: Path | None) -> "subprocess.Popen[bytes]":
+def started(
+    verb: str, reader: RunReader, *, device: str, data_dir: Path | None, ranks: int = 1, attached: bool = False
+) -> "subprocess.Popen[bytes]":
     """Spawn the process that begins or resumes a run, and wait until training starts; `InputError` if it does not."""
     before = reader.status.attempt if verb == "resume" else 0
     try:
-        process = spawn(verb, reader.path, device=device, data_dir=data_dir)
+        process = spawn(verb, reader.path, device=device, data_dir=data_dir, ranks=ranks, attached=attached)
     except OSError as error:
         raise no_process(error) from None
     await_start(reader, process, before)
@@ -103,7 +121,7 @@ def await_start(reader: RunReader, process: "subprocess.Popen[bytes]", before: i
     while time.monotonic() < deadline:
         ended = process.poll() is not None
         status = reader.status
-        taken = status.pid == process.pid and status.attempt > before
+        taken = status.attempt > before and _within(process.pid, status.pid)
         if taken and status.state == "failed":
             raise InputError(tr("run '{name}' failed: {reason}", name=reader.name, reason=told(status.reason)))
         if taken and status.state not in ("queued", "starting"):
@@ -125,6 +143,15 @@ def await_start(reader: RunReader, process: "subprocess.Popen[bytes]", before: i
             pid=process.pid,
         )
     )
+
+
+def _within(parent: int, process: int | None) -> bool:
+    """Whether a process is another one or was started by it, as rank 0 is."""
+    if process is None or process == parent:
+        return process == parent
+    with suppress(psutil.Error):
+        return psutil.Process(process).ppid() == parent
+    return False
 
 
 BUSY = tr("this process is already training a run; stop that run first, or start the other with --detach")

@@ -28,6 +28,7 @@ class Launches:
         self.runs_dir, self.data_dir, self.device = runs_dir, data_dir, device
         self.training: Training | None = None  # the one in this process
         self._beginning: set[Path] = set()  # runs whose process is starting
+        self._ranks: dict[Path, int] = {}  # of the runs made here
 
     @property
     def here(self) -> Path | None:
@@ -42,8 +43,10 @@ class Launches:
         """Return whether this app is about to begin a run that still looks queued."""
         return run in self._beginning or self.here == run
 
-    def create(self, config: RunConfig, how: LaunchMode, command: str, name: str | None = None) -> Path:
+    def create(self, config: RunConfig, how: LaunchMode, command: str, name: str | None = None, ranks: int = 1) -> Path:
         """Make a run directory, at once; `start` begins it. Without a name it is the preset's, numbered if taken."""
+        if how == "queue" and ranks > 1:
+            raise InputError(tr("a queued run trains on one device; train this one in the background (f6)"))
         if how == "thread":
             self._require_free(tr("Run this one in the background (f6) or queue it (Q)"))
         if how == "queue":
@@ -52,6 +55,7 @@ class Launches:
                 config, runs_dir=self.runs_dir, name=name, command=command, device=device, data_dir=self.data_dir
             )
         run = enqueue(config, runs_dir=self.runs_dir, name=name, command=command)
+        self._ranks[run] = ranks
         self._beginning.add(run)
         return run
 
@@ -190,8 +194,11 @@ class Launches:
 
     def _spawned(self, verb: str, run: Path) -> str:
         self._beginning.add(run)
+        reader = RunReader(run)
+        attempts = reader.environment.attempts
+        ranks = self._ranks.get(run) or (attempts[-1].ranks if attempts else None) or 1
         try:
-            process = started(verb, RunReader(run), device=self.device, data_dir=self.data_dir)
+            process = started(verb, reader, device=self.device, data_dir=self.data_dir, ranks=ranks)
         finally:
             self._beginning.discard(run)
         return tr("{name} is training in the background (pid {pid})", name=run.name, pid=process.pid)

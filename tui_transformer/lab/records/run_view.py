@@ -99,6 +99,9 @@ class RunRow:
     created: str = ""  # when, to the second; `made` only breaks ties
     made: int = 0
     device: str = ""
+    ranks: int = 1
+    slowest: int | None = None  # the rank that the others wait for
+    behind: float | None = None  # seconds a step
     waits_for: str = ""  # the device that a queued run waits for; "" if it waits for its own process
     attempt: int = 0
     control_id: int = 0

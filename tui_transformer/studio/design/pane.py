@@ -78,6 +78,7 @@ class DesignPane(Vertical):
         command: str
         how: How
         name: str
+        ranks: int = 1
 
     def __init__(self, *, runs_dir: Path, data_dir: Path | None, device: str) -> None:
         super().__init__(id="design")
@@ -457,7 +458,7 @@ class DesignPane(Vertical):
         assert draft.config is not None
         typed, name = self._named.pop(self._at, None), self._run_name
         words = draft.command([*(("--name", typed) if typed else ()), *self._options])
-        self.post_message(self.Launch(draft.config, words, how, typed or name))
+        self.post_message(self.Launch(draft.config, words, how, typed or name, draft.ranks))
 
     def action_copy_command(self) -> None:
         command = self.draft.command(self._options)

@@ -32,6 +32,7 @@ SIGNS = "←→ ⏎"  # the keys that change it
 STARTS = "0123456789."  # characters that start typing a number
 Ladder = Callable[[Draft, float], Sequence[float]]  # values below and above one, ascending
 TRIES = 16
+MOST_RANKS = 1024
 _ACTS = {key: acts for key, acts, _ in ACTS}
 
 
@@ -144,6 +145,29 @@ class BaseSwitch(Switch):
         return draft.with_base(value)
 
 
+class RanksSwitch(Switch):
+    """How many devices or processes train it together."""
+
+    def value(self, draft: Draft) -> str:
+        return str(draft.ranks)
+
+    def sentences(self, draft: Draft) -> tuple[str, str]:
+        about = tr("how many GPUs, or processes on a CPU, share each step; the result has the same bits on any number")
+        return about, tr("f5 and f6 train it in the background") if draft.ranks > 1 else ""
+
+    def step(self, draft: Draft, way: int) -> Any:
+        n = draft.ranks * 2 if way > 0 else draft.ranks // 2
+        return n if 1 <= n <= MOST_RANKS else None
+
+    def changed(self, draft: Draft, value: Any) -> Draft:
+        return draft.with_ranks(value)
+
+    def typed(self, draft: Draft, text: str) -> Draft:
+        if not text.strip().isdecimal() or not 1 <= int(text) <= MOST_RANKS:
+            raise InputError(tr("{label}: type a whole number from 1 to {most}", label=self.label, most=MOST_RANKS))
+        return draft.with_ranks(int(text))
+
+
 def _named(name: str, text: str) -> str:
     return tr("{name}: {text}", name=name, text=text)
 
@@ -166,7 +190,7 @@ def _of_parts() -> Iterator[Switch]:
         yield Switch(f"model.{name}", tr(row.words), ladder)
 
 
-BASE = "base"  # the one switch that is no setting
+BASE, RANKS = "base", "devices"  # the switches that are no settings
 SWITCHES: dict[str, tuple[Switch, ...]] = {
     english("start from"): (BaseSwitch(BASE, tr("base")),),
     english("model"): (
@@ -215,6 +239,7 @@ SWITCHES: dict[str, tuple[Switch, ...]] = {
         Switch("optimizer.warmup", tr("warm-up"), _whole_round_numbers),
         Switch("seed", tr("seed"), _by_one),
         Switch("train.precision", tr("precision")),
+        RanksSwitch(RANKS, tr("devices"), _of()),
     ),
     english("evaluation"): (
         Switch("evaluation.beam", tr("beam"), _by_one, _about("evaluation.beam")),
@@ -285,7 +310,8 @@ class Switches(OptionList):
         if name.startswith("#"):
             return Text(f"  {tr(name[2:])}")
         switch, plain = BY_KEY[name], here and self.has_focus
-        changed, broken = name in draft.changes, draft.refusal is not None and name in draft.refusal.keys
+        changed = name in draft.changes or (name == RANKS and draft.ranks > 1)
+        broken = draft.refusal is not None and name in draft.refusal.keys
         colour = palette.bad if broken else palette.accent if changed else ""
         mark = "✗ " if broken else "● " if changed else "  "
         line = Text()

@@ -35,6 +35,7 @@ COLOURS = {
 }
 ALARMS = {"bad": "$error bold", "warn": "$warning bold"}  # style by severity of a badge
 LEAST_BAR = 8
+BEHIND = 1e-3  # seconds that a rank is behind, shown from here on
 PHASES = {
     "evaluating": tr("evaluating"),
     "checkpointing": tr("checkpointing"),
@@ -142,7 +143,7 @@ def _first_line(row: RunRow, view: RunView | None, pending: str, width: int) -> 
     if view is not None and view.parameters:
         facts.append(tr("{n} parameters", n=short(view.parameters)))
     if row.device:
-        facts.append(clean_line(row.device))
+        facts.append(f"{row.ranks} × {clean_line(row.device)}" if row.ranks > 1 else clean_line(row.device))
     fixed = cell_len(state) + sum(cell_len(text) for text, _ in badges) + 2
     called = clean_line(row.name)
     while facts and cell_len(called) + sum(cell_len(fact) + 3 for fact in facts) + fixed > width:
@@ -164,6 +165,8 @@ def _progress(row: RunRow, view: RunView | None, width: int) -> Content:
     if row.live and view is not None:
         if view.newest is not None and view.newest.tokens_per_second:
             parts.append(tr("{short} tok/s", short=short(view.newest.tokens_per_second)))
+        if row.slowest is not None and row.behind is not None and row.behind >= BEHIND:
+            parts.append(tr("rank {rank} is {seconds:.0f} ms behind", rank=row.slowest, seconds=1000 * row.behind))
         if row.state == "running" and row.step >= row.steps:
             parts.append(tr("finishing"))
         elif row.state == "running":

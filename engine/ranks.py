@@ -1,0 +1,364 @@
+"""Ranks: the processes that train one run together, and everything that they tell each other.
+
+Rank 0 leads: it alone writes the run directory, and it alone decides. The others wait for its orders, and take part in
+nothing that was not ordered, so evaluating, sampling or pausing on rank 0 leaves nobody in a collective. What is
+exchanged is numbers, never pickled objects.
+
+Gradients are summed in one binary tree over a step's micro-batches, whatever the number of ranks (`TreeSum`): a + b is
+b + a to the last bit, so only the grouping matters. Each rank computes a block of consecutive micro-batches, sends
+every other rank the sums that it has for a slice of the weights, finishes the tree for its own slice, and gathers the
+rest. The bytes sent are those of a ring all-reduce.
+"""
+
+import ctypes
+import os
+import signal
+import socket
+import sys
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from itertools import zip_longest
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import psutil
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from engine.language import english
+from engine.training.control import RankLost, StopRequested
+from engine.training.devices import resolve_device
+
+FOREVER = timedelta(days=365)  # rank 0 may sample for hours; a rank that ends is noticed at once
+STEP, SCORE, BEGIN, END = 1, 2, 3, 4  # orders
+FINE, STOPPED, NO_MEMORY, FAILED = 0, 1, 2, 3  # how a rank's part went
+LONGEST = 200  # bytes of a rank's last words
+PR_SET_PDEATHSIG = 1  # prctl.h
+PARENT = "TUI_TRANSFORMER_PARENT"  # the process that starts one which ends with it
+NOTICED = 1.0  # seconds in which a process that has gone is seen to be gone
+
+Grads = list[Tensor | None]
+T = TypeVar("T")
+
+
+class Ranks:
+    """This process's place among the ranks of a run."""
+
+    rank, size, local_size = 0, 1, 1
+    slowest: int | None = None
+    behind: float | None = None  # in the last step, the rank that the others waited for, and for how many seconds
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+
+    @property
+    def leads(self) -> bool:
+        return self.rank == 0
+
+    def block(self, rank: int, shards: int) -> range:
+        """Return the micro-batches of a step that a rank computes."""
+        each = shards // self.size
+        return range(rank * each, (rank + 1) * each)
+
+    def mine(self, shards: int) -> range:
+        return self.block(self.rank, shards)
+
+    def order(self, *numbers: int) -> None:
+        """On rank 0: have the others do something, an order and up to two numbers."""
+
+    def begin(self, checkpoint: Path) -> None:
+        """On rank 0: have the others take up the state of a checkpoint."""
+
+    def gathered(self, numbers: Sequence[int]) -> list[int]:
+        """Return the numbers of all ranks, in their order; each gives as many."""
+        return list(numbers)
+
+    def overlapped(self, forward: nn.Module) -> DistributedDataParallel:
+        """Return a network whose backward pass also averages gradients over ranks, of which there are several."""
+        raise NotImplementedError
+
+    def losses(self, found: list[Tensor], most: int) -> list[Tensor]:
+        """Return the losses of all ranks, each of which has at most `most`; what is missing is 0."""
+        return found
+
+    def together(self, work: Callable[[], T]) -> T:
+        """Do this rank's part of a job that all ranks do; raise on all if one of them stops or fails."""
+        return work()
+
+    def total(self, tree: "TreeSum", targets: Sequence[int]) -> Grads:
+        """Return the sum over all micro-batches, whose numbers of targets these are."""
+        return tree.total()
+
+    def collected(self, parts: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+        """Return on rank 0 the parts (m, k) of a list that ranks took in turn, in the list's order."""
+        return parts
+
+    def close(self) -> None:
+        """End the other ranks."""
+
+
+ALONE = Ranks(torch.device("cpu"))
+
+
+class Group(Ranks):
+    """Several ranks, as torchrun started them. They talk over gloo; gradients on GPUs go over NCCL."""
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__(device)
+        self.local_size = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        # Ranks that share a GPU exchange in main memory: NCCL refuses them.
+        direct = device.type == "cuda" and self.local_size <= torch.cuda.device_count()
+        dist.init_process_group("cpu:gloo,cuda:nccl" if direct else "gloo", timeout=FOREVER)
+        self.between = device if direct else torch.device("cpu")  # where tensors are exchanged
+        self.rank, self.size = dist.get_rank(), dist.get_world_size()
+        self._where = zlib.crc32(socket.gethostname().encode())
+        self._processes = self.gathered([os.getpid(), self._where])
+        self._lost = False
+        self.told_to_stop = ""  # by a signal to this rank
+
+    # What ranks tell each other
+
+    def order(self, *numbers: int) -> None:
+        self._do(dist.broadcast, torch.tensor([*numbers, 0, 0][:3]), 0)
+
+    def hear(self) -> tuple[int, int, int]:
+        """Wait for rank 0's next order."""
+        order = torch.zeros(3, dtype=torch.int64)
+        self._do(dist.broadcast, order, 0)
+        what, first, second = order.tolist()
+        return what, first, second
+
+    def begin(self, checkpoint: Path) -> None:
+        data = np.frombuffer(str(checkpoint.resolve()).encode(), np.uint8).copy()
+        self.order(BEGIN, len(data))
+        self._do(dist.broadcast, torch.from_numpy(data), 0)
+
+    def checkpoint(self) -> Path | None:
+        """Wait for the checkpoint to begin from; None if rank 0 ends before."""
+        what, length, _ = self.hear()
+        if what == END:
+            return None
+        data = torch.zeros(length, dtype=torch.uint8)
+        self._do(dist.broadcast, data, 0)
+        return Path(data.numpy().tobytes().decode())
+
+    def gathered(self, numbers: Sequence[int]) -> list[int]:
+        return self._all(torch.tensor(list(numbers), dtype=torch.int64)).tolist()
+
+    def losses(self, found: list[Tensor], most: int) -> list[Tensor]:
+        own = torch.zeros(most, device=self.between)
+        if found:
+            own[: len(found)] = torch.stack(found).to(self.between)
+        return list(self._all(own).to(self.device).unbind())
+
+    def overlapped(self, forward: nn.Module) -> DistributedDataParallel:
+        return DistributedDataParallel(forward)
+
+    def together(self, work: Callable[[], T]) -> T:
+        code, done, began = FINE, None, time.perf_counter()
+        error: Exception | None = None
+        try:
+            done = work()
+        except RankLost:
+            raise
+        except StopRequested as stop:
+            code, error = STOPPED, stop
+        except torch.OutOfMemoryError as full:
+            code, error = NO_MEMORY, full
+        except Exception as other:
+            code, error = FAILED, other
+        if self.told_to_stop and code == FINE:
+            code = STOPPED
+        took = self.gathered([code, round(1e6 * (time.perf_counter() - began))])
+        codes, took = took[::2], took[1::2]
+        self.slowest, self.behind = took.index(max(took)), (max(took) - min(took)) / 1e6
+        if not any(codes):
+            return done  # type: ignore[return-value]
+        worst = codes.index(max(codes))
+        why = self._last_words(error)[worst] if codes[worst] == FAILED else ""
+        if error is not None:
+            raise error
+        if codes[worst] == FAILED:
+            raise RankLost(english("rank {rank} failed: {why}", rank=worst, why=why))
+        if codes[worst] == NO_MEMORY:
+            raise torch.OutOfMemoryError(f"rank {worst}")
+        raise StopRequested(english("rank {rank} was told to stop", rank=worst))
+
+    def _last_words(self, error: Exception | None) -> list[str]:
+        said = b"" if error is None else f"{type(error).__name__}: {error}".encode()[:LONGEST]
+        own = torch.zeros(LONGEST, dtype=torch.uint8)
+        own[: len(said)] = torch.from_numpy(np.frombuffer(said, np.uint8).copy())
+        rows = self._all(own).view(self.size, LONGEST)
+        return [row.numpy().tobytes().rstrip(b"\0").decode(errors="replace") for row in rows]
+
+    # Sums
+
+    def total(self, tree: "TreeSum", targets: Sequence[int]) -> Grads:
+        # Behind the gradients, a number for each weight says whether it has one.
+        has_one = [any(grads[i] is not None for _, grads in tree.nodes if grads) for i in range(len(tree.weights))]
+        whole = sum(weight.numel() for weight in tree.weights) + len(has_one)
+        piece = -(-whole // self.size)
+        sent = torch.empty(len(tree.nodes), piece * self.size, device=self.between)
+        for row, (_, grads) in zip(sent, tree.nodes, strict=True):
+            if grads is not None:
+                flat = [_flat(grad, weight, self.between) for grad, weight in zip(grads, tree.weights, strict=True)]
+                torch.cat([*flat, torch.tensor(has_one, dtype=torch.float32, device=self.between)], out=row[:whole])
+        sizes = [nodes_of(self.block(rank, len(targets))) for rank in range(self.size)]
+        got = torch.empty(sum(map(len, sizes)) * piece, device=self.between)
+        self._do(
+            dist.all_to_all_single,
+            got,
+            sent.view(len(tree.nodes), self.size, piece).transpose(0, 1).contiguous().view(-1),
+            [len(nodes) * piece for nodes in sizes],
+            [len(tree.nodes) * piece] * self.size,
+        )
+        found, at = TreeSum([got[:piece]]), 0
+        for size, part in zip((size for nodes in sizes for size in nodes), got.view(-1, piece), strict=True):
+            found.add(size, [part] if any(targets[at : at + size]) else None)
+            at += size
+        (own,) = found.total()
+        together = self._all(own if own is not None else got.new_zeros(piece))
+        summed: Grads = []
+        at, with_one = 0, together[whole - len(has_one) : whole].tolist()
+        for i, weight in enumerate(tree.weights):
+            part = together[at : at + weight.numel()].view(weight.shape)
+            summed.append(part.to(weight.device) if with_one[i] else None)
+            at += weight.numel()
+        return summed
+
+    def collected(self, parts: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+        longest = max(self.gathered([len(parts)]))
+        lengths = torch.tensor(self.gathered([len(part) for part in parts] + [0] * (longest - len(parts))))
+        lengths = lengths.view(self.size, longest)
+        if not self.leads:
+            if parts:
+                self._do(dist.send, torch.from_numpy(np.concatenate(parts)), 0)
+            return []
+        columns, of_rank = parts[0].shape[1], [parts]
+        for rank in range(1, self.size):
+            rows = lengths[rank][lengths[rank] > 0].tolist()
+            got = torch.empty(sum(rows), columns, dtype=torch.float64)
+            if rows:
+                self._do(dist.recv, got, rank)
+            of_rank.append(np.split(got.numpy(), np.cumsum(rows)[:-1]))
+        return [part for turn in zip_longest(*of_rank) for part in turn if part is not None]
+
+    # The group
+
+    def close(self) -> None:
+        if self.leads and not self._lost:
+            with suppress(RankLost):
+                self.order(END)
+        dist.destroy_process_group()
+
+    def _all(self, own: Tensor) -> Tensor:
+        """Return the equally long tensors (n,) of all ranks, one after the other."""
+        found = own.new_empty(self.size * own.numel())
+        self._do(dist.all_to_all_single, found, own.repeat(self.size))  # gloo's all_gather is many times slower
+        return found
+
+    def _gone(self) -> str:
+        """Return which ranks of this machine have ended, in words."""
+        deadline, own = time.monotonic() + NOTICED, range(0, 2 * self.size, 2)
+        while True:
+            for rank, at in enumerate(own):
+                process, where = self._processes[at : at + 2]
+                if where == self._where and not _alive(process):
+                    return english("rank {rank} (process {process}) ended", rank=rank, process=process)
+            if time.monotonic() > deadline:
+                return ""
+            time.sleep(NOTICED / 20)
+
+    def _do(self, what: Callable[..., object], *arguments: object) -> None:
+        try:
+            what(*arguments)
+        except RuntimeError as error:
+            self._lost = True
+            raise RankLost(self._gone() or english("the other ranks cannot be reached: {error}", error=error)) from None
+
+
+class TreeSum:
+    """The gradients of the micro-batches of a step, summed in one binary tree.
+
+    Micro-batches 0 and 1 are added first, then 2 and 3, then these two sums, and so on: like carries in a binary
+    counter, so that no more than log₂ of the number of micro-batches are held at once. What is missing is left out.
+    """
+
+    def __init__(self, weights: Sequence[Tensor], start: int = 0) -> None:
+        self.weights, self.stop = weights, start
+        self.nodes: list[tuple[int, Grads | None]] = []  # micro-batches in it, their sum
+
+    def add(self, size: int, grads: Grads | None) -> None:
+        """Add the sum over the next `size` micro-batches, a node of the tree; None if they have no targets."""
+        self.stop += size
+        while self.nodes and self.nodes[-1][0] == size and self.stop % (2 * size) == 0:
+            grads = _sum(self.nodes.pop()[1], grads)
+            size *= 2
+        self.nodes.append((size, grads))
+
+    def total(self) -> Grads:
+        grads: Grads | None = None
+        while self.nodes:
+            grads = _sum(self.nodes.pop()[1], grads)
+        return [None] * len(self.weights) if grads is None else grads
+
+
+def nodes_of(block: range) -> list[int]:
+    """Return the sizes of the nodes of the tree that make up a block of micro-batches."""
+    sizes, at = [], block.start
+    while at < block.stop:
+        size = at & -at or 1 << block.stop.bit_length()
+        while at + size > block.stop:
+            size //= 2
+        sizes.append(size)
+        at += size
+    return sizes
+
+
+def _sum(first: Grads | None, second: Grads | None) -> Grads | None:
+    if first is None or second is None:
+        return second if first is None else first
+    both = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
+    if both:
+        torch._foreach_add_([a for a, _ in both], [b for _, b in both])
+    return [b if a is None else a for a, b in zip(first, second, strict=True)]
+
+
+def _flat(grad: Tensor | None, weight: Tensor, device: torch.device) -> Tensor:
+    return torch.zeros(weight.numel(), device=device) if grad is None else grad.reshape(-1).to(device)
+
+
+def _alive(process: int) -> bool:
+    try:
+        return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def joined(device: str) -> Ranks:
+    """Return this process's ranks: those that torchrun started, else itself alone; `device` as in `resolve_device`.
+
+    A rank is told to stop when the process that started it ends. Several on one machine take its GPUs in turn.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or "RANK" not in os.environ:
+        return Ranks(resolve_device(device))
+    end_with_parent()
+    where = resolve_device(device)
+    if device in ("auto", "cuda") and where.type == "cuda":
+        where = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+    return Group(where)
+
+
+def end_with_parent() -> None:
+    """Have Linux send this process SIGTERM when its parent ends, however it ends, or has already ended."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if str(os.getppid()) != os.environ.get(PARENT, str(os.getppid())):
+            os.kill(os.getpid(), signal.SIGTERM)

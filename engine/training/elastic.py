@@ -1,0 +1,38 @@
+"""The process that starts a run's ranks on this machine and ends them: torch's elastic agent, without its reports.
+
+`python -m engine.training.elastic …` takes what `torchrun` takes. A rank that fails says why in the run's directory.
+"""
+
+import os
+import sys
+
+import torch
+from torch.distributed import run
+from torch.distributed.elastic.multiprocessing.api import SignalException
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+
+from engine.ranks import PARENT, end_with_parent
+
+ATTACHED = "--attached"  # end with the process that started this one
+
+
+def main(words: list[str]) -> int:
+    if words[:1] == [ATTACHED]:
+        end_with_parent()
+        words = words[1:]
+    os.environ[PARENT] = str(os.getpid())  # for the ranks
+    try:
+        asked = run.parse_args(words)  # type: ignore[no-untyped-call]
+        if asked.nproc_per_node.isdecimal():  # the cores are shared; torchrun would give each rank one
+            share = torch.get_num_threads() // int(asked.nproc_per_node)
+            os.environ.setdefault("OMP_NUM_THREADS", str(max(1, share)))
+        run.run(asked)  # type: ignore[no-untyped-call]
+    except ChildFailedError as error:
+        return max(1, error.get_first_failure()[1].exitcode)
+    except SignalException as signalled:
+        return 128 + signalled.sigval
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,213 @@
+"""Several ranks train the same bits as one, end together however they end, and leave nothing behind."""
+
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from engine.config import presets
+from engine.config.keys import parse_overrides
+from engine.config.schema import RunConfig
+from engine.runs.reader import RunReader
+from tests.engine.training.test_resume import without_clocks
+from tui_transformer.lab.launch.launch import enqueue, spawn
+
+NETWORKS = {"decoder": "baseline", "encoder-decoder": "phrasebook", "masked": "encoder-mlm"}
+SIZES = {"phrasebook": "train.batch_tokens=60"}
+PATIENCE = 120.0  # seconds for anything here
+GONE = 20.0  # seconds in which no process may be left
+
+
+def small(preset: str, *changes: str) -> RunConfig:
+    tables = presets.resolve(presets.find(preset)).miniature().dump()
+    size = SIZES.get(preset, "train.batch_size=2")
+    asked = ("train.accumulation=4", "evaluation.every=4", "checkpoint.every=2", "checkpoint.keep_last=99", size)
+    for override in parse_overrides((*asked, *changes)):
+        tables = presets.merge(tables, override)
+    return RunConfig.model_validate(tables)
+
+
+def begun(runs: Path, name: str, config: RunConfig, ranks: int = 1) -> "subprocess.Popen[bytes]":
+    path = enqueue(config, runs_dir=runs, name=name, command="")
+    return spawn("begin", path, device="cpu", ranks=ranks, attached=ranks > 1)
+
+
+def trained(runs: Path, name: str, config: RunConfig, ranks: int = 1) -> dict[str, object]:
+    begun(runs, name, config, ranks).wait(PATIENCE)
+    return state(runs / name)
+
+
+def state(run: Path) -> dict[str, object]:
+    """Weights and moments of the last checkpoint, and the records without times."""
+    last = max((run / "checkpoints").glob("step-????????"))
+    found: dict[str, object] = {"step": last.name, "state": RunReader(run).state}
+    for file in ("model.safetensors", "optimizer.safetensors"):
+        found[file] = hashlib.sha256((last / file).read_bytes()).hexdigest()
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    return found | {"metrics": [without_clocks(json.loads(line)) for line in lines]}
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_two_ranks_train_what_one_trains(tmp_path: Path, network: str) -> None:
+    config = small(NETWORKS[network], "model.dropout=0.1")
+    alone = trained(tmp_path, "one", config)
+    assert alone["state"] == "finished"
+    assert trained(tmp_path, "two", config, 2) == alone
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("accumulation", [4, 8])
+@pytest.mark.parametrize("network", NETWORKS)
+def test_one_two_and_four_ranks_train_the_same_bits(
+    tmp_path: Path, network: str, accumulation: int, precision: str, dropout: float
+) -> None:
+    changes = (f"model.dropout={dropout}", f"train.precision={precision}", f"train.accumulation={accumulation}")
+    config = small(NETWORKS[network], *changes)
+    alone = trained(tmp_path, "one", config)
+    assert alone["state"] == "finished"
+    assert trained(tmp_path, "two", config, 2) == alone
+    assert trained(tmp_path, "four", config, 4) == alone
+
+
+def stopped_at(run: Path, process: "subprocess.Popen[bytes]", step: int, number: int = signal.SIGTERM) -> None:
+    """Send a signal to rank 0 once a step is done, and wait until all is over."""
+    wait_for(lambda: RunReader(run).status.step >= step or process.poll() is not None)
+    lead = RunReader(run).status.pid
+    if lead is not None and process.poll() is None:
+        os.kill(lead, number)
+    process.wait(PATIENCE)
+
+
+def wait_for(true: Callable[[], bool], patience: float = PATIENCE) -> None:
+    deadline = time.monotonic() + patience
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", [(2, 5), (3, 9), (6, 7), (1, 11)])
+def test_four_ranks_go_on_as_one_and_then_as_two(tmp_path: Path, at: tuple[int, int]) -> None:
+    config = small("baseline", "model.dropout=0.1", "train.steps=14")
+    alone = trained(tmp_path, "alone", config)
+    run = tmp_path / "moved"
+    stopped_at(run, begun(tmp_path, "moved", config, 4), at[0])
+    stopped_at(run, spawn("resume", run, device="cpu"), at[1])
+    spawn("resume", run, device="cpu", ranks=2, attached=True).wait(PATIENCE)
+    assert state(run) == alone
+
+
+def family(process: "subprocess.Popen[bytes]") -> list[psutil.Process]:
+    try:
+        return [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    except psutil.Error:
+        return []
+
+
+def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
+    return [one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+
+
+def hit(run: Path, process: "subprocess.Popen[bytes]", whom: str, number: int) -> bool:
+    """Send a signal to rank 0, another rank, or the agent that watches them, if it has started; then nothing may be
+    left.
+    """
+    everyone = family(process)
+    lead = RunReader(run).status.pid
+    ranks = [one for one in everyone if one.ppid() == process.pid]
+    chosen = {
+        "rank 0": [one for one in ranks if one.pid == lead],
+        "another rank": [one for one in ranks if one.pid != lead],
+        "the agent": everyone[:1],
+    }[whom]
+    if not chosen:
+        return False
+    chosen[0].send_signal(number)
+    wait_for(lambda: process.poll() is not None and not alive(everyone), GONE)
+    return True
+
+
+CASES = [
+    ("another rank", signal.SIGKILL),
+    ("the agent", signal.SIGKILL),
+    ("rank 0", signal.SIGKILL),
+    ("another rank", signal.SIGTERM),
+    ("the agent", signal.SIGTERM),
+    ("rank 0", signal.SIGTERM),
+]
+LONG = ("train.steps=40", "model.dropout=0.1", "evaluation.every=10")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, object]]]:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    yield folder, trained(folder, "alone", small("baseline", *LONG))
+
+
+@pytest.mark.parametrize(("whom", "number"), CASES[:2])
+def test_when_a_rank_or_the_agent_is_killed_all_end_and_the_run_resumes_bit_for_bit(
+    tmp_path: Path, undisturbed: tuple[Path, dict[str, object]], whom: str, number: int
+) -> None:
+    run = tmp_path / "run"
+    process = begun(tmp_path, "run", small("baseline", *LONG), 2)
+    wait_for(lambda: RunReader(run).status.step >= 5 or process.poll() is not None)
+    assert hit(run, process, whom, number)
+    status = RunReader(run).status
+    if whom == "another rank":
+        assert status.state == "failed" and status.reason.startswith("rank 1 (process ")
+    else:
+        assert status.state == "interrupted"
+    assert status.checkpoint == f"step-{status.step:08d}"  # nothing that was computed is lost
+    spawn("resume", run, device="cpu").wait(PATIENCE)
+    assert state(run) == undisturbed[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_sixty_kills_and_signals_lose_no_checkpoint_and_leave_no_process(
+    tmp_path: Path, undisturbed: tuple[Path, dict[str, object]], seed: int
+) -> None:
+    kills = int(os.environ.get("TUI_TRANSFORMER_KILLS", "60"))
+    chance, done, count = random.Random(seed), 0, 0
+    while done < kills:
+        count += 1
+        run = tmp_path / f"run-{count}"
+        process = begun(tmp_path, run.name, small("baseline", *LONG), chance.choice((2, 4)))
+        while True:
+            before = RunReader(run).status.checkpoint
+            deadline = time.monotonic() + chance.uniform(0.0, 6.0)
+            while process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.01)
+            if process.poll() is not None:
+                break
+            if not hit(run, process, *chance.choice(CASES[:3] if chance.random() < 0.8 else CASES[3:])):
+                continue
+            done += 1
+            kept = RunReader(run).status.checkpoint
+            assert before is None or (kept is not None and kept >= before)
+            verb = "begin" if RunReader(run).state == "queued" else "resume"
+            process = spawn(verb, run, device="cpu", ranks=chance.choice((1, 2, 4)), attached=True)
+        if RunReader(run).state != "finished":
+            spawn("resume", run, device="cpu").wait(PATIENCE)
+        assert state(run) == undisturbed[1]
+
+
+def test_ranks_that_do_not_divide_a_step_are_refused_in_one_line(tmp_path: Path) -> None:
+    line = [sys.executable, "-m", "tui_transformer", "run", "--preset", "demo", "--ranks", "3"]
+    found = subprocess.run(
+        [*line, "--runs-dir", str(tmp_path / "runs")], capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert found.returncode == 2
+    assert "3 ranks cannot share a step of train.accumulation = 1" in found.stderr
+    assert not list((tmp_path / "runs").glob("*")) if (tmp_path / "runs").exists() else True
