@@ -197,8 +197,8 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         yield Refusal(
             ("data.tokenizer", "data.corpus"),
             tr(
-                "the floor and the probes of playlets are defined on characters, so it takes no other tokens: --set "
-                "data.tokenizer=characters, or another corpus"
+                "playlets works only with character tokens, on which its floor and probes are defined: --set "
+                "data.tokenizer=characters, or choose another corpus"
             ),
         )
     if tokenizer == "words" and task.corpus == "pairs":
@@ -221,7 +221,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
     if tokenizer == "loaded" and c.data.tokenizer_from is None:
         yield Refusal(
             ("data.tokenizer", "data.tokenizer_from"),
-            tr("tokenizer = 'loaded' needs the place to load it from: --set data.tokenizer_from=PATH"),
+            tr("tokenizer = 'loaded' needs a path to load it from: --set data.tokenizer_from=PATH"),
         )
     if tokenizer != "loaded" and c.data.tokenizer_from is not None:
         yield Refusal(

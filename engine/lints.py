@@ -86,12 +86,12 @@ ACTS: tuple[Acts, ...] = (
     (
         "data.words_size",
         lambda c: c.data.tokenizer == "words" and not c.on_rows,
-        english("tokenizer = 'words' and a text"),
+        english("tokenizer = 'words' and plain text"),
     ),
     (
         "data.across_documents",
         lambda c: c.task.continues and c.data.tokenizer in ("bpe", "loaded"),
-        english("objective.kind = 'next-token', and byte pairs"),
+        english("objective.kind = 'next-token' and byte-pair tokens"),
     ),
     *(
         (key, lambda c, key=key: c.task.uses(key, c), where)
@@ -179,8 +179,8 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
             yield Lint(
                 "data.validation_fraction",
                 english(
-                    "an evaluation scores {scored:,} tokens, which takes about {ratio:,.0f} times as long as the "
-                    "{between:,} steps before it; --set data.validation_fraction={share:.1g} scores enough of "
+                    "each evaluation scores {scored:,} tokens, which takes about {ratio:,.0f} times as long as the "
+                    "{between:,} steps before it; --set data.validation_fraction={share:.1g} would score enough of "
                     "the text",
                     scored=scored,
                     ratio=scored / trained,
@@ -216,7 +216,7 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
             yield Lint(
                 "model.attention",
                 english(
-                    "{claim}, only from about {saves_from:,} on (`check` measures the break-even point here)",
+                    "{claim}; it does only from about {saves_from:,} on (`check` measures the break-even point here)",
                     claim=text,
                     saves_from=saves_from,
                 ),

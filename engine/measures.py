@@ -251,7 +251,7 @@ MEASURES = (
     probe(english("counter"), asks=tr("the number that comes after the last speech's")),
     probe(english("rhyme"), asks=tr("the vowel that ends a couplet")),
     probe(english("bracket"), asks=tr("which bracket closes the open one")),
-    probe(english("order"), asks=tr("the class of a text that only the order of its words tells")),
+    probe(english("order"), asks=tr("the class of a text when only word order reveals it")),
     probe(english("bind"), asks=tr("whose sign this is")),
 )
 MEASURE = {measure.key: measure for measure in MEASURES}

@@ -19,7 +19,37 @@ APART = ("; ", ": ")  # parts of a text that may be messages of their own
 TAILS = (",", ";", " (")  # a message that begins so goes on from another
 QUOTE = "'"
 # Texts that only runs of earlier versions have: they stay in the catalogue.
-EARLIER = (english("samples differ as expected by chance"),)
+EARLIER = (
+    english("samples differ as expected by chance"),
+    english(
+        "the loss {loss:.3f} is no better than knowing how often each token occurs ({line:.3f}): nothing has "
+        "been learned yet; the usual cause is a learning rate that is too small or too large, the next a "
+        "wrong mask"
+    ),
+    english(
+        "an evaluation scores {scored:,} tokens, which takes about {ratio:,.0f} times as long as the "
+        "{between:,} steps before it; --set data.validation_fraction={share:.1g} scores enough of the text"
+    ),
+    english(
+        "predictions differ from an independent implementation's (relative error {worst:.1g}): {positions} "
+        "positions, {attentions} attention, a norm, a residual or a layer does not match the config"
+    ),
+    english(
+        "BLEU counts the characters of Japanese; to count words, as published scores do, pip install 'sacrebleu[ja]'"
+    ),
+    english("a sampled token's probability differs from a full pass's (relative error {worst:.1g}): samples are wrong"),
+    english("{n:,} sampled tokens, the last {past_the_end} past a full context, match a full pass's probabilities"),
+    english("{what} does not give the losses of the network without dropout: dropout stays on in evaluation"),
+    english("{claim}, only from about {saves_from:,} on (`check` measures the break-even point here)"),
+    english("each micro-batch is divided by its own number of targets instead of the whole step's"),
+    english("{what} changes the predictions (by up to {change:.2g} in a logit)"),
+    english("the head starts fresh: it predicts something else than before"),
+    english("the update of {name} is not that of {kind} with {settings}"),
+    english("the model can tell token order ({schemes} positions)"),
+    english("objective.kind = 'next-token', and byte pairs"),
+    english("the class is in nothing that the model reads"),
+    english("tokenizer = 'words' and a text"),
+)
 # Single words that fill gaps and, unless they are quoted, are no names there.
 SAID = {
     *(english("loss"), english("gradient"), english("training"), english("validation")),

@@ -348,7 +348,7 @@ ATTENTIONS: dict[str, Attention] = {
         label={"en": "window {window} + every {link_every}th", "zh": "窗口 {window} + 每 {link_every} 个一键"},
         settings=("window", "link_every"),
         sees=lambda m, causal: tr(
-            english("{sees_near}, and the earlier ones of keys {link_every:,}, {link_every2:,}, …")
+            english("{sees_near}, and, before them, keys {link_every:,}, {link_every2:,}, …")
             if causal
             else english("{sees_near}, and keys {link_every:,}, {link_every2:,}, …"),
             sees_near=_sees_near(m, causal),
@@ -623,7 +623,7 @@ SCHEDULES: dict[str, Schedule] = {
         settings=("decay_factor",),
     ),
     "inverse-sqrt": Schedule(
-        sentence=tr("the learning rate decays with the inverse square root of the step"),
+        sentence=tr("the learning rate decays as the inverse square root of the step"),
         citation=VASWANI,
         formula=lambda o: r"\eta_t = \eta_0 \sqrt{w / t}",
         # The paper's, but the rate at the end of warm-up is given, not derived from d_model.

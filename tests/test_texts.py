@@ -146,7 +146,7 @@ def _allowed(node: ast.AST, above: dict[ast.AST, ast.AST]) -> bool:
 
 # Of runs or stages that train, wait, pause or were stopped, never failed: there "is failed" would be wrong.
 OF_LIVE_RUNS = {
-    "run '{name}' is {state}; verify it when it has ended",
+    "run '{name}' is {state}; verify it once it has ended",
     "run '{name}' is {state}; stop it before you rename it",
     "run '{name}' is {state}; stop it before you delete it",
     "its stage '{stage}' is {state}",

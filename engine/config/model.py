@@ -200,7 +200,7 @@ class ModelConfig(Section):
     context_length: Annotated[
         Positive, Says("maximum tokens seen at once; the cost of full attention grows with its square")
     ] = 128
-    source_length: Annotated[Positive | None, Says("maximum length of an encoder-decoder's source in tokens")] = (
+    source_length: Annotated[Positive | None, Says("maximum source length of an encoder-decoder, in tokens")] = (
         None  # None: context_length
     )
     vocab_size: Annotated[Width | None, Says("rows of the embedding; unset: one per token")] = None
@@ -216,7 +216,7 @@ class ModelConfig(Section):
     position_init: Annotated[
         Literal["normal", "zero"],
         Says(
-            "how learned positions are initialised",
+            "how learned positions are initialized",
             {"normal": "at random, according to `init`", "zero": "at zero: all positions are the same at first"},
         ),
     ] = "normal"
@@ -401,7 +401,10 @@ class ModelConfig(Section):
     layers: Annotated[
         tuple[str, ...],
         BeforeValidator(_checked_layers),
-        Says("pattern of layers, repeated over the depth; each entry is an attention type, a position scheme or both"),
+        Says(
+            "pattern of layers, repeated until every layer is covered; each entry is an attention type, a position "
+            "scheme or both"
+        ),
     ] = later(())
     backend: Annotated[
         Literal["auto", "reference", "sdpa", "dense", "banded", "chunked"],
@@ -475,7 +478,7 @@ class ModelConfig(Section):
         0.0,
         Part(
             words=english("layer scale"),
-            sentence=english("each residual branch is scaled by a learned gain per feature, small at initialisation"),
+            sentence=english("each residual branch is scaled by a learned gain per feature, small at initialization"),
             citation="Touvron et al. 2021",
             title={
                 "en": "LayerScale: a learned gain on each residual branch Δ",
@@ -579,13 +582,13 @@ class ModelConfig(Section):
         "none",
         Part(
             words=english("qk norm"),
-            sentence=english("queries and keys are RMS-normalised in each head, so that scores stay bounded"),
+            sentence=english("queries and keys are RMS-normalized in each head, so that scores stay bounded"),
             options={
                 "before": english(
-                    "queries and keys are RMS-normalised in each head, with a learned gain, before any rotation"
+                    "queries and keys are RMS-normalized in each head, with a learned gain, before any rotation"
                 ),
                 "after": english(
-                    "queries and keys are RMS-normalised in each head, without a gain, after any rotation"
+                    "queries and keys are RMS-normalized in each head, without a gain, after any rotation"
                 ),
             },
             citation="Henry et al. 2020; Qwen Team 2025",
@@ -609,7 +612,7 @@ class ModelConfig(Section):
                     lambda m: m.qk_norm == "after" and not all(ATTENTIONS[name].scores for name in m.attentions),
                     lambda m: tr(
                         "linear attention rotates the feature maps of queries and keys, so there are no rotated "
-                        "queries and keys to normalise; --set model.qk_norm=before"
+                        "queries and keys to normalize; --set model.qk_norm=before"
                     ),
                 ),
             ),
@@ -745,7 +748,7 @@ class ModelConfig(Section):
     init: Annotated[
         Literal["scaled-normal", "normal", "xavier", "torch"],
         Says(
-            "how matrices are initialised",
+            "how matrices are initialized",
             {
                 "scaled-normal": "normal with init_std, residual outputs divided by √(number of branches), as in GPT-2",
                 "normal": "normal with init_std",
@@ -777,7 +780,7 @@ class ModelConfig(Section):
             acts="at the start",
             on=("outputs", "outputs-and-head"),
             options={
-                "none": english("all weights are initialised by `init`"),
+                "none": english("all weights are initialized by `init`"),
                 "outputs": english("output projections start at zero, so that each layer starts as the identity"),
                 "outputs-and-head": english(
                     "each layer starts as the identity, and all tokens start out equally likely"

@@ -81,7 +81,7 @@ class DataConfig(Section):
     ] = None
     across_documents: Annotated[
         StrictBool,
-        Says("whether a window of a text may see past <|endoftext|>, the token that ends a document"),
+        Says("whether a window of text may see past <|endoftext|>, the token that ends a document"),
     ] = later(False)
 
     @model_validator(mode="after")
@@ -148,18 +148,18 @@ class ObjectiveConfig(Section):
         float, Field(ge=1.0, le=1e6), Says("mean length of the spans that `t5` removes, in tokens")
     ] = 3.0
     span_fraction: Annotated[
-        float, Field(gt=0.0, le=0.5), Says("average share of the cut document that `cs224n` removes")
+        float, Field(gt=0.0, le=0.5), Says("average share of the truncated document that `cs224n` removes")
     ] = 0.25
     cut_fraction: Annotated[
         float,
         Field(gt=0.0, le=1.0),
-        Says("maximum length of a cut document in `cs224n`, as a share of the context"),
+        Says("maximum length of a truncated document in `cs224n`, as a share of the context"),
     ] = 0.875
     label_smoothing: Annotated[
         Fraction, Says("share of each target spread over all tokens, so that the model is less overconfident")
     ] = 0.0
     z_loss: Annotated[
-        Rate, Says("weight of the mean log² Z in the training loss, which keeps the softmax normaliser Z near 1")
+        Rate, Says("weight of the mean log² Z in the training loss, which keeps the softmax normalizer Z near 1")
     ] = later(0.0)
 
     @property
@@ -204,7 +204,7 @@ class TrainConfig(Section):
             {
                 "auto": "bf16 on a GPU that supports it, fp32 elsewhere",
                 "fp32": "32 bits: exact enough to reproduce and compare runs",
-                "bf16": "16 bits with fp32's range: faster on GPUs, but only about three digits",
+                "bf16": "16 bits with fp32's range: faster on GPUs, but precise to only about three digits",
             },
         ),
     ] = "auto"
@@ -240,7 +240,7 @@ class TrainConfig(Section):
     ] = None
     ema: Annotated[
         Fraction,
-        Says("decay of a moving average of the weights (the checkpoint `ema`); 0.999 averages about 1,000 steps"),
+        Says("decay of a moving average of the weights (the `ema` checkpoint); 0.999 averages about 1,000 steps"),
     ] = later(0.0)
 
     @model_validator(mode="after")
@@ -293,7 +293,7 @@ class OptimizerConfig(Section):
         None
     )
     decay_factor: Annotated[
-        float, Field(gt=0.0, le=1.0), Says("factor by which the schedule `step` multiplies the rate at each interval")
+        float, Field(gt=0.0, le=1.0), Says("factor by which the `step` schedule multiplies the rate at each interval")
     ] = 0.5
     decay_from: Annotated[Fraction, Says("fraction of the run at which `wsd` begins to decay")] = later(0.8)
     momentum: Annotated[
@@ -351,7 +351,7 @@ class EvaluationConfig(Section):
         str, Field(max_length=10_000), Says("what samples begin with; empty: the start of the held-out text")
     ] = bookkeeping("")
     sample_length: Annotated[int, Field(strict=True, ge=0, le=100_000), Says("tokens per sample")] = bookkeeping(200)
-    select: Annotated[SelectName, Says("the score that chooses the best checkpoint", SELECTS)] = "loss"
+    select: Annotated[SelectName, Says("the score used to choose the best checkpoint", SELECTS)] = "loss"
     patience: Annotated[
         int,
         Field(strict=True, ge=0, le=1_000_000),

@@ -404,12 +404,14 @@ class Classification(TaskKind):
             yield Refusal(
                 ("model.tie_embeddings", "objective.kind"),
                 tr(
-                    "the head tells classes apart, not tokens, so it cannot be the embedding; --set "
+                    "the head predicts classes, not tokens, so it cannot be tied to the embedding; --set "
                     "model.tie_embeddings=false"
                 ),
             )
         if config.model.context_length < 2:
-            yield Refusal(("model.context_length", "objective.kind"), tr("a text to classify has at least 2 tokens"))
+            yield Refusal(
+                ("model.context_length", "objective.kind"), tr("a text to classify must have at least 2 tokens")
+            )
 
 
 TASKS: Mapping[str, TaskKind] = {

@@ -212,11 +212,11 @@ def chosen(wanted: HubCorpus, names: Iterable[str]) -> list[str]:
         return inside
     if not folders:
         raise InputError(
-            tr("{corpus}: has no text files (looked for .txt, {kinds})", corpus=wanted.spelled, kinds=listed(READERS))
+            tr("{corpus}: no text files found (looked for .txt, {kinds})", corpus=wanted.spelled, kinds=listed(READERS))
         )
     raise InputError(
         tr(
-            "{corpus}: has several folders with texts ({folders}); name one: {first}",
+            "{corpus}: several folders contain text ({folders}); name one: {first}",
             corpus=wanted.spelled,
             folders=listed(folders[:8]),
             first=f"{PREFIX}{wanted.repository}/{prefix}{folders[0]}",

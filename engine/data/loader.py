@@ -112,8 +112,8 @@ class TextBatches:
         if tokens.numel() < length:
             raise InputError(
                 tr(
-                    "the training text has {numel:,} tokens, fewer than the {length:,} of one example; use "
-                    "a longer text or --set model.context_length={max}",
+                    "the training text has {numel:,} tokens, fewer than the {length:,} that one example needs; use a "
+                    "longer text or --set model.context_length={max}",
                     numel=tokens.numel(),
                     length=length,
                     max=max(1, tokens.numel() // 4),

@@ -123,9 +123,9 @@ def not_learning(record: Scores, facts: DataFacts, *, warmup: int, step: int) ->
     if below >= LEARNED:
         return Verdict("learning", "evaluation", step, OK, below, english("better than token frequencies alone"))
     why = english(
-        "the loss {loss:.3f} is no better than knowing how often each token occurs ({line:.3f}): "
-        "nothing has been learned yet; the usual cause is a learning rate that is too small or too "
-        "large, the next a wrong mask",
+        "the loss {loss:.3f} is no better than knowing how often each token occurs ({line:.3f}): nothing has been "
+        "learned yet; the usual cause is a learning rate that is too small or too large; the next most likely is a "
+        "wrong mask",
         loss=loss,
         line=line,
     )

@@ -265,7 +265,7 @@ def leak_probe(
             found, at_once = _as_used(model, scoring, training, at_once)
             change = _larger(change, found)
         clean = (
-            english("the class is in nothing that the model reads")
+            english("nothing that the model reads contains the class")
             if objective.pools
             else english(
                 "the model sees no later token ({n:,} of {length:,} positions tried)",
@@ -340,7 +340,7 @@ def order_check(model: Network, vocab_size: int) -> Verdict | None:
             0,
             OK,
             0.0,
-            english("the model can tell token order ({schemes} positions)", schemes=schemes),
+            english("the model sees the order of tokens ({schemes} positions)", schemes=schemes),
         )
     why = english(
         "permuting a text only permutes the predictions: {schemes} positions never reach the model "

@@ -558,7 +558,7 @@ class SummaryScorer(TranslationScorer):
         for key in ROUGE:
             yield MEASURE[key].name, beside.format(score=written.scores[key], lead=getattr(self.lead, key))
         copied = tr(
-            "{share:.2%} of the words occur in the article; of the right summaries' words, {right:.2%}",
+            "{share:.2%} of the words occur in the article; in the reference summaries, {right:.2%}",
             share=written.scores["copied"],
             right=self.lead.copied,
         )

@@ -16,7 +16,7 @@ from engine.language import english, tr
 # sacreBLEU's tokenizers for languages written without spaces; 13a for all others.
 BLEU_WORDS = {"zh": "zh", "chinese": "zh", "ja": "ja-mecab", "japanese": "ja-mecab"}
 BY_CHARACTER = english(
-    "BLEU counts the characters of Japanese; to count words, as published scores do, pip install 'sacrebleu[ja]'"
+    "for Japanese, BLEU counts characters; to count words, as published scores do, pip install 'sacrebleu[ja]'"
 )
 
 

@@ -126,7 +126,7 @@ def answer_surprise(
     if len(tokens) > context:
         raise InputError(
             tr(
-                "surprise: the prompt and answer have {n} tokens together; this model sees at most {context} at once",
+                "surprise: the prompt and answer together have {n} tokens; this model sees at most {context} at once",
                 n=len(tokens),
                 context=context,
             )

@@ -76,7 +76,9 @@ def preset(name: str, context: Context, steps: int = STEPS) -> Result:
         inputs = [part.to(device) for part in SmallCopy(config.model, model, "").inputs()]
         figures["cache_difference"] = apart = cache_difference(model, *inputs, growth=READ_AT_ONCE)
         if not apart <= CACHED:
-            wrong.append(english("cached logits differ from a full pass's (relative error {error:.2g})", error=apart))
+            wrong.append(
+                english("cached logits differ from those of a full pass (relative error {error:.2g})", error=apart)
+            )
     leak = probed(config, model, batches, when="after", step=steps)
     intended = OK if config.task.leak(config) is None else LEAK
     if leak.verdict != intended:

@@ -119,7 +119,7 @@ def _compared(one: Path, other: Path, said: str) -> Result:
         largest = max(float(value.abs().max()) for value in weights[0].values())
         apart = max(float((value - weights[1][name]).abs().max()) for name, value in weights[0].items()) / largest
     wrong = english(
-        "not bit-identical: {differ} differ (relative difference of the weights: {apart:.2g})",
+        "not bit-identical: {differ} differ (relative difference in the weights: {apart:.2g})",
         differ=", ".join(differ),
         apart=apart,
     )

@@ -119,4 +119,6 @@ def waits(precision: str, context: Context) -> Result:
             torch.cuda.set_sync_debug_mode("default")
         for result in results:
             result.read()
-    return passed(english("no waits in {n} steps with any of {n2} position schemes", n=len(results), n2=len(POSITIONS)))
+    return passed(
+        english("no waits in {n} steps with any of the {n2} position schemes", n=len(results), n2=len(POSITIONS))
+    )

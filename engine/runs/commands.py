@@ -55,7 +55,7 @@ def send(run: Path, command: Command) -> int:
     except Timeout:
         raise InputError(
             tr(
-                "run '{name}' takes no commands: another process holds the lock {lock_file}",
+                "run '{name}' cannot take commands now: another process holds the lock {lock_file}",
                 name=run.name,
                 lock_file=lock.lock_file,
             )

@@ -39,7 +39,9 @@ def split_init_from(text: str) -> tuple[str, str]:
             )
         )
     if not run:
-        raise InputError(tr("{setting}: names no run; write NAME, NAME@last or NAME@1500", setting=setting(text)))
+        raise InputError(
+            tr("{setting}: does not name a run; write NAME, NAME@last or NAME@1500", setting=setting(text))
+        )
     return run, checkpoint
 
 

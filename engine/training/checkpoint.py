@@ -268,7 +268,7 @@ def load_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer)
             if moment.shape != (() if key == "step" else parameter.shape):
                 raise InputError(
                     tr(
-                        "{folder}: '{name}/{key}' does not have the shape of its weight",
+                        "{folder}: '{name}/{key}' does not match the shape of its weight",
                         folder=folder / OPTIMIZER,
                         name=name,
                         key=key,

@@ -234,7 +234,7 @@ def match_shapes(
     lints, misfits = list[Lint](), list[str]()
     if config.model.classes != before.model.classes:
         fresh |= {name for name in names if name.startswith("head.")}
-        lints.append(Lint(INIT_FROM, english("the head starts fresh: it predicts something else than before")))
+        lints.append(Lint(INIT_FROM, english("the head starts fresh: it predicts something different from before")))
     if POSITION in changed:
         was, now = changed[POSITION]
         begins = "" if fresh.isdisjoint(own) else english("; its learned weights start fresh")

@@ -90,7 +90,7 @@ def load_pretrained(folder: Path, device: torch.device | str = "cpu") -> tuple[N
     path = folder / CONFIG
     found = read_json(path)
     if not isinstance(found, dict):
-        raise InputError(tr("{path}: missing or damaged; the folder of an exported model has this file", path=path))
+        raise InputError(tr("{path}: missing or damaged; every exported model's folder has this file", path=path))
     if found.get("model_type") != MODEL_TYPE:
         raise InputError(
             tr(

@@ -247,9 +247,8 @@ def check_reference(copy: SmallCopy) -> Verdict:
     expected = Reference(model, dict(copy.network.named_parameters())).logits(tokens, source)
     worst = relative_error(copy.network(*inputs), expected)
     wrong = english(
-        "predictions differ from an independent implementation's (relative error {worst:.1g}): "
-        "{positions} positions, {attentions} attention, a norm, a residual or a layer does not match "
-        "the config",
+        "predictions differ from those of an independent implementation (relative error {worst:.1g}): {positions} "
+        "positions, {attentions} attention, a norm, a residual or a layer does not match the config",
         worst=worst,
         positions=" or ".join(model.positions),
         attentions=" or ".join(model.attentions),
@@ -374,11 +373,13 @@ def check_sampling(copy: SmallCopy) -> Verdict | None:
             given = torch.cat([column.probability for column in stretch], dim=1)
             worst = max(worst, float(((given - expected).abs() / expected).max()))
     wrong = english(
-        "a sampled token's probability differs from a full pass's (relative error {worst:.1g}): samples are wrong",
+        "a sampled token's probability differs from that in a full pass (relative error {worst:.1g}): samples are "
+        "wrong",
         worst=worst,
     )
     right = english(
-        "{n:,} sampled tokens, the last {past_the_end} past a full context, match a full pass's probabilities",
+        "{n:,} sampled tokens, the last {past_the_end} past a full context, have the same probabilities as in a full "
+        "pass",
         n=len(drawn),
         past_the_end=PAST_THE_END,
     )
@@ -439,7 +440,9 @@ def check_gradient(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict
     if not worst <= GRADIENT_LIMIT:
         because = english("the loss, its mean or the sum over micro-batches does not match the config")
         if relative_error(found, _mean_gradient(config, copy, few, apart=True)) <= GRADIENT_LIMIT:
-            because = english("each micro-batch is divided by its own number of targets instead of the whole step's")
+            because = english(
+                "each micro-batch's loss is divided by its own number of targets instead of the whole step's"
+            )
         for name in ("label_smoothing", "z_loss"):
             without = config.model_copy(update={"objective": config.objective.model_copy(update={name: 0.0})})
             if relative_error(found, _mean_gradient(without, copy, few)) <= GRADIENT_LIMIT:
@@ -604,7 +607,7 @@ def _wrong_update(
                 return english("optimizer.weight_decay = {decay:g} has no effect on {name}", decay=decay, name=name)
             settings = english("learning rate {own:.3g} and weight decay {decay:g}", own=own, decay=decay)
             return english(
-                "the update of {name} is not that of {kind} with {settings}",
+                "the update of {name} does not match {kind} with {settings}",
                 name=name,
                 kind=optimizer.kind,
                 settings=settings,
@@ -707,7 +710,7 @@ def _wrong_scores(config: RunConfig, network: Network, kept: Tensor, batch: Batc
         for what, nll in scores.items():
             if not abs(nll - expected[: len(nll)]).max() <= SCORE_LIMIT:
                 return english(
-                    "{what} does not give the losses of the network without dropout: dropout stays on in evaluation",
+                    "{what} gives different losses from the network without dropout: dropout stays on in evaluation",
                     what=what,
                 )
         if not network.training:

@@ -161,8 +161,8 @@ def require_kind(given: AnyTokenizer, config: RunConfig) -> None:
     if given.kind != config.data.tokenizer:
         raise InputError(
             tr(
-                "train.init_from: data.tokenizer is '{tokenizer}', but the parent's tokenizer is '{kind}': "
-                "its weights were trained on other tokens",
+                "train.init_from: data.tokenizer is '{tokenizer}', but the parent's tokenizer is '{kind}': its "
+                "weights were trained on different tokens",
                 tokenizer=config.data.tokenizer,
                 kind=given.kind,
             )

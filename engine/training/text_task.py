@@ -68,8 +68,8 @@ class TextTask(Task):
         if found.is_pair or wanted not in (None, found.kind):
             raise InputError(
                 tr(
-                    "train.init_from: '{name}' reads text by {tokenizer}, but the parent's tokenizer is '{kind}' "
-                    "({described}): its weights were trained on other tokens",
+                    "train.init_from: '{name}' reads text with the '{tokenizer}' tokenizer, but the parent's is "
+                    "'{kind}' ({described}): its weights were trained on different tokens",
                     name=config.task.name,
                     tokenizer=config.data.tokenizer,
                     kind=found.kind,
@@ -197,7 +197,7 @@ class TextTask(Task):
         prompt = config.evaluation.sample_prompt
         if prompt:
             if not len(self.tokenizer.encode(prompt)):  # refused now, not at step 500
-                raise InputError(tr("evaluation.sample_prompt: has no token; give it a word"))
+                raise InputError(tr("evaluation.sample_prompt: has no tokens; give it a word"))
             return TextSampler(config, self.tokenizer, prompt)
         held_out = self.corpus.splits["validation"].head(HEAD)
         if not config.task.continues:  # a source, or a text to hide parts of

@@ -285,7 +285,7 @@ def _taken_over(given: AnyTokenizer, corpus: ParallelCorpus) -> AnyTokenizer:
         raise InputError(
             tr(
                 "train.init_from: translation needs a tokenizer for each side, but the parent's is '{kind}' "
-                "({described}): its weights were trained on other tokens",
+                "({described}): its weights were trained on different tokens",
                 kind=given.kind,
                 described=told(described(given)),
             )

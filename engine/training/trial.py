@@ -83,9 +83,7 @@ def _difference(a: RunConfig, b: RunConfig, vocab_size: int, what: str) -> str:
         with evaluating(left), evaluating(right):
             change = float((left.logits(tokens, source) - right.logits(tokens, source)).abs().max())
         if change > 0.0:
-            return english(
-                "{what} changes the predictions (by up to {change:.2g} in a logit)", what=what, change=change
-            )
+            return english("{what} changes the predictions (logits by up to {change:.2g})", what=what, change=change)
     if a.model.context_length != b.model.context_length:
         return english("{what} changes the context length", what=what)
     if a.model.source_tokens != b.model.source_tokens:

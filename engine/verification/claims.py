@@ -43,7 +43,7 @@ def verify(
     """
     if reader.state in LIVE_STATES or reader.state == "queued":
         raise InputError(
-            tr("run '{name}' is {state}; verify it when it has ended", name=reader.name, state=reader.state)
+            tr("run '{name}' is {state}; verify it once it has ended", name=reader.name, state=reader.state)
         )
     evidence = Evidence(reader, data_dir, device, steps)
     _ = evidence.device

@@ -96,7 +96,7 @@ class Evidence:
                 if was != found:
                     return tr("{key} was {was} and is now {found}", key=key, was=_shown(was), found=_shown(found))
         if self.device.type != "cpu":  # some of its kernels sum in nondeterministic order
-            return tr("sums on {device} may be taken in a different order each time", device=self.device)
+            return tr("sums on {device} may be computed in a different order each time", device=self.device)
         return ""
 
     @property
@@ -108,7 +108,7 @@ class Evidence:
         return (
             tr("to the last bit")
             if self.exact
-            else tr("within rounding ({why_not_exact})", why_not_exact=self.why_not_exact)
+            else tr("within rounding error ({why_not_exact})", why_not_exact=self.why_not_exact)
         )
 
     @property

@@ -44,7 +44,7 @@ def metrics(evidence: Evidence) -> Outcome:
                     Difference(
                         tr("bytes of {stream}.jsonl", stream=stream),
                         size,
-                        tr("at least {n}, as {checkpoint} says", n=offsets[stream], checkpoint=folder.name),
+                        tr("at least {n}, according to {checkpoint}", n=offsets[stream], checkpoint=folder.name),
                         expected=True,
                     )
                 )

@@ -88,11 +88,11 @@ def samples(evidence: Evidence) -> Outcome:
                 record, found, tr("of the sample at step {step:,}", step=step), exact=evidence.exact, skip=skip
             )
     if not repeated:
-        raise Unknown(tr("the checkpoints that wrote the newest samples were not kept"))
+        raise Unknown(tr("the checkpoints that produced the newest samples were not kept"))
     if wrong and not evidence.exact:
         raise Unknown(
             tr(
-                "different tokens were drawn, as rounding can cause: {why_not_exact}",
+                "different tokens were drawn, which rounding can cause: {why_not_exact}",
                 why_not_exact=evidence.why_not_exact,
             )
         )

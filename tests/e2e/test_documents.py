@@ -85,9 +85,9 @@ def test_documents_are_scored_with_the_facts_that_are_recalled(runs, capsys) -> 
 
 
 REFUSED = {
-    "predictions of a text": (["spans", "--predictions", "x.txt"], "answers no questions"),
+    "predictions of a text": (["spans", "--predictions", "x.txt"], "does not answer questions"),
     "windows": (["qa", "--stride", "3"], "has no windows"),
-    "a beam": (["qa", "--beam", "3"], "does not translate"),
+    "a beam": (["qa", "--beam", "3"], "does not use beam search"),
     "no such split": (["spans", "--split", "test"], "has no test split; choose train or validation"),
     "nowhere to write": (["qa", "--predictions", "/no/such/folder/x.txt"], "--predictions /no/such/folder/x.txt"),
 }

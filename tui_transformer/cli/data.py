@@ -68,13 +68,17 @@ def show(
     json: Json = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Show a corpus: its sizes, characters, reference scores and beginning."""
+    "Show a corpus: its sizes, characters, reference scores and how it begins."
     from engine.config.sections import DataConfig
 
     if not 1 <= len(name) <= LONGEST:
         known = command_line("data", "list", data_dir=data_dir)
         raise InputError(
-            tr("CORPUS has {n:,} characters: must be a name that `{known}` lists, or a path", n=len(name), known=known)
+            tr(
+                "CORPUS is {n:,} characters long: must be a name listed by `{known}`, or a path",
+                n=len(name),
+                known=known,
+            )
         )
     kind = kind_of(name)
     with loading(tr("reading {name}", name=name[:80])):

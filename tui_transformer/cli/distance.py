@@ -63,7 +63,7 @@ def draw_by_distance(runs: Sequence[str], *, probe: str, out: Path | None, runs_
 
 
 def _print(made: Overlay) -> None:
-    say(tr("{title}; ┄ chance; ┊ how far a model can look", title=made.title))
+    say(tr("{title}; ┄ chance; ┊ how far back a model can look", title=made.title))
     canvas = paint(made, min(WIDEST, stdout().width), ROWS)
     for row in canvas.cells if canvas is not None else ():
         answer("".join(character for character, _ in row).rstrip())

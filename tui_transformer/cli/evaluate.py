@@ -39,7 +39,7 @@ def evaluate(
         typer.Option("--source", help=tr("Translate or summarize texts of your own, one per line, and score them.")),
     ] = None,
     reference: Annotated[
-        str | None, typer.Option("--reference", help=tr("The right translations or summaries, one per line."))
+        str | None, typer.Option("--reference", help=tr("Reference translations or summaries, one per line."))
     ] = None,
     csv: Annotated[
         str | None, typer.Option("--csv", help=tr("Classify texts of your own: a CSV file with their classes."))
@@ -85,8 +85,8 @@ def evaluate(
     beside = (
         ("--stride", stride, config.on_rows, tr("is scored row by row and has no windows")),
         ("--context", context, config.on_rows, tr("is scored row by row and has no windows")),
-        ("--beam", beam, not config.task.uses("evaluation.beam", config), tr("does not translate")),
-        ("--predictions", predictions, config.task.rows != "questions", tr("answers no questions")),
+        ("--beam", beam, not config.task.uses("evaluation.beam", config), tr("does not use beam search")),
+        ("--predictions", predictions, config.task.rows != "questions", tr("does not answer questions")),
     )
     for option, value, is_wrong, why in beside:
         if value is not None and is_wrong:

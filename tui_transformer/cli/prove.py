@@ -272,7 +272,7 @@ def two_runs(context: Context) -> Result:
         runner.join(2 * PATIENCE)
     ends = (RunReader(before).state, RunReader(queued).state)
     wrong = english(
-        "while the first run trained, the states were {states}; at the end, {ends}",
+        "while the first run was training, the states were {states}; at the end, {ends}",
         states=", ".join(states),
         ends=", ".join(ends),
     )

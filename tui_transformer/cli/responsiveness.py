@@ -217,4 +217,4 @@ def step_after(run: Path, steps: int) -> tuple[int, float]:
                 return step, time.perf_counter()
             seen = step
         time.sleep(0.01)
-    raise InputError(tr("{name} completed no step within {patience:.0f} s", name=run.name, patience=PATIENCE))
+    raise InputError(tr("{name} did not complete a step within {patience:.0f} s", name=run.name, patience=PATIENCE))

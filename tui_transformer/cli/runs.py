@@ -26,7 +26,7 @@ LOOK = 0.2  # seconds between polls
 
 @command(160)
 def runs(json: Json = False, runs_dir: RunsDir = RUNS) -> None:
-    """List runs: state, score, and what is wrong with them."""
+    "List runs with their state, score and any problems."
     readers = list_runs(runs_dir)
     described = [_described(reader) for reader in readers]
     if json:

@@ -210,7 +210,7 @@ def _scores(reader: RunReader) -> Text | None:
     counted = ((tr("unigram"), data.unigram), (tr("bigram"), data.bigram))
     counts = listed(f"{name} {value:.3f}" for name, value in counted if value is not None)
     if data.classes and data.unigram is not None:
-        lines.append(tr("  the frequencies of the classes alone would score: {loss:.3f}", loss=data.unigram))
+        lines.append(tr("  class frequencies alone would score: {loss:.3f}", loss=data.unigram))
     else:
         lines.append(tr("  token counts alone would score: {counts}", counts=counts))
     if last.nanogpt_loss is not None:

@@ -113,8 +113,8 @@ def middle(text: str, width: int) -> str:
 
 def lead_in_words(lead: Lead) -> str:
     return tr(
-        "the first sentence as the summary: ROUGE-1 {one:.1f}, ROUGE-2 {two:.1f}, ROUGE-L {longest:.1f}; {copied:.1%} "
-        "of the words of the right summaries occur in the article",
+        "the first sentence as the summary: ROUGE-1 {one:.1f}, ROUGE-2 {two:.1f}, ROUGE-L {longest:.1f}; "
+        "{copied:.1%} of the words in the right summaries occur in the article",
         one=lead.rouge_1,
         two=lead.rouge_2,
         longest=lead.rouge_l,
@@ -133,7 +133,7 @@ def readers_in_words(data: DataFacts) -> Iterator[str]:
         yield tr("naive Bayes on word counts: {share:.1%}", share=data.bag_of_words)
     if (reader := data.best_reader) is not None:
         yield tr(
-            "a reader who knows the grammar: {best:.1%}; one who does not see the order of words: {unordered:.1%}",
+            "a reader who knows the grammar: {best:.1%}; one who cannot see the word order: {unordered:.1%}",
             best=reader.accuracy,
             unordered=reader.unordered,
         )

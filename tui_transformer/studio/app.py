@@ -133,7 +133,7 @@ class Welcome(ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         words = Text()
         words.append(tr("A studio for Transformers\n\n"), "bold")
-        words.append(tr("Build one from its parts, train it, and compare variants with results you can trust.\n\n"))
+        words.append(tr("Build one from its parts, train it, and compare variants, with results you can trust.\n\n"))
         for key in PANES["everywhere"]:
             if key.action.startswith("show_pane"):
                 sign = key.key.split(",")[0]

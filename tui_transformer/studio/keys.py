@@ -30,9 +30,9 @@ WORDS = _translated(_TABLES.pop("words"))  # what a pane's words mean
 PANES = {pane: [_binding(id, key) for id, key in keys.items()] for pane, keys in _TABLES.items()}
 NOTES = {
     "train": tr(
-        "A finished run cannot be resumed: with most schedules, a longer run has different learning "
-        "rates from the start. Press 1 and raise train.steps for a new run, or set train.init_from "
-        "to start one from the finished run's weights."
+        "A finished run cannot be resumed: with most schedules, a longer run uses different learning rates right "
+        "from the start. Press 1 and raise train.steps for a new run, or set train.init_from to start one from the "
+        "finished run's weights."
     )
 }
 TWO_COLUMNS = 90  # least width of the help for them

@@ -23,15 +23,15 @@ class Settings(BaseModel):
     language: Literal["auto", "en", "zh"] = Field(
         "auto",
         title=tr("Language"),
-        description=tr("The interface language, effective from the next start; auto follows your locale."),
+        description=tr("The interface language; takes effect at the next start. auto follows your locale."),
     )
     theme: str = Field("studio-dark", title=tr("Theme"), description=tr("The studio's colours."))
     launch: Literal["thread", "process"] = Field(
         "thread",
         title=tr("Train"),
         description=tr(
-            'Where f5 trains a run. In the studio, "On quitting" decides what happens to the run when '
-            "you quit; in the background, the run continues."
+            'Where f5 trains a run. In the studio, "On quitting" decides what happens to the run when you quit; in '
+            "the background, the run keeps going."
         ),
     )
     on_quit: Literal["ask", "hand-over", "stop"] = Field(

@@ -66,7 +66,7 @@ def load_path(data: DataConfig) -> DocumentCorpus:
         documents = _split(own, data, str(path / DOCUMENTS)[:200])
         notes = (
             tr(
-                "{n:,} of the {n2:,} documents are held out, and what only they say cannot be known; add "
+                "{n:,} of the {n2:,} documents are held out, and facts found only in them cannot be learned; add "
                 "{validation_documents} to use other documents instead",
                 n=len(own) - len(documents["train"]),
                 n2=len(own),

@@ -74,8 +74,8 @@ def load_biographies(entry: CorpusEntry, data: DataConfig, place: None) -> Docum
             people=people,
         ),
         tr(
-            "a validation document says what the training documents say, in wording that they do not use "
-            "for the same person"
+            "a validation document states facts from the training documents, in wording that they do not use for "
+            "that person"
         ),
     )
 
@@ -136,10 +136,9 @@ def load_birthplaces(entry: CorpusEntry, data: DataConfig, place: Path) -> Docum
     }
     notes = (
         tr(
-            "{n:,} of the {n2:,} documents are held out for a validation loss, all about people whose "
-            "birthplace is given in training; what only these documents say cannot be known, so a model "
-            "that memorizes more scores worse on them: finetune from the last checkpoint, not the best "
-            "one",
+            "{n:,} of the {n2:,} documents are held out for a validation loss, all about people whose birthplace is "
+            "given in training; facts found only in these documents cannot be learned, so the more a model "
+            "memorizes, the worse it scores on them: finetune from the last checkpoint, not the best one",
             n=len(parts["validation"]),
             n2=len(documents),
         ),

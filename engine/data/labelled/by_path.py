@@ -106,7 +106,7 @@ def read_labelled(path: Path, classes: Sequence[str]) -> Labelled:
     if unknown:
         raise InputError(
             tr(
-                "{file}: class '{unknown}' is not one of the run's; it must be {known}",
+                "{file}: class '{unknown}' is not one of the run's classes; it must be {known}",
                 file=str(path)[:200],
                 unknown=unknown[0][:40],
                 known=one_of(classes),
@@ -191,7 +191,7 @@ def _classes(parts: Mapping[str, Rows], home: Path, where: str) -> list[str]:
         if unknown := sorted({label for _, label in rows} - found):
             raise InputError(
                 tr(
-                    "{where}: class '{unknown}' of the {split} rows does not occur in training",
+                    "{where}: class '{unknown}' appears in the {split} rows but not in training",
                     where=where,
                     unknown=unknown[0][:40],
                     split=split,
@@ -208,6 +208,11 @@ def _named(classes: Sequence[str], home: Path) -> tuple[str, ...]:
     names = read_lines(file).without_trailing()
     if any(not 1 <= int(label) <= len(names) for label in classes):
         raise InputError(
-            tr("{file}: {n} names, but class {last} occurs", file=str(file)[:200], n=len(names), last=classes[-1][:40])
+            tr(
+                "{file}: {n} names, but the rows contain class {last}",
+                file=str(file)[:200],
+                n=len(names),
+                last=classes[-1][:40],
+            )
         )
     return tuple(names[int(label) - 1].strip() for label in classes)

@@ -89,7 +89,7 @@ class LabelledCorpus(Corpus):
             (
                 tr("baseline"),
                 tr(
-                    "always {answer!r} is right for {share:.1%} of the validation texts",
+                    "always answering {answer!r} is right for {share:.1%} of the validation texts",
                     answer=answer,
                     share=right / of,
                 ),

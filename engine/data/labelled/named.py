@@ -21,7 +21,7 @@ def load_bulletins(entry: CorpusEntry, data: DataConfig, place: None) -> Labelle
     if missing:
         raise InputError(
             tr(
-                "data.corpus_size = {size}: too few for all {n} classes to occur in training; 200 are enough",
+                "data.corpus_size = {size}: too few for all {n} classes to occur in training; 200 is enough",
                 size=len(items),
                 n=len(names),
             )
@@ -29,8 +29,8 @@ def load_bulletins(entry: CorpusEntry, data: DataConfig, place: None) -> Labelle
     best, blind = (bulletins.best_accuracy(ordered=ordered) for ordered in (True, False))
     notes = (
         tr(
-            "over all texts, the best reader gets {best:.2%} right, and the best one that does not see the order of "
-            "words {blind:.2%}",
+            "over all texts, the best possible classifier gets {best:.2%} right, or {blind:.2%} if it ignores word "
+            "order",
             best=best,
             blind=blind,
         ),
@@ -68,7 +68,7 @@ def _readers(items: list[bulletins.Item]) -> Readers:
 LABELLED = CorpusKind(
     LabelledCorpus,
     noun=tr("corpus of labelled texts"),
-    is_a=tr("texts with a class each"),
+    is_a=tr("labelled texts"),
     preset="ag-news",
     known=tr("known"),
     path=tr("the path to a CSV file, or to a folder with train.csv"),

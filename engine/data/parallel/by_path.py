@@ -37,7 +37,7 @@ def read_aligned(source: Path, target: Path) -> Pairs:
     """Return the pairs of two aligned files; `InputError` for an empty line in either."""
     if source == target or (source.exists() and target.exists() and source.samefile(target)):
         raise InputError(
-            tr("{source}: given for both sides; one of them needs the file with the translations", source=source)
+            tr("{source}: given for both sides; one of them must be the file of translations", source=source)
         )
     ones, others = read_lines(source), read_lines(target)
     rows = aligned(ones, others)
@@ -178,7 +178,7 @@ def _two_files(base: str, chosen: tuple[str, ...] | None) -> ParallelCorpus:
 def _folder(folder: Path, chosen: tuple[str, ...] | None) -> tuple[tuple[str, ...], dict[str, Pairs]]:
     files = _named(folder)
     names = ", ".join([path.name for path in files.values()][:6])
-    has = tr("it has {names}", names=names) if names else tr("nothing in it has such a name")
+    has = tr("it has {names}", names=names) if names else tr("it has no files with such names")
     if chosen is None:  # English first, else alphabetically
         found = sorted({one for stem, one in files if stem in STEMS["train"]}, key=lambda one: (one != "en", one))
         if not found:

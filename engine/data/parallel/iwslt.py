@@ -54,8 +54,8 @@ def joined(source: tuple[bytes, str], target: tuple[bytes, str]) -> Pairs:
         if alone is not None:
             raise InputError(
                 tr(
-                    "{other}: no sentence {alone!r:.20} of talk {alone2!r:.20}, although {where} has one "
-                    "(sentences: {n:,} and {n2:,}); are they the same set?",
+                    "{other}: no sentence {alone!r:.20} of talk {alone2!r:.20}, although {where} has one (sentences: "
+                    "{n:,} and {n2:,}); are the files from the same set?",
                     other=other,
                     alone=alone[1],
                     alone2=alone[0],
@@ -98,7 +98,7 @@ def segments(raw: bytes, where: str) -> dict[Segment, str]:
         )
 
     def doctype(*_: object) -> None:
-        raise refused(tr("a document type declaration (DTD), which these files never have; the file is refused"))
+        raise refused(tr("a document type declaration (DTD), which these files never have; the file is rejected"))
 
     def start(name: str, attributes: dict[str, str]) -> None:
         nonlocal talk, opened

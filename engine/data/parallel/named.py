@@ -63,7 +63,7 @@ def load_headlines(entry: CorpusEntry, data: DataConfig, place: None) -> Paralle
     shares = (data.validation_fraction, data.test_fraction)
     validation, test = (max(1, round(len(items) * share)) if share else 0 for share in shares)
     note = tr(
-        "each item has one right headline, so the lowest loss is 0 and the highest share of exact matches 100%; no "
+        "each item has exactly one right headline, so a perfect model reaches loss 0 and 100% exact matches; no "
         "held-out headline occurs in training"
     )
     splits = grouped_split(pairs, validation, test, entry.name)

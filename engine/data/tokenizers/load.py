@@ -115,7 +115,7 @@ def read_any_tokenizer(place: Path) -> Tokenizer:
         path = next((place / name for name in names if (place / name).is_file()), place / names[0])
     found = _read(path, _merges_file if path.name in MERGES else _any_json)
     if found.is_pair:
-        raise InputError(tr("{path}: has a tokenizer for each side; a text needs one", path=path))
+        raise InputError(tr("{path}: this file has a tokenizer for each side; plain text needs just one", path=path))
     return found.target
 
 

@@ -40,7 +40,7 @@ class TaggedTokenizer(Tokenizer):
     def __init__(self, plain: Tokenizer, tags: Sequence[str]) -> None:
         self.plain, self.tags = plain, tuple(tags)
         if len(set(self.tags)) < len(self.tags) or not all(TAG.fullmatch(tagged("", tag)) for tag in self.tags):
-            raise InputError(tr("tokenizer: tags must be distinct names of languages"))
+            raise InputError(tr("tokenizer: tags must be distinct language names"))
         self._ids = {tag: plain.vocab_size + number for number, tag in enumerate(self.tags)}
 
     @property

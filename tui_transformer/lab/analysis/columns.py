@@ -29,10 +29,10 @@ EXPLAINED = {  # by key; others are told by their name
     "variant": tr("what was changed; ◆ marks the baseline, and a letter marks a drawn curve"),
     "n": tr("the number of seeds that count"),
     "last": tr("the validation loss at the newest evaluation"),
-    "Δlast": tr("the last loss minus the baseline's; below zero is better (– while the run trains)"),
+    "Δlast": tr("the last loss minus the baseline's; below zero is better (– while the run is training)"),
     "Δbits_per_byte": tr(
-        "bits per byte minus the baseline's: the one score that compares runs with different tokens; below zero is "
-        "better"
+        "bits per byte minus the baseline's: the only score that can be compared across runs with different tokens; "
+        "below zero is better"
     ),
     "best": tr("the lowest validation loss so far"),
     "Δbest": tr("the best loss minus the baseline's; below zero is better"),
@@ -40,11 +40,11 @@ EXPLAINED = {  # by key; others are told by their name
     "excess": tr("how far the last loss is above the lowest that any model can reach on this text"),
     "verdict": tr("better, worse or inconclusive, compared to the baseline"),
     "checks": tr(
-        "✓ if all checks passed, – if none ran yet, otherwise what is wrong with the scores; hover "
-        "over a badge for more"
+        "✓ if all checks passed, – if none has run yet, otherwise what is wrong with the scores; hover over a badge "
+        "for more"
     ),
     "Δparams": tr("how many more parameters it has than the baseline; a larger model may win on size alone"),
-    "state": tr("whether the run is training, has finished, or why it ended early"),
+    "state": tr("whether the run is training or has finished, or why it ended early"),
     "step": tr("the step reached so far"),
     "steps": tr("how many steps are planned in total"),
     "flops": tr("floating-point operations per training token, in a forward and a backward pass"),
@@ -357,7 +357,7 @@ def score(name: str) -> Column:
 ALWAYS_THE_SAME = english("exact match − that of always giving the most frequent answer")
 OVER = lambda e, b: None if e.state == NO_RUN else e.over_majority
 OVER_MAJORITY = Column("Δmajority", english("Δ majority"), ALWAYS_THE_SAME, OVER, "{:+.1%}".format, _change_exact)
-OVER_CLASS = replace(OVER_MAJORITY, name=english("accuracy − that of always giving the most frequent class"))
+OVER_CLASS = replace(OVER_MAJORITY, name=english("accuracy − that of always predicting the most frequent class"))
 FIXED = {column.key: column for column in (NAME, *JUDGED, *MEASURED, OVER_MAJORITY, *ABOUT)}
 
 

@@ -89,7 +89,7 @@ def detail(entry: Entry, baseline: Entry | None) -> Blocks:
     written += [Line("" if i else tr("note"), line) for i, line in enumerate(entry.notes.splitlines())]
     if entry.redefined:
         names, again = listed(entry.redefined), command_line("evaluate", entry.name, runs_dir=entry.path.parent)
-        said = tr("Not shown, because an older version used another definition: {names}.", names=names)
+        said = tr("Not shown, because an older version used a different definition: {names}.", names=names)
         older = [_line("", said, "warn"), _line("", tr("Score the run again: {again}", again=again), "advice")]
     lineage = []
     if origin is not None:
@@ -127,7 +127,7 @@ def _classified(entry: Entry) -> Iterator[Line]:
     """A confusion table, and what others get right."""
     if entry.classified is None:
         return
-    yield Line("", tr("A line per class; its columns are the classes that its texts were put into."))
+    yield Line("", tr("One row per class; the columns are the classes that its texts were assigned to."))
     for line in confusion_lines(entry.classified.classes, entry.classified.confusion):
         yield Line("", line)
     yield from (_line("", words) for words in entry.classified.readers)

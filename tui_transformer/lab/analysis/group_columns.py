@@ -18,7 +18,7 @@ from tui_transformer.lab.records.badges import badge
 _number: Callable[[Value], str] = "{:.6g}".format
 _signed: Callable[[Value], str] = "{:+.6g}".format
 _p: Callable[[Value], str] = lambda p: f"{p:.3f}" if p >= 0.001 else "<0.001"
-ADJUSTED = english("paired t test, corrected for all verdicts of the study and for a second look")
+ADJUSTED = english("paired t test, corrected across all verdicts in the study and for a second look")
 
 
 def _badges(standing: VariantResult) -> str:
@@ -141,7 +141,7 @@ MAJORITY = Column(
     _number,
 )
 OVER_MAJORITY = _averaged(runs_columns.OVER_MAJORITY)
-MAJORITY_CLASS = replace(MAJORITY, name=english("accuracy when always giving the most frequent class (not a run)"))
+MAJORITY_CLASS = replace(MAJORITY, name=english("accuracy when always predicting the most frequent class (not a run)"))
 OVER_CLASS = _averaged(runs_columns.OVER_CLASS)
 ABOUT_GROUPS = [_of_representative(column) for column in ABOUT if column.key in ("corpus", "unit")]
 

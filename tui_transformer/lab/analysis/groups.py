@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 DIVERGED, INERT = "DIVERGED", "INERT"
 SHORTEST_NAME = 3  # shortest shared prefix that may name a group of runs
 WITH_OTHER = {  # by what differs from the runs that count
-    english("corpus"): english("with another corpus"),
-    english("split"): english("with another split"),
-    english("objective"): english("with another objective"),
-    english("unit"): english("with another unit"),
-    english("tokens"): english("with other tokens"),
-    english("context"): english("with another context"),
-    english("stride"): english("with another stride"),
+    english("corpus"): english("with a different corpus"),
+    english("split"): english("with a different split"),
+    english("objective"): english("with a different objective"),
+    english("unit"): english("with a different unit"),
+    english("tokens"): english("with different tokens"),
+    english("context"): english("with a different context"),
+    english("stride"): english("with a different stride"),
 }
 
 
@@ -205,7 +205,7 @@ class Grouping:
             if not reason and scored is not None:
                 reason = WITH_OTHER.get(other(run, scored), "")
             if not reason and settings is not None and run.config and self._of_settings(run) != settings:
-                reason = english("with other settings")
+                reason = english("with different settings")
             if not reason and seed in counted:
                 reason = english("with a repeated seed")
             if reason or seed is None:

@@ -324,7 +324,7 @@ class StudyDraft:
         count = len(self.seeds)
         said = []
         if count == 1:
-            said.append(tr("one seed proves nothing: differences may be luck"))
+            said.append(tr("one seed proves nothing: differences may be due to luck"))
         elif count < DECIDES:
             said.append(
                 tr(
@@ -419,7 +419,7 @@ def study_base(design: Draft) -> tuple[str, Mapping[str, Any]]:
     if unset:
         raise InputError(
             tr(
-                "{name} extends no preset and leaves {unset} unset, which a study cannot do",
+                "{name} extends no preset and does not set {unset}, which a study requires",
                 name=design.name,
                 unset=unset[0],
             )

@@ -86,15 +86,16 @@ def _text_of(run: ExportedRun) -> "TextTask":
     if boundary_of(run.config, task.tokenizer) is not None:
         raise InputError(
             tr(
-                "export --to package: its program sees across the end of a document, but '{name}' does not; train it "
-                "with data.across_documents = true",
+                "export --to package: the exported program sees across document boundaries, but '{name}' does not; "
+                "train it with data.across_documents = true",
                 name=run.name,
             )
         )
     if (size := sum(split.length for split in task.corpus.splits.values())) > LARGEST:
         raise InputError(
             tr(
-                "export --to package writes the text too, and {size:,} characters are too many; the most are {most:,}",
+                "export --to package also writes the text, but {size:,} characters are too many; at most {most:,} "
+                "are allowed",
                 size=size,
                 most=LARGEST,
             )

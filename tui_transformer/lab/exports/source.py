@@ -111,21 +111,21 @@ def refusal(config: RunConfig) -> str | None:
         if key in COVERED:
             if key not in idle and value not in COVERED[key]:
                 return tr(
-                    "export --to package covers {key} = {known}, not {value}",
+                    "export --to package supports {key} = {known}, not {value}",
                     key=key,
                     known=one_of(map(str, COVERED[key])),
                     value=value,
                 )
         elif not _any(key) and key not in idle and not is_bookkeeping(key) and value != usual.get(key):
-            return tr("export --to package does not cover {key} = {value}", key=key, value=value)
+            return tr("export --to package does not support {key} = {value}", key=key, value=value)
     for key, names in (("model.attention", config.model.attentions), ("model.position", config.model.positions)):
         for name in names:  # of a pattern of layers too
             if name not in COVERED[key]:
-                return tr("export --to package does not cover {key} = {value}", key=key, value=name)
+                return tr("export --to package does not support {key} = {value}", key=key, value=name)
     if config.model.backend == "sdpa" and config.model.attention_dropout:
         return tr(
-            "export --to package covers model.attention_dropout only where this program draws its masks, so not with "
-            "model.backend = sdpa"
+            "export --to package supports model.attention_dropout only if tui-transformer draws the dropout masks "
+            "itself, so not with model.backend = sdpa"
         )
     return None
 

@@ -147,7 +147,7 @@ class Launches:
             for run in live:
                 send(run, command)
         if not live and command is not Command.STOP:
-            raise InputError(tr("no run of {name} is training", name=name))
+            raise InputError(tr("none of {name}'s runs is training", name=name))
         return trn("{n:,} run", "{n:,} runs", len(live))
 
     def hand_over(self) -> str:

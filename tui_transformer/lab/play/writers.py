@@ -75,7 +75,7 @@ class Writer(ABC):
 
     def towards(self, language: str) -> None:
         """Translate to this language from now on, one of several; `InputError` if it is none of them."""
-        raise InputError(tr("/to: {name} does not translate", name=self.name))
+        raise InputError(tr("/to: {name} is not a translation model", name=self.name))
 
     @abstractmethod
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
@@ -297,7 +297,7 @@ class TextWriter(Writer):
 
         ids = torch.from_numpy(self.tokenizer.encode(text)).to(self.device)
         if text and not ids.numel():
-            raise InputError(tr("prompt: has no token; enter at least one word"))
+            raise InputError(tr("prompt: contains no tokens; enter at least one word"))
         return ids
 
     def _decoded(self, token: int) -> str:
@@ -412,7 +412,7 @@ class TranslationWriter(Writer):
         if not self.tokenizer.is_pair:
             raise InputError(
                 tr(
-                    "run '{name}' does not translate; use `{command}`",
+                    "run '{name}' is not a translation model; use `{command}`",
                     name=self.name,
                     command=self.reader.command("sample"),
                 )
@@ -441,7 +441,9 @@ class TranslationWriter(Writer):
 
         source, target = split_at_arrow(text, self.surprised_by)
         found = translation_surprise(self.translator, source, target, alternatives)
-        rule = tr("each token given the source “{source}” and the target before it; ■ marks the end", source=source)
+        rule = tr(
+            "each token given the source “{source}” and the target tokens before it; ■ marks the end", source=source
+        )
         return token_scores(found, self._shown, self._shown, source, rule)
 
     def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
@@ -517,7 +519,9 @@ class DocumentWriter(Writer):
             self.model, prompt, self._answer(_BARE.sub(MARK, answer), prompt), self._size, alternatives
         )
         decoder = self.tokenizer.decoder()
-        rule = tr("each token given “{asked}” and the answer before it; {end} marks the end", asked=asked, end=END)
+        rule = tr(
+            "each token given “{asked}” and the answer tokens before it; {end} marks the end", asked=asked, end=END
+        )
         text_of = lambda token: decoder.feed(token) if token < self._size else END
         return token_scores(found, text_of, lambda token: self.tokenizer.decode([token]), asked, rule)
 
@@ -641,7 +645,7 @@ class ClassWriter(Writer):
         return tuple(self._ranked(text)[: others + 1])
 
     def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
-        raise InputError(tr("surprise: this model gives a text a class, and predicts none of its tokens"))
+        raise InputError(tr("surprise: this model classifies texts and does not predict their tokens"))
 
     def _ranked(self, text: str) -> list[Answer]:
         """Return every class with its probability, the likeliest first."""

@@ -62,7 +62,7 @@ def badge(name: str) -> Badge:
     """Return a badge's meaning in English; one from a later version is shown by name."""
     unknown = (
         english("This version does not know this badge."),
-        english("Read its reason; a newer version may say more."),
+        english("Read the reason given; a newer version may explain more."),
     )
     return BADGES.get(name) or Badge(name, name[:9], *unknown)
 

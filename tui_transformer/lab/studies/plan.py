@@ -111,8 +111,8 @@ def shared_out(
     if jobs is not None and jobs > room:
         raise InputError(
             tr(
-                "--jobs {jobs}: {jobs} runs at a time need {needed:.1f} GB of memory, but only {free:.1f} GB "
-                "are free; --jobs {room} fits",
+                "--jobs {jobs}: {jobs} runs at a time need {needed:.1f} GB of memory, but only {free:.1f} GB is "
+                "free; --jobs {room} fits",
                 jobs=jobs,
                 needed=jobs * needed / 1e9,
                 free=memory / 1e9,

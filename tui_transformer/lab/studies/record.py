@@ -67,7 +67,7 @@ def only_runner(runs_dir: Path, name: str) -> Iterator[None]:
     except Timeout:
         raise InputError(
             tr(
-                "study '{name}' is being run by another process in {runs_dir}; wait for it, or use another --name",
+                "study '{name}' is being run by another process in {runs_dir}; wait for it, or use a different --name",
                 name=name,
                 runs_dir=runs_dir,
             )
@@ -100,7 +100,7 @@ def gone_on_with(asked: Study, before: Study) -> Study:
         more = tr(" and {n} more", n=len(changed) - 3) if len(changed) > 3 else ""
         raise InputError(
             tr(
-                "study '{name}' was started with other settings: {changed}{more}; give the new one another "
+                "study '{name}' was started with different settings: {changed}{more}; give the new one a different "
                 "--name, or continue the old one",
                 name=asked.name,
                 changed="; ".join(changed[:3]),
@@ -197,7 +197,7 @@ def directories(study: str, cells: Sequence[Cell], runs_dir: Path) -> dict[str, 
         if (path / "run.json").exists() and path not in born.values():
             raise InputError(
                 tr(
-                    "run '{name}' exists but does not belong to study '{study}'; give the study another --name",
+                    "run '{name}' exists but does not belong to study '{study}'; give the study a different --name",
                     name=cell.name,
                     study=study,
                 )
@@ -217,7 +217,7 @@ def directories(study: str, cells: Sequence[Cell], runs_dir: Path) -> dict[str, 
                 raise InputError(
                     tr(
                         "run '{name}' was trained with {key} = {ran}, but the study now asks for {asked}; give the "
-                        "study another --name, or delete that run",
+                        "study a different --name, or delete that run",
                         name=reader.name,
                         key=key,
                         ran=ran,

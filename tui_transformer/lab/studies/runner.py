@@ -191,7 +191,8 @@ class Runner:
         if not self.runs_dir.is_dir() or (self._recorded and not file.exists()):
             raise MachineFault(
                 tr(
-                    "{file} disappeared while the study ran; run the same command again to redo what is missing",
+                    "{file} disappeared while the study was running; run the same command again to redo what is "
+                    "missing",
                     file=file,
                 )
             )

@@ -53,7 +53,11 @@ class Stage:
     @property
     def overlay(self) -> list[Tables]:
         """The tables of its preset, each overriding the one before; raises InputError if invalid."""
-        links = presets.overlay(self.preset, tr("a stage changes the study's base")) if self.preset else ()
+        links = (
+            presets.overlay(self.preset, tr("a stage can only change the study's base, not replace it"))
+            if self.preset
+            else ()
+        )
         return [link.tables for link in links]
 
     @property
@@ -332,7 +336,7 @@ class Study:
             if variant.stages and names[-1] not in variant.stages:
                 raise InputError(
                     tr(
-                        "{said}: '{names}' is left out, but the last stage is the one compared",
+                        "{said}: '{names}' cannot be left out: the last stage is the one that is compared",
                         said=said,
                         names=names[-1],
                     )
@@ -550,7 +554,10 @@ def base_tables(base: str) -> Tables:
     name, _, on = base.partition("@")
     links = presets.chain(presets.find(name))
     if on:
-        links = [*presets.chain(presets.find(on)), *presets.overlay(name, tr("it cannot be put on '{on}'", on=on[:80]))]
+        links = [
+            *presets.chain(presets.find(on)),
+            *presets.overlay(name, tr("it cannot be applied to '{on}'", on=on[:80])),
+        ]
     return merged([*(link.tables for link in links), {"preset": base}])
 
 
@@ -565,7 +572,11 @@ def variant_config(study: Study, variant: Variant, stage: Stage) -> RunConfig:
         base = base_tables(study.base)
     where = tr("{where}, variant '{name}'", where=where, name=variant.name)
     with _within(where):
-        overlay = presets.overlay(variant.preset, tr("a variant changes the study's base")) if variant.preset else []
+        overlay = (
+            presets.overlay(variant.preset, tr("a variant can only change the study's base, not replace it"))
+            if variant.preset
+            else []
+        )
     where = tr("{where}, stage '{name}'", where=where, name=stage.name) if stage.name else where
     with _within(where):
         staged = [*stage.overlay, nested(stage.changes)]

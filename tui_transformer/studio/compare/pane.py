@@ -415,7 +415,7 @@ class ComparePane(Vertical, can_focus=True):
         if entry is not None:
             self.touched = True
             if not self.selection.turn(entry.path):
-                say(self, tr("at most {n} curves can be told apart: unselect one first", n=MOST), "warning")
+                say(self, tr("at most {n} curves can be told apart: deselect one first", n=MOST), "warning")
             self._selected()
 
     def action_pin(self) -> None:
@@ -738,7 +738,7 @@ def _title(shown: Shown, options: Options) -> list[tuple[str, int]]:
 
 def _nothing(shown: Shown, problem: str) -> Text:
     if problem or not shown.total:
-        hint = tr("With two runs, this pane shows which settings differ and overlays their curves.")
+        hint = tr("With two runs, this pane shows which settings differ and overlays the curves.")
         return nothing_here(tr("There is nothing to compare yet"), hint, problem)
     words = Text(justify="center").append(f"{clean_line(shown.nothing)}\n\n", "bold")
     words.append("escape", "bold").append(tr("  shows all runs again      "))

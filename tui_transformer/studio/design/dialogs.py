@@ -47,7 +47,9 @@ class Ticks(ModalScreen[StudyDraft | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="ticks"):
-            yield Static(Text(clean_line(tr("Pick changes to {name}", name=self._draft.design.name)), style="bold"))
+            yield Static(
+                Text(clean_line(tr("Pick the changes for {name}", name=self._draft.design.name)), style="bold")
+            )
             yield Static(Text(tr("space: toggle · enter: apply · esc: cancel")), id="how")
             yield OptionList(*(Option(self._line(at)) for at in range(len(self._offered))))  # all must stay readable
 

@@ -436,7 +436,7 @@ class DesignPane(Vertical):
                 )
             )
         answers.append(
-            Answer((draft, "process"), tr("Train it in the background; it continues when the studio closes"))
+            Answer((draft, "process"), tr("Train it in the background; it keeps running after the studio closes"))
         )
         answers.append(Answer(None, tr("Cancel")))
         title = tr(

@@ -80,10 +80,10 @@ class Download:
             return text.append(" ctrl+d ", "reverse").append(tr(" cancels\n"), palette.dim)
         if self.failed:
             text.append("✗ ", palette.bad).append(clean_line(self.failed) + "\n")
-        again = tr("downloads it, at most {memory}", memory=memory(self.most))
+        again = tr("downloads it (at most {memory})", memory=memory(self.most))
         if self.failed:
             again = tr(
-                "tries again; `{command_line}` says what to do offline",
+                "tries again; `{command_line}` explains what to do offline",
                 command_line=command_line("data", "fetch", self.corpus),
             )
         return text.append(" ctrl+d ", "reverse").append(f" {again}\n", palette.dim)
@@ -242,7 +242,7 @@ class Preview(VerticalScroll, can_focus=True):
             picture = await in_engine_thread(work)
         except (ImportError, OSError, RuntimeError, MemoryError, ValueError) as error:
             picture = Text(
-                tr("position {position}: cannot be drawn: {error}", position=config.model.position, error=error)
+                tr("position {position} cannot be drawn: {error}", position=config.model.position, error=error)
             )
         if self._asked == wanted:
             self._positions = (wanted, picture)
@@ -364,8 +364,8 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
     benchmark = facts.benchmark
     device = benchmark.device if benchmark is not None else facts.forecast.device if facts.forecast is not None else ""
     # Train shows all that a process on a CPU holds.
-    of_tensors = tr(" for model and activations")
-    of_tensors += tr("; process ≈ {memory} more\n", memory=memory(PROCESS)) if device.startswith("cpu") else "\n"
+    of_tensors = tr(" for the model and activations")
+    of_tensors += tr("; process overhead ≈ {memory}\n", memory=memory(PROCESS)) if device.startswith("cpu") else "\n"
     if benchmark is not None:
         text.append(memory(benchmark.memory_bytes), "bold").append(of_tensors)
         text.append(benchmark.words + "\n", "bold")

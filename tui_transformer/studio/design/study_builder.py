@@ -248,7 +248,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         question = AskText(
             tr("Values for a setting, one variant each"),
             placeholder="model.n_heads=1,2,4,8",
-            text=tr("KEY=VALUE,VALUE; separate several keys with spaces for a grid; → completes the key"),
+            text=tr("KEY=VALUE,VALUE; for a grid, separate the keys with spaces; → completes the key"),
             wrong=lambda text: complaint(lambda: draft.with_axes(text)).removeprefix("--vary ").removeprefix("--set "),
             suggester=SuggestFromList([f"{name}=" for name in all_keys() if name not in NOT_OF_A_STUDY]),
         )
@@ -357,7 +357,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             return
         (command, unsaved), palette = self._command(), Palette.of(self.app.theme_variables)
         above = Text().append(
-            tr("the command that runs this study") + (tr(", once ctrl+s has saved it\n") if unsaved else "\n"),
+            tr("the command that runs this study") + (tr(", once saved with ctrl+s\n") if unsaved else "\n"),
             palette.dim,
         )
         above.append(clean_line(command) + "\n\n", palette.calm)

@@ -347,7 +347,7 @@ class Switches(OptionList):
         value = switch.step(draft, way)
         if value is None:
             said = (
-                tr("{label} has no other valid value; enter says why", label=switch.label.strip())
+                tr("{label} has no other valid value; press enter to see why", label=switch.label.strip())
                 if switch.ladder is None
                 else tr("{label} cannot go any further; type a number, or press enter", label=switch.label.strip())
             )

@@ -46,8 +46,8 @@ class AttentionMap(Widget):
         title.append(f" ({row})", palette.dim).append(tr("    h: next head, j: next layer"), palette.dim)
         weights, seen = looks.weights[row], int(looks.visible[row].sum())
         reads = trn(
-            "attends to {seen} of {n} token, most to",
-            "attends to {seen} of {n} tokens, most to",
+            "attends to {seen} of {n} token, most strongly to",
+            "attends to {seen} of {n} tokens, most strongly to",
             len(looks.keys),
             seen=seen,
         )

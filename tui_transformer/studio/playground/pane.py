@@ -48,7 +48,7 @@ EACH_ITS_OWN = tr(
     "TEXT to give both the same text"
 )
 HELD = tr("esc, then arrow keys: inspect a token and its alternatives")
-LOADING = tr("type now; the model writes once it has loaded")
+LOADING = tr("you can type now; the model writes once it has loaded")
 
 
 class PlaygroundPane(Vertical):

@@ -39,8 +39,8 @@ ALMOST = 0.97  # share of the whole from which all of it is shown
 LEAST_DRAG = 2  # columns; less is a click
 WHEEL, NEAREST = 0.8, 0.002  # what is left of the span at each notch; the least share of the whole
 MOUSE = tr(
-    "Drag over the chart to zoom in, or use the wheel; double-click or press esc to see the "
-    "whole chart again.\nClick a curve's name here to hide or show the curve."
+    "Drag across the chart to zoom in, or use the wheel; double-click or press esc to see the whole chart "
+    "again.\nClick a curve's name here to hide or show the curve."
 )
 HIDDEN = "×"  # stands for the line of a hidden curve in the legend
 ALL_HIDDEN = tr("all curves are hidden: click a name above")

@@ -14,9 +14,7 @@ from tui_transformer.lab.records.run_view import RunRow, RunView, averaged
 from tui_transformer.lab.records.study_row import StudyRow
 
 ACTIONS = ("pause", "stop", "checkpoint", "resume", "detach", "play", "rename", "delete")
-LONGER = tr(
-    "To train longer, press 1 and raise train.steps. Most schedules span all steps, so a longer run is a new one."
-)
+LONGER = tr("To train longer, press 1 and raise train.steps. Most schedules span all steps, so this starts a new run.")
 ENDED = ("stopped", "interrupted", "failed", "lost")  # resumable
 
 
@@ -182,7 +180,7 @@ def why_not(action: str, row: RunRow | None, here: bool) -> str:
         case "resume" if state == "paused":
             return tr("{name} is paused: press space to continue", name=name)
         case "resume" if state == "queued":
-            return tr("{name} is queued: it starts automatically", name=name) if row.waits_for else ""
+            return tr("{name} is queued: it will start automatically", name=name) if row.waits_for else ""
         case "resume" if state not in ENDED:
             return tr("{name}: {state}; there is nothing to resume", **said)
     return ""
@@ -191,7 +189,7 @@ def why_not(action: str, row: RunRow | None, here: bool) -> str:
 def why_not_study(action: str, study: StudyRow) -> str:
     """Return why an action on all runs of a study makes no sense now; "" if it does."""
     if action in ("pause", "stop") and not study.live:
-        return tr("no run of {name} is training", name=study.name)
+        return tr("none of {name}'s runs is training", name=study.name)
     if action == "resume" and study.live:
         return tr("{name}: {state}; there is nothing to resume", name=study.name, state=tr(study.state))
     if action == "resume" and study.state == "finished":

@@ -58,8 +58,8 @@ LEFT_OUT = {
     "ended early": {"state": "stopped", "step": 800},
     "waiting": {"state": "queued", "step": 0},
     "without a score": {"state": "finished", "step": 0},
-    "with another context": {"scored": {"context": 64}},
-    "with another split": {"data": {"sha256": {"validation": "f" * 64}}},
+    "with a different context": {"scored": {"context": 64}},
+    "with a different split": {"data": {"sha256": {"validation": "f" * 64}}},
 }
 
 
