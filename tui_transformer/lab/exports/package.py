@@ -282,6 +282,7 @@ def readme(run: ExportedRun, task: "Task", losses: list[float], language: str, *
     attempts = run.environment.attempts
     corpus = CORPORA.get(task.corpus.name)
     machine = attempts[-1] if attempts else None
+    even = not run.config.on_rows and read(task, run.config).boundary is None  # whether steps have as many targets each
     own = next((record.loss for record in train if record.step == len(losses) and len(losses) == FIRST), None)
     return filled(
         "exports",
@@ -298,7 +299,7 @@ def readme(run: ExportedRun, task: "Task", losses: list[float], language: str, *
         last=records[-1] if records else None,
         parameters=run.model.parameters,
         mean=sum(losses) / len(losses) if losses else None,
-        own=own if run.config.log.every == FIRST else None,
+        own=own if run.config.log.every == FIRST and even else None,
         first=len(losses),
         on_cpu=machine is None or machine.device.startswith("cpu"),
         licence=corpus.licence if corpus is not None else "",
@@ -326,6 +327,6 @@ def _units(splits: Iterable[Mapping[str, int]]) -> list[tuple[str, str]]:
 
 def _scores(last: ValidationRecord) -> list[tuple[str, str]]:
     """The other scores of the last evaluation, by name."""
-    others = [measure for measure in MEASURES if measure.tabled and measure.key != "loss"]
+    others = [measure for measure in MEASURES if (measure.tabled or measure.selects) and measure.key != "loss"]
     found = [(measure, last.value(measure.key)) for measure in others]
     return [(tr(measure.name), measure.exact.format(value)) for measure, value in found if value is not None]

@@ -110,7 +110,12 @@ def test_its_script_trains_to_the_runs_own_first_losses(made, trained, tmp_path)
     ("changes", "files", "scores", "said"),
     [
         (PAIRS, {"data/unseen_pairs.jsonl", "data/vocabulary.json"}, ("BLEU",), ("alignment", "对齐")),
-        (LABELLED, {"data/test.jsonl", "data/classes.json"}, ("macro F1", "宏平均 F1"), ("has a vote", "都有一票")),
+        (
+            LABELLED,
+            {"data/validation.jsonl", "data/classes.json"},
+            ("macro F1", "宏平均 F1"),
+            ("has a vote", "都有一票"),
+        ),
     ],
     ids=("pairs", "classes"),
 )
