@@ -5,33 +5,38 @@ Before the folder takes its place, the program in it trains the first steps, whi
 
 import csv
 import io
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from importlib.metadata import version as installed
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 from engine import capabilities
 from engine.clean import clean, clean_line
+from engine.config.schema import RunConfig
 from engine.data.known import CORPORA
 from engine.errors import InputError, refused
 from engine.language import code, tr
+from engine.measures import MEASURES
 from engine.release import version
 from engine.runs.files import new_folder, write_atomic
-from engine.runs.records import TrainRecord, ValidationRecord
+from engine.runs.records import Sample, TrainRecord, ValidationRecord
 from tui_transformer.lab.analysis.entry import read_entry
 from tui_transformer.lab.escaping import markdown_prose
 from tui_transformer.lab.exports.recorded import ExportedRun, scalars
-from tui_transformer.lab.exports.source import program, refusal
+from tui_transformer.lab.exports.source import Read, program, refusal
 from tui_transformer.lab.formatting import duration, memory
 from tui_transformer.lab.reports.figures.style import PNG
 from tui_transformer.lab.reports.paper import Package, first_pictures, paper
 from tui_transformer.lab.template import filled
 
 if TYPE_CHECKING:
-    from engine.training.text_task import TextTask
+    from engine.data.tokenizers import Tokenizer
+    from engine.training.task import Task
 
 FIRST = 10  # losses that the package must repeat
 TOLERANCE = 1e-4  # nats, by which they may differ
@@ -51,7 +56,7 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
     folder = out / run.name
     if folder.exists() and any(folder.iterdir()):
         raise InputError(tr("{folder} is not empty; choose another --out", folder=folder))
-    task = _text_of(run)
+    task = _task_of(run)
     losses = first_losses(run, task)
     try:
         with new_folder(folder) as staged:
@@ -69,12 +74,11 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
     return folder, tr("train it again with: cd {folder} && bash scripts/run.sh", folder=folder)
 
 
-def _text_of(run: ExportedRun) -> "TextTask":
-    """Load the text that a run was trained on, and refuse another."""
-    from engine.data.loader import boundary_of
+def _task_of(run: ExportedRun) -> "Task":
+    """Load the corpus that a run was trained on, and refuse another."""
     from engine.training.task import task_of_run
 
-    task = cast("TextTask", task_of_run(run, None))  # no other task is covered
+    task = task_of_run(run, None)
     if run.data.sha256 != task.corpus.sha256 or run.data.tokenizer_sha256 != task.tokenizer.sha256:
         raise InputError(
             tr(
@@ -83,18 +87,10 @@ def _text_of(run: ExportedRun) -> "TextTask":
                 name2=run.name,
             )
         )
-    if boundary_of(run.config, task.tokenizer) is not None:
+    if (size := sum(counts.get("characters", 0) for counts in run.data.splits.values())) > LARGEST:
         raise InputError(
             tr(
-                "export --to package: the exported program sees across document boundaries, but '{name}' does not; "
-                "train it with data.across_documents = true",
-                name=run.name,
-            )
-        )
-    if (size := sum(split.length for split in task.corpus.splits.values())) > LARGEST:
-        raise InputError(
-            tr(
-                "export --to package also writes the text, but {size:,} characters are too many; at most {most:,} "
+                "export --to package also writes the data, but {size:,} characters are too many; at most {most:,} "
                 "are allowed",
                 size=size,
                 most=LARGEST,
@@ -103,7 +99,7 @@ def _text_of(run: ExportedRun) -> "TextTask":
     return task
 
 
-def first_losses(run: ExportedRun, task: "TextTask") -> list[float]:
+def first_losses(run: ExportedRun, task: "Task") -> list[float]:
     """The losses of a run's first steps in nats per token, computed again on the CPU in fp32; fewer if it diverges."""
     import torch
 
@@ -150,31 +146,21 @@ def _prove(folder: Path, name: str, steps: int) -> None:
     out.rmdir()
 
 
-def _files(run: ExportedRun, task: "TextTask", losses: list[float]) -> Iterator[tuple[str, str | bytes]]:
+def _files(run: ExportedRun, task: "Task", losses: list[float]) -> Iterator[tuple[str, str | bytes]]:
     """Yield the files of the package by name."""
-    config, language = run.config, code()
-    characters = task.tokenizer.kind == "characters"
-    prompt = config.evaluation.sample_prompt or task.corpus.splits["validation"].head(LONGEST_PROMPT)
-    if not config.evaluation.sample_prompt:
-        prompt = prompt.lstrip("\n").split("\n")[0] or prompt
-    source = program(
-        config,
-        words=task.vocab_size,
-        characters=characters,
-        tokenizer=f"by {task.tokenizer.kind}",
-        prompt=prompt,
-        between=between(task),
-    )
+    language = code()
+    found = read(task, run.config)
+    source = program(run.config, found)
     yield from source.items()
-    yield from _data(task, characters)
+    yield from _data(task)
     yield "requirements.txt", requirements(run)
     yield "results/first-losses.csv", _csv(("step", "loss"), enumerate(losses, 1))
     yield "results/metrics.csv", _metrics(run)
     if run.texts:
-        last = run.texts[-1]
-        yield "results/sample.txt", f"[{last.step:,}]\n{clean(last.prompt)}{clean(last.text)}\n"
+        yield "results/sample.txt", _sample(run.texts[-1])
     folders = sorted({name.split("/")[0] for name in source} | {"data", "results", "report"})
-    document, files, images, compiled = paper(read_entry(run.path), Package(source, tuple(folders)), language)
+    whole = Package(source, tuple(folders), documents=found.boundary is not None)
+    document, files, images, compiled = paper(read_entry(run.path), whole, language)
     for figure in first_pictures(document):
         yield f"results/{figure.name}.png", images[figure.name][PNG]
     for name, content in files.items():
@@ -184,28 +170,87 @@ def _files(run: ExportedRun, task: "TextTask", losses: list[float]) -> Iterator[
     yield "README.md", readme(run, task, losses, language, pdf=compiled is not None)
 
 
-def between(task: "TextTask") -> str:
-    """What stands between two tokens of a text: a space if they are words."""
+def read(task: "Task", config: RunConfig) -> Read:
+    """Return what the program needs to know of a task's data."""
+    from engine.data.loader import boundary_of
+    from engine.data.tokenizers import BpeTokenizer
+    from engine.training.text_task import TextTask
+
+    target = task.tokenizer.target
+    kind = target.untagged.kind
+    found = Read(
+        words=task.vocab_size,
+        characters=target.kind == "characters",
+        tokenizer={"bpe": "by byte pairs", "text-words": "by words"}.get(kind, f"by {kind}"),
+        sources=task.tokenizer.source.vocab_size,
+        in_bytes=isinstance(target.untagged, BpeTokenizer),
+    )
+    if not isinstance(task, TextTask):
+        return found
+    prompt = config.evaluation.sample_prompt or task.corpus.splits["validation"].head(LONGEST_PROMPT)
+    if not config.evaluation.sample_prompt:
+        prompt = prompt.lstrip("\n").split("\n")[0] or prompt
     two = task.tokens["validation"][:2].tolist()
-    apart = [task.tokenizer.decode([token]) for token in two]
-    return " " if task.tokenizer.decode(two) == " ".join(apart) else ""
+    apart = [target.decode([token]) for token in two]
+    between = " " if target.decode(two) == " ".join(apart) else ""
+    return replace(found, boundary=boundary_of(config, target), prompt=prompt, between=between)
 
 
-def _data(task: "TextTask", characters: bool) -> Iterator[tuple[str, str | bytes]]:
-    """Yield the text of each split, and its tokens where they are not characters."""
+def _data(task: "Task") -> Iterator[tuple[str, str | bytes]]:
+    """Yield the texts of each split, their tokens where these are not characters of one text, and the vocabulary."""
     import numpy as np
 
-    for name, split in task.corpus.splits.items():
-        yield f"data/{name}.txt", split.text.encode("utf-8", "surrogatepass")
-        if not characters:
-            out = io.BytesIO()
-            np.save(out, task.tokens[name].numpy().astype(np.int32))
-            yield f"data/{name}.npy", out.getvalue()
-    if not characters:
-        import json
+    from engine.training.classification_task import ClassificationTask
+    from engine.training.text_task import TextTask
+    from engine.training.translation_task import TranslationTask
 
-        texts = [task.tokenizer.decode([i]) for i in range(task.vocab_size)]
-        yield "data/vocabulary.json", json.dumps(texts, ensure_ascii=False) + "\n"
+    if isinstance(task, TextTask):
+        for name, split in task.corpus.splits.items():
+            yield f"data/{name}.txt", split.text.encode("utf-8", "surrogatepass")
+            if task.tokenizer.kind != "characters":
+                out = io.BytesIO()
+                np.save(out, task.tokens[name].numpy().astype(np.int32))
+                yield f"data/{name}.npy", out.getvalue()
+    elif isinstance(task, TranslationTask):
+        for name, pairs in task.corpus.splits.items():
+            encoded = task.encoded[name]
+            sides = zip(pairs.sources, pairs.targets, encoded.sources, encoded.targets, strict=True)
+            keys = ("source", "target", "source_tokens", "target_tokens")
+            yield f"data/{name}.jsonl", _rows(dict(zip(keys, row, strict=True)) for row in sides)
+    else:
+        assert isinstance(task, ClassificationTask)
+        names = task.corpus.classes
+        yield "data/classes.json", json.dumps(names, ensure_ascii=False) + "\n"
+        for name, texts in task.corpus.splits.items():
+            found = zip(texts.texts, texts.classes, task.encoded[name], strict=True)
+            rows = ({"text": text, "label": names[i], "class": i, "tokens": tokens} for text, i, tokens in found)
+            yield f"data/{name}.jsonl", _rows(rows)
+    target = task.tokenizer.target
+    if not (isinstance(task, TextTask) and target.kind == "characters"):
+        yield "data/vocabulary.json", json.dumps(_vocabulary(target), ensure_ascii=False) + "\n"
+
+
+def _rows(rows: Iterable[Mapping[str, Any]]) -> bytes:
+    """JSON, one row a line."""
+    found = (json.dumps(row, ensure_ascii=False, default=lambda tokens: tokens.tolist()) for row in rows)
+    return "".join(f"{row}\n" for row in found).encode()
+
+
+def _vocabulary(tokenizer: "Tokenizer") -> list[str]:
+    """The text of each token; in bytes, a Latin-1 character for each byte."""
+    from engine.data.tokenizers import BpeTokenizer
+
+    found, plain = [tokenizer.decode([token]) for token in range(tokenizer.vocab_size)], tokenizer.untagged
+    if isinstance(plain, BpeTokenizer):
+        found[: plain.vocab_size] = [piece.decode("latin-1") for piece in plain.pieces]
+    return found
+
+
+def _sample(last: Sample) -> str:
+    """The last text that the run wrote, or its last answers with the right ones."""
+    rows = [(one.source, one.reference, one.text) for one in last.translations]
+    written = [f"{source}\n    right: {right}\n    model: {text}\n" for source, right, text in rows]
+    return f"[{last.step:,}]\n{clean(''.join(written) or f'{last.prompt}{last.text}' + chr(10))}"
 
 
 def requirements(run: ExportedRun) -> str:
@@ -231,13 +276,14 @@ def _metrics(run: ExportedRun) -> str:
     return _csv(("step", *names), iter((step, *(row.get(name) for name in names)) for step, row in rows))
 
 
-def readme(run: ExportedRun, task: "TextTask", losses: list[float], language: str, *, pdf: bool) -> str:
+def readme(run: ExportedRun, task: "Task", losses: list[float], language: str, *, pdf: bool) -> str:
     """README.md: what is here, how to repeat it, on which machine it was made, and what this program wrote."""
     records = [record for record in run.metrics() if isinstance(record, ValidationRecord)]
     train = [record for record in run.metrics() if isinstance(record, TrainRecord)]
     attempts = run.environment.attempts
     corpus = CORPORA.get(task.corpus.name)
     machine = attempts[-1] if attempts else None
+    even = not run.config.on_rows and read(task, run.config).boundary is None  # whether steps have as many targets each
     own = next((record.loss for record in train if record.step == len(losses) and len(losses) == FIRST), None)
     return filled(
         "exports",
@@ -254,13 +300,34 @@ def readme(run: ExportedRun, task: "TextTask", losses: list[float], language: st
         last=records[-1] if records else None,
         parameters=run.model.parameters,
         mean=sum(losses) / len(losses) if losses else None,
-        own=own if run.config.log.every == FIRST else None,
+        own=own if run.config.log.every == FIRST and even else None,
         first=len(losses),
         on_cpu=machine is None or machine.device.startswith("cpu"),
         licence=corpus.licence if corpus is not None else "",
         generated=corpus is not None and not corpus.remotes,
         corpus=task.corpus.name,
-        splits={name: (split.length, task.predicted(name)) for name, split in task.corpus.splits.items()},
+        splits=run.data.splits,
+        units=_units(run.data.splits.values()),
+        scores=_scores(records[-1]) if records else [],
         sha256=task.corpus.sha256,
         pdf=pdf,
     )
+
+
+def _units(splits: Iterable[Mapping[str, int]]) -> list[tuple[str, str]]:
+    """What is counted of splits, as keys and as words in the language in use."""
+    said = {
+        "pairs": tr("pairs"),
+        "texts": tr("texts"),
+        "characters": tr("characters"),
+        "source_tokens": tr("source tokens"),
+        "tokens": tr("tokens"),
+    }
+    return [(key, word) for key, word in said.items() if any(key in counts for counts in splits)]
+
+
+def _scores(last: ValidationRecord) -> list[tuple[str, str]]:
+    """The other scores of the last evaluation, by name."""
+    others = [measure for measure in MEASURES if (measure.tabled or measure.selects) and measure.key != "loss"]
+    found = [(measure, last.value(measure.key)) for measure in others]
+    return [(tr(measure.name), measure.exact.format(value)) for measure, value in found if value is not None]

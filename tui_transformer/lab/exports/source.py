@@ -7,6 +7,7 @@ initial weights, batches and dropout from the same seeded streams as the engine,
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import tomli_w
@@ -23,7 +24,7 @@ from tui_transformer.lab.template import filled
 
 # What the templates have, by the setting that chooses it.
 COVERED: Mapping[str, tuple[object, ...]] = {
-    "model.architecture": ("decoder", "encoder"),
+    "model.architecture": ("decoder", "encoder", "encoder-decoder"),
     "model.position": ("none", "sinusoidal", "learned", "rope", "relative", "alibi", "t5", "xl"),
     "model.attention": ("global", "window", "sparse", "linear"),
     "model.norm": ("layer", "rms", "none"),
@@ -36,18 +37,19 @@ COVERED: Mapping[str, tuple[object, ...]] = {
     "model.gate": ("none", "head", "output"),
     "model.init": ("scaled-normal", "normal", "xavier", "torch"),
     "model.zero_init": ("none", "outputs", "outputs-and-head"),
-    "objective.kind": ("next-token", "masked"),
+    "objective.kind": ("next-token", "masked", "translation", "summarization", "classification"),
     "optimizer.kind": ("adamw", "adam", "muon", "lion", "sgd"),
     "optimizer.schedule": ("constant", "cosine", "linear", "wsd", "step", "inverse-sqrt"),
     "optimizer.decay": ("matrices", "matrices-and-positions", "linear-weights", "all"),
     "train.precision": ("auto", "fp32"),
-    "train.fp32_matmul": ("exact",),
+    "train.fp32_matmul": ("exact", "fast"),  # the program's products are exact
 }
 # Covered with any value, by section.
 ANY: Mapping[str, str] = {
     "": "seed",
     "model": (
-        "causal n_layers d_model n_heads n_kv_heads d_ff context_length vocab_size rope_base rope_part "
+        "causal n_layers n_encoder_layers d_model n_heads n_kv_heads d_ff context_length source_length vocab_size "
+        "source_vocab_size classes rope_base rope_part "
         "rope_factor rope_original yarn_fast yarn_slow yarn_gain llama3_low llama3_high relative_max_distance "
         "t5_buckets t5_max_distance embedding_scale window link_every layers final_norm norm_eps residual "
         "parallel layer_scale embedding_mix conv bias head_bias tie_embeddings logit_softcap score_cap sinks "
@@ -56,11 +58,12 @@ ANY: Mapping[str, str] = {
     ),
     "data": (
         "corpus corpus_seed corpus_size tokenizer tokenizer_from bpe_size words_size "
-        "validation_fraction test_fraction window_stride"
+        "validation_fraction test_fraction window_stride across_documents lowercase max_length shared_vocabulary"
     ),
     "objective": "mask_fraction label_smoothing z_loss",
     "train": (
-        "steps epochs batch_size accumulation clip auto_batch activation_checkpointing compile allow_leak threads ema"
+        "steps epochs batch_size batch_tokens accumulation clip auto_batch activation_checkpointing compile allow_leak "
+        "threads ema"
     ),
     "optimizer": (
         "lr min_lr betas eps weight_decay warmup decay_every decay_over decay_factor decay_from momentum "
@@ -122,6 +125,12 @@ def refusal(config: RunConfig) -> str | None:
         for name in names:  # of a pattern of layers too
             if name not in COVERED[key]:
                 return tr("export --to package does not support {key} = {value}", key=key, value=name)
+    narrow = "window" in config.model.attentions or config.model.sinks
+    if config.on_rows and narrow and config.model.attention_dropout:
+        return tr(
+            "export --to package supports model.attention_dropout with model.attention = window or model.sinks only on "
+            "texts, which have no padding"
+        )
     if config.model.backend == "sdpa" and config.model.attention_dropout:
         return tr(
             "export --to package supports model.attention_dropout only if tui-transformer draws the dropout masks "
@@ -135,11 +144,22 @@ def _any(key: str) -> bool:
     return name in ANY.get(section, "").split()
 
 
-def program(
-    config: RunConfig, *, words: int, characters: bool, tokenizer: str, prompt: str, between: str = ""
-) -> dict[str, str]:
-    """Return the files of `src`, `configs` and `scripts`; `words` are the text's tokens, `tokenizer` describes them,
-    and `between` stands between two of them.
+@dataclass(frozen=True)
+class Read:
+    """What a program needs to know of its data beside the config."""
+
+    words: int  # tokens of the text; in pairs, of the targets
+    characters: bool  # whether the tokens of a text are its characters, so that the program makes them itself
+    tokenizer: str  # what the tokens are
+    sources: int | None = None  # tokens of the sources of pairs, if their vocabulary is not the targets'
+    in_bytes: bool = False  # whether a token may be a part of a letter
+    between: str = ""  # two tokens
+    boundary: int | None = None  # the token that ends a document, if windows do not see across it
+    prompt: str = ""
+
+
+def program(config: RunConfig, read: Read) -> dict[str, str]:
+    """Return the files of `src`, `configs` and `scripts`.
 
     The config file has the settings that the source reads, and no other.
     """
@@ -148,45 +168,67 @@ def program(
     used = m.positions
     own = m.position if m.position in used and m.position in SHARED else ""
     drops = any(getattr(m, name) > 0.0 for name in DROPOUTS)
+    pairs, pools = config.task.corpus == "pairs", config.task.corpus == "labelled"
+    smoothing = config.objective.label_smoothing
+    constants = ["END"] if read.boundary is not None or (pairs and smoothing) else []
+    functions = ["batch_of"] * config.on_rows + ["hide"] * masked + ["tokens_of"]
     given: dict[str, Any] = {
         "m": m,
         "o": o,
+        "two": m.architecture == "encoder-decoder",
+        "pads": config.on_rows,
+        "pairs": pairs,
+        "pools": pools,
+        "real_given": ", real=None" if pairs else ", real" if pools else "",
+        "real_passed": ", real" if config.on_rows else "",
+        "rows": config.task.rows,
+        "asked": ("source", "target") if pairs else ("text", "label"),
+        "sample_about": {"translation": "Translate", "summarization": "Summarize"}.get(config.task.name, "Classify")
+        + " held-out texts",
+        "batch_tokens": config.train.batch_tokens,
+        "max_length": config.data.max_length,
         "drops": drops,
         "positions": used,
         "attentions": m.attentions,
         "kinds": kinds,
         "banded": any(kind["banded"] for kind in kinds),
+        "cross_dropout": _dropout(torch=m.backend != "reference"),
         "gated": m.ff_expansion != m.d_ff,
         "activation": FUNCTIONS[m.activation],
-        "tables": [(NAMES[own], "positions")] if own else [],
-        "others": [(name, NAMES[name]) for name in used if name in SHARED and name != own],
+        "tables": [(_table(m, own), "positions")] if own else [],
+        "others": [(name, _table(m, name)) for name in used if name in SHARED and name != own],
         "pattern": [_made(config, kinds, i) for i in range(len(m.layers))] if m.layers else [],
         "embedding_positions": [m.position] if m.position in used else [],
         "zero": _tuple(ZERO[m.zero_init]),
         "about": _about(m),
         "layer_about": _layer_about(m),
-        "network_about": "A decoder: each token is predicted from those before it."
-        if m.causal
-        else "An encoder: hidden tokens are predicted from both sides.",
+        "network_about": _network_about(config),
         "init_about": INITS[m.init],
         "masked": masked,
-        "words": words,
+        "words": read.words,
+        "sources": read.words if read.sources is None else read.sources,
+        "spread": m.classes or read.words,
         "stride": config.data.window_stride,
-        "characters": characters,
-        "tokenizer_about": tokenizer,
-        "smoothing": config.objective.label_smoothing,
+        "characters": read.characters,
+        "boundary": read.boundary,
+        "in_bytes": read.in_bytes,
+        "from_data": ", ".join([*constants, "Batches", *functions]),
+        "tokenizer_about": read.tokenizer,
+        "smoothing": smoothing,
         "z_loss": config.objective.z_loss,
         "clip": config.train.clip,
         "decayed": _tuple(DECAYED[o.decay]),
         "optimizer_about": _sentence(OPTIMIZERS[o.kind].citation, o.kind),
         "decay_about": f"Weight decay acts on these kinds of weight: {', '.join(DECAYED[o.decay])}.",
         "schedule_about": f"the schedule {o.schedule} ({SCHEDULES[o.schedule].citation})",
-        "prompt": prompt,
-        "between": between,
+        "prompt": read.prompt,
+        "between": read.between,
         "temperature": config.generation.temperature,
     }
-    names = ["model", "data", "train", "plot", *([] if masked else ["sample"])]
-    files = {f"src/{name}.py": _tidy(_filled(f"{name}.py.j2", given)) for name in names}
+    templates = {"model": "model", "data": "rows" if config.on_rows else "data", "train": "train", "plot": "plot"}
+    if not masked:
+        templates["sample"] = "sample_rows" if config.on_rows else "sample"
+    files = {f"src/{name}.py": _tidy(_filled(f"{found}.py.j2", given)) for name, found in templates.items()}
     files["scripts/run.sh"] = _filled("run.sh.j2", given)
     files["configs/run.toml"] = _settings(config, files)
     return files
@@ -206,11 +248,19 @@ def _kinds(config: RunConfig) -> Iterator[dict[str, Any]]:
     several = len(m.kinds()) > 1
     for kind, _ in m.kinds():
         see, scores = self_attention(kind), ATTENTIONS[kind.attention].scores
-        name = "SelfAttention"
+        name, two = "SelfAttention", m.architecture == "encoder-decoder"
         if several:
             name = "".join(word.capitalize() for word in (kind.attention, kind.position)) + "Attention"
         narrow = see.is_narrow(config.window_targets, cpu=True) or kind.backend == "banded"
         banded = scores and kind.attention_dropout > 0.0 and narrow and not see.has_gaps
+        banded = banded and kind.backend in ("auto", "banded")
+        torch = config.on_rows and kind.backend != "reference" and kind.position != "xl" and not kind.score_cap
+        drop = _dropout(torch=torch)
+        if two and torch:  # a decoder has no padding
+            drop = f"({_dropout(torch=False)} if self.causal else {drop})"
+        dropped = f"{drop}(weights, self.config.attention_dropout)"
+        if banded:
+            dropped = "dropout_in_blocks(weights, self.config.attention_dropout, self.config.window)"
         found = {
             "model": kind,
             "name": name,
@@ -218,21 +268,37 @@ def _kinds(config: RunConfig) -> Iterator[dict[str, Any]]:
             "shared": kind.position in SHARED[1:],
             "sees": {"global": "sees_all", "window": "sees_window", "sparse": "sees_sparse"}.get(kind.attention, ""),
             "what": f"{kind.attention}, with {kind.position} positions" if kind.position != "none" else kind.attention,
-            "banded": banded and kind.backend in ("auto", "banded"),
+            "banded": banded,
+            "dropped": dropped,
             "takes": ", ".join(
                 ["self", "config"]
                 + ["scheme"] * (kind.position in SHARED[1:])
+                + ["causal"] * two
                 + ["is_first"] * m.value_mix
-                + ["chunk=64"] * (not scores)
             ),
         }
         yield found | {"made": _call(m, found)}
+
+
+def _dropout(*, torch: bool) -> str:
+    """The function that drops attention weights. Where rows have padding, the engine leaves that to torch's kernel."""
+    return "F.dropout" if torch else "dropout"
+
+
+def _table(m: ModelConfig, position: str) -> str:
+    """How a module of positions that all layers share is made."""
+    given = ["config"]
+    if m.architecture == "encoder-decoder":
+        given += ["longest"] * (position == "learned") + ["causal"] * (position == "t5")
+    return f"{NAMES[position]}({', '.join(given)})"
 
 
 def _call(m: ModelConfig, kind: Mapping[str, Any]) -> str:
     position, given = kind["model"].position, ["config"]
     if kind["shared"]:
         given.append("self.positions" if position == m.position else f'self.layer_positions["{position}"]')
+    if m.architecture == "encoder-decoder":
+        given.append("causal")
     if m.value_mix:
         given.append("i == 0")
     return f"{kind['name']}({', '.join(given)})"
@@ -246,7 +312,20 @@ def _made(config: RunConfig, kinds: list[dict[str, Any]], i: int) -> str:
 
 def _about(m: ModelConfig) -> str:
     what = "A decoder-only Transformer" if m.causal else "An encoder-only Transformer"
+    if m.architecture == "encoder-decoder":
+        what = "An encoder-decoder Transformer"
     return f"{what} with {', '.join(m.attentions)} attention and {', '.join(m.positions)} positions."
+
+
+def _network_about(config: RunConfig) -> str:
+    if config.task.corpus == "labelled":
+        what = "A decoder" if config.model.causal else "An encoder"
+        return f"{what} whose tokens each vote for a class of their text."
+    if config.model.architecture == "encoder-decoder":
+        return "A target is written token by token, from all of its source (Vaswani et al. 2017)."
+    if config.model.causal:
+        return "A decoder: each token is predicted from those before it."
+    return "An encoder: hidden tokens are predicted from both sides."
 
 
 def _layer_about(m: ModelConfig) -> str:
@@ -261,6 +340,8 @@ def _layer_about(m: ModelConfig) -> str:
         placed = placed.replace("x + ", "")
     if m.parallel:
         return "Attention and feed-forward side by side (Wang and Komatsuzaki 2021)."
+    if m.architecture == "encoder-decoder":
+        return f"Attention (in a decoder also over the source), feed-forward, each as {placed}."
     return f"Attention, then feed-forward, each as {placed}."
 
 

@@ -53,9 +53,22 @@ from tui_transformer.lab.reports.sections.setup import config_of, data, model, s
 ABLATION = ("ablate", "--study", "components", "--on", "demo", "--seeds", "5")  # suggested
 ENGINES = {"en": "pdflatex", "zh": "xelatex"}
 COMPILING = 120  # seconds for one pass
+NETWORK = "network"  # the table of pseudocode.toml for an encoder-decoder and for classes
 PARTS = "parts"  # the table of pseudocode.toml whose keys are optional parts
-SHOWN = {"model.py": (("Attention", "code.attention"), ("FeedForward", "code.feed-forward"), ("Layer", "code.layer"))}
+SHOWN = {
+    "model.py": (
+        ("Attention", "code.attention"),
+        ("CrossAttention", "code.cross-attention"),
+        ("FeedForward", "code.feed-forward"),
+        ("Layer", "code.layer"),
+    ),
+    "data.py": (("batch_of", "code.batch"),),
+}
 STEP = ("train.py", "take_step", "code.step")
+CROSS = (
+    r"o_i = \sum_{j=1}^{T_s} \operatorname{softmax}_j\left( \frac{q_i^\top k_j}{\sqrt{d_h}} \right) v_j, \qquad "
+    r"q_i = x_i W_Q, \; k_j = z_j W_K, \; v_j = z_j W_V"
+)
 MATH = re.compile(r"\$([^$]+)\$")
 
 
@@ -65,6 +78,7 @@ class Package:
 
     source: Mapping[str, str]  # its program: file name → text
     folders: tuple[str, ...]  # at its top
+    documents: bool = False  # whether windows of its text end with a document
 
 
 @dataclass(frozen=True)
@@ -269,6 +283,8 @@ def _architecture(context: ReportContext, config: RunConfig, package: Package) -
         rf"{m.n_heads}, \; d_h = {m.head_width}",
         VASWANI,
     )
+    if m.architecture == "encoder-decoder":
+        yield from _two_stacks(context, own)
     yield Heading(own.say("section.positions"), 2)
     for name in m.positions:
         yield own.tell(f"position.{name}")
@@ -297,14 +313,31 @@ def _architecture(context: ReportContext, config: RunConfig, package: Package) -
             yield Formula(row.title[context.language.code], row.formula(m), row.citation)
             yield Listing(pseudocode()[PARTS][name], context.language.word(row.words))
     yield Heading(own.say("section.loss"), 2)
-    yield own.tell("loss.1")
+    labelled = config.task.corpus == "labelled"
+    yield own.tell("loss.class" if labelled else "loss.1")
     yield from found.named("loss")
+    if labelled:
+        yield Listing(pseudocode()[NETWORK]["class"], own.say("section.loss"))
+    if share := config.objective.label_smoothing:
+        yield Paragraph((own.say("smoothing", share=f"{share:g}"),))
     yield Heading(own.say("section.optimizer"), 2)
     yield own.tell("optimizer.1")
     for key, name in (("optimizer.kind", config.optimizer.kind), ("optimizer.schedule", config.optimizer.schedule)):
         row_ = SCHEMES[key][name]
         yield Formula(context.bracketed(own.say(f"kind.{key}"), name), row_.formula(config.optimizer), row_.citation)
         yield from _listed(key, [name])
+
+
+def _two_stacks(context: ReportContext, own: Words) -> Iterator[Block]:
+    """The encoder, the decoder and what joins them."""
+    yield Heading(own.say("section.two"), 2)
+    yield own.tell("two.1")
+    yield own.tell("two.cross")
+    yield Formula(own.say("network.cross-attention"), CROSS, VASWANI)
+    for name in ("cross-attention", "encoder", "decoder", "padding", "writing"):
+        yield Listing(pseudocode()[NETWORK][name], own.say(f"network.{name}"))
+    if len(context.facts(context.runs[0]).languages) > 2:
+        yield own.tell("two.tags")
 
 
 def _listed(key: str, names: Iterable[str]) -> Iterator[Listing]:
@@ -323,10 +356,11 @@ class _Formulas:
             "feed-forward": {context.say("formula.feed-forward")},
             "norm": {NORMS[m.norm].title[self.code]} - {""},
             "layer": {context.say(f"formula.layer.{p}") for p in ("pre", "post", "sandwich", "none")},
-            "loss": {context.say(f"formula.loss.{p}") for p in ("masked", "past", "source")},
+            "loss": {context.say(f"formula.loss.{p}") for p in ("masked", "past", "source", "class")},
         }
         self._by_kind = {kind: [one for one in everything if one.what in titles] for kind, titles in titled.items()}
         seen = {row.seen_title[self.code] for row in ATTENTIONS.values()} - {""}
+        seen.add(context.say("formula.visible-source"))
         self._seen = [one for one in everything if any(one.what.startswith(title) for title in seen)]
 
     def named(self, *kinds: str) -> Iterator[Formula]:
@@ -355,7 +389,12 @@ def _implementation(context: ReportContext, config: RunConfig, package: Package)
     yield Paragraph((own.say("settings"),))
     yield Heading(own.say("section.masks"), 2)
     scored = any(ATTENTIONS[name].scores for name in m.attentions)
-    yield own.tell("masks.encoder" if not m.causal else "masks.causal" if scored else "masks.linear")
+    if config.on_rows:
+        yield own.tell(f"masks.{config.task.corpus}")
+    else:
+        yield own.tell("masks.encoder" if not m.causal else "masks.causal" if scored else "masks.linear")
+    if package.documents:
+        yield own.tell("masks.documents")
     yield Heading(own.say("section.init"), 2)
     drop = own.say("dropout", p=m.dropout) if m.dropout else own.say("no-dropout")
     yield Paragraph((context.sentences([own.say(f"init.{m.init}", std=m.init_std), drop]),))
@@ -390,6 +429,8 @@ def _setup(context: ReportContext, config: RunConfig, package: Package) -> Itera
     yield Heading(own.say("section.metrics"), 2)
     unit = context.language.word(context.runs[0].protocol.unit)
     yield Paragraph((own.say("loss-metric", unit=unit),))
+    if config.on_rows:
+        yield own.tell(f"metric.{config.task.name}")
 
 
 def _results(context: ReportContext, config: RunConfig, package: Package) -> Iterator[Block]:
@@ -438,7 +479,8 @@ def _conclusion(context: ReportContext, config: RunConfig, package: Package) -> 
         unit = context.language.word(run.protocol.unit)
         loss = own.say("conclusion.loss", loss=f"{run.last:.4f}", unit=unit, perplexity=f"{perplexity:,.2f}")
     yield Paragraph((context.sentences([what, loss, own.say("own-words")]),))
-    yield Bullets(tuple(own.tell(f"future.{i}").spans for i in range(1, 5)))
+    first = 2 if m.architecture == "encoder-decoder" else 1  # which has what the first would add
+    yield Bullets(tuple(own.tell(f"future.{i}").spans for i in range(first, 5)))
 
 
 def cited(text: str, config: RunConfig) -> list[str]:

@@ -31,21 +31,34 @@ SECTIONS = {
 CHANGES = ("model.dropout=0.1", "model.position=rope", "model.qk_norm=before", "train.steps=12")
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory) -> Path:
+PAIRS = (
+    *("model.architecture=encoder-decoder", "objective.kind=translation", "data.corpus=phrasebook-2"),
+    *("data.corpus_size=300", "data.tokenizer=bpe", "data.bpe_size=400", "model.context_length=64", "train.steps=12"),
+    *("evaluation.translations=4", "evaluation.probes=false", "objective.label_smoothing=0.1", "model.dropout=0.1"),
+)
+LABELLED = (
+    *("model.architecture=encoder", "objective.kind=classification", "data.corpus=bulletins", "data.corpus_size=200"),
+    *("data.tokenizer=words", "model.context_length=48", "train.steps=12"),
+)
+
+
+def trained_with(changes: tuple[str, ...], folder: Path) -> Path:
     from engine.config.keys import parse_overrides
     from engine.config.presets import merge
     from engine.config.schema import RunConfig
     from tests.conftest import TINY
 
     tables = TINY
-    for override in parse_overrides(CHANGES):
+    for override in parse_overrides(changes):
         tables = merge(tables, override)
-    ready = assemble(
-        RunConfig.model_validate(tables), runs_dir=tmp_path_factory.mktemp("runs"), name="small", device="cpu"
-    )
+    ready = assemble(RunConfig.model_validate(tables), runs_dir=folder, name="small", device="cpu")
     assert ready.trainer.run().state == "finished"
     return ready.path
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> Path:
+    return trained_with(CHANGES, tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture(scope="module", params=LANGUAGES)
@@ -91,6 +104,43 @@ def test_its_script_trains_to_the_runs_own_first_losses(made, trained, tmp_path)
         assert abs(float(again[step]["train_loss"]) - recorded["train", step]) < 1e-4
     assert abs(float(again[12]["validation_loss"]) - recorded["validation", 12]) < 1e-3
     assert (folder / "output" / "curves.png").stat().st_size > 1000 and (folder / "output" / "model.pt").is_file()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    ("changes", "files", "scores", "said"),
+    [
+        (PAIRS, {"data/unseen_pairs.jsonl", "data/vocabulary.json"}, ("BLEU",), ("alignment", "对齐")),
+        (
+            LABELLED,
+            {"data/validation.jsonl", "data/classes.json"},
+            ("macro F1", "宏平均 F1"),
+            ("has a vote", "都有一票"),
+        ),
+    ],
+    ids=("pairs", "classes"),
+)
+def test_rows_come_with_their_tokens_their_scores_and_their_derivation(
+    tmp_path, monkeypatch, language, changes, files, scores, said
+) -> None:
+    monkeypatch.setattr(package, "code", lambda: language)
+    run = ExportedRun(trained_with(changes, tmp_path / "runs"))
+    folder, _ = formats.write("package", run, tmp_path / "out", "best")  # which trains its first steps
+    assert files <= {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+    readme, report = ((folder / name).read_text(encoding="utf-8") for name in ("README.md", "report/report.tex"))
+    assert any(score in readme for score in scores) and any(one in report for one in said)
+    assert [report.index(rf"\section{{{title}}}") for title in SECTIONS[language]]
+    if language == "en":
+        return
+    for command in (["train.py", "--steps", "12"], ["sample.py", "--rows", "3"]):
+        command[0] = f"src/{command[0]}"
+        done = subprocess.run([sys.executable, "-B", *command], cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    assert re.search(r"[0-3] of 3 are exactly right", done.stdout)
+    with (folder / "output" / "metrics.csv").open() as file:
+        scored = float(list(csv.DictReader(file))[-1]["validation_loss"])
+    recorded = [r["loss"] for r in run.raw_lines("metrics") if r["kind"] == "validation" and r["step"] == 12]
+    assert scored == pytest.approx(recorded[0], abs=1e-3)
 
 
 def test_its_report_declares_its_author_and_has_every_section_in_order(made) -> None:

@@ -21,7 +21,7 @@ from engine.schemes import SCHEMES
 from engine.training.step import Stepper
 from engine.training.task import make_task
 from tui_transformer.lab.exports import package
-from tui_transformer.lab.exports.source import COVERED, program, refusal
+from tui_transformer.lab.exports.source import COVERED, Read, program, refusal
 
 STEPS = 10
 MODULES = ("model", "data", "train")
@@ -75,6 +75,35 @@ NETWORKS: list[tuple[str, ...]] = [
         "model.dropout=0.1",
     ),
 ]
+# Sentence pairs, articles and labelled texts: rows of different lengths, with padding.
+ROWS = ("evaluation.translations=1", "evaluation.probes=false", "model.dropout=0.1")
+PAIRS = (
+    *("model.architecture=encoder-decoder", "objective.kind=translation", "data.corpus=phrasebook"),
+    *("data.corpus_size=400", "model.context_length=100", *ROWS),
+)
+LABELLED = (
+    *("objective.kind=classification", "data.corpus=bulletins", "data.corpus_size=200", "data.tokenizer=words"),
+    *("model.context_length=48", *ROWS),
+)
+WITHOUT = "model.attention_dropout=0"
+ROW_NETWORKS: list[tuple[str, ...]] = [
+    *((*PAIRS, f"model.position={name}") for name in SCHEMES["model.position"]),
+    (*PAIRS, "model.attention=sparse", "model.window=3", "model.link_every=4", "objective.label_smoothing=0.1"),
+    (*PAIRS, "model.attention=window", "model.window=6", WITHOUT, "model.norm_placement=post"),
+    (*PAIRS, "model.attention=linear", "model.position=rope", WITHOUT, "train.batch_tokens=400"),
+    (*PAIRS, "model.norm_placement=sandwich", "model.n_encoder_layers=1", "model.n_kv_heads=1"),
+    (*PAIRS, 'model.layers=["window rope", "global t5"]', "model.position=none", WITHOUT, "train.accumulation=2"),
+    (*PAIRS, "data.shared_vocabulary=false", "data.max_length=40", "objective.z_loss=0.01", "model.head_bias=true"),
+    (*PAIRS, "model.tie_embeddings=true", "model.embedding_std=0.1", "model.embedding_scale=true"),
+    *((*PAIRS, f"model.init={name}", "optimizer.kind=muon") for name in COVERED["model.init"]),
+    (*PAIRS, "model.score_cap=20", "optimizer.decay=all", "optimizer.weight_decay=0.1", "model.position=learned"),
+    (*PAIRS, "data.corpus=phrasebook-2", "data.tokenizer=bpe", "data.bpe_size=400", "train.batch_tokens=300"),
+    (*PAIRS, "objective.kind=summarization", "data.corpus=headlines", "model.source_length=60"),
+    *((*LABELLED, f"model.architecture={name}", "model.context_length=30") for name in ("encoder", "decoder")),
+    *((*LABELLED, "model.architecture=encoder", f"model.position={name}") for name in ("learned", "xl", "t5")),
+    (*LABELLED, "model.architecture=encoder", "model.attention=linear", WITHOUT, "objective.label_smoothing=0.1"),
+    (*LABELLED, "model.attention=window", "model.window=3", WITHOUT, "model.logit_softcap=30"),
+]
 ROPE = ("rope_part", "rope_scaling")
 PARTED = [
     (f"model.{name}={str(value).lower() if isinstance(value, bool) else value}", f"model.position={position}", *more)
@@ -83,6 +112,7 @@ PARTED = [
     for position in (("rope",) if name in ROPE else ("rope", "relative"))
     for more in ((("model.dropout=0.1",) if name == "layer_drop" else ()),)
 ]
+ROW_PARTED = [(*PAIRS, WITHOUT, *changes) for changes in PARTED[1::2]]
 
 
 @contextmanager
@@ -99,12 +129,10 @@ def imported(folder: Path) -> Iterator[dict[str, ModuleType]]:
 
 def written(folder: Path, config: RunConfig, task) -> None:
     """Write a package's program and text."""
-    files = program(config, words=task.vocab_size, characters=True, tokenizer="by characters", prompt="the gate")
-    texts = {f"data/{name}.txt": split.text for name, split in task.corpus.splits.items()}
-    for name, text in (files | texts).items():
+    for name, content in (*program(config, package.read(task, config)).items(), *package._data(task)):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="")
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
 def engine_losses(config: RunConfig, task) -> tuple[list[float], torch.nn.Module]:
@@ -141,13 +169,24 @@ def both(tmp_path: Path, tiny, changes: tuple[str, ...]) -> tuple[list[float], l
 
 
 @pytest.mark.one_in(3)
-@pytest.mark.parametrize("changes", [*NETWORKS, *PARTED], ids=" ".join)
+@pytest.mark.parametrize("changes", [*NETWORKS, *PARTED, *ROW_NETWORKS, *ROW_PARTED], ids=" ".join)
 def test_the_program_trains_to_the_same_losses_and_the_same_score(tmp_path, tiny, changes) -> None:
     theirs, ours = both(tmp_path, tiny, changes)
     assert theirs == pytest.approx(ours, abs=1e-4) and len(set(theirs)) == STEPS + 1
 
 
-@pytest.mark.parametrize("changes", [(), *NETWORKS[-5:], *PARTED[::5]], ids=" ".join)
+def test_a_text_with_documents_is_read_and_scored_within_each(tmp_path, tiny) -> None:
+    text = "<|endoftext|>".join(f"the {i} gates of town {i * 7} are shut " * (1 + i % 5) for i in range(200))
+    (tmp_path / "text.txt").write_text(text)
+    of = (f"data.corpus={tmp_path / 'text.txt'}", "data.tokenizer=bpe", "data.bpe_size=280")
+    within, _ = both(tmp_path / "within", tiny, of)
+    theirs, ours = both(tmp_path / "strided", tiny, (*of, "data.window_stride=7", "evaluation.stride=5"))
+    assert theirs == pytest.approx(ours, abs=1e-4)
+    across, ours = both(tmp_path / "across", tiny, (*of, "data.across_documents=true"))
+    assert across == pytest.approx(ours, abs=1e-4) and across != within
+
+
+@pytest.mark.parametrize("changes", [(), *NETWORKS[-5:], *PARTED[::5], *ROW_NETWORKS, *ROW_PARTED[::5]], ids=" ".join)
 def test_the_source_reads_as_this_project_formats_it_and_knows_no_other_package(tmp_path, tiny, changes) -> None:
     config = tiny(*changes)
     if capabilities.check(config) is not None:
@@ -166,13 +205,15 @@ def test_the_source_reads_as_this_project_formats_it_and_knows_no_other_package(
             assert {name.split(".")[0] for name in names} <= known, path
 
 
-def test_a_text_by_other_tokens_comes_with_them(tmp_path, tiny) -> None:
+def test_a_text_by_other_tokens_comes_with_them(tmp_path, tiny, monkeypatch) -> None:
     config = tiny("train.steps=12")
     task = make_task(config, None)
     config = task.resolved(config, "", 1)
     theirs, _ = engine_losses(config, task)
-    files = program(config, words=task.vocab_size, characters=False, tokenizer="by words", prompt="", between=" ")
-    for name, content in (*files.items(), *package._data(task, False)):
+    assert package.read(task, config).between == ""
+    files = program(config, Read(words=task.vocab_size, characters=False, tokenizer="by words", between=" "))
+    monkeypatch.setattr(type(task.tokenizer), "kind", "words")
+    for name, content in (*files.items(), *package._data(task)):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     rows = "".join(f"{step},{loss}\n" for step, loss in enumerate(theirs, 1))
@@ -181,7 +222,7 @@ def test_a_text_by_other_tokens_comes_with_them(tmp_path, tiny) -> None:
     for command in (["src/train.py"], ["src/sample.py", "--length", "5", "--temperature", "0"]):
         done = subprocess.run([sys.executable, *command], cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-    assert len(done.stdout.split(" ")) >= 8 + 5 and package.between(task) == ""
+    assert len(done.stdout.split(" ")) >= 8 + 5
 
 
 def test_the_source_has_only_the_parts_that_the_run_used(tmp_path, tiny) -> None:
@@ -195,11 +236,10 @@ def test_the_source_has_only_the_parts_that_the_run_used(tmp_path, tiny) -> None
     assert "rope_base" in settings and "t5_buckets" not in settings and "decay_from" not in settings
 
 
-def test_every_preset_on_windows_of_text_is_covered() -> None:
+def test_every_preset_of_a_covered_objective_is_covered() -> None:
     for preset in presets.list_presets():
         config = presets.resolve(presets.find(preset.name))
-        covered = config.model.architecture != "encoder-decoder" and config.objective.kind in ("next-token", "masked")
-        assert (refusal(config) is None) == covered, preset.name
+        assert (refusal(config) is None) == (config.objective.kind in COVERED["objective.kind"]), preset.name
 
 
 def test_every_scheme_is_covered_and_one_that_is_not_is_refused_by_its_name(tiny, monkeypatch) -> None:
@@ -215,7 +255,9 @@ def test_every_scheme_is_covered_and_one_that_is_not_is_refused_by_its_name(tiny
 @pytest.mark.parametrize(
     ("changes", "key"),
     [
-        (("model.architecture=encoder-decoder", "objective.kind=copy"), "model.architecture"),
+        (("model.architecture=encoder-decoder", "objective.kind=copy"), "objective.kind"),
+        ((*PAIRS, "model.attention=window"), "model.attention_dropout"),
+        ((*PAIRS, "model.sinks=true"), "model.sinks"),
         (("train.precision=bf16",), "train.precision"),
         (("train.init_from=other",), "train.init_from"),
     ],
