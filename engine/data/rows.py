@@ -159,7 +159,8 @@ class EncodedPairs:
     @property
     def joined(self) -> NDArray[np.int64]:
         """(n, 1) tokens that a decoder reads of each pair: the source, the start token and the target."""
-        return self.lengths.sum(1, keepdims=True) - 1
+        both: NDArray[np.int64] = self.lengths.sum(1, keepdims=True) - 1
+        return both
 
     def chosen(self, rows: Sequence[int]) -> "EncodedPairs":
         return EncodedPairs([self.sources[i] for i in rows], [self.targets[i] for i in rows])

@@ -247,7 +247,7 @@ class TranslationTask(Task):
         if config.has_source and model.source_length is not None and source > model.source_length:
             remedy += f" --set model.source_length={source}"
         elif not config.has_source and model.source_length is None and cut is not None:
-            remedy = f"--set model.source_length={cut + 1} {remedy}"  # or a longer context would cut articles later
+            remedy += f" --set model.source_length={cut + 1}"  # or a longer context would cut articles later
         places = (
             tr("{room:,} for sources, {room2:,} for targets", room=room[0], room2=room[1])
             if config.has_source

@@ -208,7 +208,7 @@ def test_pairs_longer_than_a_decoders_context_are_left_out_and_scored_or_refused
     assert any(f"{over:,} of" in text and "or 40 together: left out" in text for text in said)
     with pytest.raises(InputError, match="for source and target together") as refused:
         make_task(config("headlines-decoder", model={"position": "learned"}), None)
-    source, context = (int(part.split()[0]) for part in str(refused.value).split("=")[-2:])
+    context, source = (int(part.split()[0]) for part in str(refused.value).split("=")[-2:])
     fitting = {"position": "learned", "source_length": source, "context_length": context}
     make_task(config("headlines-decoder", model=fitting), None)
 
