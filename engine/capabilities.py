@@ -144,7 +144,8 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         )
     task, kind, architecture = c.task, c.task.name, c.model.architecture
     if architecture not in task.architectures:
-        both = tr("it needs architecture = '{architectures}'", architectures=one_of(task.architectures))
+        able = one_of(f"'{name}'" for name in task.architectures)
+        both = tr("it needs architecture = {architectures}", architectures=able)
         yield Refusal(
             ("objective.kind", "model.architecture"),
             tr(

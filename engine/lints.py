@@ -75,7 +75,11 @@ ACTS: tuple[Acts, ...] = (
     *_of_schemes("model.position"),
     *_of_parts(),
     ("model.n_encoder_layers", lambda c: c.model.architecture == "encoder-decoder", english("an encoder-decoder")),
-    ("model.source_length", lambda c: c.model.architecture == "encoder-decoder", english("an encoder-decoder")),
+    (
+        "model.source_length",
+        lambda c: c.has_source or c.task.longest_source(c) is not None,
+        english("an encoder-decoder, or objective.kind = 'summarization'"),
+    ),
     ("model.norm_eps", lambda c: c.model.norm != "none", english("a norm")),
     (
         "model.init_std",

@@ -200,9 +200,10 @@ class ModelConfig(Section):
     context_length: Annotated[
         Positive, Says("maximum tokens seen at once; the cost of full attention grows with its square")
     ] = 128
-    source_length: Annotated[Positive | None, Says("maximum source length of an encoder-decoder, in tokens")] = (
-        None  # None: context_length
-    )
+    source_length: Annotated[
+        Positive | None,
+        Says("maximum length, in tokens, of an encoder-decoder's source, or of the article that a decoder summarizes"),
+    ] = None  # None: context_length, or half of it for an article
     vocab_size: Annotated[Width | None, Says("rows of the embedding; unset: one per token")] = None
     source_vocab_size: Annotated[
         Width | None, Says("rows of the source embedding, if source and target do not share a vocabulary")

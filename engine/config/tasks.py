@@ -225,9 +225,13 @@ class Shifted(TaskKind):
 
 
 class Translation(TaskKind):
+    """The translation of a sentence. A decoder reads both as one text, with the start token between them."""
+
     name = "translation"
     aim = english("translation")
     task = "engine.training.translation_task.TranslationTask"
+    examples = "engine.data.objectives.of_pairs"
+    architectures = ("encoder-decoder", "decoder")
     corpus, rows = "pairs", english("sentences")
     scores: Sequence[str] = ("loss", "bleu", "exact_match")
     files = ("source", "reference")
@@ -244,14 +248,41 @@ class Translation(TaskKind):
     small_corpus = ("phrasebook", 2_000)
 
     def window_tokens(self, config: "RunConfig") -> int:
-        return min(config.model.source_tokens, config.model.context_length)
+        context = config.model.context_length
+        return min(config.model.source_tokens, context) if config.has_source else context - 1
 
     def window_targets(self, config: "RunConfig") -> int:
         return self.window_tokens(config)
 
+    def objections(self, config: "RunConfig") -> Iterator[Refusal]:
+        model = config.model
+        if config.has_source:
+            return
+        if not config.data.shared_vocabulary:
+            yield Refusal(
+                ("data.shared_vocabulary", "model.architecture"),
+                tr(
+                    "a decoder reads source and target as one text, so they share a vocabulary; --set "
+                    "data.shared_vocabulary=true"
+                ),
+            )
+        least = max(SMALLEST_CONTEXT, 2 + (self.longest_source(config) or 0))
+        if model.context_length < least:
+            yield Refusal(
+                ("model.context_length", "model.source_length"),
+                tr(
+                    "a decoder reads the source and writes the target in one context, which takes more than "
+                    "{context_length:,} tokens; --set model.context_length={least}",
+                    context_length=model.context_length,
+                    least=least,
+                ),
+            )
+
 
 class Summarization(Translation):
-    """The summary of an article: a pair, as in translation, but the article is cut to the source's length."""
+    """The summary of an article: a pair, as in translation, but the article is cut to the source's length, by default
+    half of a decoder's context.
+    """
 
     name = "summarization"
     aim = english("summarization")
@@ -266,7 +297,8 @@ class Summarization(Translation):
     small_corpus = ("headlines", 1_000)
 
     def longest_source(self, config: "RunConfig") -> int:
-        most = config.model.source_tokens
+        model = config.model
+        most = model.source_tokens if config.has_source else model.source_length or model.context_length // 2
         return min(most, config.data.max_length or most) - 1
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Generator, Tensor
 
 from engine.config.schema import RunConfig
-from engine.config.sections import MASK, MASKS_IN_A_ROW, PAD, START, UNK
+from engine.config.sections import END, MASK, MASKS_IN_A_ROW, PAD, START, UNK
 from engine.config.tasks import corrupted_lengths
 from engine.data.padding import Tokens, pad_rows, sent, stands_at
 from engine.data.spans import SPANS, Counts, random_cuts, rearranged, with_sentinels
@@ -100,6 +100,11 @@ class Prompt:
     end: int  # the token that ends the answer
     source: Tokens | None = None  # (S,) what the encoder of an encoder-decoder reads
     marks: tuple[int, ...] = ()  # special tokens it may write besides the end
+
+    @property
+    def read(self) -> Tokens:
+        """What it asks about: the source, or without one all that comes before the answer."""
+        return self.tokens if self.source is None else self.source
 
 
 class Objective(ABC):
@@ -189,6 +194,27 @@ class Transcribe(Objective):
     def written(self, source: Tensor) -> Tensor:
         """(B, S) → (B, S), what is written of it."""
         return source
+
+
+class Joined(Objective):
+    """`source ⟨start⟩ target ⟨end⟩` in one text: what follows the start token is predicted, each token from all before
+    it. A window's first half is the source.
+    """
+
+    rearranges = True
+
+    def __init__(self, config: RunConfig, vocab_size: int) -> None:
+        super().__init__(config, vocab_size)
+        self.pad, self.start, self.end = (self.special[name] for name in (PAD, START, END))
+
+    def batch(self, windows: Tensor, generator: Generator) -> Batch:
+        rows, read = windows.cpu().numpy(), self.window // 2
+        ended = [np.append(row, self.end) for row in rows[:, read:]]
+        return joined_rows(list(rows[:, :read]), ended, self.start, self.pad, windows.device)
+
+
+def of_pairs(config: RunConfig, vocab_size: int) -> Objective:
+    return (Transcribe if config.has_source else Joined)(config, vocab_size)
 
 
 class Reverse(Transcribe):
@@ -353,12 +379,10 @@ class QuestionAnswer(Objective):
     def answered(
         self, questions: Sequence[Tokens], answers: Sequence[Tokens], device: torch.device | str = "cpu"
     ) -> Batch:
-        mark = np.array([self.mask], dtype=np.int64)
-        ended = [np.concatenate((answer, mark)) for answer in answers]
+        ended = [np.append(answer, self.mask) for answer in answers]
         if self.conditional:
             return written_from(questions, ended, self.mask, self.pad, device)
-        rows = [np.concatenate((question, mark, answer)) for question, answer in zip(questions, ended, strict=True)]
-        return shifted_rows(rows, [len(question) - 1 for question in questions], self.pad, device)
+        return joined_rows(questions, ended, self.mask, self.pad, device, before=1)
 
     def asked(self, question: Tokens) -> Prompt:
         """`question ⁇`; the answer ends with ⁇."""
@@ -402,6 +426,21 @@ def shifted_rows(rows: Sequence[Tokens], given: Sequence[int], pad: int, device:
     tokens, targets = pad_rows([row[:-1] for row in rows], pad), pad_rows([row[1:] for row in rows], IGNORED)
     targets[torch.arange(targets.shape[1])[None] < torch.tensor(list(given))[:, None]] = IGNORED
     return Batch(sent(tokens, device), sent(targets, device), int((targets != IGNORED).sum()))
+
+
+def joined_rows(
+    given: Sequence[Tokens],
+    written: Sequence[Tokens],
+    mark: int,
+    pad: int,
+    device: torch.device | str,
+    *,
+    before: int = 0,
+) -> Batch:
+    """Return a batch of `given mark written` rows. What follows the mark is scored, and `before` tokens up to it."""
+    between = np.array([mark], dtype=np.int64)
+    rows = [np.concatenate((first, between, second)) for first, second in zip(given, written, strict=True)]
+    return shifted_rows(rows, [len(first) - before for first in given], pad, device)
 
 
 def written_from(

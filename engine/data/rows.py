@@ -19,7 +19,15 @@ from torch import Generator, Tensor
 
 from engine.config.schema import RunConfig
 from engine.data.loader import mask_generator
-from engine.data.objectives import Batch, Classification, Corrupts, Objective, QuestionAnswer, written_from
+from engine.data.objectives import (
+    Batch,
+    Classification,
+    Corrupts,
+    Objective,
+    QuestionAnswer,
+    joined_rows,
+    written_from,
+)
 from engine.data.padding import Tokens, pad_rows, sent, stands_at, text_of
 from engine.data.spans import Counts
 from engine.errors import InputError
@@ -148,6 +156,12 @@ class EncodedPairs:
         pairs = zip(self.sources, self.targets, strict=True)
         return np.array([(len(s) + 1, len(t) + 1) for s, t in pairs], dtype=np.int64).reshape(-1, 2)
 
+    @property
+    def joined(self) -> NDArray[np.int64]:
+        """(n, 1) tokens that a decoder reads of each pair: the source, the start token and the target."""
+        both: NDArray[np.int64] = self.lengths.sum(1, keepdims=True) - 1
+        return both
+
     def chosen(self, rows: Sequence[int]) -> "EncodedPairs":
         return EncodedPairs([self.sources[i] for i in rows], [self.targets[i] for i in rows])
 
@@ -158,12 +172,18 @@ def read_sources(sources: Sequence[Tokens], special: Specials, device: torch.dev
     return sent(padded, device), stands_at([len(row) + 1 for row in sources], device)
 
 
-def pair_batch(pairs: EncodedPairs, special: BothSpecials, device: torch.device | str = "cpu") -> Batch:
-    """Return the batch of some pairs: each target is predicted token by token, its end included."""
+def pair_batch(
+    pairs: EncodedPairs, special: BothSpecials, device: torch.device | str = "cpu", *, joined: bool = False
+) -> Batch:
+    """Return the batch of some pairs: each target is predicted token by token, its end included. `joined`: source and
+    target are one text, as a decoder reads them.
+    """
     sources, targets = (
         [np.append(row, end) for row in rows]
         for rows, end in ((pairs.sources, special.source.end), (pairs.targets, special.target.end))
     )
+    if joined:
+        return joined_rows(pairs.sources, targets, special.target.start, special.target.pad, device)
     return written_from(sources, targets, special.target.start, special.target.pad, device, special.source.pad)
 
 
@@ -179,16 +199,18 @@ class PairBatches(BucketedBatches):
         device: torch.device | str = "cpu",
     ) -> None:
         self.pairs, self.objective, self.special, self.device = pairs, objective, special, device
+        self._joined = not config.has_source
         if not len(pairs):
             raise InputError(
                 tr("no sentence pairs are left to train on; raise data.max_length or model.context_length")
             )
         or_else = tr(", or leave longer ones out with data.max_length")
-        super().__init__(lambda epoch: pairs.lengths, config, tr("sentence"), or_else)
+        lengths = pairs.joined if self._joined else pairs.lengths
+        super().__init__(lambda epoch: lengths, config, tr("sentence"), or_else)
 
     def batch(self, step: int, micro: int) -> Batch:
         _, rows = self.rows(step, micro)
-        return pair_batch(self.pairs.chosen(rows.tolist()), self.special, self.device)
+        return pair_batch(self.pairs.chosen(rows.tolist()), self.special, self.device, joined=self._joined)
 
     def probed(self) -> Tensor:
         """Return (1, L) the start of the training targets."""

@@ -506,8 +506,9 @@ class TranslationScorer(Scorer):
     def batches(self) -> Iterator[Batch]:
         encoded, size = self.split.encoded, evaluation_batch(self.config)
         special, order = both_specials(self.tokenizer), np.argsort(encoded.lengths.sum(1), kind="stable").tolist()
+        joined = not self.config.has_source
         for start in range(0, len(order), size):
-            yield pair_batch(encoded.chosen(order[start : start + size]), special, self.device)
+            yield pair_batch(encoded.chosen(order[start : start + size]), special, self.device, joined=joined)
 
     def sentence_losses(self, scores: TokenScores) -> list[tuple[int, float]]:
         """Return each pair's number of target tokens, its end included, and their mean nll, from the split's scores."""

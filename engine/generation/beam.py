@@ -222,7 +222,8 @@ def translate_batch(
 
     Args:
         model: in any mode; dropout is off meanwhile.
-        source: (B, S) int64, each row at most `model.config.source_tokens` tokens.
+        source: (B, S) int64, each row at most `model.config.source_tokens` tokens; in a decoder what it reads before it
+            writes, at most its context, and without padding.
         source_at: their positions, −1 at padding; None: there is none.
         beam: hypotheses that a sentence keeps; 1 is greedy.
         penalty: of a length; see `penalty_of`.
@@ -233,7 +234,8 @@ def translate_batch(
     `InputError`: options out of bounds, or a model whose answers are no numbers. `ValueError`: a source of no length,
     or no token for the end.
     """
-    limits = [min(length, model.config.context_length) for length in max_length]
+    room = model.config.context_length + (0 if model.reads_source else 1 - source.shape[1])
+    limits = [min(length, room) for length in max_length]
     if min(limits, default=1) < 1 or beam < 1 or not 1 <= n_best <= beam:
         raise InputError(
             tr(
@@ -251,5 +253,7 @@ def translate_batch(
     sentences = [SentenceBeam(beam, n_best, limit, specials.end, penalty) for limit in limits]
     open_ = allowed_tokens(model.vocab_size, specials, allowed, source.device)
     with evaluating(model):
+        if not model.reads_source:
+            return search(Predictor(model), source, sentences, open_, between)
         predictor = Predictor(model, source, source_at)
         return search(predictor, torch.full_like(source[:, :1], specials.start), sentences, open_, between)

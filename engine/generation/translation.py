@@ -1,15 +1,19 @@
-"""A trained network that reads sources, with its tokenizer: sentences in, sentences out.
+"""A trained network that translates or summarizes, with its tokenizer: sentences in, sentences out.
 
-Sentences are translated in batches of similar length. Padding changes no logit, and the length limit of a translation
-depends only on its own source, so a translation does not depend on the rest of its batch.
+Sentences are translated in batches of similar length, by a decoder of equal length. Padding changes no logit, and the
+length limit of a translation depends only on its own source, so a translation does not depend on the rest of its batch.
 """
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from engine.config.schema import RunConfig
 from engine.data.objectives import Prompt
@@ -72,7 +76,7 @@ class Translator:
     ) -> list[list[Translation]]:
         """Return the `n_best` translations of each source, at most `beam`, best first; a beam of 1 is greedy.
         `alpha`, of the length penalty, defaults to the config's; `between` is called between steps and may raise to
-        stop. A learned position table truncates longer sources.
+        stop. A learned position table and a decoder's context truncate longer sources.
         """
         sources = [self._cut(source) for source in sources]
         order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
@@ -82,9 +86,12 @@ class Translator:
         alpha = generation.alpha if alpha is None else alpha
         penalty = penalty_of(generation.length_penalty, alpha)
         with evaluating(self.model):
-            for start in range(0, len(order), AT_ONCE):
-                rows = order[start : start + AT_ONCE]
-                tokens, at = read_sources([sources[i] for i in rows], self.special.source, device)
+            for rows in self._together(order, sources):
+                some = [sources[i] for i in rows]
+                if self.model.reads_source:
+                    tokens, at = read_sources(some, self.special.source, device)
+                else:
+                    tokens, at = torch.from_numpy(np.stack([self._prompt(one).tokens for one in some])).to(device), None
                 found = translate_batch(
                     self.model,
                     tokens,
@@ -103,34 +110,51 @@ class Translator:
 
     def stream(self, sentence: str) -> Iterator[tuple[str, SampledToken, tuple[float, ...]]]:
         """Yield the greedy translation as it is written: the text that a token completes, the token, and where the last
-        layer looked: (S,) the weight of each source token, averaged over heads; they sum to 1. Raise `InputError` as
-        `encode` does, or if a probability is not finite.
+        layer looked: (S,) the weight of each source token, averaged over heads; they sum to 1. A decoder, which has no
+        cross-attention, gives none. Raise `InputError` as `encode` does, or if a probability is not finite.
         """
         prompt, decoder, size = self.prompt(sentence), self.tokenizer.target.decoder(), self.tokenizer.vocab_size
-        assert prompt.source is not None
-        most = self.most(len(prompt.source))
-        with evaluating(self.model), recorded_weights(self.model) as weights:
+        most = self.most(len(prompt.read))
+        looking = recorded_weights(self.model) if self.model.reads_source else nullcontext(list[Tensor]())
+        with evaluating(self.model), looking as weights:
             for one in sample_answer(self.model, prompt, Sampling(0.0), 0, allowed=size, most=most):
                 if not math.isfinite(one.probability):
                     raise InputError(NO_NUMBERS)
-                yield decoder.feed(one.token), one, tuple(weights[-1][0].mean(0)[-1].float().tolist())
+                looked = weights[-1][0].mean(0)[-1].float().tolist() if weights else ()
+                yield decoder.feed(one.token), one, tuple(looked)
 
     def prompt(self, sentence: str) -> Prompt:
         """Return a typed sentence as a prompt; raise `InputError` as `encode` does."""
-        source = np.append(self.encode([sentence])[0], self.special.source.end)
-        return Prompt(np.array([self.special.target.start]), self.special.target.end, source)
+        return self._prompt(self.encode([sentence])[0])
+
+    def _prompt(self, source: NDArray[np.int64]) -> Prompt:
+        start, end = self.special.target.start, self.special.target.end
+        if not self.model.reads_source:
+            return Prompt(np.append(source, start), end)
+        return Prompt(np.array([start]), end, np.append(source, self.special.source.end))
 
     def pieces(self, sentence: str) -> list[str]:
         return [self.tokenizer.source.decode([token]) for token in self.encode([sentence])[0]]
 
     def most(self, source_tokens: int) -> int:
-        """Return the most tokens of a translation of a source this long, both including the end token."""
-        return min(self.config.model.context_length, ROOM[0] * source_tokens + ROOM[1])
+        """Return the most tokens of a translation, its end included, of a source this long, with the token after it."""
+        room = self.config.model.context_length + (0 if self.model.reads_source else 1 - source_tokens)
+        return min(room, ROOM[0] * source_tokens + ROOM[1])
 
     def _cut(self, source: NDArray[np.int64]) -> NDArray[np.int64]:
         positions = self.model.stacks[0].positions.longest
         source = source[: self.config.task.longest_source(self.config)]
+        if not self.model.reads_source:
+            positions = self.config.model.context_length
         return source if positions is None else source[: positions - 1]
+
+    def _together(self, order: Sequence[int], sources: Sequence[NDArray[np.int64]]) -> Iterator[Sequence[int]]:
+        """Yield the sources that are translated at once, of those ordered by length."""
+        alike = [order]
+        if not self.model.reads_source:
+            alike = [list(rows) for _, rows in groupby(order, key=lambda i: len(sources[i]))]
+        for rows in alike:
+            yield from (rows[start : start + AT_ONCE] for start in range(0, len(rows), AT_ONCE))
 
 
 def both_specials(tokenizer: AnyTokenizer) -> BothSpecials:

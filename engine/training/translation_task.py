@@ -201,6 +201,11 @@ class TranslationTask(Task):
                 english(
                     "{n:,} of {pairs:,} training pairs ({share:.1%}) have more than {most:,} source or {most2:,} "
                     "target tokens: left out"
+                )
+                if config.has_source
+                else english(
+                    "{n:,} of {pairs:,} training pairs ({share:.1%}) have more than {most:,} source or {most2:,} "
+                    "target tokens, or {most3:,} together: left out"
                 ),
             ),
             (
@@ -208,37 +213,50 @@ class TranslationTask(Task):
                 english(
                     "{n:,} of {pairs:,} validation pairs ({share:.1%}) have more than {most:,} source or {most2:,} "
                     "target tokens: still scored, at lengths that no training pair has"
+                )
+                if config.has_source
+                else english(
+                    "{n:,} of {pairs:,} validation pairs ({share:.1%}) have more than {most:,} source or {most2:,} "
+                    "target tokens, or {most3:,} together: still scored, at lengths that no training pair has"
                 ),
             ),
         ):
-            lengths = self.encoded[split].lengths
+            lengths = _lengths(self.encoded[split], config)
             n, pairs = int((lengths > most).any(1).sum()), len(lengths)
             if n:
-                yield Lint(key, said.format(n=n, pairs=pairs, share=n / pairs, most=most[0], most2=most[1]))
+                source, target, *both = most
+                known = {"most": source, "most2": target, "most3": sum(both)}
+                yield Lint(key, said.format(n=n, pairs=pairs, share=n / pairs, **known))
 
     def _require_positions(self, config: RunConfig, split: str) -> None:
         """Refuse pairs that do not fit: all position schemes are scored on the same pairs, so none is left out."""
-        model, lengths = config.model, self.encoded[split].lengths
-        room = np.array([model.source_tokens, model.context_length])
+        model, lengths = config.model, _lengths(self.encoded[split], config)
+        room = _room(config)
         over = int((lengths > room).any(1).sum())
         if not POSITIONS[model.position].bounded or not over:
             return
-        source, target = (int(longest) for longest in lengths.max(0))
+        source, *_, target = (int(longest) for longest in lengths.max(0))  # of a decoder, both together
         needed = max(source, target) if model.source_length is None else target
         remedy = f"--set model.context_length={max(needed, model.context_length)}"
-        if model.source_length is not None and source > model.source_length:
+        cut = config.task.longest_source(config)
+        if config.has_source and model.source_length is not None and source > model.source_length:
             remedy += f" --set model.source_length={source}"
+        elif not config.has_source and model.source_length is None and cut is not None:
+            remedy += f" --set model.source_length={cut + 1}"  # or a longer context would cut articles later
+        places = (
+            tr("{room:,} for sources, {room2:,} for targets", room=room[0], room2=room[1])
+            if config.has_source
+            else tr("{room:,} for source and target together", room=room[-1])
+        )
         raise InputError(
             tr(
                 "corpus {name}: {over:,} of {n:,} {split} pairs have more tokens than there are learned "
-                "positions ({room:,} for sources, {room2:,} for targets), and scored pairs are never left "
-                "out; {remedy}",
+                "positions ({places}), and scored pairs are never left out; {remedy}",
                 name=self.corpus.name,
                 over=over,
                 n=len(lengths),
                 split=split,
-                room=room[0],
-                room2=room[1],
+                places=places,
                 remedy=remedy,
             )
         )
@@ -256,7 +274,7 @@ class TranslationTask(Task):
 
     def _fitting(self, config: RunConfig) -> EncodedPairs:
         pairs, most = self.encoded["train"], _most_tokens(config)
-        fits = (pairs.lengths <= most).all(1)
+        fits = (_lengths(pairs, config) <= most).all(1)
         if not fits.any():
             raise InputError(
                 tr(
@@ -274,9 +292,21 @@ def _cut(sources: Sequence[Tokens], most: int | None) -> Sequence[Tokens]:
     return sources if most is None else [source[:most] for source in sources]
 
 
+def _lengths(pairs: EncodedPairs, config: RunConfig) -> NDArray[np.int64]:
+    """(n, 2) tokens of source and target; for a decoder (n, 3), since it reads both together."""
+    return pairs.lengths if config.has_source else np.hstack((pairs.lengths, pairs.joined))
+
+
+def _room(config: RunConfig) -> NDArray[np.int64]:
+    model = config.model
+    return np.array([model.source_tokens, model.context_length] if config.has_source else [model.context_length] * 3)
+
+
 def _most_tokens(config: RunConfig) -> NDArray[np.int64]:
-    most = np.array([config.model.source_tokens, config.model.context_length])
-    return most if config.data.max_length is None else np.minimum(most, config.data.max_length)
+    most = _room(config)
+    if config.data.max_length is not None:
+        most[:2] = np.minimum(most[:2], config.data.max_length)
+    return most
 
 
 def _taken_over(given: AnyTokenizer, corpus: ParallelCorpus) -> AnyTokenizer:

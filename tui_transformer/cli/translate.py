@@ -1,4 +1,4 @@
-"""`translate`: translate with a trained encoder-decoder, at a prompt, from a file or a pipe."""
+"""`translate`: translate or summarize with a trained model, at a prompt, from a file or a pipe."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -111,6 +111,10 @@ class Translating(Session[TranslationWriter]):
     def align(self, _: str) -> None:
         if not self.last:
             raise InputError(tr("/align: nothing has been translated yet"))
+        if not self.writers[0].config.has_source:
+            raise InputError(
+                tr("/align: a decoder has no cross-attention; the Playground shows where each of its heads looked")
+            )
         steps = list(self.writers[0].translator.stream(self.last))
         source, target = [*self.writers[0].translator.pieces(self.last), END], [piece for piece, *_ in steps]
         words = by_words(source, target, [attention for *_, attention in steps])

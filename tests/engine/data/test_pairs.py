@@ -21,9 +21,9 @@ def pairs(n: int = 300, seed: int = 0) -> EncodedPairs:
     return EncodedPairs(side(), side())
 
 
-def batches(found: EncodedPairs, **train: object) -> PairBatches:
+def batches(found: EncodedPairs, architecture: str = "encoder-decoder", **train: object) -> PairBatches:
     config = RunConfig.model_validate(
-        {"model": {"architecture": "encoder-decoder"}, "objective": {"kind": "translation"}, "train": train}
+        {"model": {"architecture": architecture}, "objective": {"kind": "translation"}, "train": train}
     )
     return PairBatches(found, config, make_objective(config, WORDS), SPECIAL)
 
@@ -79,6 +79,23 @@ def test_targets_are_the_tokens_one_later_then_the_end() -> None:
     start, end = SPECIAL.target.start, SPECIAL.target.end
     assert batch.tokens.tolist() == [[start, 7, 8, 9]] and batch.targets.tolist() == [[7, 8, 9, end]]
     assert batch.source.tolist() == [[5, 6, SPECIAL.source.end]] and batch.n_targets == 4
+
+
+def test_a_decoder_reads_source_start_and_target_as_one_text_and_predicts_the_target_alone() -> None:
+    found = EncodedPairs([np.array([5, 6]), np.array([5])], [np.array([7, 8]), np.array([9])])
+    batch = pair_batch(found, SPECIAL, joined=True)
+    pad, start, end = SPECIAL.target
+    assert batch.tokens.tolist() == [[5, 6, start, 7, 8], [5, start, 9, pad, pad]]
+    assert batch.targets.tolist() == [[IGNORED, IGNORED, 7, 8, end], [IGNORED, 9, end, IGNORED, IGNORED]]
+    assert batch.source is None and batch.n_targets == 5 and found.joined.tolist() == [[5], [3]]
+
+
+def test_a_decoders_batches_hold_every_pair_once_an_epoch_within_the_budget() -> None:
+    found = pairs()
+    stream = batches(found, "decoder", batch_tokens=200)
+    epoch = [stream.batch(step, 0) for step in range(1, stream.steps_per_epoch + 1)]
+    assert sum(batch.n_targets for batch in epoch) == found.lengths[:, 1].sum()
+    assert all(batch.tokens.numel() <= 200 for batch in epoch) and stream.padding < 0.1
 
 
 def test_padding_is_predicted_by_nobody_and_stands_nowhere() -> None:

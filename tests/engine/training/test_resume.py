@@ -24,7 +24,7 @@ from tests.small_documents import folder
 CLOCKS = {"seconds", "tokens_per_second", "device_load", "memory_bytes", "interval_seconds"}
 IN_CI = (  # one of each kind: what is new in the others has tests of its own
     *("baseline", "linear", "encoder-mlm", "copy", "phrasebook", "report-decoder", "biographies-scratch"),
-    *("bulletins", "headlines"),
+    *("bulletins", "headlines", "headlines-decoder"),
 )
 NAMES = [
     pytest.param(name, marks=() if name in IN_CI else pytest.mark.slow)

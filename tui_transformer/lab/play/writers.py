@@ -431,8 +431,7 @@ class TranslationWriter(Writer):
             raise InputError(self.empty)
         how, seed = sampling_of(settings, answer)
         prompt, size = self.translator.prompt(text), self.tokenizer.vocab_size
-        assert prompt.source is not None
-        most = min(int(settings["length"]), self.translator.most(len(prompt.source)))
+        most = min(int(settings["length"]), self.translator.most(len(prompt.read)))
         drawn = sample_answer(self.model, prompt, how, seed, allowed=size, most=most, alternatives=alternatives)
         yield from answer_tokens(drawn, self.tokenizer.target.decoder().feed, self._shown)
 

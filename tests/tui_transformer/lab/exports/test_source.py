@@ -87,7 +87,7 @@ LABELLED = (
 )
 WITHOUT = "model.attention_dropout=0"
 ROW_NETWORKS: list[tuple[str, ...]] = [
-    *((*PAIRS, f"model.position={name}") for name in SCHEMES["model.position"]),
+    *((*PAIRS, f"model.position={name}") for name in packaged("model.position")),
     (*PAIRS, "model.attention=sparse", "model.window=3", "model.link_every=4", "objective.label_smoothing=0.1"),
     (*PAIRS, "model.attention=window", "model.window=6", WITHOUT, "model.norm_placement=post"),
     (*PAIRS, "model.attention=linear", "model.position=rope", WITHOUT, "train.batch_tokens=400"),

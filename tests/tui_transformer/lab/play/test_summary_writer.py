@@ -6,9 +6,10 @@ import pytest
 
 from engine.errors import InputError
 from engine.runs.reader import RunReader
-from tests.engine.training.test_summaries import config
+from tests.engine.training.test_summaries import PRESETS, config
 from tests.engine.training.test_translation import trained
 from tui_transformer.__main__ import main
+from tui_transformer.cli.translate import Translating
 from tui_transformer.lab.analysis.detail import detail
 from tui_transformer.lab.analysis.entry import read_entry
 from tui_transformer.lab.play.writers import GREEDY, SummaryWriter, Writers
@@ -17,9 +18,9 @@ from tui_transformer.lab.reports.report import make
 ARTICLE = "Snow will reach the coast by noon. Our next bulletin follows on Monday by noon."
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory) -> RunReader:
-    return trained(config(), tmp_path_factory.mktemp("runs"), "headlines")
+@pytest.fixture(scope="module", params=PRESETS)
+def run(request, tmp_path_factory) -> RunReader:
+    return trained(config(request.param), tmp_path_factory.mktemp("runs"), "headlines")
 
 
 def test_an_article_typed_gets_a_summary(run, capsys) -> None:
@@ -33,6 +34,27 @@ def test_an_article_typed_gets_a_summary(run, capsys) -> None:
     assert capsys.readouterr().out.strip() == written.replace("■", "").strip()
     with pytest.raises(InputError, match="enter an article"):
         list(writer.pieces(" ", GREEDY))
+
+
+def test_surprise_and_attention_are_those_of_the_summary(run) -> None:
+    writer = Writers("cpu").get(run.path, "last")
+    found = writer.surprise(f"{ARTICLE} → Snow to reach coast")
+    assert found.source == ARTICLE
+    assert len(found.nats) == 1 + len(writer.tokenizer.target.encode("Snow to reach coast"))
+    read = 0 if run.config.has_source else len(writer.translator.prompt(ARTICLE).read) - 1
+    seen = writer.attention(ARTICLE, "Snow", 1, 1)
+    assert len(seen.queries) == len(seen.weights) == read + 1 + len(writer.tokenizer.target.encode("Snow"))
+
+
+def test_align_needs_cross_attention(run, capsys) -> None:
+    work = Translating(run.path.parent, "cpu", "last", False)
+    work.take_run("headlines")
+    work.answer(ARTICLE)
+    if run.config.has_source:
+        work.align("")
+    else:
+        with pytest.raises(InputError, match="a decoder has no cross-attention"):
+            work.align("")
 
 
 def test_sample_says_which_command_summarizes(run, capsys) -> None:
