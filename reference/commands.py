@@ -1,14 +1,13 @@
 """Every command with its options and examples, and what the exit codes mean."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reference.comments import comments
 from reference.examples import PROGRAM, ROOT, examples, title
 from reference.markup import code, fence, heading, page, paragraphs, table, words
 from tui_transformer.cli.app import program
-from tui_transformer.cli.commands import Listed
-from tui_transformer.cli.help import examples as shown
+from tui_transformer.cli.commands import Listed, examples_of
 from tui_transformer.cli.output import ExitCode
 
 
@@ -39,7 +38,7 @@ def _command(name: str, command: Any, parent: Any, level: int) -> Iterator[str]:
         yield fence(" ".join([PROGRAM, name, *command.collect_usage_pieces(context)]))
     yield _options(command, context)
     if not below:
-        yield from _examples(name)
+        yield from _examples(name, examples_of(command))
     for other, one in below.items():
         yield from _command(other, one, context, level + 1)
 
@@ -54,9 +53,9 @@ def _options(command: Any, context: Any) -> str:
     return table(("argument or option", "meaning"), rows) if rows else ""
 
 
-def _examples(name: str) -> Iterator[str]:
+def _examples(name: str, shown: Mapping[str, str]) -> Iterator[str]:
     """Those of `--help`, then those of the guides."""
-    own = [f"{PROGRAM} {line}  # {what}" for line, what in shown().get(name, {}).items()]
+    own = [f"{PROGRAM} {line}  # {what}" for line, what in shown.items()]
     yield fence("\n".join(own))
     found = examples(name)
     if not found:

@@ -29,7 +29,6 @@ TABLES = {  # TOML files, and which of their strings are read by people
     "presets/*.toml": ("description",),
     "presets/studies/*.toml": ("description", "why"),
     "tui_transformer/lab/records/badges.toml": ("means", "advice"),
-    "tui_transformer/cli/examples.toml": EVERY,
     "tui_transformer/studio/keys.toml": ("description", "tooltip", "groups", "mouse", "words"),
     "tui_transformer/lab/play/commands.toml": ("what", "argument", "why_not"),
 }

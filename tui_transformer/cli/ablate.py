@@ -22,7 +22,7 @@ from engine.language import tr, trn
 from engine.lints import lint
 from engine.retelling import told
 from engine.runs.lineage import ARROW, INIT_FROM
-from tui_transformer.cli.commands import command
+from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Corpus, DataDir, Json, PresetName, RunsDir, Set, preset_names, study_names
 from tui_transformer.cli.output import (
     ExitCode,
@@ -81,6 +81,13 @@ class RunOptions:
 
 
 @command(20)
+@examples(
+    {
+        "ablate --study attention --on demo --seeds 3": tr("Run a built-in study at demo size."),
+        "ablate --preset demo --vary model.n_heads=1,2,4 --seeds 5": tr("Vary one setting."),
+        "ablate --study attention --on demo --dry-run": tr("Show only the plan and its cost."),
+    }
+)
 def ablate(
     study: Annotated[
         str | None,

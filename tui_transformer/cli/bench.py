@@ -15,7 +15,7 @@ from engine.config import presets
 from engine.errors import InputError, one_of
 from engine.language import english, tr
 from engine.retelling import told
-from tui_transformer.cli.commands import command
+from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Device, Json
 from tui_transformer.cli.output import answer, emit, print_columns, say, tell
 
@@ -49,6 +49,12 @@ OF_NO_SIZE = ("attention", "studio")  # the same for every size, so measured onc
 
 
 @command(150)
+@examples(
+    {
+        "bench": tr("Time the baseline on this machine."),
+        "bench --size demo --against installed": tr("Compare with the other installed libraries."),
+    }
+)
 def bench(
     case: Annotated[
         str,

@@ -15,7 +15,7 @@ from engine.config import presets
 from engine.errors import InputError
 from engine.language import tr, trn
 from engine.retelling import told
-from tui_transformer.cli.commands import command
+from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import ConfigFile, Corpus, DataDir, Device, Json, On, PresetName, RunsDir, Set
 from tui_transformer.cli.output import ExitCode, emit, loading, stdout, warn
 from tui_transformer.cli.run import Request
@@ -25,6 +25,12 @@ LONG_RUN = 20 * 60  # seconds; above that, a smaller base is suggested
 
 
 @command(130)
+@examples(
+    {
+        "check --preset demo": tr("Look for leaks and estimate time and memory."),
+        "check --preset rope --on demo --set model.n_heads=8": tr("Check a change before you train it."),
+    }
+)
 def check(
     preset: PresetName = None,
     config: ConfigFile = None,

@@ -6,7 +6,7 @@ so `--help` is fast.
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from inspect import cleandoc
 from typing import TypeVar
@@ -22,7 +22,8 @@ F = TypeVar("F", bound=Callable[..., int | None])
 SHARED = ("runs_dir", "data_dir", "device", "json")  # options that may also come before a command's name
 FOLDERS = SHARED[:2]  # those that every command accepts there: an unused folder does no harm
 MARKED = re.compile(
-    r'(?P<place>\d+)(?P<hidden>, hidden=True)?\)\ndef (?P<name>\w+)\(.*?\) -> (?:int|None):\n    """(?P<help>.*?)"""',
+    r"(?P<place>\d+)(?P<hidden>, hidden=True)?\)\n(?:@examples\(.*?\)\n)?"
+    r'def (?P<name>\w+)\(.*?\) -> (?:int|None):\n    """(?P<help>.*?)"""',
     re.DOTALL,
 )
 
@@ -33,6 +34,21 @@ def command(place: int, *, hidden: bool = False) -> Callable[[F], F]:
     In a file with an `app`, a group of commands, it runs when no subcommand is given.
     """
     return lambda function: function
+
+
+def examples(lines: Mapping[str, str]) -> Callable[[F], F]:
+    """Add one to three examples to a command's help: a line as it is typed, and what it does."""
+
+    def mark(function: F) -> F:
+        function.examples = lines  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def examples_of(command: Command) -> Mapping[str, str]:
+    found: Mapping[str, str] = getattr(command.callback, "examples", {})
+    return found
 
 
 def listed() -> "dict[str, Listed]":
@@ -67,10 +83,10 @@ class Listed(TyperCommand):
             app.command(self.name, hidden=self.hidden)(getattr(module, self._function))
         found = typer.main.get_command(app)
         found.name, found.help, found.short_help = self.name, self.help, self.short_help
-        found.epilog = epilog(self.name or "")
+        found.epilog = epilog(examples_of(found))
         for command in found.commands.values() if isinstance(found, TyperGroup) else ():
             command.help = tr(command.help or "")
-            command.short_help, command.epilog = brief(command.help), epilog(f"{self.name} {command.name}")
+            command.short_help, command.epilog = brief(command.help), epilog(examples_of(command))
         return found
 
 

@@ -14,7 +14,7 @@ from engine.command_line import RUNS
 from engine.errors import InputError, all_of, nearest, one_of
 from engine.language import tr, trn
 from engine.runs.reader import RunReader, no_runs
-from tui_transformer.cli.commands import command
+from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.names import resolve_names
 from tui_transformer.cli.options import Json, RunsDir, run_and_study_names, run_names
 from tui_transformer.cli.output import answer as print_answer
@@ -37,6 +37,13 @@ LEAST_DRAWN, READABLE = 56, 110  # columns of a forest plot at least, and of a l
 
 
 @command(170)
+@examples(
+    {
+        "compare demo no-pe-demo": tr("Compare runs; the first is the baseline."),
+        "compare attention": tr("Compare a study's variants over their seeds."),
+        'compare --filter "rope loss<1.3" --csv --out runs.csv': tr("Write the matching runs as CSV."),
+    }
+)
 def compare(
     runs: Annotated[
         list[str] | None,

@@ -9,7 +9,7 @@ from engine.language import tr
 from engine.retelling import told
 from engine.runs.commands import Command, send
 from engine.runs.reader import LIVE_STATES, STILL, RunReader
-from tui_transformer.cli.commands import command
+from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Json, RunArgument, RunsDir
 from tui_transformer.cli.output import ExitCode, complain, say, tell
 
@@ -25,24 +25,44 @@ TOO_LATE = {
 
 
 @command(70)
+@examples(
+    {
+        "pause demo": tr("Pause a run; `continue demo` ends the pause."),
+    }
+)
 def pause(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
     """Pause a run at its next step; its process stays alive."""
     return _sent(Command.PAUSE, run, json, runs_dir)
 
 
 @command(80)
+@examples(
+    {
+        "continue demo": tr("Continue a paused run."),
+    }
+)
 def continue_(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
     """Continue a paused run."""
     return _sent(Command.CONTINUE, run, json, runs_dir)
 
 
 @command(90)
+@examples(
+    {
+        "stop": tr("Stop the newest run; `resume` picks it up from there."),
+    }
+)
 def stop(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
     """Stop a run at its next step, with a checkpoint to resume from."""
     return _sent(Command.STOP, run, json, runs_dir)
 
 
 @command(100)
+@examples(
+    {
+        "checkpoint demo": tr("Save a checkpoint now."),
+    }
+)
 def checkpoint(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
     """Save a checkpoint at the run's next step, without stopping it."""
     return _sent(Command.CHECKPOINT, run, json, runs_dir)

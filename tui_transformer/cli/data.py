@@ -14,7 +14,7 @@ from engine.data.corpus import data_folders, fetch_folder
 from engine.data.known import CORPORA, place_of
 from engine.errors import InputError, listed, nearest
 from engine.language import tr, trn
-from tui_transformer.cli.commands import Group, command
+from tui_transformer.cli.commands import Group, command, examples
 from tui_transformer.cli.options import DataDir, Json, corpus_names
 from tui_transformer.cli.output import answer, emit, is_terminal, loading, padded, print_columns, say, stderr, tell
 
@@ -35,6 +35,11 @@ app = typer.Typer(cls=Group, add_completion=False, rich_markup_mode=None)
 
 @app.callback(invoke_without_command=True)
 @command(280)
+@examples(
+    {
+        "data list": tr("List the named corpora."),
+    }
+)
 def data(context: typer.Context, json: Json = False, data_dir: DataDir = None) -> None:
     """The corpora to train on."""
     if context.invoked_subcommand is None:
@@ -42,6 +47,11 @@ def data(context: typer.Context, json: Json = False, data_dir: DataDir = None) -
 
 
 @app.command("list")
+@examples(
+    {
+        "data list": tr("List the named corpora."),
+    }
+)
 def list_corpora(json: Json = False, data_dir: DataDir = None) -> None:
     """List the named corpora and where they are."""
     rows = [(tr("CORPUS"), tr("KIND"), tr("WHERE"), tr("DESCRIPTION"))]
@@ -58,6 +68,12 @@ def list_corpora(json: Json = False, data_dir: DataDir = None) -> None:
 
 
 @app.command()
+@examples(
+    {
+        "data show playlets": tr("Show a built-in corpus."),
+        "data show phrasebook": tr("Show sentence pairs; your own file works too."),
+    }
+)
 def show(
     name: Annotated[
         str,
@@ -96,6 +112,11 @@ def show(
 
 
 @app.command()
+@examples(
+    {
+        "data fetch tiny-shakespeare": tr("Download a corpus."),
+    }
+)
 def fetch(
     name: Annotated[
         str, typer.Argument(help=tr("A corpus name, or hf:OWNER/NAME@REVISION."), autocompletion=corpus_names)

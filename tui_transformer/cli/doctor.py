@@ -18,7 +18,7 @@ from engine.errors import InputError, listed, reason
 from engine.language import tr, trn
 from engine.retelling import told
 from engine.runs.reader import LIVE_STATES, RunReader
-from tui_transformer.cli.commands import command
+from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import DataDir, Json, RunsDir, run_names
 from tui_transformer.cli.output import ExitCode, emit, is_terminal, padded, stdout, width_of
 from tui_transformer.lab.formatting import memory
@@ -38,6 +38,13 @@ class Finding:
 
 
 @command(230)
+@examples(
+    {
+        "doctor": tr("Check this machine."),
+        "doctor demo": tr("Check a run's files."),
+        "doctor --gpu": tr("Prove that training works on the GPU."),
+    }
+)
 def doctor(
     run: Annotated[
         str | None,

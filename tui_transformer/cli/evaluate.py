@@ -16,7 +16,7 @@ from engine.errors import InputError, all_of, listed, one_of, reason, refused
 from engine.language import tr, trn
 from engine.runs.files import write_named
 from engine.runs.reader import RunReader
-from tui_transformer.cli.commands import command
+from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, RunsDir
 from tui_transformer.cli.output import loading, padded, stamp, tell
 from tui_transformer.lab.formatting import confusion_lines
@@ -25,6 +25,13 @@ SPLITS = ("train", "validation", "test")
 
 
 @command(140)
+@examples(
+    {
+        "evaluate demo": tr("Score the best checkpoint on the validation split."),
+        "evaluate demo --text my-text.txt": tr("Score a text of your own."),
+        "evaluate phrasebook --beam 5 --sentences 10": tr("Score translations and show the ten best and ten worst."),
+    }
+)
 def evaluate(
     run: RunArgument = "last",
     split: Annotated[

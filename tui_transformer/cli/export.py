@@ -11,7 +11,7 @@ from engine.command_line import RUNS
 from engine.errors import InputError, nearest, one_of, refused
 from engine.language import tr, trn
 from engine.runs.reader import RunReader
-from tui_transformer.cli.commands import command
+from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Json, RunsDir, run_names
 from tui_transformer.cli.output import answer, emit, loading, say, stamp
 from tui_transformer.lab.analysis.export import save
@@ -22,6 +22,13 @@ FOLDER = Path("exports")  # default folder for tools' files
 
 
 @command(250)
+@examples(
+    {
+        "export demo no-pe-demo --to csv --out curves.csv": tr("Export the curves of two runs as CSV."),
+        "export demo --to huggingface --checkpoint last": tr("Export a model for Hugging Face."),
+        "export demo --to package": tr("Write a folder to hand in: source, data, results, report."),
+    }
+)
 def export(
     runs: Annotated[list[str], typer.Argument(help=tr("Run names, paths, or `last`."), autocompletion=run_names)],
     to: Annotated[str, typer.Option("--to", help=f"{one_of(FORMATS)}.", autocompletion=lambda: list(FORMATS))],

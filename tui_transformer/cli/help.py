@@ -1,10 +1,7 @@
 """The text of `--help` in the language in use, wrapped by columns of the terminal, and a command's examples."""
 
 import re
-import tomllib
-from collections.abc import Sequence
-from functools import cache
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 from typer import core
 from typer._click.core import Context
@@ -77,19 +74,7 @@ class Formatter(HelpFormatter):
 Context.formatter_class = Formatter
 
 
-@cache
-def examples() -> dict[str, dict[str, str]]:
-    """Return for each command, such as `data show`, its examples: a line, and what it does."""
-    text = Path(__file__).with_name("examples.toml").read_text(encoding="utf-8")
-    found: dict[str, dict[str, str]] = tomllib.loads(text)
-    return found
-
-
-def epilog(command: str) -> str | None:
+def epilog(examples: Mapping[str, str]) -> str | None:
     """Return what stands below a command's options: its examples, as they are typed."""
-    lines = [
-        words
-        for line, what in examples().get(command, {}).items()
-        for words in (f"  # {tr(what)}", f"  {PROGRAM} {line}")
-    ]
+    lines = [words for line, what in examples.items() for words in (f"  # {what}", f"  {PROGRAM} {line}")]
     return "\n".join(["\b", tr("Examples:"), *lines]) if lines else None

@@ -12,7 +12,7 @@ from engine.config import presets
 from engine.errors import listed
 from engine.language import tr, trn
 from engine.retelling import told
-from tui_transformer.cli.commands import Group, command
+from tui_transformer.cli.commands import Group, command, examples
 from tui_transformer.cli.options import Json, On, Set, preset_names
 from tui_transformer.cli.output import answer, emit, is_terminal, print_columns, setting_text, stdout
 
@@ -25,6 +25,11 @@ app = typer.Typer(cls=Group, add_completion=False, rich_markup_mode=None)
 
 @app.callback(invoke_without_command=True)
 @command(270)
+@examples(
+    {
+        "presets show demo": tr("Show what a preset sets."),
+    }
+)
 def presets_(context: typer.Context, json: Json = False) -> None:
     """Named settings to start from."""
     if context.invoked_subcommand is None:
@@ -32,6 +37,11 @@ def presets_(context: typer.Context, json: Json = False) -> None:
 
 
 @app.command("list")
+@examples(
+    {
+        "presets list": tr("List all presets."),
+    }
+)
 def list_presets(json: Json = False) -> None:
     """List all presets, one per line."""
     found = presets.list_presets()
@@ -45,6 +55,12 @@ def list_presets(json: Json = False) -> None:
 
 
 @app.command()
+@examples(
+    {
+        "presets show rope --on demo": tr("Show a change applied to the demo."),
+        "presets show win16 --mask": tr("Draw which positions see which."),
+    }
+)
 def show(
     name: Annotated[str, typer.Argument(help=tr("A preset's name."), autocompletion=preset_names)],
     on: On = None,
@@ -165,6 +181,11 @@ def _pictured(config: "RunConfig") -> Iterator[tuple[str, object]]:
 
 
 @app.command("diff")
+@examples(
+    {
+        "presets diff demo nanogpt": tr("Show where two presets differ."),
+    }
+)
 def diff_presets(
     a: Annotated[str, typer.Argument(help=tr("A preset's name."), autocompletion=preset_names)],
     b: Annotated[str, typer.Argument(help=tr("Another preset's name."), autocompletion=preset_names)],
@@ -186,6 +207,11 @@ def diff_presets(
 
 
 @app.command()
+@examples(
+    {
+        "presets schema > config.schema.json": tr("Write the schema to a file for your editor."),
+    }
+)
 def schema() -> None:
     """Print the JSON schema of a config file, for editors."""
     from engine.config.schema import RunConfig

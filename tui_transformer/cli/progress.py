@@ -18,7 +18,7 @@ from engine.retelling import told
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.records import Floor, MetricRecord, Status, TrainRecord, ValidationRecord
 from engine.runs.tail import Metrics
-from tui_transformer.cli.commands import command
+from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Json, RunArgument, RunsDir
 from tui_transformer.cli.output import ExitCode, complain, emit, is_terminal, say, stderr
 from tui_transformer.cli.summary import print_summary
@@ -31,6 +31,11 @@ PLAIN_INTERVAL = 10.0  # seconds between plain lines, evaluations aside
 
 
 @command(220)
+@examples(
+    {
+        "watch": tr("Follow the newest run."),
+    }
+)
 def watch(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
     """Follow a run, wherever it was started. Ctrl-c leaves it running."""
     reader = RunReader.resolve(run, runs_dir)

@@ -10,7 +10,7 @@ from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.errors import InputError, nearest, one_of
 from engine.language import code, tr
-from tui_transformer.cli.commands import command
+from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.names import resolve_names
 from tui_transformer.cli.options import Json, RunsDir, run_and_study_names
 from tui_transformer.cli.output import say, tell
@@ -20,6 +20,12 @@ ENGINES = {"en": "pdflatex", "zh": "xelatex"}
 
 
 @command(180)
+@examples(
+    {
+        "report demo no-pe-demo --format html": tr("Report on two runs."),
+        "report attention --format latex --language zh": tr("Report on a study, in Chinese."),
+    }
+)
 def report(
     runs: Annotated[
         list[str],

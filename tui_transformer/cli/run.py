@@ -32,7 +32,7 @@ from engine.retelling import told
 from engine.runs.commands import Command
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.training.control import Control, Outcome, StopRequested
-from tui_transformer.cli.commands import command
+from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import (
     ConfigFile,
     Corpus,
@@ -92,6 +92,15 @@ class Request:
 
 
 @command(10)
+@examples(
+    {
+        "run --preset demo": tr("Train the demo in a minute or two."),
+        "run --preset shakespeare-cpu --corpus my-text.txt": tr("Train on your own text."),
+        "run --preset rope --on demo --seed 2 --detach": tr(
+            "Apply a change to the demo, with another seed, in the background."
+        ),
+    }
+)
 def run(
     preset: PresetName = None,
     config: ConfigFile = None,
@@ -173,6 +182,12 @@ def begin(run: RunArgument, device: Device = "auto", runs_dir: RunsDir = RUNS, d
 
 
 @command(40)
+@examples(
+    {
+        "resume": tr("Resume the newest run."),
+        "resume demo --detach": tr("Resume a run in the background."),
+    }
+)
 def resume(
     run: RunArgument = "last",
     detach: Detach = False,
@@ -210,6 +225,11 @@ def resume(
 
 
 @command(50)
+@examples(
+    {
+        "queue": tr("Train the queued runs now."),
+    }
+)
 def queue(device: Device = "auto", json: Json = False, runs_dir: RunsDir = RUNS) -> None:
     """Train queued runs, one after another; `run --queue` does this in the background automatically."""
     runs_dir.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ from engine.language import tr
 from engine.retelling import told
 from engine.runs import manage
 from engine.runs.reader import STILL, RunReader, list_runs, no_runs
-from tui_transformer.cli.commands import command
+from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Json, RunArgument, RunsDir, run_names
 from tui_transformer.cli.output import emit, is_terminal, print_columns, say, tell
 from tui_transformer.lab.records.badges import in_a_cell, worst_first
@@ -25,6 +25,12 @@ LOOK = 0.2  # seconds between polls
 
 
 @command(160)
+@examples(
+    {
+        "runs": tr("List all runs."),
+        "runs --json": tr("List all runs as JSON, for a program."),
+    }
+)
 def runs(json: Json = False, runs_dir: RunsDir = RUNS) -> None:
     "List runs with their state, score and any problems."
     readers = list_runs(runs_dir)
@@ -93,6 +99,11 @@ def _settle(readers: Iterable[RunReader]) -> None:
 
 
 @command(190)
+@examples(
+    {
+        "rename demo demo-1": tr("Rename a run."),
+    }
+)
 def rename(
     run: RunArgument,
     name: Annotated[str, typer.Argument(help=tr("The new name."))],
@@ -108,6 +119,11 @@ def rename(
 
 
 @command(200)
+@examples(
+    {
+        "delete demo no-pe-demo": tr("Delete two runs (asks first)."),
+    }
+)
 def delete(
     run: Annotated[list[str], typer.Argument(help=tr("Run names."), autocompletion=run_names)],
     yes: Annotated[bool, typer.Option("--yes", "-y", help=tr("Don't ask for confirmation."))] = False,
@@ -130,6 +146,12 @@ def delete(
 
 
 @command(210)
+@examples(
+    {
+        'note demo "falls too slowly" --tag slow': tr("Write a note and add a tag."),
+        "note demo": tr("Show a run's notes and tags."),
+    }
+)
 def note(
     run: RunArgument = "last",
     text: Annotated[str | None, typer.Argument(help=tr("The new note; leave it out to show the current one."))] = None,

@@ -14,7 +14,7 @@ from engine.command_line import RUNS
 from engine.errors import InputError
 from engine.language import tr
 from engine.runs.reader import RunReader
-from tui_transformer.cli.commands import command
+from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir, run_names
 from tui_transformer.cli.output import answer, emit, is_terminal, loading, say, stdout, warn
 from tui_transformer.cli.repl import Session, converse
@@ -169,6 +169,13 @@ class Writing(Session[Writer]):
 
 
 @command(110)
+@examples(
+    {
+        "sample demo": tr("Type prompts and read what the model writes."),
+        "sample demo --prompt ROMEO: --n 3 --temperature 0.7": tr("Continue one prompt three times."),
+        "sample demo --vs no-pe-demo --prompt ROMEO:": tr("Let two models answer the same prompt."),
+    }
+)
 def sample(
     run: RunArgument = "last",
     prompt: Annotated[str | None, typer.Option("--prompt", help=tr("Answer this prompt once, then exit."))] = None,

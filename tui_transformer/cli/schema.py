@@ -8,11 +8,17 @@ import typer
 
 from engine.errors import InputError, nearest, one_of, refused
 from engine.language import tr
-from tui_transformer.cli.commands import command
+from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.output import answer
 
 
 @command(260)
+@examples(
+    {
+        "schema status.json": tr("Print the schema of one file."),
+        "schema --out schemas": tr("Write all schemas to a folder."),
+    }
+)
 def schema(
     file: Annotated[
         str | None, typer.Argument(help=tr("A file name, such as status.json; defaults to all files."))

@@ -18,7 +18,7 @@ from engine.errors import InputError, reason
 from engine.language import tr
 from engine.retelling import told
 from engine.runs.reader import RunReader
-from tui_transformer.cli.commands import command
+from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir
 from tui_transformer.cli.output import answer, emit, has_colour, is_terminal, padded, say, stdout, width_of
 from tui_transformer.cli.repl import Session, converse
@@ -133,6 +133,12 @@ class Translating(Session[TranslationWriter]):
 
 
 @command(120)
+@examples(
+    {
+        "translate phrasebook": tr("Type sentences to translate."),
+        "translate phrasebook --input sentences.txt --beam 5": tr("Translate a file with beam size 5."),
+    }
+)
 def translate(
     run: RunArgument = "last",
     text: Annotated[str | None, typer.Option("--text", help=tr("Translate this text once, then exit."))] = None,

@@ -14,7 +14,7 @@ from engine.language import english, tr, trn
 from engine.retelling import told
 from engine.runs.reader import RunReader
 from engine.verification.finding import Difference, Finding
-from tui_transformer.cli.commands import command
+from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, RunsDir
 from tui_transformer.cli.output import ExitCode, answer, emit, is_terminal, loading, padded, stamp, stdout
 
@@ -25,6 +25,12 @@ LONGEST = 60  # characters of a value
 
 
 @command(240)
+@examples(
+    {
+        "verify demo": tr("Verify a run's numbers."),
+        "verify demo --steps 100 --device cpu": tr("Repeat more steps, on the CPU."),
+    }
+)
 def verify(
     run: RunArgument = "last",
     steps: Annotated[int, typer.Option("--steps", min=0, max=100_000, help=tr("Training steps to repeat."))] = 20,
