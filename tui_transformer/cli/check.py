@@ -43,7 +43,7 @@ def check(
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
-    "Check a model without training it: leaks, cache parity, settings with no effect, time and memory."
+    """Check a model without training it: leaks, cache parity, settings with no effect, time and memory."""
 
     def doing(what: str) -> AbstractContextManager[object]:
         if progress:

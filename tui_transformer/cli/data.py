@@ -84,7 +84,7 @@ def show(
     json: Json = False,
     data_dir: DataDir = None,
 ) -> None:
-    "Show a corpus: its sizes, characters, reference scores and how it begins."
+    """Show a corpus: its sizes, characters, reference scores and how it begins."""
     from engine.config.sections import DataConfig
 
     if not 1 <= len(name) <= LONGEST:

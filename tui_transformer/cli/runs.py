@@ -32,7 +32,7 @@ LOOK = 0.2  # seconds between polls
     }
 )
 def runs(json: Json = False, runs_dir: RunsDir = RUNS) -> None:
-    "List runs with their state, score and any problems."
+    """List runs with their state, score and any problems."""
     readers = list_runs(runs_dir)
     described = [_described(reader) for reader in readers]
     if json:
