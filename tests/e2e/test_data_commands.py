@@ -155,7 +155,7 @@ def test_labelled_texts_are_shown_with_their_classes_and_a_baseline(capsys) -> N
     shown = lines(capsys)
     assert shown[0] == "bulletins@1, generated" and "  texts       train 18,000, validation 2,000" in shown
     assert any(line.startswith("  classes     weather 3,671, markets 3,556") for line in shown)
-    assert any("always 'result' is right for 25.8% of the validation texts" in line for line in shown)
+    assert any("always answering 'result' is right for 25.8% of the validation texts" in line for line in shown)
     assert any(line.startswith("  note") and "the best reader gets 88.96% right" in line for line in shown)
     assert all("  →  " in line for line in shown[-4:])
 
@@ -321,7 +321,7 @@ def test_fetch_takes_files_from_a_mirror_folder(capsys, tmp_path, monkeypatch, r
         (["--preset", "multi30k", "--corpus", "biographies"], "translation needs sentence pairs, such as phrasebook"),
         (
             ["--preset", "demo", "--set", "data.tokenizer=words"],
-            "the floor and the probes of playlets are defined on characters",
+            "playlets works only with character tokens, on which its floor and probes are defined",
         ),
         (["--preset", "multi30k", "--set", "data.tokenizer=words"], "word tokens are for texts and documents"),
     ],

@@ -117,7 +117,7 @@ def test_check_tries_the_other_networks_too(capsys) -> None:
         small = [part for setting in TINY for part in ("--set", setting)]
         extra = ["--set", "model.vocab_size=70", "--set", "model.source_length=32"] if "report" in preset else []
         assert main(["check", "--preset", preset, *small, *extra, "--device", "cpu"]) == 0, capsys.readouterr()
-        assert "can tell token order" in capsys.readouterr().out
+        assert "sees the order of tokens" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ TOKENS = {
     "other tokens of playlets": ({"data": {"tokenizer": "bpe"}}, "the floor and the probes of playlets are of"),
     "words of sentences": ({**TRANSLATION, "data": {"corpus": "multi30k", "tokenizer": "words"}}, "translations use"),
     "bytes of sentences": ({**TRANSLATION, "data": {"corpus": "multi30k", "tokenizer": "bytes"}}, "is for texts"),
-    "loaded from nowhere": ({"data": {"corpus": "ptb", "tokenizer": "loaded"}}, "needs the place to load it from"),
+    "loaded from nowhere": ({"data": {"corpus": "ptb", "tokenizer": "loaded"}}, "needs a path to load it from"),
     "a place that is not asked for": (
         {"data": {"corpus": "ptb", "tokenizer_from": "x"}},
         "is for tokenizer = 'loaded'",

@@ -43,7 +43,7 @@ def test_a_recorded_text_is_told_in_the_language_in_use(chinese, text) -> None:
 
 
 def test_numbers_names_and_command_lines_are_those_of_the_text(chinese) -> None:
-    said = told("run 'baseline' does not translate; use `tui-transformer sample baseline`")
+    said = told("run 'baseline' is not a translation model; use `tui-transformer sample baseline`")
     assert "'baseline'" in said and "`tui-transformer sample baseline`" in said
     assert "310" in told("the loss is NaN or infinite at step 310; the last good state is step 309")
     assert told("an own reason, with `code` and 3 words") == "an own reason, with `code` and 3 words"

@@ -75,7 +75,7 @@ FOREIGN = {
         {"model": {"type": "BPE", "merges": ["a nowhere"]}, "pre_tokenizer": {"type": "ByteLevel"}},
         "merge 1 joins a token that does not exist",
     ),
-    "a pair": (json.loads(PairTokenizer(WORDS, BpeTokenizer([])).to_json()), "a text needs one"),
+    "a pair": (json.loads(PairTokenizer(WORDS, BpeTokenizer([])).to_json()), "plain text needs just one"),
 }
 
 
@@ -90,7 +90,7 @@ def test_what_cannot_be_loaded_is_one_line(tiny, tmp_path, content, says: str) -
 
 def test_a_tokenizer_of_another_kind_is_not_taken_over(tiny) -> None:
     config = tiny("data.corpus=x.txt", "model.context_length=8", "data.tokenizer=bpe")
-    with pytest.raises(InputError, match="reads text by bpe, but the parent's tokenizer is 'text-words'"):
+    with pytest.raises(InputError, match="reads text with the 'bpe' tokenizer, but the parent's is 'text-words'"):
         TextTask.of(CORPUS, config, WORDS)
     assert TextTask.of(CORPUS, tiny("data.corpus=x.txt", "data.tokenizer=words", "model.context_length=8"), WORDS)
 

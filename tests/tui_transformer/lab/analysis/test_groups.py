@@ -48,7 +48,7 @@ def test_runs_of_no_study_that_differ_in_the_seed_alone_are_one_variant(tmp_path
 def test_other_settings_under_one_variants_name_do_not_count_as_its_seed(tmp_path) -> None:
     cell(tmp_path, "s", "a", 1)
     cell(tmp_path, "s", "a", 2, "model.n_layers=2")
-    assert standings(tmp_path)["a"].seeds() == "1 of 2 seeds; 1 with other settings"
+    assert standings(tmp_path)["a"].seeds() == "1 of 2 seeds; 1 with different settings"
 
 
 LEFT_OUT = {

@@ -34,7 +34,7 @@ def writer(runs: Path, name: str) -> TextWriter:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_run_that_does_not_translate_names_the_command_that_prompts_it(runs, name) -> None:
-    with pytest.raises(InputError, match=f"'{name}' does not translate; use `tui-transformer sample {name}"):
+    with pytest.raises(InputError, match=f"'{name}' is not a translation model; use `tui-transformer sample {name}"):
         TranslationWriter(RunReader(runs / name), "best", "cpu")
 
 

@@ -96,10 +96,10 @@ def test_another_study_under_the_name_is_refused_with_what_differs(undisturbed, 
     root, _, _ = undisturbed
     other = written(tmp_path, replace(tiny_study(), base="win16@demo"))
     assert main(words(other, root)) == 2
-    assert "was started with other settings: base is 'win16@demo', was 'demo'" in capsys.readouterr().err
+    assert "was started with different settings: base is 'win16@demo', was 'demo'" in capsys.readouterr().err
     other = written(tmp_path, replace(tiny_study(), primary="accuracy"))  # chosen after the scores were seen
     assert main(words(other, root)) == 2
-    assert "was started with other settings: primary is" in capsys.readouterr().err
+    assert "was started with different settings: primary is" in capsys.readouterr().err
 
 
 def test_a_corpus_that_is_not_there_ends_it_before_anything_is_made(tmp_path, capsys) -> None:
@@ -127,7 +127,7 @@ BAD = {
     "--preset demo --vary model.n_heads=1,x": "variant 'n_heads-x': model.n_heads = 'x'",
     "--preset demo --vary model.n_heads=1,1": "two variants are called 'n_heads-1'",
     "--preset demo --vary log.every=1,2": "have the same config",
-    "--preset demo --on baseline --vary model.n_heads=1,2": "it cannot be put on 'baseline'",
+    "--preset demo --on baseline --vary model.n_heads=1,2": "it cannot be applied to 'baseline'",
 }
 
 

@@ -146,7 +146,7 @@ async def test_arrows_pass_over_what_cannot_be(app: App) -> None:
         await go_to(pilot, "model.architecture")
         await pilot.press("right")
         assert app.pane.draft.changes.keys() <= {"model.attention"}
-        assert "architecture has no other " in app.text and "valid value; enter says why" in app.text
+        assert "architecture has no other " in app.text and "valid value; press enter to see why" in app.text
 
 
 async def test_a_number_is_typed_in_its_place(app: App) -> None:
@@ -448,7 +448,7 @@ async def test_a_corpus_that_is_missing_is_downloaded_by_one_key(app: App, tmp_p
     async with app.run_test(size=MEDIUM) as pilot:
         app.pane.data_dir = tmp_path / "data"
         app.pane.choose("shakespeare-cpu")
-        await until(pilot, lambda: "ctrl+d  downloads it, at most 2 MB" in app.text)
+        await until(pilot, lambda: "ctrl+d  downloads it (at most 2 MB)" in app.text)
         assert "tiny-shakespeare is not on this machine" in app.text
         await pilot.press("f5")
         assert "ctrl+d downloads it" in app.said and app.asked == []

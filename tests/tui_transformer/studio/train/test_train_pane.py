@@ -626,7 +626,7 @@ async def test_a_click_in_the_legend_hides_a_curve_and_shows_it_again(root) -> N
         await studio.pilot.click(chart, offset=(title(chart).index("× train") + 1, 0))
         await studio.until(lambda: "━ train" in title(chart) and chart._canvas is not None)
         await studio.pilot.hover(chart, offset=(20, 0))
-        assert "Drag over the chart" in str(chart.tooltip)
+        assert "Drag across the chart" in str(chart.tooltip)
         await studio.pilot.hover(chart, offset=(20, 5))
         assert chart.tooltip is None
 
