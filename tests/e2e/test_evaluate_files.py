@@ -155,7 +155,10 @@ BAD = {
     "pairs for a text": (["text", "--source", "a.en", "--reference", "a.de"], "it can be scored with --text FILE"),
     "rows for a text": (["text", "--csv", "a.csv"], "it can be scored with --text FILE"),
     "a text for classes": (["classes", "--text", "a.txt"], "classifies texts; it can be scored with --csv FILE"),
-    "an unknown class": (["classes", "--csv", "a.csv"], "a.csv: class 'nonsense' is not one of the run's classes; it must be"),
+    "an unknown class": (
+        ["classes", "--csv", "a.csv"],
+        "a.csv: class 'nonsense' is not one of the run's classes; it must be",
+    ),
     "no references": (["pairs", "--source", "a.en"], "--reference FILE is missing; it goes with --source"),
     "a split too": (["text", "--text", "a.txt", "--split", "test"], "leave it out to score a.txt"),
     "no such file": (["text", "--text", "nowhere.txt"], "nowhere.txt: cannot be read"),
