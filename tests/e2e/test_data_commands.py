@@ -156,7 +156,7 @@ def test_labelled_texts_are_shown_with_their_classes_and_a_baseline(capsys) -> N
     assert shown[0] == "bulletins@1, generated" and "  texts       train 18,000, validation 2,000" in shown
     assert any(line.startswith("  classes     weather 3,671, markets 3,556") for line in shown)
     assert any("always answering 'result' is right for 25.8% of the validation texts" in line for line in shown)
-    assert any(line.startswith("  note") and "the best reader gets 88.96% right" in line for line in shown)
+    assert any(line.startswith("  note") and "the best possible classifier gets 88.96% right" in line for line in shown)
     assert all("  →  " in line for line in shown[-4:])
 
 

@@ -39,7 +39,7 @@ def test_a_run_is_named_with_or_without_a_checkpoint_and_the_best_is_meant_witho
     [
         ("pretrain@bset", "did you mean 'best'?"),
         ("pretrain@−3", "average, ema or a step"),
-        ("@best", "no run"),
+        ("@best", "does not name a run"),
     ],
 )
 def test_what_names_no_checkpoint_is_refused_with_what_would(text: str, said: str) -> None:

@@ -63,7 +63,7 @@ class LaunchLine(Horizontal):
             words = (tr(" tensors"), tr(" disk"))
             if width >= ROOMY:
                 words = (
-                    tr(" for the model and activations") if width >= VERY_ROOMY else tr(" for the model"),
+                    tr(" for model and activations") if width >= VERY_ROOMY else tr(" for the model"),
                     tr(" on disk"),
                 )
             for size, what in zip((forecast.memory, forecast.disk), words, strict=True):

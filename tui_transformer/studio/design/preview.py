@@ -364,7 +364,7 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
     benchmark = facts.benchmark
     device = benchmark.device if benchmark is not None else facts.forecast.device if facts.forecast is not None else ""
     # Train shows all that a process on a CPU holds.
-    of_tensors = tr(" for the model and activations")
+    of_tensors = tr(" for model and activations")
     of_tensors += tr("; process overhead ≈ {memory}\n", memory=memory(PROCESS)) if device.startswith("cpu") else "\n"
     if benchmark is not None:
         text.append(memory(benchmark.memory_bytes), "bold").append(of_tensors)
