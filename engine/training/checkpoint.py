@@ -84,7 +84,7 @@ class TrainerState:
     def from_json(cls, data: Any) -> "TrainerState":
         """Return the state as saved; raise `ValueError` for a field that is missing, unknown or of the wrong type."""
         if not isinstance(data, dict) or data.get("schema") != STATE_SCHEMA:
-            raise ValueError(tr("not a trainer state of this version"))
+            raise ValueError(tr("this trainer state was written by a different version"))
         names = {f.name for f in fields(cls)}
         wrong = names ^ (data.keys() - {"schema"})
         if wrong:

@@ -1,6 +1,6 @@
 """The task of classifying texts: tokens learned from the training texts, and what readers of words alone get right."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -68,6 +68,11 @@ class ClassificationTask(Task):
         needed, texts = require_vocabulary(config, self.vocab_size, self.tokenizer.kind), self.predicted("train")
         rows = Rows(steps, classes=n)
         return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=texts, rows=rows)
+
+    def rows(self, split: str) -> Iterator[dict[str, Any]]:
+        names, texts = self.corpus.classes, self.corpus.splits[split]
+        found = zip(texts.texts, texts.classes, self.encoded[split], strict=True)
+        return ({"text": text, "label": names[i], "class": i, "tokens": tokens} for text, i, tokens in found)
 
     def predicted(self, split: str) -> int:
         return len(self.encoded[split])

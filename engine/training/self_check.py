@@ -283,7 +283,7 @@ def check_source(copy: SmallCopy) -> Verdict | None:
         wrong = english("a different source changes no prediction: the decoder ignores its source")
     elif deaf:
         wrong = english(
-            "a different source changes nothing in the cross-attention of decoder layer {deaf}", deaf=", ".join(deaf)
+            "changing the source has no effect on the cross-attention of decoder layer {deaf}", deaf=", ".join(deaf)
         )
     return _verdict(
         "source", wrong, english("a different source changes what each decoder layer reads{said}", said=copy.said)

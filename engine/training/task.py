@@ -15,7 +15,7 @@ from engine.data.corpora import TextCorpus
 from engine.data.corpus import Corpus
 from engine.data.documents.corpus import DocumentCorpus
 from engine.data.labelled.corpus import LabelledCorpus
-from engine.data.loader import Examples
+from engine.data.loader import Examples, TextTokens
 from engine.data.overlap import Overlap
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.tokenizers import AnyTokenizer, Tokenizer, read_tokenizer
@@ -45,6 +45,7 @@ class Task(ABC):
 
     corpus: TextCorpus | ParallelCorpus | DocumentCorpus | LabelledCorpus
     tokenizer: AnyTokenizer
+    tokens: Mapping[str, TextTokens] = {}  # by split, where that is one text
 
     reads: ClassVar[type[Corpus]]
     part: ClassVar[str] = ""  # prefix of its keys in the corpus's `sha256`: `part` + split
@@ -69,6 +70,10 @@ class Task(ABC):
     @property
     def vocab_size(self) -> int:
         return self.tokenizer.vocab_size
+
+    def rows(self, split: str) -> Iterator[dict[str, Any]]:
+        """Yield a split's examples as they are read, each with its text and tokens; none where it is one text."""
+        yield from ()
 
     @abstractmethod
     def predicted(self, split: str) -> int:

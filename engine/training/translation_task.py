@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -107,6 +107,12 @@ class TranslationTask(Task):
         most = own.config.task.longest_source(own.config)
         task = cls(corpus, tokenizer, {OWN: EncodedPairs(_cut(sources, most), targets)})
         return replace(task.scorer(own.config, own.device, OWN), own=True)
+
+    def rows(self, split: str) -> Iterator[dict[str, Any]]:
+        pairs, encoded = self.corpus.splits[split], self.encoded[split]
+        sides = zip(pairs.sources, pairs.targets, encoded.sources, encoded.targets, strict=True)
+        keys = ("source", "target", "source_tokens", "target_tokens")
+        return (dict(zip(keys, row, strict=True)) for row in sides)
 
     def predicted(self, split: str) -> int:
         return int(self.encoded[split].lengths[:, 1].sum())  # ends included

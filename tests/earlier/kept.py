@@ -47,7 +47,7 @@ _VARIES = (
     (re.compile(r"(?:A|PER) RUN +"), "A RUN "),
     (re.compile(r'"(seconds|seconds_per_step|saves_from|ratio)": (?:[\d.e+-]+|null)'), r'"\1": TIME'),
     (
-        re.compile(r"to the last bit|within rounding \(processor was [^\n]*?\)(?= |,|;|\.|\"|\n|$)"),
+        re.compile(r"to the last bit|within rounding(?: error)? \(processor was [^\n]*?\)(?= |,|;|\.|\"|\n|$)"),
         "AS EXACT AS ITS PROCESSOR",
     ),
     # Weights at step 0 are compared only where the processor is known to be the same; earlier versions did not name it.

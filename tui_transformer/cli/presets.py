@@ -58,7 +58,7 @@ def list_presets(json: Json = False) -> None:
 @examples(
     {
         "presets show rope --on demo": tr("Show a change applied to the demo."),
-        "presets show win16 --mask": tr("Draw which positions see which."),
+        "presets show win16 --mask": tr("Show which positions can see which."),
     }
 )
 def show(

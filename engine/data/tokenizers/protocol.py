@@ -76,6 +76,7 @@ class Tokenizer(AnyTokenizer):
     per_character: ClassVar[bool] = False  # whether every token is one character
     tags: tuple[str, ...] = ()  # the languages that a source can ask for; see `tagged.py`
     end_of_text: int | None = None  # the token that ends a document; None if that is not a single token
+    pieces: tuple[bytes, ...] = ()  # the bytes of each token, where these need not be whole characters
     unknown: ClassVar[int | None] = None  # the token of everything outside the vocabulary; None if that is an error
 
     @property

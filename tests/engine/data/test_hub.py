@@ -155,7 +155,7 @@ def test_a_damaged_file_is_not_kept(served, tmp_path) -> None:
     ("corpus", "said"),
     [
         ("hf:some/nothing", "cannot be fetched"),
-        ("hf:some/stories/nowhere", "has no text files (looked for .txt, .jsonl, .csv, .parquet)"),
+        ("hf:some/stories/nowhere", "no text files found (looked for .txt, .jsonl, .csv, .parquet)"),
     ],
 )
 def test_what_cannot_be_fetched_is_one_line(served, tmp_path, corpus: str, said: str) -> None:
@@ -166,7 +166,7 @@ def test_what_cannot_be_fetched_is_one_line(served, tmp_path, corpus: str, said:
 
 def test_several_folders_are_named(served, tmp_path) -> None:
     served.files = {"one/a.jsonl": rows("a"), "two/b.jsonl": rows("b")}
-    with pytest.raises(InputError, match=r"several folders with texts \(one, two\); name one: hf:some/stories/one"):
+    with pytest.raises(InputError, match=r"several folders contain text \(one, two\); name one: hf:some/stories/one"):
         hub.fetch(hub.parsed("hf:some/stories"), tmp_path)
     served.files = {"plain_text/train-0.jsonl": rows("a"), "plain_text/deep/b.jsonl": rows("b"), "../evil.jsonl": b""}
     assert len(hub.fetch(hub.parsed("hf:some/stories"), tmp_path).files) == 2

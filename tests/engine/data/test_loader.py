@@ -38,7 +38,7 @@ def test_every_window_can_be_drawn_and_none_passes_the_end() -> None:
 
 
 def test_a_text_shorter_than_a_window_is_refused() -> None:
-    with pytest.raises(InputError, match="fewer than the 9 of one example"):
+    with pytest.raises(InputError, match="fewer than the 9 that one example needs"):
         batches(torch.arange(8), 4, seed=1)
     assert batches(torch.arange(9), 2, seed=1).windows(1, 0)[0, -1] == 8
 

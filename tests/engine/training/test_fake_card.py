@@ -15,6 +15,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from engine import ranks
 from engine.config import presets
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
@@ -159,7 +160,7 @@ def test_dropout_is_drawn_from_the_generator_of_the_card_that_trains(monkeypatch
 def found(card: FakeCard) -> Iterator[None]:
     """The card is what a run finds on this machine."""
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(assemble, "resolve_device", lambda wanted: card.device))
+        stack.enter_context(mock.patch.object(ranks, "resolve_device", lambda wanted: card.device))
         stack.enter_context(mock.patch.object(torch.cuda, "get_device_name", lambda device: "fake"))
         yield
 

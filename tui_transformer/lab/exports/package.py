@@ -152,7 +152,7 @@ def _files(run: ExportedRun, task: "Task", losses: list[float]) -> Iterator[tupl
     found = read(task, run.config)
     source = program(run.config, found)
     yield from source.items()
-    yield from _data(task)
+    yield from _data(task, run)
     yield "requirements.txt", requirements(run)
     yield "results/first-losses.csv", _csv(("step", "loss"), enumerate(losses, 1))
     yield "results/metrics.csv", _metrics(run)
@@ -173,8 +173,6 @@ def _files(run: ExportedRun, task: "Task", losses: list[float]) -> Iterator[tupl
 def read(task: "Task", config: RunConfig) -> Read:
     """Return what the program needs to know of a task's data."""
     from engine.data.loader import boundary_of
-    from engine.data.tokenizers import BpeTokenizer
-    from engine.training.text_task import TextTask
 
     target = task.tokenizer.target
     kind = target.untagged.kind
@@ -183,9 +181,9 @@ def read(task: "Task", config: RunConfig) -> Read:
         characters=target.kind == "characters",
         tokenizer={"bpe": "by byte pairs", "text-words": "by words"}.get(kind, f"by {kind}"),
         sources=task.tokenizer.source.vocab_size,
-        in_bytes=isinstance(target.untagged, BpeTokenizer),
+        in_bytes=bool(target.untagged.pieces),
     )
-    if not isinstance(task, TextTask):
+    if config.on_rows:
         return found
     prompt = config.evaluation.sample_prompt or task.corpus.splits["validation"].head(LONGEST_PROMPT)
     if not config.evaluation.sample_prompt:
@@ -196,37 +194,24 @@ def read(task: "Task", config: RunConfig) -> Read:
     return replace(found, boundary=boundary_of(config, target), prompt=prompt, between=between)
 
 
-def _data(task: "Task") -> Iterator[tuple[str, str | bytes]]:
+def _data(task: "Task", run: ExportedRun) -> Iterator[tuple[str, str | bytes]]:
     """Yield the texts of each split, their tokens where these are not characters of one text, and the vocabulary."""
     import numpy as np
 
-    from engine.training.classification_task import ClassificationTask
-    from engine.training.text_task import TextTask
-    from engine.training.translation_task import TranslationTask
-
-    if isinstance(task, TextTask):
-        for name, split in task.corpus.splits.items():
-            yield f"data/{name}.txt", split.text.encode("utf-8", "surrogatepass")
-            if task.tokenizer.kind != "characters":
-                out = io.BytesIO()
-                np.save(out, task.tokens[name].numpy().astype(np.int32))
-                yield f"data/{name}.npy", out.getvalue()
-    elif isinstance(task, TranslationTask):
-        for name, pairs in task.corpus.splits.items():
-            encoded = task.encoded[name]
-            sides = zip(pairs.sources, pairs.targets, encoded.sources, encoded.targets, strict=True)
-            keys = ("source", "target", "source_tokens", "target_tokens")
-            yield f"data/{name}.jsonl", _rows(dict(zip(keys, row, strict=True)) for row in sides)
-    else:
-        assert isinstance(task, ClassificationTask)
-        names = task.corpus.classes
-        yield "data/classes.json", json.dumps(names, ensure_ascii=False) + "\n"
-        for name, texts in task.corpus.splits.items():
-            found = zip(texts.texts, texts.classes, task.encoded[name], strict=True)
-            rows = ({"text": text, "label": names[i], "class": i, "tokens": tokens} for text, i, tokens in found)
-            yield f"data/{name}.jsonl", _rows(rows)
-    target = task.tokenizer.target
-    if not (isinstance(task, TextTask) and target.kind == "characters"):
+    target, on_rows = task.tokenizer.target, run.config.on_rows
+    if run.data.classes:
+        yield "data/classes.json", json.dumps(run.data.classes, ensure_ascii=False) + "\n"
+    splits: Mapping[str, Any] = task.corpus.splits
+    for name, split in splits.items():
+        if on_rows:
+            yield f"data/{name}.jsonl", _rows(task.rows(name))
+            continue
+        yield f"data/{name}.txt", split.text.encode("utf-8", "surrogatepass")
+        if target.kind != "characters":
+            out = io.BytesIO()
+            np.save(out, task.tokens[name].numpy().astype(np.int32))
+            yield f"data/{name}.npy", out.getvalue()
+    if on_rows or target.kind != "characters":
         yield "data/vocabulary.json", json.dumps(_vocabulary(target), ensure_ascii=False) + "\n"
 
 
@@ -238,10 +223,8 @@ def _rows(rows: Iterable[Mapping[str, Any]]) -> bytes:
 
 def _vocabulary(tokenizer: "Tokenizer") -> list[str]:
     """The text of each token; in bytes, a Latin-1 character for each byte."""
-    from engine.data.tokenizers import BpeTokenizer
-
     found, plain = [tokenizer.decode([token]) for token in range(tokenizer.vocab_size)], tokenizer.untagged
-    if isinstance(plain, BpeTokenizer):
+    if plain.pieces:
         found[: plain.vocab_size] = [piece.decode("latin-1") for piece in plain.pieces]
     return found
 

@@ -106,7 +106,7 @@ def test_what_is_wrong_with_a_file_is_one_line(tmp_path, text: str, said: str) -
 def test_a_class_that_training_lacks_and_a_missing_name_are_refused(tmp_path) -> None:
     written(tmp_path / "train.csv", many(30))
     written(tmp_path / "test.csv", "4,a text\n")
-    with pytest.raises(InputError, match="class '4' of the test rows"):
+    with pytest.raises(InputError, match="class '4' appears in the test rows"):
         load(tmp_path)
     written(tmp_path / "test.csv", many(3))
     written(tmp_path / "classes.txt", "World\nSports\n")

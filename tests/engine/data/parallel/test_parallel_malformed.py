@@ -175,7 +175,7 @@ CASES: dict[str, tuple[Files, str, str]] = {
     "columns of the same text": ({"p.tsv": "a\ta\nb\tb\n"}, "{}/p.tsv", r"columns 1 and 2 contain the same text"),
     "a table in latin-1": ({"p.tsv": b"Hi\tGr\xfc\xdf\n"}, "{}/p.tsv", r"line 1: byte 6 is 0xFC"),
     # a folder
-    "an empty folder": ({"f/x": ""}, "{}/f", r"f: train\.XX and train\.YY are needed.*nothing in it"),
+    "an empty folder": ({"f/x": ""}, "{}/f", r"f: train\.XX and train\.YY are needed.*it has no files with such names"),
     "a folder without training": (
         {"f/val.en": EN, "f/val.de": DE},
         "{}/f",

@@ -99,7 +99,7 @@ WRONG = {
     ),
     "leads nowhere": ({"stages": (PRETRAIN, replace(FINETUNE, starts_from=""))}, "no stage starts from it"),
     "an unknown one": ({"variants": (Variant("a"), Variant("b", stages=("finetun",)))}, "did you mean 'finetune'?"),
-    "not the last": ({"variants": (Variant("a"), Variant("b", stages=("pretrain",)))}, "'finetune' is left out"),
+    "not the last": ({"variants": (Variant("a"), Variant("b", stages=("pretrain",)))}, "'finetune' cannot be left out"),
     "none there": ({"stages": ()}, "the study has none"),
     "its key": ({"stages": (replace(PRETRAIN, changes={"x": 1}), FINETUNE)}, "stage 'pretrain': changes: unknown key"),
     "said twice": (

@@ -4,9 +4,9 @@ import pytest
 
 from engine.config.keys import sentence_of
 from tui_transformer.lab.design.draft import sentence, values_of
-from tui_transformer.studio.design.switches import BASE, BY_KEY
+from tui_transformer.studio.design.switches import BASE, BY_KEY, RANKS
 
-KEYS = [key for key in BY_KEY if key != BASE]
+KEYS = [key for key in BY_KEY if key not in (BASE, RANKS)]
 
 
 @pytest.mark.parametrize("key", KEYS)
