@@ -15,7 +15,7 @@ from engine.data.corpora import TextCorpus
 from engine.data.corpus import Corpus
 from engine.data.documents.corpus import DocumentCorpus
 from engine.data.labelled.corpus import LabelledCorpus
-from engine.data.loader import Examples, TextTokens
+from engine.data.loader import Examples
 from engine.data.overlap import Overlap
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.tokenizers import AnyTokenizer, Tokenizer, read_tokenizer
@@ -45,7 +45,6 @@ class Task(ABC):
 
     corpus: TextCorpus | ParallelCorpus | DocumentCorpus | LabelledCorpus
     tokenizer: AnyTokenizer
-    tokens: Mapping[str, TextTokens] = {}  # by split, where that is one text
 
     reads: ClassVar[type[Corpus]]
     part: ClassVar[str] = ""  # prefix of its keys in the corpus's `sha256`: `part` + split

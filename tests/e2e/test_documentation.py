@@ -18,7 +18,7 @@ from reference.pages import PAGES as GENERATED
 from tests.tui_transformer.loaded import loaded
 from tui_transformer import languages
 from tui_transformer.cli.app import program
-from tui_transformer.cli.help import examples
+from tui_transformer.cli.commands import all_examples
 from tui_transformer.cli.run import Request
 from tui_transformer.lab.studies.arguments import StudyArgs
 from tui_transformer.lab.studies.study import shipped_studies
@@ -64,7 +64,7 @@ COMMANDS = [
     if page not in TUTORIALS
     for line in ours(page)
 ]
-COMMANDS += [pytest.param(README, line, id=f"--help: {line}") for lines in examples().values() for line in lines]
+COMMANDS += [pytest.param(README, line, id=f"--help: {line}") for line in all_examples()]
 
 
 @pytest.mark.parametrize(("page", "line"), COMMANDS)

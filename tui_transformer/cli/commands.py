@@ -6,7 +6,7 @@ so `--help` is fast.
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from inspect import cleandoc
 from typing import TypeVar
@@ -49,6 +49,14 @@ def examples(lines: Mapping[str, str]) -> Callable[[F], F]:
 def examples_of(command: Command) -> Mapping[str, str]:
     found: Mapping[str, str] = getattr(command.callback, "examples", {})
     return found
+
+
+def all_examples() -> Iterator[str]:
+    """Yield the lines of every command's examples."""
+    for one in listed().values():
+        found = one.load()
+        for command in (found, *getattr(found, "commands", {}).values()):
+            yield from examples_of(command)
 
 
 def listed() -> "dict[str, Listed]":

@@ -103,7 +103,7 @@ def test_the_reported_scores_are_those_of_evaluate_on_the_same_pairs(run, tmp_pa
 def test_evaluate_shows_the_first_sentence_beside_the_model(run, capsys) -> None:
     assert main(["evaluate", "headlines", "--runs-dir", str(run.path.parent)]) == 0
     said = capsys.readouterr().out
-    assert "ROUGE-L" in said and "the first sentence" in said and "in the right summaries" in said
+    assert "ROUGE-L" in said and "the first sentence" in said and "in the reference summaries" in said
 
 
 def test_a_checkpoint_summarizes_as_it_did_in_training(run) -> None:

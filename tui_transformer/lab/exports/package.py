@@ -152,7 +152,7 @@ def _files(run: ExportedRun, task: "Task", losses: list[float]) -> Iterator[tupl
     found = read(task, run.config)
     source = program(run.config, found)
     yield from source.items()
-    yield from _data(task, run)
+    yield from _data(task, run.config)
     yield "requirements.txt", requirements(run)
     yield "results/first-losses.csv", _csv(("step", "loss"), enumerate(losses, 1))
     yield "results/metrics.csv", _metrics(run)
@@ -185,31 +185,32 @@ def read(task: "Task", config: RunConfig) -> Read:
     )
     if config.on_rows:
         return found
-    prompt = config.evaluation.sample_prompt or task.corpus.splits["validation"].head(LONGEST_PROMPT)
+    text: Any = task
+    prompt = config.evaluation.sample_prompt or text.corpus.splits["validation"].head(LONGEST_PROMPT)
     if not config.evaluation.sample_prompt:
         prompt = prompt.lstrip("\n").split("\n")[0] or prompt
-    two = task.tokens["validation"][:2].tolist()
+    two = text.tokens["validation"][:2].tolist()
     apart = [target.decode([token]) for token in two]
     between = " " if target.decode(two) == " ".join(apart) else ""
     return replace(found, boundary=boundary_of(config, target), prompt=prompt, between=between)
 
 
-def _data(task: "Task", run: ExportedRun) -> Iterator[tuple[str, str | bytes]]:
+def _data(task: "Task", config: RunConfig) -> Iterator[tuple[str, str | bytes]]:
     """Yield the texts of each split, their tokens where these are not characters of one text, and the vocabulary."""
     import numpy as np
 
-    target, on_rows = task.tokenizer.target, run.config.on_rows
-    if run.data.classes:
-        yield "data/classes.json", json.dumps(run.data.classes, ensure_ascii=False) + "\n"
-    splits: Mapping[str, Any] = task.corpus.splits
-    for name, split in splits.items():
+    target, on_rows = task.tokenizer.target, config.on_rows
+    own: Any = task  # of a text, pairs or labelled texts
+    if classes := getattr(own.corpus, "classes", ()):
+        yield "data/classes.json", json.dumps(classes, ensure_ascii=False) + "\n"
+    for name, split in own.corpus.splits.items():
         if on_rows:
             yield f"data/{name}.jsonl", _rows(task.rows(name))
             continue
         yield f"data/{name}.txt", split.text.encode("utf-8", "surrogatepass")
         if target.kind != "characters":
             out = io.BytesIO()
-            np.save(out, task.tokens[name].numpy().astype(np.int32))
+            np.save(out, own.tokens[name].numpy().astype(np.int32))
             yield f"data/{name}.npy", out.getvalue()
     if on_rows or target.kind != "characters":
         yield "data/vocabulary.json", json.dumps(_vocabulary(target), ensure_ascii=False) + "\n"

@@ -129,7 +129,7 @@ def imported(folder: Path) -> Iterator[dict[str, ModuleType]]:
 
 def written(folder: Path, config: RunConfig, task) -> None:
     """Write a package's program and text."""
-    for name, content in (*program(config, package.read(task, config)).items(), *package._data(task)):
+    for name, content in (*program(config, package.read(task, config)).items(), *package._data(task, config)):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -213,7 +213,7 @@ def test_a_text_by_other_tokens_comes_with_them(tmp_path, tiny, monkeypatch) -> 
     assert package.read(task, config).between == ""
     files = program(config, Read(words=task.vocab_size, characters=False, tokenizer="by words", between=" "))
     monkeypatch.setattr(type(task.tokenizer), "kind", "words")
-    for name, content in (*files.items(), *package._data(task)):
+    for name, content in (*files.items(), *package._data(task, config)):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     rows = "".join(f"{step},{loss}\n" for step, loss in enumerate(theirs, 1))
