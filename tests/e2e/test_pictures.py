@@ -34,7 +34,7 @@ WORDS: dict[str, dict[str, list[str]]] = {  # a picture's, by the file of tui_tr
     "design": {
         "studio/design/pane.py": ["Presets", "Settings", "Network and cost"],
         "studio/design/preset_list.py": ["one change each", "course reports"],
-        "studio/design/launch_line.py": [" for the model and activations", " on disk", "rename"],
+        "studio/design/launch_line.py": [" for model and activations", " on disk", "rename"],
     },
     "train": {
         "studio/train/pane.py": ["Charts", "changed from the defaults"],

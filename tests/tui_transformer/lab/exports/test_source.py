@@ -248,7 +248,7 @@ def test_every_scheme_is_covered_and_one_that_is_not_is_refused_by_its_name(tiny
     assert refusal(tiny("model.position=alibi")) is None
     monkeypatch.setitem(COVERED, "model.position", ("none", "rope"))
     assert (
-        refusal(tiny("model.position=alibi")) == "export --to package covers model.position = none or rope, not alibi"
+        refusal(tiny("model.position=alibi")) == "export --to package supports model.position = none or rope, not alibi"
     )
 
 
