@@ -110,7 +110,7 @@ def _list(source: Sequence[str], target: Sequence[str], shares: Sequence[Sequenc
     """`word → word (0.83)` per target word: the source word with most weight."""
     room = max(1, (width - len(" →  (0.00)")) // 2)
     left = min(room, max(map(cell_len, target)))
-    lines = [fitted(tr("output → what it attends to most"), width).rstrip()]
+    lines = [fitted(tr("output → attends most to"), width).rstrip()]
     for word, row in zip(target, shares, strict=True):
         at = max(range(len(row)), key=row.__getitem__)
         lines.append(f"{fitted(word, left, right=True)} → {fitted(source[at], room).rstrip()} ({row[at]:.2f})")

@@ -61,7 +61,7 @@ def test_odd_words_are_cut_shown_and_measured() -> None:
 
 def test_a_list_says_where_words_came_from_where_no_matrix_fits() -> None:
     first, *rest = draw(28)
-    assert first == "output → what it attends to most" and rest[4].strip() == "Bahnhof → station (0.80)"
+    assert first == "output → attends most to" and rest[4].strip() == "Bahnhof → station (0.80)"
     assert [line.split()[0] for line in rest] == TARGET
 
 
