@@ -237,3 +237,13 @@ def test_values_of_a_key_are_those_of_the_schema() -> None:
     assert values_of("model.residual") == (True, False)
     assert "playlets" in values_of("data.corpus") and values_of("model.n_layers") == ()
     assert as_set("rope") == "rope" and as_set(True) == "true" and as_set("1") == '"1"'
+
+
+def test_devices_share_the_same_examples_and_stand_in_the_command() -> None:
+    pair = Draft.of("demo").with_ranks(2)
+    assert (pair.values["train.accumulation"], pair.values["train.batch_size"]) == (2, 8)
+    assert "--ranks 2" in pair.command() and "--ranks" not in Draft.of("demo").command()
+    assert not pair.problem and "a multiple of 2" in pair.with_change("train.accumulation", 3).problem
+    assert pair.with_ranks(1).values["train.accumulation"] == 2  # the same step, on one device
+    rows = Draft.of("tatoeba").with_ranks(4)
+    assert rows.values["train.batch_tokens"] * 4 == Draft.of("tatoeba").values["train.batch_tokens"]

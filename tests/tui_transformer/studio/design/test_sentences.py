@@ -3,7 +3,8 @@
 import pytest
 
 from engine.config.keys import sentence_of
-from tui_transformer.lab.design.draft import sentence, values_of
+from engine.errors import InputError
+from tui_transformer.lab.design.draft import Draft, sentence, values_of
 from tui_transformer.studio.design.switches import BASE, BY_KEY, RANKS
 
 KEYS = [key for key in BY_KEY if key not in (BASE, RANKS)]
@@ -21,3 +22,11 @@ def test_what_a_setting_says_is_in_the_schema_for_editors() -> None:
 
     found = RunConfig.model_json_schema(by_alias=True)["$defs"]["ModelConfig"]["properties"]["n_heads"]
     assert found["description"] == sentence_of("model.n_heads")
+
+
+def test_devices_are_doubled_halved_and_typed() -> None:
+    switch, demo = BY_KEY[RANKS], Draft.of("demo")
+    assert switch.value(demo) == "1" and switch.step(demo, -1) is None and switch.step(demo, 1) == 2
+    assert switch.value(switch.changed(demo, 2)) == "2" and switch.typed(demo, "4").ranks == 4
+    with pytest.raises(InputError, match="from 1 to"):
+        switch.typed(demo, "none")
