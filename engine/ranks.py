@@ -5,9 +5,10 @@ nothing that was not ordered, so evaluating, sampling or pausing on rank 0 leave
 exchanged is numbers, never pickled objects.
 
 Gradients are summed in one binary tree over a step's micro-batches, whatever the number of ranks (`TreeSum`): a + b is
-b + a to the last bit, so only the grouping matters. Each rank computes a block of consecutive micro-batches, sends
-every other rank the sums that it has for a slice of the weights, finishes the tree for its own slice, and gathers the
-rest. The bytes sent are those of a ring all-reduce.
+b + a to the last bit, so only the grouping matters. Each rank owns a slice of
+the weights. It computes a block of consecutive micro-batches, sends every other rank its partial sums for that rank's
+slice, completes the tree for its own slice, and gathers the finished slices. Where each block is one node of the tree,
+that sends as many bytes as a ring all-reduce.
 """
 
 import ctypes
@@ -41,8 +42,8 @@ STEP, SCORE, BEGIN, END = 1, 2, 3, 4  # orders
 FINE, STOPPED, NO_MEMORY, FAILED = 0, 1, 2, 3  # how a rank's part went
 LONGEST = 200  # bytes of a rank's last words
 PR_SET_PDEATHSIG = 1  # prctl.h
-PARENT = "TUI_TRANSFORMER_PARENT"  # the process that starts one which ends with it
-NOTICED = 1.0  # seconds in which a process that has gone is seen to be gone
+PARENT = "TUI_TRANSFORMER_PARENT"  # environment variable: the process that this one must not outlive
+NOTICED = 1.0  # seconds to wait for a dead process to show up as dead
 
 Grads = list[Tensor | None]
 T = TypeVar("T")
@@ -77,11 +78,11 @@ class Ranks:
         """On rank 0: have the others take up the state of a checkpoint."""
 
     def gathered(self, numbers: Sequence[int]) -> list[int]:
-        """Return the numbers of all ranks, in their order; each gives as many."""
+        """Return the numbers from all ranks, in rank order; every rank passes as many."""
         return list(numbers)
 
     def overlapped(self, forward: nn.Module) -> DistributedDataParallel:
-        """Return a network whose backward pass also averages gradients over ranks, of which there are several."""
+        """Wrap a network so that its backward pass also averages gradients over ranks; there must be several."""
         raise NotImplementedError
 
     def losses(self, found: list[Tensor], most: int) -> list[Tensor]:
@@ -93,11 +94,11 @@ class Ranks:
         return work()
 
     def total(self, tree: "TreeSum", targets: Sequence[int]) -> Grads:
-        """Return the sum over all micro-batches, whose numbers of targets these are."""
+        """Return the sum over all micro-batches; `targets` has the number of targets of each."""
         return tree.total()
 
     def collected(self, parts: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
-        """Return on rank 0 the parts (m, k) of a list that ranks took in turn, in the list's order."""
+        """On rank 0, return the parts (m, k) of a list dealt out round-robin, in the list's order."""
         return parts
 
     def close(self) -> None:
@@ -201,7 +202,7 @@ class Group(Ranks):
     # Sums
 
     def total(self, tree: "TreeSum", targets: Sequence[int]) -> Grads:
-        # Behind the gradients, a number for each weight says whether it has one.
+        # After the gradients comes a flag for each weight: whether it has one.
         has_one = [any(grads[i] is not None for _, grads in tree.nodes if grads) for i in range(len(tree.weights))]
         whole = sum(weight.numel() for weight in tree.weights) + len(has_one)
         piece = -(-whole // self.size)
@@ -265,7 +266,7 @@ class Group(Ranks):
         return found
 
     def _gone(self) -> str:
-        """Return which ranks of this machine have ended, in words."""
+        """Return, in words, the first rank found to have ended on this machine; "" if none has."""
         deadline, own = time.monotonic() + NOTICED, range(0, 2 * self.size, 2)
         while True:
             for rank, at in enumerate(own):
@@ -288,7 +289,7 @@ class TreeSum:
     """The gradients of the micro-batches of a step, summed in one binary tree.
 
     Micro-batches 0 and 1 are added first, then 2 and 3, then these two sums, and so on: like carries in a binary
-    counter, so that no more than log₂ of the number of micro-batches are held at once. What is missing is left out.
+    counter: only O(log n) sums are held at once for n micro-batches. Missing gradients are skipped.
     """
 
     def __init__(self, weights: Sequence[Tensor], start: int = 0) -> None:
@@ -345,7 +346,7 @@ def _alive(process: int) -> bool:
 def joined(device: str) -> Ranks:
     """Return this process's ranks: those that torchrun started, else itself alone; `device` as in `resolve_device`.
 
-    A rank is told to stop when the process that started it ends. Several on one machine take its GPUs in turn.
+    A rank is told to stop when the process that started it ends. Ranks on one machine share its GPUs round-robin.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) == 1 or "RANK" not in os.environ:
         return Ranks(resolve_device(device))

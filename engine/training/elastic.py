@@ -1,4 +1,4 @@
-"""The process that starts a run's ranks on this machine and ends them: torch's elastic agent, without its reports.
+"""Starts and stops a run's ranks on this machine: torch's elastic agent, without its failure reports.
 
 `python -m engine.training.elastic …` takes what `torchrun` takes. A rank that fails says why in the run's directory.
 """
