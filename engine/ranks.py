@@ -5,10 +5,10 @@ nothing that was not ordered, so evaluating, sampling or pausing on rank 0 leave
 exchanged is numbers, never pickled objects.
 
 Gradients are summed in one binary tree over a step's micro-batches, whatever the number of ranks (`TreeSum`): a + b is
-b + a to the last bit, so only the grouping matters. Each rank owns a slice of
-the weights. It computes a block of consecutive micro-batches, sends every other rank its partial sums for that rank's
-slice, completes the tree for its own slice, and gathers the finished slices. Where each block is one node of the tree,
-that sends as many bytes as a ring all-reduce.
+b + a to the last bit, so only the grouping matters. Each rank owns a slice of the weights. It computes a block of
+consecutive micro-batches, sends every other rank its partial sums for that rank's slice, completes the tree for its own
+slice, and gathers the finished slices. Where each block is one node of the tree, that sends as many bytes as a ring
+all-reduce.
 """
 
 import ctypes
@@ -34,6 +34,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from engine.language import english
+from engine.runs.process import PARENT
 from engine.training.control import RankLost, StopRequested
 from engine.training.devices import resolve_device
 
@@ -42,7 +43,6 @@ STEP, SCORE, BEGIN, END = 1, 2, 3, 4  # orders
 FINE, STOPPED, NO_MEMORY, FAILED = 0, 1, 2, 3  # how a rank's part went
 LONGEST = 200  # bytes of a rank's last words
 PR_SET_PDEATHSIG = 1  # prctl.h
-PARENT = "TUI_TRANSFORMER_PARENT"  # environment variable: the process that this one must not outlive
 NOTICED = 1.0  # seconds to wait for a dead process to show up as dead
 
 Grads = list[Tensor | None]
@@ -53,8 +53,8 @@ class Ranks:
     """This process's place among the ranks of a run."""
 
     rank, size, local_size = 0, 1, 1
-    slowest: int | None = None
-    behind: float | None = None  # in the last step, the rank that the others waited for, and for how many seconds
+    slowest: int | None = None  # the rank that the others waited for in the last step
+    behind: float | None = None  # for how many seconds
 
     def __init__(self, device: torch.device) -> None:
         self.device = device

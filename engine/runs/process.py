@@ -11,6 +11,7 @@ import psutil
 from engine.runs.records import Process
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # another one after each boot
+PARENT = "TUI_TRANSFORMER_PARENT"  # environment variable: the process that a started one must not outlive
 EXACT = 1.0  # seconds; no two processes with one id start this close
 
 

@@ -11,7 +11,8 @@ from torch.distributed import run
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
-from engine.ranks import PARENT, end_with_parent
+from engine.ranks import end_with_parent
+from engine.runs.process import PARENT
 
 ATTACHED = "--attached"  # end with the process that started this one
 

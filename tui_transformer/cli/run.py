@@ -120,7 +120,7 @@ def run(
     data_dir: DataDir = None,
 ) -> int:
     """Train a model. Ctrl-c stops at the next step and saves a checkpoint."""
-    if os.environ.get("RANK", "0") != "0":
+    if _follows():
         return follow_along(device, data_dir)
     asked, command = Request(preset, config, on, tuple(set_ or ()), corpus, seed).resolve(), as_typed()
     capabilities.require_ranks(asked, ranks)
@@ -169,7 +169,7 @@ def run(
 @command(60, hidden=True)
 def begin(run: RunArgument, device: Device = "auto", runs_dir: RunsDir = RUNS, data_dir: DataDir = None) -> int:
     """Train a queued run; started by `run --detach`."""
-    if os.environ.get("RANK", "0") != "0":
+    if _follows():
         return follow_along(device, data_dir)
     reader = RunReader.resolve(run, runs_dir)
 
@@ -201,7 +201,7 @@ def resume(
 ) -> int:
     """Resume a stopped, interrupted, failed or lost run, bit for bit."""
     # `handed_over`: wait for the process that hands the run over, take no other; `paused`: stay paused.
-    if os.environ.get("RANK", "0") != "0":
+    if _follows():
         return follow_along(device, data_dir)
     reader = RunReader.resolve(run, runs_dir)
     if detach or ranks > 1:
@@ -365,6 +365,11 @@ def _ended(reader: RunReader, outcome: Outcome, *, as_json: bool, data_dir: Path
         )
         return 128 + (number or signal.SIGINT)
     return ExitCode.DONE
+
+
+def _follows() -> bool:
+    """Whether torchrun started this process as one of the ranks that rank 0 leads."""
+    return os.environ.get("WORLD_SIZE", "1") != "1" and os.environ.get("RANK", "0") != "0"
 
 
 def follow_along(device: str, data_dir: Path | None) -> int:

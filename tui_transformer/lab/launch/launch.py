@@ -24,7 +24,7 @@ from engine.retelling import told
 from engine.runs.commands import Command
 from engine.runs.lineage import INIT_FROM, found_again, located
 from engine.runs.names import free_name
-from engine.runs.process import identity
+from engine.runs.process import PARENT, identity
 from engine.runs.reader import RunReader
 from engine.runs.writer import RunWriter
 from engine.training.control import Control
@@ -72,7 +72,7 @@ def detached(log: Path, *words: str, ranks: int = 1, attached: bool = False) -> 
     if ranks > 1:
         agent = ["engine.training.elastic", *(["--attached"] if attached else [])]
         command[1:2] = ["-m", *agent, "--standalone", "--nproc-per-node", str(ranks), "-m"]
-    variables = os.environ | ({"TUI_TRANSFORMER_PARENT": str(os.getpid())} if attached else {})
+    variables = os.environ | ({PARENT: str(os.getpid())} if attached else {})
     with log.open("ab") as file:
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True, env=variables

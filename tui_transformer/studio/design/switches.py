@@ -86,6 +86,10 @@ class Switch:
             return True
         return draft.nearest_config is not None and self.when(draft.nearest_config)
 
+    def differs(self, draft: Draft) -> bool:
+        """Whether it was changed."""
+        return self.key in draft.changes
+
     def value(self, draft: Draft) -> str:
         value = draft.values.get(self.key)
         if value is None and self.stands_for:
@@ -147,6 +151,9 @@ class BaseSwitch(Switch):
 
 class RanksSwitch(Switch):
     """How many devices or processes train it together."""
+
+    def differs(self, draft: Draft) -> bool:
+        return draft.ranks > 1
 
     def value(self, draft: Draft) -> str:
         return str(draft.ranks)
@@ -310,7 +317,7 @@ class Switches(OptionList):
         if name.startswith("#"):
             return Text(f"  {tr(name[2:])}")
         switch, plain = BY_KEY[name], here and self.has_focus
-        changed = name in draft.changes or (name == RANKS and draft.ranks > 1)
+        changed = switch.differs(draft)
         broken = draft.refusal is not None and name in draft.refusal.keys
         colour = palette.bad if broken else palette.accent if changed else ""
         mark = "✗ " if broken else "● " if changed else "  "
