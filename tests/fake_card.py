@@ -18,6 +18,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
+from engine.training import step
+
 ATEN = torch.ops.aten
 # Tags of operations that read a value or a shape that only the card knows.
 WAITS = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
@@ -63,7 +65,7 @@ class OnCard(Tensor):
         return False
 
 
-def _data(tensor: Tensor) -> OnCard:
+def data_of(tensor: Tensor) -> OnCard:
     """The tensor, known to be on the card; parameters are too."""
     assert isinstance(tensor, OnCard)
     return tensor
@@ -87,6 +89,8 @@ class FakeCard(TorchFunctionMode):
         """What the card's own generator was seeded with."""
         self.became_current: list[torch.device] = []
         """The devices that were made a thread's current one."""
+        self.deterministic: list[bool] = []
+        """What torch was told about deterministic algorithms."""
 
     # What operations do
 
@@ -276,6 +280,8 @@ def fake_card(kind: str = "cuda", index: int = 0) -> Iterator[FakeCard]:
         (torch.cuda, "device", lambda device: contextlib.nullcontext()),
         (torch.cuda, "set_device", card.became_current.append),
         (torch.cuda, "empty_cache", lambda: None),
+        (torch, "use_deterministic_algorithms", card.deterministic.append),
+        (step, "Recording", Rerun),
         (torch.cuda, "memory_allocated", lambda device=None: 0),
         (torch.mps, "manual_seed", seeded),
     ]
@@ -284,6 +290,21 @@ def fake_card(kind: str = "cuda", index: int = 0) -> Iterator[FakeCard]:
             stack.enter_context(mock.patch.object(where, name, what))
         stack.enter_context(card)
         yield card
+
+
+class Rerun:
+    """A recorded pass, computed again each time."""
+
+    def __init__(self, work: Any, piece: Any, parameters: Any) -> None:
+        self.work, self.parameters, self.shape = work, parameters, piece.tokens.shape
+
+    def replayed(self, piece: Any) -> tuple[Tensor, list[Tensor | None]]:
+        assert piece.tokens.shape == self.shape
+        assert all(parameter.grad is None for parameter in self.parameters)
+        loss, grads = self.work(piece), [parameter.grad for parameter in self.parameters]
+        for parameter in self.parameters:
+            parameter.grad = None
+        return loss, grads
 
 
 class OneDevice(TorchDispatchMode):

@@ -17,6 +17,7 @@ from engine.model.transformer import Network
 
 COLD = 1e-3  # temperature
 AHEAD = 64  # numbers drawn at once
+FIXED = 2.0**40  # units of a probability in fixed point
 
 
 @dataclass(frozen=True)
@@ -91,10 +92,17 @@ def _candidates(logits: Tensor, how: Sampling) -> tuple[Tensor, Tensor | None]:
         scores = scores - scores.amax(-1, keepdim=True)  # else the division would overflow
     probabilities = (scores / max(how.temperature, 1e-30)).softmax(-1)
     if how.top_p < 1.0:
-        before = probabilities.cumsum(-1) - probabilities  # mass of likelier ones; the first is always kept
+        before = _running_sum(probabilities) - probabilities  # mass of likelier ones; the first is always kept
         probabilities = probabilities.masked_fill(before >= how.top_p, 0.0)
         probabilities = probabilities / probabilities.sum(-1, keepdim=True)
     return probabilities, tokens
+
+
+def _running_sum(probabilities: Tensor) -> Tensor:
+    """Return cumulative sums along rows (B, K); on CUDA in fixed point, as its sums of fractions are not repeatable."""
+    if probabilities.device.type != "cuda":
+        return probabilities.cumsum(-1)
+    return (probabilities.double() * FIXED).long().cumsum(-1).double().div(FIXED).to(probabilities.dtype)
 
 
 def distribution(logits: Tensor, how: Sampling) -> Tensor:
@@ -116,7 +124,7 @@ def sample_step(
     if probabilities.shape[1] == 1:
         chosen = torch.zeros_like(chances, dtype=torch.long)
     else:
-        reached = probabilities.cumsum(-1)
+        reached = _running_sum(probabilities)
         chosen = torch.searchsorted(reached, chances * reached[:, -1:])
     chance = probabilities.gather(1, chosen)
     tokens = chosen if places is None else places.gather(1, chosen)

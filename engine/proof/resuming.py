@@ -134,23 +134,8 @@ def _compared(one: Path, other: Path, said: str) -> Result:
 def repeats(precision: str, context: Context) -> Result:
     """Two undisturbed runs of one config: unless these agree, no resumed run can."""
     config = small_run(precision=precision)
-    found = _compared(
-        trained(context, "one", config), trained(context, "other", config), english("{steps} steps", steps=STEPS)
-    )
-    if found.status == "passed":
-        return found
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    try:  # is one of torch's kernels nondeterministic?
-        again = _compared(trained(context, "third", config), trained(context, "fourth", config), "")
-    finally:
-        torch.use_deterministic_algorithms(False)
-    equal = again.status == "passed"
-    why = (
-        english("{why}; with torch.use_deterministic_algorithms the runs are identical", why=found.why)
-        if equal
-        else english("{why}; with torch.use_deterministic_algorithms the runs still differ", why=found.why)
-    )
-    return failed(why, **found.figures, equal_with_deterministic_algorithms=equal)
+    one, other = (trained(context, name, config) for name in ("one", "other"))
+    return _compared(one, other, english("{steps} steps", steps=STEPS))
 
 
 def resumes(elsewhere: bool, precision: str, context: Context) -> Result:

@@ -17,10 +17,11 @@ from engine.config.schema import RunConfig
 from engine.language import english
 from engine.proof.result import Context, Figure, Proof, Result, judged, passed, skipped
 from engine.schemes import POSITIONS
-from engine.training.numerics import set_fp32_matmul
-from engine.training.self_check import NO_DROPOUT
+from engine.training.numerics import make_repeatable, set_fp32_matmul
+from engine.training.self_check import DROPOUTS, NO_DROPOUT
 from engine.training.step import Stepper
 
+DROPPED = dict.fromkeys(DROPOUTS, 0.1)  # random numbers must be the same, too
 COMPILED = {"fp32": 1e-4, "bf16": 1e-2, "fp32-fast": 1e-2}  # relative difference of losses
 PARITY_STEPS = 5
 SECONDS, ROUNDS = 0.6, 3  # of each contender
@@ -34,6 +35,10 @@ def speed_proofs() -> list[Proof]:
                 "waiting",
                 partial(waits, precision),
             )
+            for precision in PRECISIONS
+        ),
+        *(
+            Proof(english("recorded steps, {precision}", precision=precision), "record", partial(recorded, precision))
             for precision in PRECISIONS
         ),
         *(
@@ -85,6 +90,35 @@ def compiles(precision: str, context: Context) -> Result:
             ratio=ratio,
         ),
         **figures,
+    )
+
+
+def recorded(precision: str, context: Context) -> Result:
+    """Steps of the demo leave the same weights when they are replayed as a CUDA graph, taken plainly, and taken plainly
+    once more; both kinds are timed.
+    """
+    if not context.on_cuda:
+        return skipped(english("only CUDA can record steps"))
+    steppers = {name: _stepper(precision, "never", context, **DROPPED) for name in ("recorded", "plain", "again")}
+    for name, stepper in steppers.items():
+        make_repeatable(stepper.device)
+        stepper.records &= name == "recorded"
+    losses = [_losses(stepper, PARITY_STEPS) for stepper in steppers.values()]
+    weights = [[weight.detach().clone() for weight in stepper.model.parameters()] for stepper in steppers.values()]
+    same, repeated = (
+        losses[1] == losses[other] and all(map(torch.equal, weights[1], weights[other])) for other in (0, 2)
+    )
+    contenders = {name: steps_of(steppers[name], PARITY_STEPS) for name in ("recorded", "plain")}
+    fast, slow = interleaved(contenders, rounds=ROUNDS, seconds=SECONDS, device=context.device)
+    ratio = fast.median / slow.median
+    kept = steppers["recorded"].records
+    wrong = english("the same steps differ each time") if not repeated else english("recorded and plain steps differ")
+    return judged(
+        same and repeated and kept,
+        english("bit-identical after {n} steps; {ratio:.2f} × as fast", n=PARITY_STEPS, ratio=ratio),
+        wrong if kept else english("the steps could not be recorded"),
+        recorded_tokens_per_second=fast.median,
+        plain_tokens_per_second=slow.median,
     )
 
 

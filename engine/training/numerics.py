@@ -6,6 +6,7 @@ Parameters and optimizer state are always fp32. Evaluation is always fp32, so sc
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
+import torch.utils.deterministic
 
 from engine.config.schema import RunConfig
 from engine.config.sections import TrainConfig
@@ -49,6 +50,18 @@ def compiles(config: RunConfig, device: torch.device) -> bool:
     if device.type != "cuda" or not alike or config.train.steps < COMPILED_STEPS:
         return False
     return size.parameter_count(config.model, config.model.vocab_size or 0) >= COMPILED_PARAMETERS
+
+
+def records(config: RunConfig, device: torch.device) -> bool:
+    """Whether a step's forward and backward pass, if not compiled, are recorded as a CUDA graph."""
+    return device.type == "cuda" and size.has_one_pass(config)
+
+
+def make_repeatable(device: torch.device) -> None:
+    """Have CUDA compute the same numbers each time. Without it, the backward pass of attention adds in any order."""
+    if device.type == "cuda":
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # changes no result
+        torch.use_deterministic_algorithms(True)
 
 
 def set_fp32_matmul(kind: str) -> None:

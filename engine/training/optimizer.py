@@ -145,7 +145,10 @@ class CustomOptimizer(torch.optim.Optimizer, ABC):
         return moment
 
     def put(self, tensor: Tensor, value: Tensor) -> None:
-        tensor.copy_(value if self.found_inf is None else torch.where(self.found_inf > 0, tensor, value))
+        if self.found_inf is None:
+            tensor.copy_(value)
+        else:
+            torch.where(self.found_inf > 0, tensor, value, out=tensor)
 
 
 class Lion(CustomOptimizer):
@@ -175,12 +178,13 @@ ADAM_SIZE = 0.2  # root mean square of an update, about that of AdamW (Liu et al
 def orthogonalised(x: Tensor) -> Tensor:
     """Return matrices (B, M, N), best with M ≤ N, with their singular values pushed to about 1: between 0.7 and 1.2.
 
-    Wide ones take part only in the first and the last product: every iteration is a polynomial p of the Gram matrix
-    S = x·xᵀ that multiplies x from the left, so the next Gram matrix is p·S·p.
+    On a CPU, wide ones take part only in the first and the last product: every iteration is a polynomial p of the Gram
+    matrix S = x·xᵀ that multiplies x from the left, so the next Gram matrix is p·S·p. Elsewhere products may be rounded
+    to bf16 or TF32, where S can get negative eigenvalues, which these iterations would blow up.
     """
     a, b, c = QUINTIC
     x = x / torch.linalg.matrix_norm(x, keepdim=True).clamp(min=LEAST_NORM)
-    if x.shape[-1] < 2 * x.shape[-2]:
+    if x.shape[-1] < 2 * x.shape[-2] or x.device.type != "cpu" or x.dtype == torch.bfloat16:
         for _ in range(ITERATIONS):
             gram = torch.bmm(x, x.mT)
             x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)

@@ -1,9 +1,11 @@
 """One optimizer step: micro-batches, gradients, clipping, learning rate, update. Nothing is written or printed here."""
 
+import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -17,13 +19,16 @@ from engine.data.objectives import IGNORED, Batch
 from engine.language import english
 from engine.model.dropout import Dropout
 from engine.model.transformer import Network
-from engine.ranks import ALONE, STEP, Ranks, TreeSum
+from engine.ranks import ALONE, STEP, Grads, Ranks, TreeSum
 from engine.schemes import learning_rate
 from engine.seeds import seed_for
 from engine.training.control import Diverged
 from engine.training.devices import seed_generators
-from engine.training.numerics import autocast, chosen_precision, compiles
+from engine.training.numerics import autocast, chosen_precision, compiles, records
 from engine.training.optimizer import EMA, make_optimizer
+from engine.training.recording import MOST, Recording, can_be_recorded
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -102,6 +107,8 @@ class Stepper:
         # With "always", CUDA replays steps of one shape as graphs to save launches.
         mode = "reduce-overhead" if self.device.type == "cuda" and config.train.compile == "always" else None
         self._forward: Callable[..., Tensor] = torch.compile(model, mode=mode) if self.compiles else model
+        self.records = not self.compiles and records(config, self.device)
+        self._recordings: dict[tuple[torch.Size, int], Recording] = {}
         self.overlaps = ranks.size > 1 and config.train.exact_sum == "off"
         self._overlapped: DistributedDataParallel | None = None  # made in the first step: all ranks make it together
         self._parameters = list(model.parameters())
@@ -174,19 +181,26 @@ class Stepper:
             self._overlapped = self._overlapped or self.ranks.overlapped(self.model)
             return self._averaged(self._overlapped, step, mine, micro_batches, pieces, scored), scored
         tree, totals = TreeSum(self._parameters, mine.start), list[Tensor]()
+        if pieces > 1:
+            self._recordings.clear()  # their memory is needed
+        recorded = pieces == 1 and all(batch.n_targets and can_be_recorded(batch) for batch in micro_batches)
 
         def own() -> None:
             added = 0  # micro-batches whose gradients are in the parameters' `grad`
             for micro, batch in zip(mine, micro_batches, strict=True):
                 if micro > mine.start:
                     between()
+                seed = seed_for(self.config.seed, "dropout", step, micro)
+                found = self._replayed(batch, scored, seed) if recorded and self.records else None
+                if found is not None:
+                    total, grads = found
+                    totals.append(total.clone())  # read only later
+                    tree.add(1, grads if len(mine) == 1 else [None if grad is None else grad.clone() for grad in grads])
+                    continue
                 if self._draws:
-                    seed_generators(self.device, seed_for(self.config.seed, "dropout", step, micro))
+                    seed_generators(self.device, seed)
                 for piece in batch.pieces(pieces) if batch.n_targets else ():  # an epoch's last step may have no more
-                    total, aim = self._losses(piece)
-                    # Divided by the tokens of the whole step: micro-batches are weighted by tokens, not equally.
-                    torch.autograd.backward(aim / scored)
-                    totals.append(total.detach())
+                    totals.append(self._backward(piece, scored))
                 added += 1
                 if pieces == 1 and micro % 2 == 0 and micro + 1 < mine.stop:
                     continue  # autograd adds the next one to it, which is what the tree would do
@@ -198,6 +212,33 @@ class Stepper:
         for parameter, grad in zip(self._parameters, self.ranks.total(tree, targets), strict=True):
             parameter.grad = grad
         return self.ranks.losses(totals, pieces * len(micro_batches)), scored
+
+    def _backward(self, piece: Batch, scored: int) -> Tensor:
+        """Add the gradient of a piece to the parameters' `grad`; return Σ nll over its targets."""
+        total, aim = self._losses(piece)
+        # Divided by the tokens of the whole step: micro-batches are weighted by tokens, not equally.
+        torch.autograd.backward(aim / scored)
+        return total.detach()
+
+    def _replayed(self, batch: Batch, scored: int, seed: int) -> tuple[Tensor, Grads] | None:
+        """Return the loss and the gradients of a batch from a recorded pass; None if it cannot be recorded."""
+        key = batch.tokens.shape, scored
+        if key not in self._recordings:
+            if len(self._recordings) == MOST or any(_hooked(module) for module in self.model.modules()):
+                self._recordings.clear()
+                self.records = False
+                return None
+            try:
+                work = partial(self._backward, scored=scored)
+                self._recordings[key] = Recording(work, batch, self._parameters)
+            except RuntimeError as error:  # plain steps may still fit, or say what is wrong
+                log.warning("steps are not recorded: %s", error)
+                self.records = False
+                self.optimizer.zero_grad(set_to_none=True)
+                return None
+        if self._draws:
+            seed_generators(self.device, seed)
+        return self._recordings[key].replayed(batch)
 
     def _averaged(
         self,
@@ -250,3 +291,8 @@ class Stepper:
             may_follow.narrow(0, words + special.index(END), 1).fill_(1.0)  # indexing would make the host wait
         others = log_p.mv(may_follow).dot((targets != IGNORED).to(log_p.dtype))
         return (1.0 - share) * total - share * others / (words + (END in special))
+
+
+def _hooked(module: nn.Module) -> bool:
+    """Whether something watches a module's forward pass, which a replay would not call."""
+    return bool(module._forward_hooks or module._forward_pre_hooks)

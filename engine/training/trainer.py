@@ -41,7 +41,7 @@ from engine.training.control import (
 )
 from engine.training.devices import device_load, is_device_failure, keep_memory, memory_in_use
 from engine.training.inspector import Inspector
-from engine.training.numerics import set_fp32_matmul
+from engine.training.numerics import make_repeatable, set_fp32_matmul
 from engine.training.parts import RunParts
 from engine.training.step import Stepper, StepResult, read_all
 
@@ -73,8 +73,8 @@ class Trainer:
     def run(self) -> Outcome:
         """Train to the end or a requested stop. Never raises for a failure in training."""
         try:
-            # Hooks would break up a compiled step, and stop one rank while others wait for its gradients.
-            whole = self.stepper.compiles or self.stepper.overlaps
+            # Hooks would break up a compiled or recorded step, and stop one rank while others wait for its gradients.
+            whole = self.stepper.compiles or self.stepper.records or self.stepper.overlaps
             with nullcontext() if whole else heeding(self.model, self.control.heed):
                 outcome = self._train()
         except Exception as error:
@@ -447,6 +447,7 @@ def prepare(config: RunConfig, device: torch.device) -> None:
     if config.train.threads is not None:
         torch.set_num_threads(config.train.threads)
     set_fp32_matmul(config.train.fp32_matmul)
+    make_repeatable(device)
     if device.type == "cpu":
         keep_memory()
     if device.type == "cuda":

@@ -8,6 +8,7 @@ from engine.config.model import ModelConfig
 from engine.generation.sampling import Sampling, distribution, fill, sample_step, stream
 from engine.model.decoding import Predictor
 from engine.model.transformer import build_model
+from tests.fake_card import data_of, fake_card
 
 VOCAB = 11
 GREEDY = Sampling(temperature=0.0)
@@ -159,3 +160,12 @@ def test_the_gaps_of_a_text_are_filled_with_their_alternatives(tiny) -> None:
     for row, one in zip(belief, drawn, strict=True):
         assert one.probability == pytest.approx(row[one.token].item(), abs=1e-6)
         assert [other.token for other in one.alternatives] == row[:VOCAB].topk(3).indices.tolist()
+
+
+@pytest.mark.parametrize("how", [Sampling(1.0, 0, 0.9), Sampling(0.8, 0, 1.0)], ids=str)
+def test_a_card_sums_probabilities_in_fixed_point_and_draws_the_same(how: Sampling) -> None:
+    logits, chances = torch.randn(64, 50, generator=generator()), torch.rand(64, 1, generator=generator()) * 0.98 + 0.01
+    here = sample_step(logits, how, chances).tokens
+    with fake_card() as card:
+        there = sample_step(logits.to(card.device), how, chances.to(card.device)).tokens
+        assert torch.equal(data_of(there).inner, here)

@@ -12,6 +12,8 @@ from engine.benchmark import measure
 from engine.proof import memory, resuming, speed
 from engine.proof.prove import device_facts
 from engine.proof.result import Context
+from engine.training import step
+from tests.fake_card import Rerun
 
 
 @pytest.fixture
@@ -117,3 +119,23 @@ def test_a_step_that_needs_more_memory_than_the_device_has_is_cut_into_pieces(he
     result = memory.cut_really(here)
     assert result.status == "passed" and result.figures["pieces"] == 2
     assert fractions == [pytest.approx(0.4), 1.0]
+
+
+def test_recorded_steps_are_compared_with_plain_ones(here, monkeypatch) -> None:
+    monkeypatch.setattr(step, "Recording", Rerun)
+    monkeypatch.setattr(step, "records", lambda config, device: True)
+    monkeypatch.setattr(speed, "make_repeatable", lambda device: None)
+    monkeypatch.setattr(speed, "SECONDS", 0.01)
+    monkeypatch.setattr(speed, "ROUNDS", 1)
+    monkeypatch.setattr(speed, "PARITY_STEPS", 2)
+    assert speed.recorded("fp32", here).status == "passed"
+
+    class Wrong(Rerun):
+        def replayed(self, piece: Any) -> Any:
+            loss, grads = super().replayed(piece)
+            return loss, [None if grad is None else grad * 1.001 for grad in grads]
+
+    monkeypatch.setattr(step, "Recording", Wrong)
+    assert speed.recorded("fp32", here).why == "recorded and plain steps differ"
+    monkeypatch.setattr(step, "records", lambda config, device: False)
+    assert speed.recorded("fp32", here).why == "the steps could not be recorded"

@@ -31,7 +31,7 @@ from engine.training.step import Stepper
 from engine.training.task import make_task
 from engine.training.trainer import Trainer
 from tests.engine.training.test_resume import StopAt, outcome
-from tests.fake_card import FakeCard, WrongDevice, fake_card
+from tests.fake_card import FakeCard, WrongDevice, data_of, fake_card
 
 PRESETS = [preset.name for preset in presets.list_presets()]
 STEPS = 3
@@ -192,6 +192,7 @@ def test_a_whole_run_stays_on_its_device(kind: str, preset: str, tmp_path) -> No
         trainer, run = run_on(card, config, tmp_path)
         assert {p.device.type for p in trainer.model.parameters()} == {kind}
         assert card.became_current == [card.device] * (kind == "cuda")
+        assert card.deterministic == [True] * (kind == "cuda")
     assert run.status.device == f"{kind}:0" and len(list(run.raw_lines("metrics"))) >= 5
     assert all(v.verdict == "ok" for v in run.verdicts if v.check == "leak")
     assert run.raw("model")["built"]["precision"] == ("bf16" if kind == "cuda" else "fp32")
@@ -400,3 +401,76 @@ def test_a_card_refuses_what_a_real_one_would() -> None:
             with pytest.raises(WrongDevice):
                 wrong()
         assert (there + 1).tolist() == [2.0, 2.0, 2.0] and len(card.waits) == 1
+
+
+@pytest.mark.parametrize(
+    ("preset", "device", "train", "records"),
+    [
+        ("demo", "cuda", {}, True),
+        ("demo", "cpu", {}, False),
+        ("demo", "mps", {}, False),
+        ("demo", "cuda", {"activation_checkpointing": True}, False),
+        ("phrasebook", "cuda", {}, False),
+    ],
+)
+def test_recording_is_for_batches_of_one_shape_on_cuda(preset: str, device: str, train: dict, records: bool) -> None:
+    assert numerics.records(resolved(preset, **train), torch.device(device)) is records
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ("train.accumulation=2",),
+        ("train.accumulation=4", "train.ema=0.9"),
+        ("data.window_stride=3", "data.corpus_size=20000"),
+    ],
+    ids=str,
+)
+def test_recorded_steps_equal_plain_ones(changes: tuple[str, ...]) -> None:
+    """Over an epoch's end, with dropout: weights and losses to the last bit."""
+    ends = []
+    for recorded in (True, False):
+        with fake_card() as card:
+            stepper = stepper_on(card, miniature("demo", "model.dropout=0.1", *changes))
+            stepper.records = recorded
+            losses = [stepper.step(step).read() for step in range(1, 7)]
+            assert bool(stepper._recordings) is recorded
+            ends.append((losses, [data_of(weight).inner.clone() for weight in stepper.model.parameters()]))
+    assert ends[0][0] == ends[1][0]
+    assert all(torch.equal(one, other) for one, other in zip(ends[0][1], ends[1][1], strict=True))
+
+
+def test_translations_and_watched_networks_are_not_recorded() -> None:
+    with fake_card() as card:
+        assert not stepper_on(card, miniature("phrasebook")).records
+        stepper, seen = stepper_on(card, miniature("demo")), []
+        stepper.model.register_forward_pre_hook(lambda model, given: seen.append(1))
+        for step in (1, 2, 3):
+            stepper.step(step)
+        assert len(seen) == 3 and not stepper.records
+
+
+def test_a_step_that_cannot_be_recorded_is_taken_plainly(monkeypatch) -> None:
+    def refuses(*given: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with fake_card() as card:
+        monkeypatch.setattr(steps, "Recording", refuses)
+        stepper = stepper_on(card, miniature("demo", "train.accumulation=2"))
+        losses = [stepper.step(step).read() for step in (1, 2)]
+        assert not stepper.records
+        plain = stepper_on(card, miniature("demo", "train.accumulation=2"))
+        plain.records = False
+        assert losses == [plain.step(step).read() for step in (1, 2)]
+
+
+def test_graphs_are_given_up_if_batches_keep_changing_and_when_memory_is_short(monkeypatch) -> None:
+    with fake_card() as card:
+        stepper = stepper_on(card, miniature("demo"))
+        stepper.step(1)
+        assert len(stepper._recordings) == 1
+        stepper.step(2, pieces=2)
+        assert not stepper._recordings and stepper.records
+        monkeypatch.setattr(steps, "MOST", 0)
+        stepper.step(3)
+        assert not stepper._recordings and not stepper.records

@@ -182,6 +182,15 @@ def test_an_orthogonalised_matrix_has_singular_values_near_one_and_the_same_sing
     assert not orthogonalised(torch.zeros(1, 4, 4)).any()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+def test_rounding_does_not_blow_up_a_matrix_of_low_rank(dtype) -> None:
+    """As most gradients are: a few large singular values, and many small ones."""
+    draw = torch.Generator().manual_seed(0)
+    low = torch.randn(2, 64, 8, generator=draw) @ torch.randn(2, 8, 256, generator=draw)
+    found = orthogonalised((low + 1e-3 * torch.randn(2, 64, 256, generator=draw)).to(dtype))
+    assert torch.linalg.svdvals(found.float()).max() < 1.3
+
+
 @pytest.mark.parametrize("nesterov", [True, False])
 @pytest.mark.parametrize("changes", [(), ("model.n_kv_heads=1", "model.activation=swiglu")], ids=["", "joined"])
 def test_muon_equals_a_written_out_step(tiny, nesterov: bool, changes) -> None:
