@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from textwrap import dedent, indent
 
 import psutil
 import pytest
@@ -17,6 +18,7 @@ import pytest
 from engine.config import presets
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
+from engine.runs.commands import Command, send
 from engine.runs.reader import RunReader
 from tests.engine.training.test_resume import without_clocks
 from tui_transformer.lab.launch.launch import enqueue, spawn
@@ -170,6 +172,82 @@ def test_when_a_rank_or_the_agent_is_killed_all_end_and_the_run_resumes_bit_for_
         assert status.state == "interrupted"
     assert status.checkpoint == f"step-{status.step:08d}"  # nothing that was computed is lost
     spawn("resume", run, device="cpu").wait(PATIENCE)
+    assert state(run) == undisturbed[1]
+
+
+# What is done to one rank, in a process that another one starts.
+PLANTED = {
+    "nan": """
+        from engine.training.step import Stepper
+        losses = Stepper._losses
+
+        def wrong(self, piece, forward=None):
+            total, aim = losses(self, piece, forward)
+            seen.append(1)
+            return (total * float("nan"), aim * float("nan")) if len(seen) == 12 else (total, aim)
+
+        Stepper._losses = wrong
+    """,
+    "full": """
+        import errno
+        from engine.training import checkpoint, control
+        save, control.PAUSE_INTERVAL = checkpoint.save, 0.1
+
+        def full(*given):
+            if given[3].step == 6 and len(seen) < 5:
+                seen.append(1)
+                raise OSError(errno.ENOSPC, "No space left on device", "x")
+            return save(*given)
+
+        checkpoint.save = full
+    """,
+}
+
+
+def plant(patch: pytest.MonkeyPatch, folder: Path, what: str, rank: int) -> None:
+    """Have a rank of every run begun from now on do something wrong."""
+    lines = ["import os", f"if os.environ.get('RANK') == '{rank}':", "    seen = []"]
+    (folder / "sitecustomize.py").write_text("\n".join([*lines, indent(dedent(PLANTED[what]), "    ")]))
+    patch.setenv("PYTHONPATH", f"{folder}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+
+
+def ended(process: "subprocess.Popen[bytes]") -> None:
+    everyone = family(process)
+    process.wait(PATIENCE)
+    wait_for(lambda: not alive(everyone), GONE)
+
+
+def test_a_loss_that_is_not_finite_on_one_rank_ends_all_at_the_same_step(tmp_path: Path, monkeypatch) -> None:
+    (folder := tmp_path / "planted").mkdir()
+    with monkeypatch.context() as patch:
+        plant(patch, folder, "nan", 1)
+        ended(begun(tmp_path, "run", small("baseline", *LONG), 2))
+    status = RunReader(tmp_path / "run").status
+    assert status.state == "failed" and status.step == 5
+    assert status.reason == "the loss is NaN or infinite at step 6; the last good state is step 5; first on rank 1"
+    assert status.checkpoint == "step-00000005"
+
+
+def test_a_full_disk_pauses_all_ranks_until_there_is_room(tmp_path: Path, undisturbed, monkeypatch) -> None:
+    (folder := tmp_path / "planted").mkdir()
+    with monkeypatch.context() as patch:
+        plant(patch, folder, "full", 0)
+        ended(begun(tmp_path, "run", small("baseline", *LONG), 2))
+    assert [event["event"] for event in RunReader(tmp_path / "run").raw_lines("events")].count("continued") == 1
+    assert state(tmp_path / "run") == undisturbed[1]
+
+
+def test_paused_ranks_go_on_where_they_were(tmp_path: Path, undisturbed) -> None:
+    run = tmp_path / "run"
+    process = begun(tmp_path, "run", small("baseline", *LONG), 2)
+    wait_for(lambda: RunReader(run).status.step >= 5)
+    send(run, Command.PAUSE)
+    wait_for(lambda: RunReader(run).state == "paused")
+    paused = RunReader(run).status.step
+    time.sleep(1.0)
+    assert RunReader(run).status.step == paused
+    send(run, Command.CONTINUE)
+    ended(process)
     assert state(run) == undisturbed[1]
 
 
