@@ -360,7 +360,8 @@ class Attempt(Record):
     ranks: Count | None = None  # processes that trained it together; none recorded: gradients were added up in sequence
     cores: Count | None = None  # CPU cores
     memory_bytes: Count | None = None  # memory of the machine
-    bit_exact: Flag | None = None  # whether it continues the attempt before it bit for bit
+    # whether it continues the attempt before it bit for bit; of the first, whether any number of ranks has its bits
+    bit_exact: Flag | None = None
     why_not: Text | None = None  # what differed
 
 

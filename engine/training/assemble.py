@@ -309,7 +309,10 @@ def _open(parts: RunParts, writer: RunWriter, control: Control, ranks: Ranks) ->
     if task.overlap is not None and task.overlap.much:
         writer.verdict(overlapping(task.overlap))
     first = environment(parts.device, config, writer.attempt, ranks.size)
-    writer.write(Environment.made(attempts=(first.model_copy(update={"bit_exact": True, "why_not": None}),)))
+    averaged = ranks.size > 1 and config.train.exact_sum == "off"
+    why_not = english("with train.exact_sum=off, the bits depend on the number of ranks") if averaged else None
+    exact = {"bit_exact": not averaged, "why_not": why_not}
+    writer.write(Environment.made(attempts=(first.model_copy(update=exact),)))
     writer.text("tokenizer.json", task.tokenizer.to_json())
     writer.status(device=str(parts.device), ranks=ranks.size)
     for text in parts.said:

@@ -281,6 +281,14 @@ def test_sixty_kills_and_signals_lose_no_checkpoint_and_leave_no_process(
         assert state(run) == undisturbed[1]
 
 
+def test_averaged_gradients_mark_the_run_from_its_start(tmp_path: Path) -> None:
+    config = small("baseline", "train.steps=2", "train.exact_sum=off")
+    assert trained(tmp_path, "two", config, 2)["state"] == "finished"
+    (first,) = RunReader(tmp_path / "two").environment.attempts
+    assert first.bit_exact is False
+    assert first.why_not == "with train.exact_sum=off, the bits depend on the number of ranks"
+
+
 def test_ranks_that_do_not_divide_a_step_are_refused_in_one_line(tmp_path: Path) -> None:
     line = [sys.executable, "-m", "tui_transformer", "run", "--preset", "demo", "--ranks", "3"]
     found = subprocess.run(
