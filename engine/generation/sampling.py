@@ -17,7 +17,7 @@ from engine.model.transformer import Network
 
 COLD = 1e-3  # temperature
 AHEAD = 64  # numbers drawn at once
-FIXED = 2.0**40  # units of a probability in fixed point
+FIXED = 2.0**40  # a probability of 1 in fixed point
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _candidates(logits: Tensor, how: Sampling) -> tuple[Tensor, Tensor | None]:
 
 
 def _running_sum(probabilities: Tensor) -> Tensor:
-    """Return cumulative sums along rows (B, K); on CUDA in fixed point, as its sums of fractions are not repeatable."""
+    """Return cumulative sums along rows (B, K); on CUDA in fixed point, as its float sums are not repeatable."""
     if probabilities.device.type != "cuda":
         return probabilities.cumsum(-1)
     return (probabilities.double() * FIXED).long().cumsum(-1).double().div(FIXED).to(probabilities.dtype)

@@ -51,7 +51,7 @@ class _Before(torch.autograd.Function):
         out[:, 0] = 0
         if x.device.type == "cpu":
             torch.cumsum(x[:, :-1], 1, out=out[:, 1:])
-        else:  # torch's sum on CUDA is not the same each time
+        else:  # torch's cumsum is not repeatable on CUDA
             for i in range(1, x.shape[1]):
                 torch.add(out[:, i - 1], x[:, i - 1], out=out[:, i])
         return out

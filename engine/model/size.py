@@ -201,7 +201,7 @@ LOGITS = 3  # log probabilities, their gradient, the logits' gradient
 Z_LOSS = 1  # the logits themselves
 WORKING = 2  # the incoming and the outgoing gradient
 SLACK = 1.35  # resident / allocated, for glibc, which keeps freed memory; measured 1.15 to 1.6
-WORKSPACES = 48 * 2**20  # bytes of cuBLAS, for the streams that record a step
+WORKSPACES = 48 * 2**20  # bytes that cuBLAS needs for the streams on which a step is recorded
 MASK = {False: 1.0, True: 0.25}  # numbers per element of a dropout mask, by whether a GPU, which keeps one byte
 CONTENT = 2  # Transformer-XL scores are gathered from the distances to all keys, before and after: 2 T − 1
 
@@ -231,7 +231,7 @@ class BatchShape:
 
 def memory_bytes(config: RunConfig, vocab_size: int, shape: BatchShape | None = None, *, gpu: bool = False) -> int:
     """Estimate a training step's peak memory, in bytes, beyond what the process held before the model was built; on a
-    GPU, what torch has allocated. `shape` is that of the largest batch, if known.
+    GPU, only what torch allocates. `shape` is that of the largest batch, if known.
     """
     shape = shape or BatchShape.of(config)
     parameters = parameter_count(config.model, vocab_size)
@@ -245,8 +245,8 @@ def memory_bytes(config: RunConfig, vocab_size: int, shape: BatchShape | None = 
 
 
 def has_one_pass(config: RunConfig) -> bool:
-    """Whether all passes of a training run launch the same kernels, so that a GPU can record one and replay it: batches
-    have one shape, and no layer is computed again with the random numbers it had before.
+    """Whether all passes of a training run launch the same kernels, so that a GPU can record one and replay it: all
+    batches have the same shape, and no layer is recomputed, which would need its random numbers a second time.
     """
     return not config.on_rows and not config.train.activation_checkpointing
 

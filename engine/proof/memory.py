@@ -48,7 +48,7 @@ def cut_planted(context: Context) -> Result:
         if model.training and len(inputs[0]) > FITS:
             raise torch.OutOfMemoryError("CUDA out of memory")
 
-    # With Muon in bf16, one bit of rounding would grow past the tolerance.
+    # With Muon in bf16, a rounding difference of one bit would grow beyond the tolerance.
     config = with_value(small_run(dropout=0.0, batch_size=WINDOWS), "optimizer.kind", "adamw")
     whole = trained(context, "whole", config)
     pieces = trained(context, "pieces", with_value(config, "train.auto_batch", True), hook=crowded)
@@ -86,7 +86,7 @@ def cut_really(context: Context) -> Result:
     config = RunConfig.model_validate(tables)
     ready = assemble(config, runs_dir=context.folder, name="small", device=context.device)
     ready.trainer.begin()  # run the leak probe and the checks before the limit is set
-    ready.trainer.stepper.records = False  # a recorded step keeps its memory
+    ready.trainer.stepper.records = False  # a recorded graph would keep its memory
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats(device)
     before = torch.cuda.memory_allocated(device)

@@ -1,4 +1,4 @@
-"""Optimisations that must not change results: compiled steps, and steps that never wait."""
+"""Optimisations that must not change results: recorded and compiled steps, and steps that never wait."""
 
 import importlib.util
 import os
@@ -21,7 +21,7 @@ from engine.training.numerics import make_repeatable, set_fp32_matmul
 from engine.training.self_check import DROPOUTS, NO_DROPOUT
 from engine.training.step import Stepper
 
-DROPPED = dict.fromkeys(DROPOUTS, 0.1)  # random numbers must be the same, too
+DROPPED = dict.fromkeys(DROPOUTS, 0.1)  # so that random numbers are compared, too
 COMPILED = {"fp32": 1e-4, "bf16": 1e-2, "fp32-fast": 1e-2}  # relative difference of losses
 PARITY_STEPS = 5
 SECONDS, ROUNDS = 0.6, 3  # of each contender
@@ -94,11 +94,11 @@ def compiles(precision: str, context: Context) -> Result:
 
 
 def recorded(precision: str, context: Context) -> Result:
-    """Steps of the demo leave the same weights when they are replayed as a CUDA graph, taken plainly, and taken plainly
-    once more; both kinds are timed.
+    """Steps of the demo give the same losses and weights whether they are replayed as a CUDA graph, taken plainly, or
+    taken plainly once more; recorded and plain steps are timed.
     """
     if not context.on_cuda:
-        return skipped(english("only CUDA can record steps"))
+        return skipped(english("steps can only be recorded on CUDA"))
     steppers = {name: _stepper(precision, "never", context, **DROPPED) for name in ("recorded", "plain", "again")}
     for name, stepper in steppers.items():
         make_repeatable(stepper.device)
@@ -112,10 +112,10 @@ def recorded(precision: str, context: Context) -> Result:
     fast, slow = interleaved(contenders, rounds=ROUNDS, seconds=SECONDS, device=context.device)
     ratio = fast.median / slow.median
     kept = steppers["recorded"].records
-    wrong = english("the same steps differ each time") if not repeated else english("recorded and plain steps differ")
+    wrong = english("plain steps are not repeatable") if not repeated else english("recorded and plain steps differ")
     return judged(
         same and repeated and kept,
-        english("bit-identical after {n} steps; {ratio:.2f} × as fast", n=PARITY_STEPS, ratio=ratio),
+        english("bit-identical to plain steps after {n} steps; {ratio:.2f} × as fast", n=PARITY_STEPS, ratio=ratio),
         wrong if kept else english("the steps could not be recorded"),
         recorded_tokens_per_second=fast.median,
         plain_tokens_per_second=slow.median,

@@ -16,7 +16,7 @@ from engine.errors import InputError
 from engine.language import tr, trn
 from engine.runs.records import Attempt
 
-# With this, cuBLAS repeats its results to the last bit; CUDA reads it once, when it starts.
+# Makes cuBLAS's results repeatable to the last bit. It must be set before CUDA starts.
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # malloc.h
 

@@ -53,12 +53,12 @@ def compiles(config: RunConfig, device: torch.device) -> bool:
 
 
 def records(config: RunConfig, device: torch.device) -> bool:
-    """Whether a step's forward and backward pass, if not compiled, are recorded as a CUDA graph."""
+    """Whether a step's forward and backward passes are recorded as a CUDA graph, unless the step is compiled."""
     return device.type == "cuda" and size.has_one_pass(config)
 
 
 def make_repeatable(device: torch.device) -> None:
-    """Have CUDA compute the same numbers each time. Without it, the backward pass of attention adds in any order."""
+    """Make results on CUDA repeatable. Otherwise, the backward pass of attention adds in no fixed order."""
     if device.type == "cuda":
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # changes no result
         torch.use_deterministic_algorithms(True)

@@ -178,9 +178,9 @@ ADAM_SIZE = 0.2  # root mean square of an update, about that of AdamW (Liu et al
 def orthogonalised(x: Tensor) -> Tensor:
     """Return matrices (B, M, N), best with M ≤ N, with their singular values pushed to about 1: between 0.7 and 1.2.
 
-    On a CPU, wide ones take part only in the first and the last product: every iteration is a polynomial p of the Gram
-    matrix S = x·xᵀ that multiplies x from the left, so the next Gram matrix is p·S·p. Elsewhere products may be rounded
-    to bf16 or TF32, where S can get negative eigenvalues, which these iterations would blow up.
+    In fp32 on a CPU, wide ones take part only in the first and the last product: every iteration is a polynomial p of
+    the Gram matrix S = x·xᵀ that multiplies x from the left, so the next Gram matrix is p·S·p. Otherwise, products may
+    be rounded to bf16 or TF32, which can give S negative eigenvalues; these iterations would make them explode.
     """
     a, b, c = QUINTIC
     x = x / torch.linalg.matrix_norm(x, keepdim=True).clamp(min=LEAST_NORM)

@@ -1,6 +1,6 @@
-"""A forward and backward pass as a CUDA graph: the host launches it as a whole instead of hundreds of kernels.
+"""A forward and backward pass as a CUDA graph: the host makes one launch instead of hundreds.
 
-Small models are otherwise slowed down by their launches. The recorded kernels are those of a plain step, so the results
+Otherwise, kernel launches slow small models down. The recorded kernels are those of a plain step, so the results
 are the same to the last bit.
 """
 
@@ -12,14 +12,16 @@ from torch import Tensor
 
 from engine.data.objectives import Batch
 
-MOST = 4  # graphs of a run; each keeps the memory of one pass
+MOST = 4  # graphs per run; each keeps the memory of one pass
 
 
 class Recording:
-    """`work` adds the gradient of a piece of a batch to the parameters' `grad`, None before, and returns its loss.
+    """Records `work`, which adds the gradient of a piece of a batch to the parameters' `grad`, initially None, and
+    returns the loss.
 
-    Raises torch.OutOfMemoryError: a graph does not share the memory of plain steps; RuntimeError: `work` does something
-    that cannot be recorded. Random numbers are drawn anew in each replay, from the device's default generator.
+    Raises torch.OutOfMemoryError: the graph does not fit, as it shares no memory with plain steps; RuntimeError:
+    `work` does something that cannot be recorded. Random numbers are drawn anew in each replay, from the device's
+    default generator.
     """
 
     def __init__(self, work: Callable[[Batch], Tensor], piece: Batch, parameters: Sequence[Tensor]) -> None:
@@ -27,7 +29,7 @@ class Recording:
         piece = replace(piece, tokens=self._inputs[0], targets=self._inputs[1])
         here, aside = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
         aside.wait_stream(here)
-        with torch.cuda.stream(aside):  # the first call makes plans and workspaces, which must not be recorded
+        with torch.cuda.stream(aside):  # the first call sets up plans and workspaces, which must not be recorded
             work(piece)
         here.wait_stream(aside)
         for parameter in parameters:

@@ -182,7 +182,7 @@ class Stepper:
             return self._averaged(self._overlapped, step, mine, micro_batches, pieces, scored), scored
         tree, totals = TreeSum(self._parameters, mine.start), list[Tensor]()
         if pieces > 1:
-            self._recordings.clear()  # their memory is needed
+            self._recordings.clear()  # frees their memory for the plain steps
         recorded = pieces == 1 and all(batch.n_targets and can_be_recorded(batch) for batch in micro_batches)
 
         def own() -> None:
@@ -194,7 +194,7 @@ class Stepper:
                 found = self._replayed(batch, scored, seed) if recorded and self.records else None
                 if found is not None:
                     total, grads = found
-                    totals.append(total.clone())  # read only later
+                    totals.append(total.clone())  # it is read later, but the next replay overwrites it
                     tree.add(1, grads if len(mine) == 1 else [None if grad is None else grad.clone() for grad in grads])
                     continue
                 if self._draws:
@@ -231,8 +231,8 @@ class Stepper:
             try:
                 work = partial(self._backward, scored=scored)
                 self._recordings[key] = Recording(work, batch, self._parameters)
-            except RuntimeError as error:  # plain steps may still fit, or say what is wrong
-                log.warning("steps are not recorded: %s", error)
+            except RuntimeError as error:  # a plain step may still fit, or fail with a clearer message
+                log.warning("continuing with plain steps, as recording one failed: %s", error)
                 self.records = False
                 self.optimizer.zero_grad(set_to_none=True)
                 return None
@@ -294,5 +294,5 @@ class Stepper:
 
 
 def _hooked(module: nn.Module) -> bool:
-    """Whether something watches a module's forward pass, which a replay would not call."""
+    """Whether a module has forward hooks, which a replay would not call."""
     return bool(module._forward_hooks or module._forward_pre_hooks)

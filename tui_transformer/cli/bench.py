@@ -31,7 +31,7 @@ MEMORY_NOTE = """*Measured* is the largest growth in a process's resident memory
 built, over three steps: the first two and the one with the largest batch of the first epoch. Loaded data and torch's
 own libraries are not counted. A batch is rows × tokens; for translations, `from` gives the source tokens. If a preset's
 rows would take more than 8 GiB, fewer were measured and estimated; if its data was not available, the rows are random
-tokens as long as the context. On a CPU, in fp32; nothing in this table was measured on a GPU."""
+tokens as long as the context. Everything in this table was measured on a CPU, in fp32."""
 # Defaults of the options.
 ON_CPU: dict[str, tuple[str, ...]] = {
     "size": (USUAL,),
