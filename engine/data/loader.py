@@ -126,24 +126,33 @@ class TextBatches:
         self.steps_per_epoch = -(-self.n_windows // (batch_size * accumulation))
         self._window = torch.arange(length, device=device)
         self._order: tuple[int, Tensor] = (-1, torch.empty(0))
+        if boundary is not None:  # the last one is past every window
+            never = torch.tensor([tokens.numel() + length])
+            self._boundaries = torch.cat((places_of(self.tokens, boundary), never))
 
     def windows(self, step: int, micro: int) -> Tensor:
         """Return (B, L) int64, as pure as the batches; B = 0 if an epoch's last step has no more."""
-        if self.stride is None:
-            generator = torch.Generator().manual_seed(seed_for(self.seed, "data", step, micro))
-            starts = torch.randint(self.n_windows, (self.batch_size, 1), generator=generator)
-            if self.boundary is not None:
-                ends = self._taken(starts)[:, 1 : self.objective.window // 2] == self.boundary
-                begun: Tensor = torch.where(ends.any(1), ends.int().argmax(1) + 1, 0)
-                starts = (starts + begun[:, None].cpu()).clamp(max=self.n_windows - 1)
-        else:
+        return self._taken(self._starts(step, micro))
+
+    def _starts(self, step: int, micro: int) -> Tensor:
+        """Return the places (B, 1) where the windows start, on the CPU: a GPU need not be waited for."""
+        if self.stride is not None:
             epoch, within = divmod(step - 1, self.steps_per_epoch)
             if self._order[0] != epoch:
                 generator = torch.Generator().manual_seed(seed_for(self.seed, "data", "epoch", epoch))
                 self._order = (epoch, torch.randperm(self.n_windows, generator=generator))
             first = (within * self.accumulation + micro) * self.batch_size
-            starts = self._order[1][first : first + self.batch_size, None] * self.stride
-        return self._taken(starts)
+            return self._order[1][first : first + self.batch_size, None] * self.stride
+        generator = torch.Generator().manual_seed(seed_for(self.seed, "data", step, micro))
+        starts = torch.randint(self.n_windows, (self.batch_size, 1), generator=generator)
+        if self.boundary is None:
+            return starts
+        first_half = self._to_boundary(starts) < self.objective.window // 2
+        return torch.where(first_half, starts + self._to_boundary(starts), starts).clamp(max=self.n_windows - 1)
+
+    def _to_boundary(self, starts: Tensor) -> Tensor:
+        """Return how far (B, 1) the first boundary is after the first token of each window."""
+        return self._boundaries[torch.searchsorted(self._boundaries, starts + 1)] - starts
 
     def _taken(self, starts: Tensor) -> Tensor:
         if isinstance(self.tokens, StoredTokens):
@@ -151,12 +160,14 @@ class TextBatches:
         return self.tokens[sent(starts, self.tokens.device) + self._window].long()
 
     def batch(self, step: int, micro: int) -> Batch:
-        made = self.objective.batch(self.windows(step, micro), mask_generator(self.seed, step, micro))
+        starts = self._starts(step, micro)
+        made = self.objective.batch(self._taken(starts), mask_generator(self.seed, step, micro))
         if self.boundary is None:
             return made
         past = (made.tokens[:, 1:] == self.boundary).cumsum(1) > 0
         targets = torch.cat((made.targets[:, :1], made.targets[:, 1:].masked_fill(past, IGNORED)), 1)
-        return replace(made, targets=targets, n_targets=targets.numel() - int(past.sum()))
+        left_out = (targets.shape[1] - self._to_boundary(starts)).clamp(min=0).sum()
+        return replace(made, targets=targets, n_targets=targets.numel() - int(left_out))
 
     def probed(self) -> Tensor:
         return self.windows(1, 0)

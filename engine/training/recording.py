@@ -12,7 +12,7 @@ from torch import Tensor
 
 from engine.data.objectives import Batch
 
-MOST = 4  # graphs per run; each keeps the memory of one pass
+MOST = 4  # graphs per run, one for each shape of a batch; each keeps the memory of one pass
 
 
 class Recording:

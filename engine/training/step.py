@@ -108,7 +108,9 @@ class Stepper:
         mode = "reduce-overhead" if self.device.type == "cuda" and config.train.compile == "always" else None
         self._forward: Callable[..., Tensor] = torch.compile(model, mode=mode) if self.compiles else model
         self.records = not self.compiles and records(config, self.device)
-        self._recordings: dict[tuple[torch.Size, int], Recording] = {}
+        self._recordings: dict[torch.Size, Recording] = {}
+        # The number of targets of the step, where recorded passes read it; plain ones divide by it too, for equal bits.
+        self._scored = torch.ones((), device=self.device) if self.records else None
         self.overlaps = ranks.size > 1 and config.train.exact_sum == "off"
         self._overlapped: DistributedDataParallel | None = None  # made in the first step: all ranks make it together
         self._parameters = list(model.parameters())
@@ -184,6 +186,7 @@ class Stepper:
         if pieces > 1:
             self._recordings.clear()  # frees their memory for the plain steps
         recorded = pieces == 1 and all(batch.n_targets and can_be_recorded(batch) for batch in micro_batches)
+        divisor = scored if self._scored is None else self._scored.fill_(scored)
 
         def own() -> None:
             added = 0  # micro-batches whose gradients are in the parameters' `grad`
@@ -191,7 +194,7 @@ class Stepper:
                 if micro > mine.start:
                     between()
                 seed = seed_for(self.config.seed, "dropout", step, micro)
-                found = self._replayed(batch, scored, seed) if recorded and self.records else None
+                found = self._replayed(batch, seed) if recorded and self.records else None
                 if found is not None:
                     total, grads = found
                     totals.append(total.clone())  # it is read later, but the next replay overwrites it
@@ -200,7 +203,7 @@ class Stepper:
                 if self._draws:
                     seed_generators(self.device, seed)
                 for piece in batch.pieces(pieces) if batch.n_targets else ():  # an epoch's last step may have no more
-                    totals.append(self._backward(piece, scored))
+                    totals.append(self._backward(piece, divisor))
                 added += 1
                 if pieces == 1 and micro % 2 == 0 and micro + 1 < mine.stop:
                     continue  # autograd adds the next one to it, which is what the tree would do
@@ -213,23 +216,24 @@ class Stepper:
             parameter.grad = grad
         return self.ranks.losses(totals, pieces * len(micro_batches)), scored
 
-    def _backward(self, piece: Batch, scored: int) -> Tensor:
+    def _backward(self, piece: Batch, scored: int | Tensor) -> Tensor:
         """Add the gradient of a piece to the parameters' `grad`; return Σ nll over its targets."""
         total, aim = self._losses(piece)
         # Divided by the tokens of the whole step: micro-batches are weighted by tokens, not equally.
         torch.autograd.backward(aim / scored)
         return total.detach()
 
-    def _replayed(self, batch: Batch, scored: int, seed: int) -> tuple[Tensor, Grads] | None:
+    def _replayed(self, batch: Batch, seed: int) -> tuple[Tensor, Grads] | None:
         """Return the loss and the gradients of a batch from a recorded pass; None if it cannot be recorded."""
-        key = batch.tokens.shape, scored
+        key = batch.tokens.shape
         if key not in self._recordings:
             if len(self._recordings) == MOST or any(_hooked(module) for module in self.model.modules()):
                 self._recordings.clear()
                 self.records = False
                 return None
             try:
-                work = partial(self._backward, scored=scored)
+                assert self._scored is not None
+                work = partial(self._backward, scored=self._scored)
                 self._recordings[key] = Recording(work, batch, self._parameters)
             except RuntimeError as error:  # a plain step may still fit, or fail with a clearer message
                 log.warning("continuing with plain steps, as recording one failed: %s", error)

@@ -20,6 +20,7 @@ from engine.config import presets
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from engine.data import loader
+from engine.data.corpus import END_OF_TEXT
 from engine.data.objectives import Batch
 from engine.model import positions
 from engine.model.transformer import build_model
@@ -474,3 +475,14 @@ def test_graphs_are_given_up_if_batches_keep_changing_and_when_memory_is_short(m
         monkeypatch.setattr(steps, "MOST", 0)
         stepper.step(3)
         assert not stepper._recordings and not stepper.records
+
+
+def test_documents_neither_make_the_host_wait_nor_are_recorded_again(tmp_path) -> None:
+    text = tmp_path / "documents.txt"
+    text.write_text("".join(f"the {i}th document ends here{END_OF_TEXT}" for i in range(2_000)))
+    config = miniature("demo", f"data.corpus={text}", "data.tokenizer=bpe", "data.bpe_size=300")
+    assert waits_of(config)[1] == []
+    with fake_card() as card:
+        stepper = stepper_on(card, config)
+        targets = {stepper.step(step).n_targets for step in range(1, 7)}
+        assert len(targets) > 1 and len(stepper._recordings) == 1
