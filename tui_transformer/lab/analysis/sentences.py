@@ -54,6 +54,11 @@ def answer_sentences(answer: Answer, language: Language = IN_USE) -> Iterator[st
         text = say("join.semicolon").join(clauses)
         on = text if measure is LAST else say("answer.on", measure=language.word(measure.name), text=text)
         yield say("answer", text=on)
+    beside = [(result.name, found) for result in unsettled if (found := result.difference(measure)) is not None]
+    clear = {name: found.compared for name, found in beside if found.half is not None and abs(found.mean) > found.half}
+    if clear and max(clear.values()) > 1:
+        compared = f"{max(clear.values()):,}"
+        yield language.counted("answer.chance", len(clear), names=_listed([*clear], language), compared=compared)
     judgements = [result.judgement(measure) for result in unsettled]
     needed = sorted({judged.seeds for judged in judgements if judged is not None and judged.seeds is not None})
     if needed:

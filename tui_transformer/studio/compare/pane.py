@@ -708,8 +708,8 @@ def _answer_title(answer: Answer, of: int) -> list[tuple[str, int]]:
         else tr("{finished:,} of {planned:,} runs finished", finished=finished, planned=planned)
     )
     baseline = answer.family.baseline
-    parts = [(tr("Study  {study}", study=answer.study) if answer.study else tr("Runs"), 0), (counts, 1), (done, 3)]
-    parts += [(tr("baseline {name}", name=baseline.name), 2)] if baseline is not None else []
+    parts = [(tr("Study  {study}", study=answer.study) if answer.study else tr("Runs"), 0), (counts, 1), (done, 2)]
+    parts += [(tr("baseline {name}", name=baseline.name), 3)] if baseline is not None else []
     name = tr(measure.name)
     parts += [(tr("{name} (← → measure {at} of {n})", name=name, at=at, n=measures) if measures > 1 else name, 0)]
     return [*parts, (tr("V: next of {of}", of=of), 4)] if of > 1 else parts

@@ -134,9 +134,22 @@ def test_undecided_variants_say_how_many_seeds_would_settle_it(tmp_path) -> None
     (tmp_path / "s.study.toml").write_text('baseline = "base"\n')
     answer = answers(tmp_path)[0]
     assert re.search(
-        r"noisy cannot be told apart from base with 3 seeds\. About \d+ seeds would settle that\.", said(answer)
+        r"noisy cannot be told apart from base with 3 seeds\. About \d+ seeds of each would settle that\.", said(answer)
     )
     assert re.search(r"inconclusive \(≈ \d+ seeds\)", rows(answer)["noisy"])
+
+
+def test_an_interval_that_excludes_0_is_not_enough_among_many_comparisons(tmp_path) -> None:
+    for seed in (1, 2, 3):
+        cell(tmp_path, "s", "base", seed)
+        for i in range(5):
+            loss = 0.02 + 0.004 * seed if i == 0 else (0.1, -0.1, 0.0)[seed - 1]
+            cell(tmp_path, "s", f"v{i}", seed, f"optimizer.lr=0.00{i + 1}", loss=loss)
+    (tmp_path / "s.study.toml").write_text('baseline = "base"\n')
+    text = said(answers(tmp_path)[0])
+    assert "cannot be told apart from base" in text
+    assert "On its own, the interval of v0 excludes 0, but in a study with " in text
+    assert "that may be chance." in text
 
 
 def test_runs_that_were_still_improving_rank_the_budget(tmp_path) -> None:
