@@ -54,8 +54,8 @@ def answer_sentences(answer: Answer, language: Language = IN_USE) -> Iterator[st
         text = say("join.semicolon").join(clauses)
         on = text if measure is LAST else say("answer.on", measure=language.word(measure.name), text=text)
         yield say("answer", text=on)
-    beside = [(result.name, found) for result in unsettled if (found := result.difference(measure)) is not None]
-    clear = {name: found.compared for name, found in beside if found.half is not None and abs(found.mean) > found.half}
+    beside = [(result.name, pair) for result in unsettled if (pair := result.difference(measure)) is not None]
+    clear = {name: pair.compared for name, pair in beside if pair.half is not None and abs(pair.mean) > pair.half}
     if clear and max(clear.values()) > 1:
         compared = f"{max(clear.values()):,}"
         yield language.counted("answer.chance", len(clear), names=_listed([*clear], language), compared=compared)
