@@ -160,7 +160,7 @@ class RunWriter:
             writer.release()
             raise InputError(tr("run '{name}' is not queued", name=path.name))
         writer.said = status
-        writer._start(attempt=1)
+        writer._start(attempt=status.attempt or 1)
         return writer
 
     def born(self, facts: Mapping[str, Any]) -> None:

@@ -81,7 +81,7 @@ class Launches:
         state = reader.state
         if state in (*LIVE_STATES, "finished"):
             raise InputError(tr("{name}: {state}; there is nothing to resume", name=run.name, state=told(state)))
-        verb = "begin" if state == "queued" else "resume"
+        verb = queue.verb(reader) if state == "queued" else "resume"
         if how == "thread":
             self._require_free(tr("Resume this one in the background (f6)"))
             self._train_here(verb, run)

@@ -2,51 +2,52 @@
 
 The runner is a separate process that outlives the app or terminal that queued the runs; if killed, it leaves them
 queued for the next one. It waits while any other run, however started, is on the device, paused or not. A failed run
-does not hold up the rest.
+does not hold up the rest, nor does one that the runner may not read or write. Whose turn it is: `line.py`.
 """
 
-import re
+import os
+import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 from filelock import FileLock, Timeout
 
 from engine.config.schema import RunConfig
-from engine.errors import InputError, no_process
-from engine.language import tr
+from engine.errors import InputError, no_process, refused
+from engine.language import english, tr
 from engine.retelling import told
-from engine.runs.reader import LIVE_STATES, RunReader, list_runs
+from engine.runs.commands import Command, send
+from engine.runs.files import SCHEMA, write_json
+from engine.runs.reader import RunReader
 from engine.runs.records import QueuePlace
 from engine.runs.writer import RunWriter
+from tui_transformer.lab.formatting import duration
 from tui_transformer.lab.launch.launch import detached, enqueue, spawn
+from tui_transformer.lab.launch.line import Entry, Line, beside, following
 from tui_transformer.lab.launch.logs import last_words_in
 
 LOOK = 1.0  # seconds between checks for a free device
+GRACE = 120.0  # seconds for a run to save a checkpoint at the end of its turn
 
 
 def add(
     config: RunConfig, *, runs_dir: Path, name: str | None, command: str, device: str, data_dir: Path | None
 ) -> Path:
-    """Put a run at the end of a device's queue; see `launch.enqueue`."""
+    """Put a run at the end of its owner's line for a device; see `launch.enqueue`."""
     place = QueuePlace(device=device, data_dir=None if data_dir is None else str(data_dir.resolve()))
     return enqueue(config, runs_dir=runs_dir, name=name, command=command, queue=place.dump())
 
 
-def waiting(runs_dir: Path, device: str) -> list[RunReader]:
-    return [
-        reader
-        for reader in list_runs(runs_dir)
-        if reader.state == "queued" and (place := reader.run.queue) is not None and place.device == device
-    ]
-
-
-def at_work(runs_dir: Path, device: str) -> list[RunReader]:
-    return [reader for reader in list_runs(runs_dir) if reader.state in LIVE_STATES and reader.status.device == device]
+def verb(reader: RunReader) -> Literal["begin", "resume"]:
+    """How a queued run is taken up: one whose turn ended before it did is resumed."""
+    return "resume" if reader.environment.attempts else "begin"
 
 
 def _lock(runs_dir: Path, device: str) -> FileLock:
-    return FileLock(runs_dir / f".queue-{re.sub('[^a-z0-9]', '-', device)}.lock", timeout=0)
+    return FileLock(beside(runs_dir, device, "lock"), timeout=0)
 
 
 def ensure_runner(queued: Path, device: str) -> None:
@@ -56,18 +57,27 @@ def ensure_runner(queued: Path, device: str) -> None:
     """
     folder = queued.parent.resolve()
     try:
-        detached(folder / ".queue.log", "queue", "--device", device, "--runs-dir", str(folder))
+        with _lock(folder, device):
+            pass
+    except (Timeout, OSError):  # one is running, perhaps another user's
+        return
+    log = folder / ".queue.log"
+    if log.exists() and not os.access(log, os.W_OK):  # of another user
+        log = queued / ".queue.log"
+    try:
+        detached(log, "queue", "--device", device, "--runs-dir", str(folder))
     except OSError as error:
         raise no_process(error, tr("{name} is queued, but ", name=queued.name)) from None
 
 
-def work(runs_dir: Path, device: str, said: Callable[[str], None]) -> int:
-    """Train the runs queued for a device until none is left; return how many there were."""
-    lock, done, left = _lock(runs_dir, device), 0, set[Path]()
+def work(
+    runs_dir: Path, device: str, said: Callable[[str], None], *, limit: float | None = None, stay: bool = False
+) -> int:
+    """Train the runs queued for a device until none is left, or for ever if told to `stay`; return how many there were.
 
-    def next_one() -> RunReader | None:
-        return next((reader for reader in waiting(runs_dir, device) if reader.path not in left), None)
-
+    At the end of a turn of `limit` seconds, a run is stopped with a checkpoint and goes to the end of its owner's line.
+    """
+    lock, done, runner = _lock(runs_dir, device), 0, Runner(runs_dir, device, said, limit)
     while True:
         try:
             lock.acquire()
@@ -79,38 +89,124 @@ def work(runs_dir: Path, device: str, said: Callable[[str], None]) -> int:
                     runs_dir=runs_dir,
                 )
             ) from None
+        except OSError as error:
+            raise refused(tr("cannot write {filename}", filename=error.filename or runs_dir), error) from None
         try:
-            while next_one() is not None:
-                named = ""
-                while others := at_work(runs_dir, device):
-                    if named != others[0].name:
-                        named = others[0].name
-                        said(tr("waiting for {name}, which is using {device}", name=named, device=device))
+            with suppress(OSError):  # only estimates read it
+                write_json(beside(runs_dir, device, "json"), {"schema": SCHEMA, "limit": limit})
+            while stay or runner.next() is not None:
+                runner.wait()
+                if (found := runner.next()) is not None:  # some may have been removed meanwhile
+                    done += runner.train(found)
+                elif stay:
                     time.sleep(LOOK)
-                if (found := next_one()) is not None:  # some may have been removed meanwhile
-                    _train(found, said)
-                    left.add(found.path)  # if still queued, it cannot be written to
-                    done += found.state != "queued"
         finally:
             lock.release()
-        if next_one() is None:  # one may have come while the lock was released
+        if runner.next() is None:  # one may have come while the lock was released
             return done
 
 
-def _train(reader: RunReader, said: Callable[[str], None]) -> None:
-    place = reader.run.queue or QueuePlace()
-    said(tr("starting {name}", name=reader.name))
-    folder = Path(place.data_dir) if place.data_dir else None
-    try:
-        process = spawn("begin", reader.path, device=place.device, data_dir=folder)
-        process.wait()
-        reason = last_words_in(reader.path / "log.txt")
-    except (OSError, InputError, ValueError) as error:  # no process, a link in its directory, an invalid name
-        reason = str(error)
-    if reader.state == "queued":  # its process ended before taking it
+class Runner:
+    def __init__(self, runs_dir: Path, device: str, said: Callable[[str], None], limit: float | None) -> None:
+        self.device, self.said, self.limit = device, said, limit
+        self._line = Line(runs_dir, device)
+        self._left: dict[Path, tuple[int, str]] = {}  # what stayed queued though it was tried, as it was then
+        self._told: dict[Path, str] = {}  # why a run is passed over
+
+    def next(self) -> Entry | None:
+        """The run whose turn it is, of those that can be trained; says once why another one cannot."""
+        self._line.look()
+        waiting = [entry for entry in self._line.waiting if self._left.get(entry.path) != entry.since]
+        while (found := following(waiting, self._line.used)) is not None and (obstacle := found.obstacle):
+            if self._told.get(found.path) != obstacle:
+                self._told[found.path] = obstacle
+                self.said(tr("{name} is passed over: {why}", name=found.path.name, why=obstacle))
+            waiting.remove(found)
+        return found
+
+    def wait(self) -> None:
+        """Wait until the device is free. The turn of a run that an earlier runner began ends too."""
+        named, since, stopped = Path(), 0.0, set[Path]()
+        while True:
+            self._line.look()
+            others = self._line.at_work
+            for path in stopped - {entry.path for entry in others}:
+                stopped.discard(path)
+                if RunReader(path).state == "stopped":
+                    self._again(path)
+            if not others:
+                return
+            first = others[0]
+            if named != first.path:
+                named, since = first.path, time.monotonic()
+                self.said(tr("waiting for {name}, which is using {device}", name=first.path.name, device=self.device))
+            over = self.limit is not None and time.monotonic() - since >= self.limit
+            if over and first.waits_for == self.device and first.path not in stopped:
+                stopped.add(first.path)
+                with suppress(InputError, OSError):
+                    send(first.path, Command.STOP)
+            time.sleep(LOOK)
+
+    def train(self, entry: Entry) -> bool:
+        """Train a run until it ends or its turn does; return whether it was begun."""
+        reader = RunReader(entry.path)
+        place = reader.run.queue or QueuePlace()
+        how = verb(reader)
+        self.said(
+            tr("resuming {name}", name=reader.name) if how == "resume" else tr("starting {name}", name=reader.name)
+        )
+        folder, over = Path(place.data_dir) if place.data_dir else None, False
         try:
-            RunWriter.adopt(reader.path).close("failed", reason)
+            process = spawn(how, reader.path, device=place.device, data_dir=folder)
+            over = _turn(process, self.limit, lambda: reader.status.step > entry.step)
+            reason = last_words_in(reader.path / "log.txt")
+        except (OSError, InputError, ValueError) as error:  # no process, a link in its directory, an invalid name
+            reason = str(error)
+        if over and reader.state in ("interrupted", "lost"):
+            if reader.status.step > entry.step:
+                self._again(reader.path)
+            else:
+                self.said(tr("{name} made no step in its turn; resume it by hand", name=reader.name))
+            return True
+        if reader.state == "queued":  # its process ended before taking it
+            try:
+                RunWriter.adopt(reader.path).close("failed", reason)
+            except (OSError, InputError) as error:
+                reason = str(error)
+        why = f": {told(reason)}" if reader.state == "queued" else ""
+        self.said(tr("{name}: {state}{why}", name=reader.name, state=told(reader.state), why=why))
+        if reader.state != "queued":
+            return True
+        self._line.look()  # it cannot be written to: it is not tried again as it is
+        self._left |= {one.path: one.since for one in self._line.waiting if one.path == reader.path}
+        return False
+
+    def _again(self, path: Path) -> None:
+        """Put a run whose turn is over at the end of its owner's line."""
+        assert self.limit is not None
+        reason = english("its turn of {limit} is over; it resumes at its next one", limit=duration(self.limit))
+        try:
+            writer = RunWriter(path, launch="process")
+            writer.said = RunReader(path).status
+            writer.close("queued", reason)
         except (OSError, InputError) as error:
             reason = str(error)
-    why = f": {told(reason)}" if reader.state == "queued" else ""
-    said(tr("{name}: {state}{why}", name=reader.name, state=told(reader.state), why=why))
+        self.said(tr("{name}: {text}", name=path.name, text=told(reason)))
+
+
+def _turn(process: "subprocess.Popen[bytes]", limit: float | None, moved: Callable[[], bool]) -> bool:
+    """Wait for a process until its turn is over; return whether it had to be ended then, with a checkpoint."""
+    for _ in range(2):  # on a busy machine, loading alone may take one
+        try:
+            process.wait(limit)
+            return False
+        except subprocess.TimeoutExpired:
+            if moved():
+                break
+    process.terminate()
+    try:
+        process.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    return True

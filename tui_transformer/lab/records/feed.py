@@ -10,6 +10,7 @@ from engine.retelling import told
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.records import TrainRecord, ValidationRecord
 from engine.runs.tail import History, newest_records, stamp
+from tui_transformer.lab.launch.line import Line
 from tui_transformer.lab.records.badges import worst_first
 from tui_transformer.lab.records.run_view import Followed, RunRow, RunView
 from tui_transformer.lab.records.scan import RunsScan
@@ -52,6 +53,7 @@ class Feed:
         self._runs_dir = runs_dir
         self._followed: dict[Path, Followed] = {}
         self._totals = Totals()
+        self._lines: dict[str, Line] = {}  # of the devices that a chosen run waits for
         self._histories: dict[Path, History] = {}  # of the chosen study's runs
         self._last = Snapshot()
 
@@ -101,12 +103,14 @@ class Feed:
         self._followed[chosen] = followed  # the newest last
         while len(self._followed) > FOLLOWED:
             del self._followed[next(iter(self._followed))]
-        before: list[str] = []  # the runs that a queued one waits for, the nearest to its turn first
-        if row.state == QUEUED and row.waits_for:
-            before += [other.name for other in rows if other.live and other.device == row.waits_for]
-            queue = [other for other in rows[: rows.index(row)] if other.state == QUEUED]
-            before += [other.name for other in queue if other.waits_for == row.waits_for]
-        return followed.view(now, row, tuple(before))
+        if row.state != QUEUED or not row.waits_for:
+            return followed.view(now, row)
+        line = self._lines.setdefault(row.waits_for, Line(self._runs_dir, row.waits_for))
+        line.look(now)
+        turns = line.turns()
+        mine = next((turn for turn in turns if turn.entry.path == chosen), None)
+        ahead = [*line.at_work, *(turn.entry for turn in turns[: mine.place - 1])] if mine is not None else []
+        return followed.view(now, row, tuple(entry.path.name for entry in ahead), mine.wait if mine else None)
 
 
 def _row(reader: RunReader) -> RunRow:
