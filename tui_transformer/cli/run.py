@@ -140,7 +140,7 @@ def run(
     if queue and ranks > 1:
         raise InputError(tr("--queue trains with one rank; leave out --ranks, or use --detach instead"))
     if queue:
-        device = _known(device)
+        device = known_device(device)
         queued = waiting_line.add(
             asked, runs_dir=runs_dir, name=name, command=command, device=device, data_dir=data_dir
         )
@@ -261,7 +261,7 @@ def queue(
 ) -> None:
     """Train queued runs, one after another; `run --queue` does this in the background automatically."""
     longest = None if limit is None else seconds_of(limit)
-    device = _known(device)
+    device = known_device(device)
     if list_:
         _list_queue(runs_dir, device, as_json=json)
         return
@@ -298,7 +298,7 @@ def _list_queue(runs_dir: Path, device: str, *, as_json: bool) -> None:
         say(tr("no run is waiting for {device}", device=device))
 
 
-def _known(device: str) -> str:
+def known_device(device: str) -> str:
     """Resolve the device: `auto` and `cuda` have no queue of their own."""
     with loading(tr("checking devices")):
         from engine.training.devices import resolve_device
@@ -401,6 +401,9 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
 
 def _ended(reader: RunReader, outcome: Outcome, *, as_json: bool, data_dir: Path | None, number: int | None) -> int:
     """Say how a run ended, with the number of the signal that ended it; return the exit code."""
+    if outcome.state == "lost":  # to another worker
+        complain(outcome.reason)
+        return ExitCode.TAKEN_OVER
     if outcome.state == "failed":
         complain(tr("run '{name}' failed: {reason}", name=reader.name, reason=told(outcome.reason)))
         return ExitCode.FAILED

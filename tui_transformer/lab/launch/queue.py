@@ -5,6 +5,7 @@ queued for the next one. It waits while any other run, however started, is on th
 does not hold up the rest, nor does one that the runner may not read or write. Whose turn it is: `line.py`.
 """
 
+import math
 import os
 import subprocess
 import time
@@ -19,6 +20,8 @@ from engine.config.schema import RunConfig
 from engine.errors import InputError, no_process, refused
 from engine.language import english, tr
 from engine.retelling import told
+from engine.runs import claims
+from engine.runs.claims import BEAT, Claim
 from engine.runs.commands import Command, send
 from engine.runs.files import SCHEMA, write_json
 from engine.runs.reader import RunReader
@@ -155,20 +158,26 @@ class Runner:
         self.said(
             tr("resuming {name}", name=reader.name) if how == "resume" else tr("starting {name}", name=reader.name)
         )
-        folder, over = Path(place.data_dir) if place.data_dir else None, False
+        folder, over, claim = Path(place.data_dir) if place.data_dir else None, False, None
         try:
-            process = spawn(how, reader.path, device=place.device, data_dir=folder)
-            over = _turn(process, self.limit, lambda: reader.status.step > entry.step)
+            claim = claims.claim(entry.path.parent, entry.path.name)
+            if claim is None:
+                raise InputError(english("another process has claimed it"))
+            process = spawn(how, reader.path, device=place.device, data_dir=folder, claim=claim)
+            over = _turn(process, claim, self.limit, lambda: reader.status.step > entry.step)
             reason = last_words_in(reader.path / "log.txt")
         except (OSError, InputError, ValueError) as error:  # no process, a link in its directory, an invalid name
             reason = str(error)
+        finally:
+            if claim is not None:
+                claim.release()
         if over and reader.state in ("interrupted", "lost"):
             if reader.status.step > entry.step:
                 self._again(reader.path)
             else:
                 self.said(tr("{name} made no step in its turn; resume it by hand", name=reader.name))
             return True
-        if reader.state == "queued":  # its process ended before taking it
+        if reader.state == "queued" and claim is not None:  # its process ended before taking it
             try:
                 RunWriter.adopt(reader.path).close("failed", reason)
             except (OSError, InputError) as error:
@@ -194,19 +203,26 @@ class Runner:
         self.said(tr("{name}: {text}", name=path.name, text=told(reason)))
 
 
-def _turn(process: "subprocess.Popen[bytes]", limit: float | None, moved: Callable[[], bool]) -> bool:
+def _turn(process: "subprocess.Popen[bytes]", claim: Claim, limit: float | None, moved: Callable[[], bool]) -> bool:
     """Wait for a process until its turn is over; return whether it had to be ended then, with a checkpoint."""
     for _ in range(2):  # on a busy machine, loading alone may take one
-        try:
-            process.wait(limit)
+        if _ended(process, claim, limit):
             return False
-        except subprocess.TimeoutExpired:
-            if moved():
-                break
+        if moved():
+            break
     process.terminate()
-    try:
-        process.wait(GRACE)
-    except subprocess.TimeoutExpired:
+    if not _ended(process, claim, GRACE):
         process.kill()
         process.wait()
     return True
+
+
+def _ended(process: "subprocess.Popen[bytes]", claim: Claim, seconds: float | None) -> bool:
+    """Wait for a process, for so long, while the claim that it works under shows that somebody does."""
+    end = math.inf if seconds is None else time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        claim.beat()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(min(left, BEAT))
+            return True
+    return False

@@ -13,6 +13,9 @@ from typing import Any
 
 import pytest
 
+from engine.runs import claims
+from engine.runs.claims import Claim
+from engine.runs.process import identity
 from engine.runs.reader import RunReader
 from tests.tui_transformer.recorded import record
 from tui_transformer.cli.run import queue as queue_command
@@ -43,7 +46,7 @@ def begun(monkeypatch) -> list[tuple[str, Path | None]]:
     """What was begun; every run that is begun is finished at once."""
     found: list[tuple[str, Path | None]] = []
 
-    def spawn(verb: str, run: Path, *, device: str, data_dir: Path | None) -> Done:
+    def spawn(verb: str, run: Path, *, device: str, data_dir: Path | None, claim: Claim) -> Done:
         if data_dir is not None:
             data_dir.resolve(strict=False)
         queue.RunWriter.adopt(run).close("finished", "")
@@ -132,48 +135,51 @@ def test_thirty_owners_share_a_device_and_nobody_waits_longer_than_his_turn(seed
 
 
 class Clock:
-    """Time that passes only while a run trains or the queue sleeps; stands in for `subprocess` and `time`."""
+    """Time that passes only while a run trains or the queue sleeps."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, lengths: dict[str, float]) -> None:
-        self.now, self.left, self.turns = 0.0, lengths, list[tuple[str, str, float]]()
+        self.now, self.left, self.turns = 0.0, lengths, list[Training]()
         monkeypatch.setattr(queue, "spawn", self.spawn)
         monkeypatch.setattr(line, "owner_of", lambda run: run.name.partition("-")[0])
-        monkeypatch.setattr(queue.time, "sleep", self.sleep)
+        monkeypatch.setattr(queue.time, "sleep", lambda seconds: setattr(self, "now", self.now + seconds))
+        monkeypatch.setattr(queue.time, "monotonic", lambda: self.now)
 
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
+    def spawn(self, verb: str, run: Path, *, device: str, data_dir: Path | None, claim: Claim) -> "Training":
+        assert claim.held and claim.name == run.name
+        self.turns.append(Training(self, verb, run, device))
+        return self.turns[-1]
 
-    def spawn(self, verb: str, run: Path, *, device: str, data_dir: Path | None) -> "Training":
-        return Training(self, verb, run, device)
+    @property
+    def told(self) -> list[tuple[str, str, float]]:
+        return [(turn.verb, turn.run.name, turn.took) for turn in self.turns]
 
 
 class Training:
+    """Stands in for the process that trains a run."""
+
     def __init__(self, clock: Clock, verb: str, run: Path, device: str) -> None:
-        self.clock, self.verb, self.run, self.device = clock, verb, run, device
+        self.clock, self.verb, self.run, self.took = clock, verb, run, 0.0
+        self.before = line._entry(run).seconds
+        change(run / "environment.json", attempts=[{"attempt": 1}])
+        change(run / "status.json", device=device)
 
     def wait(self, timeout: float | None = None) -> None:
         clock, name = self.clock, self.run.name
-        if self.verb == "ended":
+        if RunReader(self.run).status.state == "interrupted" and self.took:
             return
         took = min(clock.left[name], timeout or clock.left[name])
-        clock.turns.append((self.verb, name, took))
-        clock.now += took
-        clock.left[name] -= took
-        before = queue.RunReader(self.run)
-        record = next(iter(line.newest_records(self.run / "metrics.jsonl", line.TrainRecord, 1, 1 << 16)), None)
-        seconds = took + ((record.seconds or 0.0) if record is not None else 0.0)
+        clock.now, clock.left[name], self.took = clock.now + took, clock.left[name] - took, self.took + took
+        seconds = self.before + self.took
         with (self.run / "metrics.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps({"kind": "train", "step": int(seconds), "seconds": seconds}) + "\n")
-        state = "interrupted" if clock.left[name] > 0 else "finished"
-        change(self.run / "environment.json", attempts=[{"attempt": 1}])
-        step = min(before.status.steps, int(seconds))
-        change(self.run / "status.json", state=state, step=step, device=self.device)
-        if clock.left[name] > 0:
-            self.verb = "ended"
+        state = "running" if clock.left[name] else "finished"
+        change(self.run / "status.json", state=state, step=int(seconds), **identity().dump())
+        if clock.left[name]:
             raise subprocess.TimeoutExpired("", timeout or 0.0)
 
     def terminate(self) -> None:
         """It saves a checkpoint."""
+        change(self.run / "status.json", state="interrupted")
 
 
 def bare(root: Path, name: str, steps: int = 1000) -> Path:
@@ -195,7 +201,7 @@ def test_the_owner_who_has_used_the_device_least_is_next_whatever_became_of_his_
     spent = line._entry(failed).seconds
     assert 0 < spent < 30
     assert queue.work(tmp_path, "cpu", lambda _: None) == 7
-    assert [name for _, name, _ in clock.turns] == ["ana-1", "ben-1", "cy-1", "ben-2", "ben-3", "ana-2", "ana-3"]
+    assert [name for _, name, _ in clock.told] == ["ana-1", "ben-1", "cy-1", "ben-2", "ben-3", "ana-2", "ana-3"]
 
 
 def test_a_run_whose_turn_is_over_goes_to_the_end_of_its_owners_line_and_is_resumed(tmp_path, monkeypatch) -> None:
@@ -204,7 +210,7 @@ def test_a_run_whose_turn_is_over_goes_to_the_end_of_its_owners_line_and_is_resu
         bare(tmp_path, name)
     clock, said = Clock(monkeypatch, lengths), list[str]()
     queue.work(tmp_path, "cpu", said.append, limit=60.0)
-    assert clock.turns == [
+    assert clock.told == [
         ("begin", "ana-1", 60.0),
         ("begin", "ben-1", 60.0),
         ("begin", "ana-2", 40.0),
@@ -262,6 +268,17 @@ def test_no_second_runner_is_started_beside_one_that_works(tmp_path, monkeypatch
         queue.ensure_runner(run, "cpu")
 
 
+def test_a_run_that_another_process_has_claimed_is_left_to_it(tmp_path, monkeypatch) -> None:
+    for name in ("ana-1", "ben-1"):
+        bare(tmp_path, name)
+    assert claims.claim(tmp_path, "ana-1") is not None
+    clock, said = Clock(monkeypatch, {"ben-1": 5.0}), list[str]()
+    assert queue.work(tmp_path, "cpu", said.append) == 1
+    assert [name for _, name, _ in clock.told] == ["ben-1"] and RunReader(tmp_path / "ana-1").state == "queued"
+    assert "ana-1: queued: another process has claimed it" in said
+    assert claims.held(tmp_path).keys() == {"ana-1"}  # what was trained was given back
+
+
 # What a member keeps to himself
 
 
@@ -282,7 +299,7 @@ def test_a_run_that_may_not_be_read_or_written_is_passed_over_with_one_line(tmp_
     monkeypatch.setattr(line.os, "access", access)
     clock, said = Clock(monkeypatch, {"ana-2": 5.0}), list[str]()
     assert queue.work(tmp_path / "runs", "cpu", said.append) == 1
-    assert [name for _, name, _ in clock.turns] == ["ana-2"]
+    assert [name for _, name, _ in clock.told] == ["ana-2"]
     assert sorted(said)[:3] == [
         f"ana-1 is passed over: it belongs to ana, and {tmp_path}/runs/ana-1/metrics.jsonl cannot be written",
         "ana-2: finished",
