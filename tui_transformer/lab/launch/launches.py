@@ -139,11 +139,13 @@ class Launches:
         send(run, command)
 
     def tell_study(self, name: str, runs: Sequence[Path], command: Command) -> str:
-        """Send a command to all runs of a study that train, and say how many; a stop also reaches whoever runs it."""
+        """Send a command to all runs of a study that train, and say how many. A stop also reaches whoever runs it, and
+        workers on any machine: they begin no other run until the study is resumed.
+        """
         live = [run for run in runs if RunReader(run).state in LIVE_STATES]
-        if command is Command.STOP and is_run(self.runs_dir, name):
+        if command is Command.STOP:
             stop_file(self.runs_dir, name).touch()
-        else:
+        if command is not Command.STOP or not is_run(self.runs_dir, name):  # a runner stops its runs itself
             for run in live:
                 send(run, command)
         if not live and command is not Command.STOP:

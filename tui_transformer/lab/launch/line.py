@@ -50,7 +50,7 @@ class Entry:
     state: str = ""
     waits_for: str = ""  # the device whose queue it was added to
     device: str = ""  # that it trains or trained on
-    since: tuple[int, str] = (0, "")  # since when it is in its state
+    since: tuple[int, str] = (0, "")  # since when it is in its state; when it was made breaks ties
     seconds: float = 0.0  # trained so far
     took: float = 0.0  # the same with evaluations, as far as that is known
     step: int = 0
@@ -119,7 +119,9 @@ class Line:
 
     @property
     def at_work(self) -> list[Entry]:
-        return [entry for entry in self._scan.found if entry.live and entry.device == self.device]
+        """The runs that use the device, the newest first."""
+        live = [entry for entry in self._scan.found if entry.live and entry.device == self.device]
+        return sorted(live, key=lambda entry: entry.since[1], reverse=True)
 
     @property
     def used(self) -> dict[str, float]:

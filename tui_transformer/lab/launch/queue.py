@@ -33,6 +33,7 @@ from tui_transformer.lab.launch.line import Entry, Line, beside, following
 from tui_transformer.lab.launch.logs import last_words_in
 
 LOOK = 1.0  # seconds between checks for a free device
+FRUITLESS = 3  # turns without a step after which a run leaves the queue
 GRACE = 120.0  # seconds for a run to save a checkpoint at the end of its turn
 
 
@@ -114,6 +115,7 @@ class Runner:
         self.device, self.said, self.limit = device, said, limit
         self._line = Line(runs_dir, device)
         self._left: dict[Path, tuple[int, str]] = {}  # what stayed queued though it was tried, as it was then
+        self._idle: dict[Path, int] = {}  # turns in which a run made no step, since its last one
         self._told: dict[Path, str] = {}  # why a run is passed over
 
     def next(self) -> Entry | None:
@@ -136,7 +138,7 @@ class Runner:
             for path in stopped - {entry.path for entry in others}:
                 stopped.discard(path)
                 if RunReader(path).state == "stopped":
-                    self._again(path)
+                    self._back(path, "queued", self._over)
             if not others:
                 return
             first = others[0]
@@ -171,11 +173,13 @@ class Runner:
         finally:
             if claim is not None:
                 claim.release()
-        if over and reader.state in ("interrupted", "lost"):
-            if reader.status.step > entry.step:
-                self._again(reader.path)
+        if over and reader.state in ("queued", "interrupted", "lost"):
+            idle = 0 if reader.status.step > entry.step else self._idle.get(reader.path, 0) + 1
+            self._idle[reader.path] = idle
+            if idle < FRUITLESS:
+                self._back(reader.path, "queued", self._over)
             else:
-                self.said(tr("{name} made no step in its turn; resume it by hand", name=reader.name))
+                self._back(reader.path, "interrupted", english("it made no step in its last {n} turns", n=idle))
             return True
         if reader.state == "queued" and claim is not None:  # its process ended before taking it
             try:
@@ -190,17 +194,19 @@ class Runner:
         self._left |= {one.path: one.since for one in self._line.waiting if one.path == reader.path}
         return False
 
-    def _again(self, path: Path) -> None:
-        """Put a run whose turn is over at the end of its owner's line."""
-        assert self.limit is not None
-        reason = english("its turn of {limit} is over; it resumes at its next one", limit=duration(self.limit))
+    def _back(self, path: Path, state: str, reason: str) -> None:
+        """Put a run whose turn is over at the end of its owner's line, or out of it."""
         try:
             writer = RunWriter(path, launch="process")
             writer.said = RunReader(path).status
-            writer.close("queued", reason)
+            writer.close(state, reason)
         except (OSError, InputError) as error:
             reason = str(error)
         self.said(tr("{name}: {text}", name=path.name, text=told(reason)))
+
+    @property
+    def _over(self) -> str:
+        return english("its turn of {limit} is over; it resumes at its next one", limit=duration(self.limit or 0.0))
 
 
 def _turn(process: "subprocess.Popen[bytes]", claim: Claim, limit: float | None, moved: Callable[[], bool]) -> bool:

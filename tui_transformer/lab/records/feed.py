@@ -14,7 +14,7 @@ from tui_transformer.lab.launch.line import Line
 from tui_transformer.lab.records.badges import worst_first
 from tui_transformer.lab.records.run_view import Followed, RunRow, RunView
 from tui_transformer.lab.records.scan import RunsScan
-from tui_transformer.lab.records.study_row import StudyRow, Totals, studies
+from tui_transformer.lab.records.study_row import StudyRow, Totals, Waits, studies
 
 FOLLOWED = 4  # runs whose curves are kept after another was chosen
 FEW = 50  # train records kept of a study's runs, whose evaluations alone are drawn
@@ -52,7 +52,7 @@ class Feed:
         )
         self._runs_dir = runs_dir
         self._followed: dict[Path, Followed] = {}
-        self._totals = Totals()
+        self._totals, self._waits = Totals(), Waits()
         self._lines: dict[str, Line] = {}  # of the devices that a chosen run waits for
         self._histories: dict[Path, History] = {}  # of the chosen study's runs
         self._last = Snapshot()
@@ -72,7 +72,7 @@ class Feed:
         rows = last.rows if rows == last.rows else rows
         view = last.view if view is not None and view == last.view else view
         nodes = tuple(
-            self._scored(study) if full and study.path == chosen else study
+            self._scored(study, now) if full and study.path == chosen else study
             for study in studies(self._runs_dir, rows, self._totals, time.time())
         )
         nodes = last.studies if nodes == last.studies else nodes
@@ -81,8 +81,8 @@ class Feed:
         self._last = Snapshot(rows, view, nodes, self._scan.problem, changed, chosen)
         return self._last
 
-    def _scored(self, study: StudyRow) -> StudyRow:
-        """The study with its evaluations."""
+    def _scored(self, study: StudyRow, now: float) -> StudyRow:
+        """The study with its evaluations, and what its workers wait for."""
         self._histories = {run.path: self._histories.get(run.path) or History(run.path, FEW) for run in study.runs}
         scores: dict[str, dict[int, tuple[ValidationRecord, ...]]] = {}
         for run in study.runs:
@@ -91,7 +91,7 @@ class Feed:
                 metrics = self._histories[run.path].metrics
                 scores.setdefault(run.study.variant, {})[run.study.seed] = metrics.validation
         version = sum(len(records) for seeds in scores.values() for records in seeds.values())
-        return replace(study, scores=scores, version=version)
+        return replace(study, scores=scores, version=version, waits_for=self._waits.of(study, now))
 
     def _view(self, chosen: Path, rows: tuple[RunRow, ...], now: float) -> RunView | None:
         row = next((row for row in rows if row.path == chosen), None)
@@ -134,6 +134,7 @@ def _row(reader: RunReader) -> RunRow:
         badges=worst_first(reader.badges),
         created=born.created,
         made=(stamp(reader.path / "run.json") or (0,))[0],
+        host=status.host,
         device=status.device,
         ranks=status.ranks,
         slowest=status.slowest,

@@ -98,6 +98,7 @@ class RunRow:
     badges: tuple[str, ...] = ()  # problems with its scores, worst first
     created: str = ""  # when, to the second; `made` only breaks ties
     made: int = 0
+    host: str = ""  # the machine of its process
     device: str = ""
     ranks: int = 1
     slowest: int | None = None  # the rank that the others wait for

@@ -189,6 +189,8 @@ def why_not(action: str, row: RunRow | None, here: bool) -> str:
 
 def why_not_study(action: str, study: StudyRow) -> str:
     """Return why an action on all runs of a study makes no sense now; "" if it does."""
+    if action == "stop" and study.waits_for:
+        return ""
     if action in ("pause", "stop") and not study.live:
         return tr("none of {name}'s runs is training", name=study.name)
     if action == "resume" and study.live:

@@ -23,7 +23,7 @@ from tests.tui_transformer.host import HOSTED, NOISE
 from tui_transformer.lab.launch import launch, line, queue
 from tui_transformer.lab.launch.launch import Training, await_start, enqueue, spawn
 
-LONG = HOSTED.model_copy(update={"train": HOSTED.train.model_copy(update={"steps": 600})})
+LONG = HOSTED.model_copy(update={"train": HOSTED.train.model_copy(update={"steps": 200})})
 NO_CORPUS = HOSTED.data.model_copy(update={"corpus": "/nonexistent/text"})
 pytestmark = [pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a terminal and signals"), pytest.mark.one_in(3)]
 
@@ -279,10 +279,10 @@ def test_three_owners_take_turns_and_a_run_in_several_turns_is_the_run_it_would_
     for name in names:
         queue.add(LONG, runs_dir=tmp_path, name=name, command="", device="cpu", data_dir=None)
     said: list[str] = []
-    assert queue.work(tmp_path, "cpu", said.append, limit=12.0) >= 6
+    assert queue.work(tmp_path, "cpu", said.append, limit=15.0) >= 6
     assert [ended(tmp_path / name, 1).state for name in names] == ["finished"] * 6
     assert [text.split()[1][0] for text in said if text.startswith("starting")][:3] == ["a", "b", "c"]
-    assert any("its turn of 0:12 is over" in text for text in said)
+    assert any("its turn of 0:15 is over" in text for text in said)
     assert len({RunReader(tmp_path / name).summary.fingerprint for name in names}) == 1
 
 

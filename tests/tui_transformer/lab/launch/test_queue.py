@@ -138,7 +138,7 @@ class Clock:
     """Time that passes only while a run trains or the queue sleeps."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, lengths: dict[str, float]) -> None:
-        self.now, self.left, self.turns = 0.0, lengths, list[Training]()
+        self.now, self.left, self.turns, self.stuck = 0.0, lengths, list[Training](), ""
         monkeypatch.setattr(queue, "spawn", self.spawn)
         monkeypatch.setattr(line, "owner_of", lambda run: run.name.partition("-")[0])
         monkeypatch.setattr(queue.time, "sleep", lambda seconds: setattr(self, "now", self.now + seconds))
@@ -165,9 +165,12 @@ class Training:
 
     def wait(self, timeout: float | None = None) -> None:
         clock, name = self.clock, self.run.name
-        if RunReader(self.run).status.state == "interrupted" and self.took:
+        if RunReader(self.run).status.state == "interrupted":
             return
         took = min(clock.left[name], timeout or clock.left[name])
+        if clock.stuck == name:  # it loads
+            clock.now += took
+            raise subprocess.TimeoutExpired("", took)
         clock.now, clock.left[name], self.took = clock.now + took, clock.left[name] - took, self.took + took
         seconds = self.before + self.took
         with (self.run / "metrics.jsonl").open("a", encoding="utf-8") as file:
@@ -221,6 +224,17 @@ def test_a_run_whose_turn_is_over_goes_to_the_end_of_its_owners_line_and_is_resu
     assert all(RunReader(tmp_path / name).state == "finished" for name in lengths)
     assert "ana-1: its turn of 1:00 is over; it resumes at its next one" in said
     assert Line(tmp_path, "cpu").limit == 60.0
+
+
+def test_a_run_that_never_makes_a_step_leaves_the_queue_after_three_turns(tmp_path, monkeypatch) -> None:
+    for name in ("ana-1", "ana-2"):
+        bare(tmp_path, name)
+    clock, said = Clock(monkeypatch, {"ana-1": 50.0, "ana-2": 90.0}), list[str]()
+    clock.stuck = "ana-1"
+    queue.work(tmp_path, "cpu", said.append, limit=60.0)
+    assert RunReader(tmp_path / "ana-2").state == "finished" and RunReader(tmp_path / "ana-1").state == "interrupted"
+    assert "ana-1: it made no step in its last 3 turns" in said
+    assert [turn.run.name for turn in clock.turns].count("ana-1") == 3
 
 
 def test_who_waits_sees_his_place_and_when_his_turn_comes(tmp_path, monkeypatch) -> None:
