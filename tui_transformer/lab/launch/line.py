@@ -114,6 +114,10 @@ class Line:
         self._scan.look(self._looks * RESTING if now is None else now)
 
     @property
+    def closed(self) -> list[Path]:
+        return self._scan.closed
+
+    @property
     def waiting(self) -> list[Entry]:
         return [entry for entry in self._scan.found if entry.state == "queued" and entry.waits_for == self.device]
 
@@ -199,7 +203,7 @@ def _entry(run: Path) -> Entry:
         owner=owner,
         state=state,
         waits_for=born.queue.device if born.queue is not None else "",
-        device=status.device,
+        device="" if run.is_symlink() else status.device,  # what it leads to is counted where it is
         since=((stamp(run / "status.json") or (0,))[0], born.created + run.name),
         seconds=seconds,
         took=(trained_seconds(run) if state == "finished" else None) or seconds,

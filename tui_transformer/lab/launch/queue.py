@@ -121,13 +121,18 @@ class Runner:
     def next(self) -> Entry | None:
         """The run whose turn it is, of those that can be trained; says once why another one cannot."""
         self._line.look()
+        for path in self._line.closed:
+            self._pass_over(path, tr("{path} cannot be read", path=path))
         waiting = [entry for entry in self._line.waiting if self._left.get(entry.path) != entry.since]
         while (found := following(waiting, self._line.used)) is not None and (obstacle := found.obstacle):
-            if self._told.get(found.path) != obstacle:
-                self._told[found.path] = obstacle
-                self.said(tr("{name} is passed over: {why}", name=found.path.name, why=obstacle))
+            self._pass_over(found.path, obstacle)
             waiting.remove(found)
         return found
+
+    def _pass_over(self, path: Path, why: str) -> None:
+        if self._told.get(path) != why:
+            self._told[path] = why
+            self.said(tr("{name} is passed over: {why}", name=path.name, why=why))
 
     def wait(self) -> None:
         """Wait until the device is free. The turn of a run that an earlier runner began ends too."""
