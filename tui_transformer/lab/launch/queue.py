@@ -81,7 +81,7 @@ def work(
 
     At the end of a turn of `limit` seconds, a run is stopped with a checkpoint and goes to the end of its owner's line.
     """
-    lock, done, runner = _lock(runs_dir, device), 0, Runner(runs_dir, device, said, limit)
+    lock, begun, runner = _lock(runs_dir, device), set[Path](), Runner(runs_dir, device, said, limit)
     while True:
         try:
             lock.acquire()
@@ -101,13 +101,13 @@ def work(
             while stay or runner.next() is not None:
                 runner.wait()
                 if (found := runner.next()) is not None:  # some may have been removed meanwhile
-                    done += runner.train(found)
+                    begun |= {found.path} if runner.train(found) else set()
                 elif stay:
                     time.sleep(LOOK)
         finally:
             lock.release()
         if runner.next() is None:  # one may have come while the lock was released
-            return done
+            return len(begun)
 
 
 class Runner:

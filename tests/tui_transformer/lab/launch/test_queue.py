@@ -212,7 +212,7 @@ def test_a_run_whose_turn_is_over_goes_to_the_end_of_its_owners_line_and_is_resu
     for name in lengths:
         bare(tmp_path, name)
     clock, said = Clock(monkeypatch, lengths), list[str]()
-    queue.work(tmp_path, "cpu", said.append, limit=60.0)
+    assert queue.work(tmp_path, "cpu", said.append, limit=60.0) == 3
     assert clock.told == [
         ("begin", "ana-1", 60.0),
         ("begin", "ben-1", 60.0),
@@ -273,6 +273,18 @@ def test_the_command_lists_the_turns_of_a_queue(tmp_path, monkeypatch, capsys) -
     said = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
     assert [turn["place"] for turn in said] == [0, 1, 2, 3] and said[1]["wait_seconds"] > 0
     assert not list(tmp_path.glob(".queue*"))  # nothing was trained or written
+
+
+def test_each_device_has_a_line_of_its_own(tmp_path, monkeypatch) -> None:
+    for name, device in (("ana-1", "cuda:0"), ("ana-2", "cuda:1"), ("ben-1", "cuda:0")):
+        change(bare(tmp_path, name) / "run.json", queue={"device": device})
+    clock = Clock(monkeypatch, dict.fromkeys(("ana-1", "ana-2", "ben-1"), 30.0))
+    assert queue.work(tmp_path, "cuda:1", lambda _: None) == 1
+    assert queue.work(tmp_path, "cuda:0", lambda _: None) == 2
+    assert [name for _, name, _ in clock.told] == ["ana-2", "ana-1", "ben-1"]  # what ana used of the other is apart
+    waiting = Line(tmp_path, "cuda:0")
+    waiting.look()
+    assert waiting.used == {"ana": 30.0, "ben": 30.0}
 
 
 def test_no_second_runner_is_started_beside_one_that_works(tmp_path, monkeypatch) -> None:
