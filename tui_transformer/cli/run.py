@@ -290,7 +290,7 @@ def _list_queue(runs_dir: Path, device: str, *, as_json: bool) -> None:
         record = {"kind": "turn", "run": entry.path.name, "owner": entry.owner, "device": device, "state": entry.state}
         if as_json:
             emit({**record, "place": place, "owner_seconds": round(seconds, 1), "wait_seconds": wait_})
-        starts = told(entry.state) if not place else tr("unknown") if wait_ is None else about(wait_)
+        starts = told(entry.state) if not place else tr("unknown") if wait_ is None else about(wait_) if wait_ else "–"
         rows.append((str(place) if place else "", entry.path.name, entry.owner, duration(seconds), starts))
     if not as_json and len(rows) > 1:
         print_columns(rows)
