@@ -295,7 +295,7 @@ def test_a_queue_waits_for_a_run_that_is_on_its_device(tmp_path) -> None:
     runner = threading.Thread(target=queue.work, args=(tmp_path, "cpu", said.append))
     runner.start()
     time.sleep(1.5)
-    assert said == ["waiting for run, which is on cpu"] and RunReader(tmp_path / "next").state == "queued"
+    assert said == ["waiting for run, which is using cpu"] and RunReader(tmp_path / "next").state == "queued"
     here.stop("enough")
     runner.join(60)
     assert not runner.is_alive() and RunReader(tmp_path / "next").state == "finished"
