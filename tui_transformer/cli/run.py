@@ -47,9 +47,22 @@ from tui_transformer.cli.options import (
     RunsDir,
     Set,
 )
-from tui_transformer.cli.output import ExitCode, answer, complain, is_terminal, loading, say, tell, warn
+from tui_transformer.cli.output import (
+    ExitCode,
+    answer,
+    complain,
+    emit,
+    is_terminal,
+    loading,
+    print_columns,
+    say,
+    tell,
+    warn,
+)
+from tui_transformer.lab.formatting import about, duration, seconds_of
 from tui_transformer.lab.launch import queue as waiting_line
 from tui_transformer.lab.launch.launch import enqueue, started
+from tui_transformer.lab.launch.line import Line, Turn
 from tui_transformer.lab.launch.logs import log_to
 
 if TYPE_CHECKING:
@@ -127,11 +140,13 @@ def run(
     if queue and ranks > 1:
         raise InputError(tr("--queue trains with one rank; leave out --ranks, or use --detach instead"))
     if queue:
-        device = _known(device)
-        before = len(waiting_line.waiting(runs_dir, device)) + len(waiting_line.at_work(runs_dir, device))
+        device = known_device(device)
         queued = waiting_line.add(
             asked, runs_dir=runs_dir, name=name, command=command, device=device, data_dir=data_dir
         )
+        line = Line(runs_dir, device)
+        line.look()
+        before = [turn.entry.path for turn in line.turns()].index(queued) + len(line.at_work)
         waiting_line.ensure_runner(queued, device)
         record = {"kind": "run", "name": queued.name, "path": str(queued), "state": "queued", "before": before}
         shown = command_line("runs", runs_dir=runs_dir)
@@ -228,18 +243,62 @@ def resume(
 @examples(
     {
         "queue": tr("Train the queued runs now."),
+        "queue --list": tr("Show whose run is next, and when."),
+        "queue --limit 30:00 --stay": tr("Share a device: half an hour a turn, for whoever has used it least."),
     }
 )
-def queue(device: Device = "auto", json: Json = False, runs_dir: RunsDir = RUNS) -> None:
+def queue(
+    limit: Annotated[
+        str | None, typer.Option("--limit", help=tr("The longest turn of a run, e.g. 30:00; it resumes at its next."))
+    ] = None,
+    stay: Annotated[bool, typer.Option("--stay", help=tr("Wait for more runs when none is left."))] = False,
+    list_: Annotated[
+        bool, typer.Option("--list", help=tr("List the queued runs in the order of their turns; train none."))
+    ] = False,
+    device: Device = "auto",
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+) -> None:
     """Train queued runs, one after another; `run --queue` does this in the background automatically."""
+    longest = None if limit is None else seconds_of(limit)
+    device = known_device(device)
+    if list_:
+        _list_queue(runs_dir, device, as_json=json)
+        return
     runs_dir.mkdir(parents=True, exist_ok=True)
-    device = _known(device)
-    done = waiting_line.work(runs_dir, device, lambda text: tell({"kind": "queue", "text": text}, text, as_json=json))
+    done = waiting_line.work(
+        runs_dir,
+        device,
+        lambda text: tell({"kind": "queue", "text": text}, text, as_json=json),
+        limit=longest,
+        stay=stay,
+    )
     if not json:
         answer(tr("no more runs are waiting for {device}; {trained} trained", device=device, trained=done))
 
 
-def _known(device: str) -> str:
+HEAD = (tr("place"), tr("run"), tr("owner"), tr("has used"), tr("starts in"))
+
+
+def _list_queue(runs_dir: Path, device: str, *, as_json: bool) -> None:
+    line = Line(runs_dir, device)
+    line.look()
+    used, rows = line.used, [HEAD]
+    turns = [*(Turn(entry, 0, 0.0) for entry in line.at_work), *line.turns()]
+    for entry, place, wait_ in turns:
+        seconds = used.get(entry.owner, 0.0)
+        record = {"kind": "turn", "run": entry.path.name, "owner": entry.owner, "device": device, "state": entry.state}
+        if as_json:
+            emit({**record, "place": place, "owner_seconds": round(seconds, 1), "wait_seconds": wait_})
+        starts = told(entry.state) if not place else tr("unknown") if wait_ is None else about(wait_) if wait_ else "–"
+        rows.append((str(place) if place else "", entry.path.name, entry.owner, duration(seconds), starts))
+    if not as_json and len(rows) > 1:
+        print_columns(rows)
+    elif not as_json:
+        say(tr("no run is waiting for {device}", device=device))
+
+
+def known_device(device: str) -> str:
     """Resolve the device: `auto` and `cuda` have no queue of their own."""
     with loading(tr("checking devices")):
         from engine.training.devices import resolve_device
@@ -342,6 +401,9 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
 
 def _ended(reader: RunReader, outcome: Outcome, *, as_json: bool, data_dir: Path | None, number: int | None) -> int:
     """Say how a run ended, with the number of the signal that ended it; return the exit code."""
+    if outcome.state == "lost":  # to another worker
+        complain(outcome.reason)
+        return ExitCode.TAKEN_OVER
     if outcome.state == "failed":
         complain(tr("run '{name}' failed: {reason}", name=reader.name, reason=told(outcome.reason)))
         return ExitCode.FAILED

@@ -1,5 +1,6 @@
 """`runs`, `rename`, `delete`, `note`: list and manage the runs folder."""
 
+import socket
 import sys
 import time
 from collections.abc import Iterable
@@ -13,7 +14,7 @@ from engine.errors import InputError, listed
 from engine.language import tr
 from engine.retelling import told
 from engine.runs import manage
-from engine.runs.reader import STILL, RunReader, list_runs, no_runs
+from engine.runs.reader import LIVE_STATES, STILL, RunReader, list_runs, no_runs
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Json, RunArgument, RunsDir, run_names
 from tui_transformer.cli.output import emit, is_terminal, print_columns, say, tell
@@ -55,11 +56,14 @@ def _described(reader: RunReader) -> tuple[dict[str, object], tuple[str, ...]]:
     state, status, last, born = reader.state, reader.status, reader.summary.last, reader.run
     loss, perplexity = (last.loss, last.perplexity) if last else (None, None)
     preset = born.preset if "preset" in born.model_fields_set else ""
+    elsewhere = state in LIVE_STATES and status.host not in ("", socket.gethostname())
     badges, checked = list(worst_first(reader.badges)), reader.checked
     record = {
         "run": reader.name,
         "state": state,
         "reason": status.reason,
+        "host": status.host,
+        "device": status.device,
         "step": status.step,
         "steps": status.steps,
         "loss": loss,
@@ -71,7 +75,7 @@ def _described(reader: RunReader) -> tuple[dict[str, object], tuple[str, ...]]:
     }
     row = (
         reader.name,
-        told(state),
+        tr("{state} on {host}", state=told(state), host=status.host) if elsewhere else told(state),
         f"{status.step:,} / {status.steps:,}",
         "–" if loss is None else f"{loss:.4f}",
         "–" if perplexity is None else f"{perplexity:.3f}",

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from rich.cells import cell_len, set_cell_size
 
 from engine.clean import clean_line
+from engine.errors import InputError
 from engine.language import tr
 from engine.runs.records import DataFacts, Lead
 
@@ -21,6 +22,16 @@ def duration(seconds: float) -> str:
     hours, rest = divmod(whole, 3600)
     minutes, left = divmod(rest, 60)
     return f"{hours}:{minutes:02d}:{left:02d}" if hours else f"{minutes}:{left:02d}"
+
+
+def seconds_of(text: str) -> float:
+    """Read `0:48`, `12:05` or `3:20:00`, as `duration` writes them; `InputError` for anything else, or for no time."""
+    parts = text.split(":")
+    if len(parts) in (2, 3) and all(part.isdecimal() and len(part) < 6 for part in parts):
+        seconds = sum(int(part) * 60**power for power, part in enumerate(reversed(parts)))
+        if seconds:
+            return float(seconds)
+    raise InputError(tr("'{text}' is not a time; write minutes and seconds, e.g. 30:00, or 1:30:00", text=text[:40]))
 
 
 def done_at(seconds: float, now: datetime) -> str:

@@ -30,3 +30,15 @@ def test_what_a_run_started_from_is_a_column_where_any_has_started_from_another(
         None,
         origin.model_dump(by_alias=True),
     ]
+
+
+def test_a_live_run_of_another_machine_says_where_it_is(tmp_path, capsys) -> None:
+    record(tmp_path, "here", state="running", step=100)
+    away = record(tmp_path, "there", state="running", step=100)
+    status = json.loads((away / "status.json").read_text())
+    (away / "status.json").write_text(json.dumps(status | {"host": "node2", "device": "cuda:0"}))
+    list_runs(runs_dir=tmp_path)
+    _, here, there = capsys.readouterr().out.splitlines()
+    assert "running on node2" in there and "running on" not in here
+    list_runs(json=True, runs_dir=tmp_path)
+    assert [json.loads(line)["host"] == "node2" for line in capsys.readouterr().out.splitlines()] == [False, True]

@@ -81,7 +81,7 @@ class Launches:
         state = reader.state
         if state in (*LIVE_STATES, "finished"):
             raise InputError(tr("{name}: {state}; there is nothing to resume", name=run.name, state=told(state)))
-        verb = "begin" if state == "queued" else "resume"
+        verb = queue.verb(reader) if state == "queued" else "resume"
         if how == "thread":
             self._require_free(tr("Resume this one in the background (f6)"))
             self._train_here(verb, run)
@@ -139,11 +139,13 @@ class Launches:
         send(run, command)
 
     def tell_study(self, name: str, runs: Sequence[Path], command: Command) -> str:
-        """Send a command to all runs of a study that train, and say how many; a stop also reaches whoever runs it."""
+        """Send a command to all runs of a study that train, and say how many. A stop also reaches whoever runs it, and
+        workers on any machine: they begin no other run until the study is resumed.
+        """
         live = [run for run in runs if RunReader(run).state in LIVE_STATES]
-        if command is Command.STOP and is_run(self.runs_dir, name):
+        if command is Command.STOP:
             stop_file(self.runs_dir, name).touch()
-        else:
+        if command is not Command.STOP or not is_run(self.runs_dir, name):  # a runner stops its runs itself
             for run in live:
                 send(run, command)
         if not live and command is not Command.STOP:

@@ -10,10 +10,11 @@ from engine.retelling import told
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.records import TrainRecord, ValidationRecord
 from engine.runs.tail import History, newest_records, stamp
+from tui_transformer.lab.launch.line import Line
 from tui_transformer.lab.records.badges import worst_first
 from tui_transformer.lab.records.run_view import Followed, RunRow, RunView
 from tui_transformer.lab.records.scan import RunsScan
-from tui_transformer.lab.records.study_row import StudyRow, Totals, studies
+from tui_transformer.lab.records.study_row import StudyRow, Totals, Waits, studies
 
 FOLLOWED = 4  # runs whose curves are kept after another was chosen
 FEW = 50  # train records kept of a study's runs, whose evaluations alone are drawn
@@ -51,7 +52,8 @@ class Feed:
         )
         self._runs_dir = runs_dir
         self._followed: dict[Path, Followed] = {}
-        self._totals = Totals()
+        self._totals, self._waits = Totals(), Waits()
+        self._lines: dict[str, Line] = {}  # of the devices that a chosen run waits for
         self._histories: dict[Path, History] = {}  # of the chosen study's runs
         self._last = Snapshot()
 
@@ -70,7 +72,7 @@ class Feed:
         rows = last.rows if rows == last.rows else rows
         view = last.view if view is not None and view == last.view else view
         nodes = tuple(
-            self._scored(study) if full and study.path == chosen else study
+            self._scored(study, now) if full and study.path == chosen else study
             for study in studies(self._runs_dir, rows, self._totals, time.time())
         )
         nodes = last.studies if nodes == last.studies else nodes
@@ -79,8 +81,8 @@ class Feed:
         self._last = Snapshot(rows, view, nodes, self._scan.problem, changed, chosen)
         return self._last
 
-    def _scored(self, study: StudyRow) -> StudyRow:
-        """The study with its evaluations."""
+    def _scored(self, study: StudyRow, now: float) -> StudyRow:
+        """The study with its evaluations, and what its workers wait for."""
         self._histories = {run.path: self._histories.get(run.path) or History(run.path, FEW) for run in study.runs}
         scores: dict[str, dict[int, tuple[ValidationRecord, ...]]] = {}
         for run in study.runs:
@@ -89,7 +91,7 @@ class Feed:
                 metrics = self._histories[run.path].metrics
                 scores.setdefault(run.study.variant, {})[run.study.seed] = metrics.validation
         version = sum(len(records) for seeds in scores.values() for records in seeds.values())
-        return replace(study, scores=scores, version=version)
+        return replace(study, scores=scores, version=version, waits_for=self._waits.of(study, now))
 
     def _view(self, chosen: Path, rows: tuple[RunRow, ...], now: float) -> RunView | None:
         row = next((row for row in rows if row.path == chosen), None)
@@ -101,12 +103,14 @@ class Feed:
         self._followed[chosen] = followed  # the newest last
         while len(self._followed) > FOLLOWED:
             del self._followed[next(iter(self._followed))]
-        before: list[str] = []  # the runs that a queued one waits for, the nearest to its turn first
-        if row.state == QUEUED and row.waits_for:
-            before += [other.name for other in rows if other.live and other.device == row.waits_for]
-            queue = [other for other in rows[: rows.index(row)] if other.state == QUEUED]
-            before += [other.name for other in queue if other.waits_for == row.waits_for]
-        return followed.view(now, row, tuple(before))
+        if row.state != QUEUED or not row.waits_for:
+            return followed.view(now, row)
+        line = self._lines.setdefault(row.waits_for, Line(self._runs_dir, row.waits_for))
+        line.look(now)
+        turns = line.turns()
+        mine = next((turn for turn in turns if turn.entry.path == chosen), None)
+        ahead = [*line.at_work, *(turn.entry for turn in turns[: mine.place - 1])] if mine is not None else []
+        return followed.view(now, row, tuple(entry.path.name for entry in ahead), mine.wait if mine else None)
 
 
 def _row(reader: RunReader) -> RunRow:
@@ -130,6 +134,7 @@ def _row(reader: RunReader) -> RunRow:
         badges=worst_first(reader.badges),
         created=born.created,
         made=(stamp(reader.path / "run.json") or (0,))[0],
+        host=status.host,
         device=status.device,
         ranks=status.ranks,
         slowest=status.slowest,

@@ -98,6 +98,7 @@ class RunRow:
     badges: tuple[str, ...] = ()  # problems with its scores, worst first
     created: str = ""  # when, to the second; `made` only breaks ties
     made: int = 0
+    host: str = ""  # the machine of its process
     device: str = ""
     ranks: int = 1
     slowest: int | None = None  # the rank that the others wait for
@@ -160,7 +161,8 @@ class RunView:
     continues: bool = True  # whether a sample's text continues its prompt
     events: tuple[Event, ...] = ()
     log: tuple[str, ...] = ()  # not cleaned
-    before: tuple[str, ...] = ()  # the runs that a queued one waits for
+    before: tuple[str, ...] = ()  # the runs that a queued one waits for, the nearest to its turn first
+    wait: float | None = None  # about how many seconds; None if unknown
     problems: tuple[str, ...] = ()  # files that are damaged
 
 
@@ -182,7 +184,7 @@ class Followed:
         self._metrics, self._pace = History(path, POINTS), Pace()
         self._read: dict[str, tuple[Stamp, Any]] = {}
 
-    def view(self, clock: float, row: RunRow, before: tuple[str, ...] = ()) -> RunView:
+    def view(self, clock: float, row: RunRow, before: tuple[str, ...] = (), wait: float | None = None) -> RunView:
         """Return everything about a row's run, which waits for the runs `before` it."""
         reset, new = self._metrics.poll()
         if reset or new:
@@ -240,6 +242,7 @@ class Followed:
             events=self._cached("events", "events.jsonl", _events, ()),
             log=self._cached("log", "log.txt", lambda path: newest_lines(path, *LOG), ()),
             before=before,
+            wait=wait,
             problems=tuple(problems),
         )
 

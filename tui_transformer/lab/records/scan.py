@@ -41,6 +41,7 @@ class RunsScan(Generic[T]):
         self._root: Stamp = None
         self._swept: float | None = None
         self.problem = ""  # why the folder cannot be read
+        self.closed: list[Path] = []  # folders in it that cannot be read, which may be runs
 
     @property
     def found(self) -> list[T]:
@@ -85,6 +86,8 @@ class RunsScan(Generic[T]):
             if stamp(path / BORN) is not None:
                 stamps = self._stamps(path)
                 self._kept[path] = _Kept(self._read(path), stamps)
+        unborn = paths - self._kept.keys()
+        self.closed = sorted(p for p in unborn if p.is_dir() and not os.access(p, os.R_OK | os.X_OK))
 
     def _stamps(self, path: Path) -> tuple[Stamp, ...]:
         return tuple(stamp(path / name) for name in self._files)

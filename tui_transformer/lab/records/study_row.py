@@ -1,10 +1,14 @@
 """A study as one row over its runs: progress, time left, and its evaluations so far."""
 
+import socket
+import subprocess
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
+from engine.clean import clean_line
 from engine.errors import InputError
 from engine.runs.names import check_name
 from engine.runs.records import ValidationRecord
@@ -13,6 +17,7 @@ from tui_transformer.lab.records.run_view import RunRow
 from tui_transformer.lab.studies.study import SUFFIX, chain, read_study
 
 TOLD = 0.05  # share of a run after which its time so far says how long it takes
+ASK, ANSWER = 30.0, 5.0  # seconds between two questions to Slurm, and to wait for the answer
 ROUGH = 5.0  # seconds to which the time left is rounded
 
 
@@ -22,6 +27,8 @@ class StudyRow:
     runs: tuple[RunRow, ...]  # those that exist, by variant and seed
     total: int  # runs it will have
     eta: float | None = None  # seconds left; None if unknown or not training
+    per_hour: float | None = None  # runs that its workers finish in an hour; None if unknown or not training
+    waits_for: str = ""  # what workers wait for that have not begun; "" unless it is the chosen one and Slurm says so
     version: int = 0  # changes whenever `scores` does
     # its evaluations by variant and seed, of the final stage; empty unless it is the chosen one
     scores: Mapping[str, Mapping[int, Sequence[ValidationRecord]]] = field(default_factory=dict, compare=False)
@@ -37,6 +44,21 @@ class StudyRow:
     @property
     def live(self) -> bool:
         return any(run.live for run in self.runs)
+
+    @property
+    def workers(self) -> Counter[tuple[str, str]]:
+        """How many train its runs, by machine and device."""
+        return Counter((run.host, run.device) for run in self.runs if run.live)
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether another machine trains any of its runs."""
+        return any(host not in ("", socket.gethostname()) for host, _ in self.workers)
+
+    @property
+    def unclaimed(self) -> int:
+        """How many of its runs no worker has begun."""
+        return self.total - sum(run.state != "queued" for run in self.runs)
 
     @property
     def share(self) -> float:
@@ -66,20 +88,50 @@ def studies(runs_dir: Path, rows: Sequence[RunRow], totals: "Totals", now: float
         ordered = tuple(sorted(runs, key=lambda run: (variants.index(run.study.variant), run.study.seed)))
         path = runs_dir / f"{name}{SUFFIX}"
         total = max(len(runs), totals.of(path))
-        made.append(StudyRow(path, ordered, total, _left(ordered, total, now)))
+        made.append(StudyRow(path, ordered, total, *_pace(ordered, total, now)))
     return tuple(made)
 
 
-def _left(runs: Sequence[RunRow], total: int, now: float) -> float | None:
-    """Seconds left: what a finished run took, or what the live ones seem to take, for the rest; None if none trains."""
+def _pace(runs: Sequence[RunRow], total: int, now: float) -> tuple[float | None, float | None]:
+    """Seconds left, and runs an hour: by what a finished run took, or what the live ones seem to take; None if none
+    trains.
+    """
     live = [run for run in runs if run.live]
     took = [run.took for run in runs if run.took] or [
         (now - run.made / 1e9) / run.share for run in live if run.state == "running" and run.share >= TOLD
     ]
     if not live or not took:
-        return None
-    rest = total - sum(run.share if run.live else 1.0 for run in runs)
-    return ROUGH * round(median(took) * max(0.0, rest) / len(live) / ROUGH)
+        return None, None
+    each, rest = median(took), total - sum(run.share if run.live else 1.0 for run in runs)
+    left = ROUGH * round(each * max(0.0, rest) / len(live) / ROUGH)
+    return left, len(live) * 3600 / each if each > 0 else None
+
+
+class Waits:
+    """What a study's workers wait for, by Slurm: its array has the study's name. Asked now and then."""
+
+    def __init__(self) -> None:
+        self._said: dict[Path, tuple[float, str]] = {}
+
+    def of(self, study: StudyRow, now: float) -> str:
+        """`PENDING (Resources)`, in Slurm's words; "" if none waits, or Slurm does not say."""
+        if study.finished == study.total or not (study.path.parent / f".{study.name}.slurm.sh").exists():
+            return ""
+        asked, said = self._said.get(study.path, (-ASK, ""))
+        if now - asked >= ASK:
+            said = _pending(study.name)
+            self._said[study.path] = now, said
+        return said
+
+
+def _pending(job: str) -> str:
+    words = ["squeue", "-h", "-t", "PENDING", "-n", job, "-o", "%T|%r"]
+    try:
+        said = subprocess.run(words, capture_output=True, text=True, timeout=ANSWER, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    state, _, why = clean_line(said.partition("\n")[0]).partition("|")
+    return f"{state} ({why})" if why and why != "None" else state
 
 
 class Totals:

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from engine.errors import listed
 from engine.language import english, tr, trn
 from engine.runs.reader import LIVE_STATES, WAITING_FOR_SPACE
-from tui_transformer.lab.formatting import duration
+from tui_transformer.lab.formatting import about, duration
 from tui_transformer.lab.records.run_view import RunRow, RunView, averaged
 from tui_transformer.lab.records.study_row import StudyRow
 
@@ -66,7 +66,8 @@ def notice(row: RunRow, view: RunView | None) -> Notice:
                 return Notice(tr("next in line for {waits_for}", waits_for=row.waits_for))
             ahead = trn("{n} run is ahead", "{n} runs are ahead", len(before))
             said = tr("waiting for {waits_for}; {ahead}: {names}", waits_for=row.waits_for, ahead=ahead, names=names)
-            return Notice(said)
+            wait = view.wait if view is not None else None
+            return Notice(said if wait is None else tr("{said} · about {wait}", said=said, wait=about(wait)))
         case "starting":
             return Notice(tr("loading the engine, the corpus and the model…"))
         case "running":
@@ -188,6 +189,8 @@ def why_not(action: str, row: RunRow | None, here: bool) -> str:
 
 def why_not_study(action: str, study: StudyRow) -> str:
     """Return why an action on all runs of a study makes no sense now; "" if it does."""
+    if action == "stop" and study.waits_for:
+        return ""
     if action in ("pause", "stop") and not study.live:
         return tr("none of {name}'s runs is training", name=study.name)
     if action == "resume" and study.live:

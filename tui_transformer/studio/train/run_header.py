@@ -94,6 +94,9 @@ class RunHeader(Static):
         if study.eta is not None and cell_len(text) + LEAST_BAR + 2 > width:
             text = " · ".join([*parts[:-1], tr("{duration} left", duration=duration(study.eta))])
         lines = [first, _meter(study.share, text, state.style, width)]
+        if study.elsewhere or study.waits_for:
+            words = broken(clean_line(DOT.join(_workers(study))), width)
+            lines += [Content.styled(line, COLOURS["dim"]) for line in words]
         failed = [run.study.variant + f".s{run.study.seed}" for run in study.runs if run.state in ("failed", "lost")]
         if failed:
             more = tr(" and {n} more", n=len(failed) - 3) if len(failed) > 3 else ""
@@ -208,6 +211,16 @@ def _filled(share: float, room: int, colour: str) -> tuple[tuple[str, str], tupl
     full = max(0.0, min(1.0, share)) * room
     done = "━" * int(full) + ("╸" if full % 1 >= 0.5 and int(full) < room else "")
     return (done, colour), ("─" * (room - len(done)), "$foreground 30%")
+
+
+def _workers(study: StudyRow) -> list[str]:
+    """`3 workers: node1 cuda:0, node2 cpu × 2`, what waits for them, and their pace."""
+    where = [f"{host} {device} × {n}" if n > 1 else f"{host} {device}" for (host, device), n in study.workers.items()]
+    workers, rest = sum(study.workers.values()), study.unclaimed
+    facts = [trn("{n} worker: {where}", "{n} workers: {where}", workers, where=listed(where))] if where else []
+    facts += [trn("{n:,} run waits for a worker", "{n:,} runs wait for a worker", rest)] if rest > 0 else []
+    facts += [tr("workers wait in Slurm: {why}", why=study.waits_for)] if study.waits_for else []
+    return [*facts, *([tr("{n:.3g} runs an hour", n=study.per_hour)] if study.per_hour is not None else [])]
 
 
 def _counted(study: StudyRow) -> list[str]:

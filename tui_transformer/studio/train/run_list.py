@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from engine.clean import clean_line
+from engine.language import trn
 from tui_transformer.lab.design.draft import shown
 from tui_transformer.lab.formatting import duration, fitted, middle
 from tui_transformer.lab.records.badges import SIGNS, badge
@@ -60,14 +61,20 @@ def run_line(row: RunRow, width: int, *, inside: bool) -> list[Part]:
 
 
 def study_line(study: StudyRow, width: int, *, opened: bool) -> list[Part]:
-    """`▾ demo-study 5/12 ▰▰▱▱ 2:10`: runs that have finished, progress, and the time left or why none is."""
+    """`▾ demo-study 5/12 ▰▰▱▱ 2:10`: runs that have finished, progress, and the time left or why none is.
+
+    Of one with workers on other machines, `▾ demo-study 5/12 3 workers 2:10`, where there is room.
+    """
     state = STATES.get(study.state, UNKNOWN)
     left = study.eta if study.state in ("running", "starting") else None
     word = duration(left) if left is not None else state.word or state.sign
     done = round(study.share * BAR) if study.share < 1 else BAR
     bar = f" {'▰' * done}{'▱' * (BAR - done)}" if width >= ROOMY else ""
-    tail = f" {study.finished}/{study.total}{bar}"
-    name = middle(clean_line(study.name), width - 4 - cell_len(tail) - cell_len(word) - 1)
+    name, tail = clean_line(study.name), f" {study.finished}/{study.total}"
+    workers = " " + trn("{n} worker", "{n} workers", study.workers.total()) if study.elsewhere else ""
+    fits = cell_len(name + tail + workers + word) + 5 <= width
+    tail += workers if workers and fits else bar
+    name = middle(name, width - 4 - cell_len(tail) - cell_len(word) - 1)
     return [
         (f" {'▾' if opened else '▸'} ", state.style),
         (name, "name"),

@@ -20,9 +20,10 @@ from engine.training.assemble import assemble, resume
 from tests.engine.training.test_crash import ENDLESS, Terminal, exit_code, wait_for
 from tests.engine.training.test_resume import StopAt, outcome
 from tests.tui_transformer.host import HOSTED, NOISE
-from tui_transformer.lab.launch import launch, queue
+from tui_transformer.lab.launch import launch, line, queue
 from tui_transformer.lab.launch.launch import Training, await_start, enqueue, spawn
 
+LONG = HOSTED.model_copy(update={"train": HOSTED.train.model_copy(update={"steps": 200})})
 NO_CORPUS = HOSTED.data.model_copy(update={"corpus": "/nonexistent/text"})
 pytestmark = [pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a terminal and signals"), pytest.mark.one_in(3)]
 
@@ -269,6 +270,22 @@ def test_a_queue_keeps_its_order_goes_on_after_a_failure_and_outlives_who_filled
     )
 
 
+@pytest.mark.slow
+def test_three_owners_take_turns_and_a_run_in_several_turns_is_the_run_it_would_have_been(
+    tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(line, "owner_of", lambda run: run.name[0])
+    names = ["a-1", "a-2", "b-1", "b-2", "c-1", "c-2"]
+    for name in names:
+        queue.add(LONG, runs_dir=tmp_path, name=name, command="", device="cpu", data_dir=None)
+    said: list[str] = []
+    assert queue.work(tmp_path, "cpu", said.append, limit=15.0) == 6
+    assert [ended(tmp_path / name, 1).state for name in names] == ["finished"] * 6
+    assert [text.split()[1][0] for text in said if text.startswith("starting")][:3] == ["a", "b", "c"]
+    assert any("its turn of 0:15 is over" in text for text in said)
+    assert len({RunReader(tmp_path / name).summary.fingerprint for name in names}) == 1
+
+
 def test_a_queue_waits_for_a_run_that_is_on_its_device(tmp_path) -> None:
     here = training(tmp_path, ENDLESS)
     here.start()
@@ -278,7 +295,7 @@ def test_a_queue_waits_for_a_run_that_is_on_its_device(tmp_path) -> None:
     runner = threading.Thread(target=queue.work, args=(tmp_path, "cpu", said.append))
     runner.start()
     time.sleep(1.5)
-    assert said == ["waiting for run, which is on cpu"] and RunReader(tmp_path / "next").state == "queued"
+    assert said == ["waiting for run, which is using cpu"] and RunReader(tmp_path / "next").state == "queued"
     here.stop("enough")
     runner.join(60)
     assert not runner.is_alive() and RunReader(tmp_path / "next").state == "finished"

@@ -1,6 +1,7 @@
 """A study as one row: what has finished, what is left, its state, and its evaluations by variant and seed."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,54 @@ def test_a_command_reaches_all_live_runs_of_a_study_and_a_stop_its_runner(root) 
     with only_runner(root, "pos"):  # it stops its runs itself, and begins no other
         launches.tell_study("pos", runs, Command.STOP)
     assert stop_file(root, "pos").exists() and len(read_commands(root / "pos.rope.s2")) == 2
+
+
+def of_host(run: Path, host: str, device: str) -> None:
+    """The run trains on another machine."""
+    status = json.loads((run / "status.json").read_text())
+    (run / "status.json").write_text(json.dumps(status | {"host": host, "device": device}))
+
+
+def test_a_study_knows_its_workers_wherever_they_are(root) -> None:
+    [here] = look(root).studies
+    assert not here.elsewhere and here.unclaimed == 3
+    of_host(cell(root, "no-pe", 2, state="running", step=100), "node2", "cuda:0")
+    of_host(cell(root, "no-pe", 3, state="paused", step=100), "node2", "cuda:0")
+    [study] = look(root).studies
+    assert study.elsewhere and study.unclaimed == 1
+    assert sorted(study.workers.items(), key=lambda found: found[1])[1] == (("node2", "cuda:0"), 2)
+    assert sum(study.workers.values()) == 3
+    for name in ("rope", "no-pe"):
+        os.utime(root / f"pos.{name}.s1" / "run.json", (0, 0))
+        os.utime(root / f"pos.{name}.s1" / "status.json", (600, 600))  # it took ten minutes
+    [study] = look(root).studies
+    assert study.per_hour == pytest.approx(18) and study.eta == pytest.approx(600 * (6 - 2 - 0.35) / 3, rel=0.01)
+
+
+def test_a_study_is_paused_continued_and_stopped_on_other_machines_too(root) -> None:
+    run = root / "pos.rope.s2"
+    of_host(run, "node2", "cpu")
+    launches, runs = Launches(root, None, "cpu"), [run.path for run in look(root).studies[0].runs]
+    for command in (Command.PAUSE, Command.CONTINUE, Command.STOP):
+        assert launches.tell_study("pos", runs, command) == "1 run"
+    assert [command for _, command in read_commands(run)] == [Command.PAUSE, Command.CONTINUE, Command.STOP]
+    assert stop_file(root, "pos").exists()  # its workers begin no other
+
+
+def test_what_workers_wait_for_in_slurm_is_said_in_its_words_and_only_now_and_then(root, monkeypatch) -> None:
+    (root / "bin").mkdir()
+    squeue = root / "bin" / "squeue"
+    squeue.write_text('#!/bin/sh\necho "$@" >>"$0.asked"\necho "PENDING|Resources"\necho "PENDING|Priority"\n')
+    squeue.chmod(0o755)
+    monkeypatch.setenv("PATH", str(root / "bin"), prepend=os.pathsep)
+    [study] = look(root).studies
+    assert study.waits_for == ""  # it has no workers in Slurm
+    (root / ".pos.slurm.sh").write_text("")
+    feed = Feed(root)
+    for _ in range(3):
+        [study] = feed.look(root / "pos.study.toml").studies
+        assert study.waits_for == "PENDING (Resources)"
+    assert (root / "bin" / "squeue.asked").read_text() == "-h -t PENDING -n pos -o %T|%r\n"
+    squeue.write_text("#!/bin/sh\nexit 1\n")
+    [study] = look(root).studies
+    assert study.waits_for == ""

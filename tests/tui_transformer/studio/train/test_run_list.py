@@ -1,5 +1,6 @@
 """A line of the list: names keep what tells them apart, and the loss is never replaced."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,4 +55,6 @@ def test_a_study_stands_in_the_list_with_its_progress_and_its_runs_under_it() ->
     assert tree(rows, [study], {study.path}) == [study, *runs, alone]
     assert text(study_line(study, 34, opened=True)) == " ▾ demo-study       3/8 ▰▰▱▱ 2:10 "
     assert text(study_line(study, 26, opened=False)).startswith(" ▸ demo-study")
+    away = replace(study, runs=(replace(runs[0], host="node2", device="cpu"), *runs[1:]))
+    assert text(study_line(away, 34, opened=True)) == " ▾ demo-study   3/8 1 worker 2:10 "
     assert text(run_line(runs[1], 34, inside=True)).startswith("   ✓ rope.s2 ")

@@ -22,6 +22,7 @@ from tests.tui_transformer.lab.records.test_study_row import STUDY, cell
 from tests.tui_transformer.recorded import everything, grow, loss_at, put_status, record
 from tests.tui_transformer.studio.on_screen import shown, until
 from tui_transformer.lab.records.badges import BADGES
+from tui_transformer.lab.studies.record import stop_file
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.shared.chart import Chart
 from tui_transformer.studio.shared.dialog import Ask, AskText
@@ -658,6 +659,29 @@ async def test_a_running_run_and_a_study_say_when_they_will_be_done(root, monkey
         )
         await studio.pilot.resize_terminal(70, 24)
         await studio.until(lambda: " left" in studio.text and ", done" not in studio.text)
+
+
+async def test_a_study_on_other_machines_shows_its_workers_and_one_on_this_machine_does_not(root) -> None:
+    run = cell(root, "rope", 1, state="running", step=500)
+    (root / "pos.study.toml").write_text(STUDY)
+    async with Open(root, "pos.rope.s1", (100, 30)) as studio:
+        studio.pane.show(root / "pos.study.toml")
+        await studio.until(lambda: "0 of 6 runs" in studio.text)
+        assert "worker" not in studio.text
+        status = json.loads((run / "status.json").read_text())
+        (run / "status.json").write_text(json.dumps(status | {"host": "node2", "device": "cuda:0"}))
+        await studio.until(lambda: "1 worker: node2 cuda:0 · 5 runs wait for a worker" in studio.text)
+        await studio.pilot.press("s")
+        await studio.until(lambda: stop_file(root, "pos").exists() and bool(read_commands(run)))
+    assert read_commands(run) == [(1, Command.STOP)]
+
+
+async def test_a_queued_run_says_about_when_its_turn_comes(root) -> None:
+    record(root, "done", step=2000, queue="cpu")
+    record(root, "win16", state="running", step=1000)
+    record(root, "next", state="queued", step=0, queue="cpu")
+    async with Open(root, "next", (100, 30)) as studio:
+        await studio.until(lambda: bool(re.search(r"1 run is ahead: win16 · about \d+ (s|min)", studio.text)))
 
 
 async def test_before_the_first_sample_it_says_when_that_comes(root) -> None:
