@@ -43,6 +43,10 @@ class MachineFault(InputError):
     """A full or broken disk, or no process: also one line, but the input is fine, so exit code 1."""
 
 
+class TakenOver(InputError):
+    """Another process has taken over the run that this one was writing: also one line, exit code 3."""
+
+
 def refused(what: str, error: OSError) -> InputError:
     """Return the one-line error for a failed write (`what`); a `MachineFault` if the disk is at fault."""
     kind = MachineFault if error.errno in DISK else InputError

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.catalogue import KEYWORDS, ROOT, messages
-from tui_transformer.cli import bench, node
+from tui_transformer.cli import bench
+from tui_transformer.cli.node import DONE, SCRIPT
 
 PROSE = re.compile(r"[A-Za-z]{2,}[,:;.?!)'’]* [(‘“]?[A-Za-z]{2,}")
 SHOWN = {*KEYWORDS, "Says"}  # calls whose texts the catalogue has
@@ -61,7 +62,7 @@ TEXTS = {
     "tui_transformer/cli/data.py": {"first use": LOOKED_UP},
     "tui_transformer/cli/mistyped.py": {"No such command": "typer's words, looked up", "data fetch": TYPED},
     "tui_transformer/cli/repl.py": {"tab: complete": "a setting of readline"},
-    "tui_transformer/cli/node.py": dict.fromkeys((node.DONE, node.SCRIPT), SHELL),
+    "tui_transformer/cli/node.py": dict.fromkeys((DONE, SCRIPT), SHELL),
     "tui_transformer/cli/responsiveness.py": {"training, fp32": RECORDED},
     "tui_transformer/lab/analysis/columns.py": {"nats per {}": EXPORTED},
     "tui_transformer/lab/analysis/export.py": dict.fromkeys(

@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not re.fullmatch("[1-9][0-9]{0,8}", os.environ.get(name, "1")):
             del os.environ[name]
     words = list(sys.argv[1:] if arguments is None else arguments)
-    from engine.errors import InputError, MachineFault, reason
+    from engine.errors import InputError, MachineFault, TakenOver, reason
 
     try:
         words = languages.choose(words)
@@ -77,7 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         result = leaving.code
     except InputError as error:
         complain(str(error))
-        return ExitCode.FAILED if isinstance(error, MachineFault) else ExitCode.BAD_INPUT
+        codes = {MachineFault: ExitCode.FAILED, TakenOver: ExitCode.TAKEN_OVER}
+        return codes.get(type(error), ExitCode.BAD_INPUT)
     except TyperException as error:
         from tui_transformer.cli.mistyped import usage_line
 

@@ -39,7 +39,8 @@ from engine.runs.records import (
 from engine.runs.tail import MetricsTail
 
 STILL = 60.0  # seconds without a heartbeat until another host's run counts as lost
-# For other hosts' runs, shared by all readers here: the last beat, since when by our clock, whether it has moved.
+# For other hosts' runs and claims, shared by all readers here: the last beat, since when by our clock, and whether it
+# has moved.
 _BEATS: dict[Path, tuple[int, float, bool]] = {}
 LIVE_STATES = (english("starting"), english("running"), english("paused"), english("handing-over"))
 # Recorded words that are translated when they are shown: the other states, and phases.
@@ -62,6 +63,19 @@ UNKNOWN = english("unknown")
 WAITING_FOR_SPACE = english("waiting-for-space")  # the phase of a run paused because the disk is full
 Liveness = Literal["alive", "dead", "unknown"]
 F = TypeVar("F", bound=RunFile)
+
+
+def watched(path: Path, beat: int, patience: float) -> Liveness:
+    """Tell by its heartbeat whether something of another host is alive.
+
+    It is alive if its beat moves while this process watches, dead if it stands still for so many seconds of this
+    process's clock, and unknown until then. No two clocks are compared.
+    """
+    clock, before = time.monotonic(), _BEATS.get(path)
+    if before is None or before[0] != beat:
+        _BEATS[path] = (beat, clock, before is not None)
+    _, since, moved = _BEATS[path]
+    return "dead" if clock - since >= patience else "alive" if moved else "unknown"
 
 
 def no_runs(root: Path) -> str:
@@ -167,20 +181,12 @@ class RunReader:
         return MetricsTail(self.path)
 
     def liveness(self) -> Liveness:
-        """Tell whether its process runs: on this host by process id and start time, elsewhere by its heartbeat.
-
-        Another host's run is alive if its beat moves while this process watches, dead if it stands still for `STILL`
-        seconds of this process's clock, and unknown until then. No two clocks are compared.
-        """
+        """Tell whether its process runs: on this host by process id and start time, elsewhere by its heartbeat."""
         status = self.status
         if status.state not in LIVE_STATES:
             return "dead"
         if status.host != socket.gethostname():
-            clock, before = time.monotonic(), _BEATS.get(self.path)
-            if before is None or before[0] != status.beat:
-                _BEATS[self.path] = (status.beat, clock, before is not None)
-            _, since, moved = _BEATS[self.path]
-            return "dead" if clock - since >= STILL else "alive" if moved else "unknown"
+            return watched(self.path, status.beat, STILL)
         return "alive" if is_alive(status) else "dead"
 
     @property

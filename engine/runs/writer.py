@@ -22,6 +22,7 @@ from engine.errors import InputError, refused
 from engine.evaluation.verdict import Verdict
 from engine.language import english, tr
 from engine.plain_files import refuse_links
+from engine.runs.claims import inherited
 from engine.runs.commands import read_commands
 from engine.runs.files import SCHEMA, append_whole, line, new_folder, write_atomic, write_json
 from engine.runs.names import check_name
@@ -72,28 +73,38 @@ def _taken(path: Path) -> InputError:
 
 
 class RunWriter:
-    """Appends to the files of one run. Made by `create`; closed once, by `close`."""
+    """Appends to the files of one run. Made by `create`; closed once, by `close`.
+
+    In a process that was started under a claim, `TakenOver` is raised instead of writing once it is another's.
+    """
 
     def __init__(self, path: Path, *, wait: float = 0.0, launch: str = "thread") -> None:
         refuse_links(path)  # of an existing run that is continued
-        self.path, self.launch = path, launch
+        self.path, self.launch, self.claim = path, launch, inherited(path)
+        if self.claim is not None:
+            self.claim.require()
         self._lock = FileLock(path / ".lock", timeout=wait, thread_local=False)  # released by a worker thread
         try:
             self._lock.acquire()
         except Timeout:
             by = tr("another process")  # the lock just acquired
+            # Another host's lock may outlive its process on a network disk; there, the claim decides.
+            elsewhere = self.claim and read_file(path, Owner).host not in ("", socket.gethostname())
             for owner in (RunReader(path).status, read_file(path, Owner)):
                 if (owner.host != socket.gethostname() or is_alive(owner)) and owner.pid is not None and owner.host:
                     by = tr("process {pid} on {host}", pid=owner.pid, host=owner.host)
-            raise InputError(
-                tr(
-                    "run '{name}' is being written by {by}; stop that process first, or choose another --name",
-                    name=path.name,
-                    by=by,
-                )
-            ) from None
+            if not elsewhere:
+                raise InputError(
+                    tr(
+                        "run '{name}' is being written by {by}; stop that process first, or choose another --name",
+                        name=path.name,
+                        by=by,
+                    )
+                ) from None
         with suppress(OSError):  # status.json names the previous process until this one has loaded its data
             write_json(path / Owner.file, {"schema": SCHEMA, **identity().dump()})
+        if self.claim is not None and self.claim.attempt > 1:
+            self._leave_behind()
         self._files: dict[str, IO[bytes]] = {
             stream: (path / f"{stream}.jsonl").open("ab", buffering=0) for stream in STREAMS
         }
@@ -106,6 +117,18 @@ class RunWriter:
         self.attempt = 1
         # Earlier commands were for an earlier attempt.
         self.heard = max((number for number, _ in read_commands(path)), default=0)
+
+    def _leave_behind(self) -> None:
+        """Go on in copies of the streams: what an earlier holder's host has yet to write goes into the old ones."""
+        for path in (self.path / f"{stream}.jsonl" for stream in STREAMS):
+            if path.exists():
+                shutil.copyfile(path, path.with_name(f".{path.name}.new"))
+                path.with_name(f".{path.name}.new").replace(path)
+
+    def require_claim(self) -> None:
+        """Raise `TakenOver` if the run was claimed for this process and is another's now; called before every write."""
+        if self.claim is not None and not self.gone():
+            self.claim.require()
 
     @classmethod
     def create(
@@ -165,11 +188,13 @@ class RunWriter:
 
     def born(self, facts: Mapping[str, Any]) -> None:
         """Add facts known only at the start to run.json; existing entries stay."""
+        self.require_claim()
         before = RunReader(self.path).raw("run")
         write_json(self.path / "run.json", before | {key: value for key, value in facts.items() if key not in before})
 
     def keep_config(self, config: RunConfig) -> None:
         """Write the config with values known only at the start filled in; before training."""
+        self.require_claim()
         self.said = self.said.model_copy(update={"steps": config.train.steps})
         write_atomic(self.path / "config.toml", config_toml(config))
 
@@ -177,6 +202,7 @@ class RunWriter:
         """Begin another attempt from a checkpoint: metrics and samples end where they did then (`offsets`, bytes),
         events stay; verdicts of its step or later are taken again.
         """
+        self.require_claim()
         for stream in ("metrics", "samples"):
             file = self._files[stream]
             if stream not in offsets:
@@ -203,6 +229,7 @@ class RunWriter:
 
     def begin_again(self) -> None:
         """Begin another attempt at a run that ended before its first checkpoint; nothing of it is kept."""
+        self.require_claim()
         for stream in ("metrics", "samples"):
             self._files[stream].truncate(0)
         self._verdicts = []
@@ -260,6 +287,7 @@ class RunWriter:
         self._status_written = clock
         self.said = self.said.model_copy(update={"beat": self.said.beat + 1})
         if self.said.phase == WAITING_FOR_SPACE:
+            self.require_claim()
             with suppress(OSError):  # it says that the disk is full, if the disk lets it
                 write_json(self.path / Status.file, {"schema": SCHEMA, **self.said.model_dump()})
         else:
@@ -314,6 +342,7 @@ class RunWriter:
         """Write; while the disk is full, pause the run and retry. A failed write must leave nothing behind."""
         paused, untold = False, ""  # what could not be written as an event
         while True:
+            self.require_claim()
             try:
                 result = write()
                 break

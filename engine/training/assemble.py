@@ -15,7 +15,7 @@ from engine import capabilities
 from engine.command_line import command_line
 from engine.config.schema import RunConfig
 from engine.data.catalogue import portable
-from engine.errors import InputError
+from engine.errors import InputError, TakenOver
 from engine.evaluation.alarms import overlapping
 from engine.language import english, tr
 from engine.lints import Lint
@@ -102,6 +102,9 @@ def begin(
         return _open(parts, writer, control, ranks)
     except StopRequested:
         writer.close("interrupted", english("stopped before it began"))
+        raise
+    except TakenOver:
+        writer.release()
         raise
     except BaseException as error:
         writer.event("failed", str(error))

@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -125,9 +125,17 @@ def moments_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, 
 
 
 def save(
-    run: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: TrainerState, tokenizer: AnyTokenizer
+    run: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    state: TrainerState,
+    tokenizer: AnyTokenizer,
+    check: Callable[[], None] = lambda: None,
 ) -> str:
-    """Write the checkpoint of the state's step, point `last` at it and return its folder's name."""
+    """Write the checkpoint of the state's step, point `last` at it and return its folder's name.
+
+    `check` is called when all is written but nothing is in its place, and may raise to leave it so.
+    """
     parent = run / "checkpoints"
     name = folder_name(state.step)
     final = parent / name
@@ -138,12 +146,18 @@ def save(
         final.rename(parent / f"damaged-{name}-{time.time_ns()}")  # never deleted: it may be worth inspecting
     tensors = {WEIGHTS: weights_of(model), OPTIMIZER: moments_of(model, optimizer)}
     texts = {STATE: state.to_json(), TOKENIZER: tokenizer.to_json()}
-    _write(final, state.step, tensors, texts)
+    _write(final, state.step, tensors, texts, check)
     point(run, "last", state.step)
     return name
 
 
-def _write(final: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], texts: Mapping[str, str]) -> None:
+def _write(
+    final: Path,
+    step: int,
+    tensors: Mapping[str, Mapping[str, Tensor]],
+    texts: Mapping[str, str],
+    check: Callable[[], None] = lambda: None,
+) -> None:
     """Write a checkpoint folder: staged, every file synced and hashed, then renamed into place and that synced."""
     parent = final.parent
     staged = parent / f".{final.name}.new"
@@ -163,6 +177,7 @@ def _write(final: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], 
     except OSError:
         shutil.rmtree(staged, ignore_errors=True)  # frees space on a full disk
         raise
+    check()
     staged.rename(final)
     sync_folder(parent)
 

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.config.schema import RunConfig
+from engine.errors import TakenOver
 from engine.evaluation.alarms import no_number
 from engine.evaluation.verdict import LEAK
 from engine.language import english
@@ -73,10 +74,20 @@ class Trainer:
     def run(self) -> Outcome:
         """Train to the end or a requested stop. Never raises for a failure in training."""
         try:
+            return self._run()
+        except TakenOver as error:  # what the run directory says is another's now
+            self.writer.release()
+            self.ranks.close()
+            return Outcome("lost", self.state.step, str(error))
+
+    def _run(self) -> Outcome:
+        try:
             # Hooks would break up a compiled or recorded step, and stop one rank while others wait for its gradients.
             whole = self.stepper.compiles or self.stepper.records or self.stepper.overlaps
             with nullcontext() if whole else heeding(self.model, self.control.heed):
                 outcome = self._train()
+        except TakenOver:
+            raise
         except Exception as error:
             log.exception("run failed at step %d", self.state.step)
             outcome = Outcome("failed", self.state.step, " ".join(self._why(error).split()))
@@ -338,7 +349,9 @@ class Trainer:
         if _any_due(self.state.step, self.config.evaluation.sample_every):
             self._sample()
         kept = self.config.checkpoint
-        checkpoint.prune(self.writer.path, max(kept.keep_last, kept.average_last))
+        if self._saved == self.state.step:
+            self.writer.require_claim()
+            checkpoint.prune(self.writer.path, max(kept.keep_last, kept.average_last))
 
     def _between(self) -> None:
         self.writer.status(step=self.state.step)
@@ -385,7 +398,8 @@ class Trainer:
         self.writer.status(phase="checkpointing")
         state, optimizer, tokenizer = self.state, self.stepper.optimizer, self.task.tokenizer
         state.offsets = self.writer.sync()
-        name = self.writer.patiently(lambda: checkpoint.save(self.writer.path, self.model, optimizer, state, tokenizer))
+        run, check = self.writer.path, self.writer.require_claim
+        name = self.writer.patiently(lambda: checkpoint.save(run, self.model, optimizer, state, tokenizer, check))
         self._saved = state.step
         self.writer.status(phase="training", checkpoint=name)
 

@@ -34,6 +34,7 @@ class ExitCode(IntEnum):
     DONE = 0  # done
     FAILED = 1  # the run failed; its last line says why
     BAD_INPUT = 2  # bad input; one line says what would be right
+    TAKEN_OVER = 3  # another worker has taken over the run; nothing more was written
     INTERRUPTED = 130  # ended by ctrl-c (143: by TERM, 129: by a hang-up); a run keeps a checkpoint
     READER_LEFT = 141  # the reader of its output closed the pipe, as in `… | head`
 

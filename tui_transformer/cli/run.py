@@ -127,7 +127,7 @@ def run(
     if queue and ranks > 1:
         raise InputError(tr("--queue trains with one rank; leave out --ranks, or use --detach instead"))
     if queue:
-        device = _known(device)
+        device = known_device(device)
         before = len(waiting_line.waiting(runs_dir, device)) + len(waiting_line.at_work(runs_dir, device))
         queued = waiting_line.add(
             asked, runs_dir=runs_dir, name=name, command=command, device=device, data_dir=data_dir
@@ -233,13 +233,13 @@ def resume(
 def queue(device: Device = "auto", json: Json = False, runs_dir: RunsDir = RUNS) -> None:
     """Train queued runs, one after another; `run --queue` does this in the background automatically."""
     runs_dir.mkdir(parents=True, exist_ok=True)
-    device = _known(device)
+    device = known_device(device)
     done = waiting_line.work(runs_dir, device, lambda text: tell({"kind": "queue", "text": text}, text, as_json=json))
     if not json:
         answer(tr("no more runs are waiting for {device}; {trained} trained", device=device, trained=done))
 
 
-def _known(device: str) -> str:
+def known_device(device: str) -> str:
     """Resolve the device: `auto` and `cuda` have no queue of their own."""
     with loading(tr("checking devices")):
         from engine.training.devices import resolve_device
@@ -342,6 +342,9 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
 
 def _ended(reader: RunReader, outcome: Outcome, *, as_json: bool, data_dir: Path | None, number: int | None) -> int:
     """Say how a run ended, with the number of the signal that ended it; return the exit code."""
+    if outcome.state == "lost":  # to another worker
+        complain(outcome.reason)
+        return ExitCode.TAKEN_OVER
     if outcome.state == "failed":
         complain(tr("run '{name}' failed: {reason}", name=reader.name, reason=told(outcome.reason)))
         return ExitCode.FAILED

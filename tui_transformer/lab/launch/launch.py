@@ -21,6 +21,7 @@ from engine.errors import InputError, no_process
 from engine.language import english, tr
 from engine.plain_files import refuse_links
 from engine.retelling import told
+from engine.runs.claims import Claim
 from engine.runs.commands import Command
 from engine.runs.lineage import INIT_FROM, found_again, located
 from engine.runs.names import free_name
@@ -62,7 +63,9 @@ def enqueue(
     return writer.path
 
 
-def detached(log: Path, *words: str, ranks: int = 1, attached: bool = False) -> "subprocess.Popen[bytes]":
+def detached(
+    log: Path, *words: str, ranks: int = 1, attached: bool = False, variables: Mapping[str, str] | None = None
+) -> "subprocess.Popen[bytes]":
     """Start a command in a separate process, or in several `ranks` under one that watches them, that outlives this one
     unless `attached`. Raises OSError if it cannot be started.
 
@@ -72,10 +75,10 @@ def detached(log: Path, *words: str, ranks: int = 1, attached: bool = False) -> 
     if ranks > 1:
         agent = ["engine.training.elastic", *(["--attached"] if attached else [])]
         command[1:2] = ["-m", *agent, "--standalone", "--nproc-per-node", str(ranks), "-m"]
-    variables = os.environ | ({PARENT: str(os.getpid())} if attached else {})
+    environment = os.environ | ({PARENT: str(os.getpid())} if attached else {}) | dict(variables or {})
     with log.open("ab") as file:
         return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True, env=variables
+            command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True, env=environment
         )
 
 
@@ -87,12 +90,16 @@ def spawn(
     data_dir: Path | None = None,
     ranks: int = 1,
     attached: bool = False,
+    claim: Claim | None = None,
 ) -> "subprocess.Popen[bytes]":
-    """Start a separate process that begins or resumes a run, at low priority so that the machine stays usable."""
+    """Start a separate process that begins or resumes a run, at low priority so that the machine stays usable; it
+    leaves the run when `claim` is no longer held.
+    """
     folder = () if data_dir is None else ("--data-dir", str(data_dir.resolve()))
     refuse_links(run)
     words = (verb, str(run.resolve()), "--device", device, *options, *folder)
-    process = detached(run / "log.txt", *words, ranks=ranks, attached=attached)
+    variables = claim.variables if claim else None
+    process = detached(run / "log.txt", *words, ranks=ranks, attached=attached, variables=variables)
     if os.name == "posix":
         with suppress(psutil.Error):
             psutil.Process(process.pid).nice(GIVES_WAY)

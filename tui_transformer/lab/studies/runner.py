@@ -2,6 +2,7 @@
 
 Each cell is a separate process. Whatever happens to the runner, the run directories alone record what is done, and the
 next runner continues: finished cells are never repeated, live ones are waited for, those that ended early are resumed.
+Several runners, on whatever hosts, share a study: each claims a cell before it touches it (`engine/runs/claims.py`).
 """
 
 import subprocess
@@ -19,6 +20,8 @@ import psutil
 from engine import capabilities
 from engine.errors import InputError, MachineFault, no_process, refused
 from engine.language import tr
+from engine.runs import claims
+from engine.runs.claims import Claim
 from engine.runs.commands import Command, send
 from engine.runs.lineage import INIT_FROM, split_init_from
 from engine.runs.manage import delete
@@ -30,6 +33,7 @@ from tui_transformer.lab.studies.record import CellStatus, Verb, look, look_at_a
 from tui_transformer.lab.studies.study import Cell
 
 LOOK = 0.25  # seconds between polls of running cells
+AGAIN = 1.0  # seconds until cells that could not be claimed are tried again
 VERBS = ("begin", "resume")  # of the processes that train cells
 
 
@@ -39,6 +43,7 @@ class Going:
     device: str  # it is on
     process: "subprocess.Popen[bytes] | None" = None  # begun by this runner; None if found running
     pid: int | None = None  # of one that was found, while its run does not say it yet
+    claim: Claim | None = None  # under which this runner has begun it
     _told: bool = False
 
     def __post_init__(self) -> None:
@@ -95,6 +100,12 @@ def _trains(pid: int, path: Path) -> bool:
         return False
 
 
+def _over(before: CellStatus, now: CellStatus) -> bool:
+    """Whether a cell that was to be trained needs it no more: finished, or failed or stopped by a person meanwhile."""
+    ended = now.state in ("failed", "stopped") and (now.state, now.attempt) != (before.state, before.attempt)
+    return now.verb == "done" or ended
+
+
 class Audience:
     """A listener that shows progress; this one shows nothing."""
 
@@ -103,6 +114,9 @@ class Audience:
 
     def ended(self, cell: CellStatus) -> None:
         """A cell's process has ended, and no other is started."""
+
+    def taken(self, cell: CellStatus) -> None:
+        """Another worker has taken a cell over."""
 
     def looked(self, going: Sequence[CellStatus]) -> None:
         """Another poll was made; these cells are running."""
@@ -120,10 +134,13 @@ class Runner:
     jobs: int  # cells at a time
     retry_failed: bool = False  # retry what failed before
     command: str = ""  # the command line, for run.json
+    worker: bool = False  # one of several that may come and go: heeds an earlier stop, leaves to others what is theirs
     _going: list[Going] = field(default_factory=list)
     _waiting: deque[CellStatus] = field(default_factory=deque)
     _stop: threading.Event = field(default_factory=threading.Event)
     _recorded: bool = False
+    _next_try: float = 0.0  # by the monotonic clock
+    _others: bool = False  # whether all that is left is in the hands of others
 
     def stop(self) -> None:
         """Ask running cells to save a checkpoint and end; begin no other. No I/O: safe in signal handlers."""
@@ -137,25 +154,27 @@ class Runner:
         """
         self._recorded = study_file(self.runs_dir, self.study).exists()
         asked = stop_file(self.runs_dir, self.study)
-        asked.unlink(missing_ok=True)  # it stopped an earlier runner
+        if not self.worker:
+            asked.unlink(missing_ok=True)  # it stopped an earlier runner
         left = left_behind(self.paths.values())  # what a killed runner left at work is waited for
         try:
             for cell in self.cells:
                 status = look(cell, self.paths[cell.name])
                 pid = left.get(status.path)
-                if pid is not None or status.verb == "wait":
+                found = pid is not None or (status.verb == "wait" and not self.worker)
+                if found and claims.liveness(self.runs_dir, cell.name) == "dead":
                     self._going.append(Going(status, status.device, pid=pid))
                     self.audience.begun(status, "wait")
                 elif status.verb != "done" and (status.verb != "failed" or self.retry_failed):
                     self._waiting.append(status)
-            while self._going or (self._waiting and not self._stop.is_set()):
+            while self._going or (self._waiting and not self._stop.is_set() and not (self.worker and self._others)):
                 if asked.exists():
                     self._stop.set()
                 while len(self._going) < self.jobs and not self._stop.is_set():
                     following = self._next()
                     if following is None:
                         break
-                    self._going.append(self._begun(following))
+                    self._going.append(self._begun(*following))
                 self._stop.wait(LOOK) if not self._stop.is_set() else time.sleep(LOOK)
                 self._look()
             self._require_place()
@@ -168,27 +187,62 @@ class Runner:
             raise
         return look_at_all(self.cells, self.paths)
 
-    def _next(self) -> CellStatus | None:
-        """Return the first cell that can begin; drops those that wait for a stage nobody will finish."""
+    def _next(self) -> tuple[CellStatus, Claim] | None:
+        """Claim the first cell that can begin; drop what others have finished or failed, and what waits for a stage
+        that nobody will finish.
+        """
+        if time.monotonic() < self._next_try:
+            return None
         open_ = {status.cell.name for status in (*self._waiting, *(going.before for going in self._going))}
-        for status in list(self._waiting):
-            after = status.cell.after
-            if after and status.verb != "resume":  # it needs only its own checkpoint
-                if after in open_:
+        others, self._others = True, False
+        for before in list(self._waiting):
+            name, after = before.cell.name, before.cell.after
+            if after in open_ and before.verb != "resume":  # that needs only its own checkpoint
+                others = False
+                continue
+            now = look(before.cell, self.paths[name])
+            theirs = claims.liveness(self.runs_dir, name)
+            if now.verb == "wait" or theirs != "dead":
+                others &= "alive" in (theirs, RunReader(now.path).liveness())
+                continue
+            waits = after and now.verb != "resume" and RunReader(self.paths[after]).state != "finished"
+            if not waits and not _over(before, now):
+                claim = self._claimed(name)
+                if claim is None:
+                    others = False
                     continue
-                if RunReader(self.paths[after]).state != "finished":
-                    self._waiting.remove(status)
-                    open_.discard(status.cell.name)  # nor will what starts from it
-                    found = {now.cell.name: now for now in look_at_all(self.cells, self.paths)}
-                    self.audience.ended(found[status.cell.name])
-                    continue
-            self._waiting.remove(status)
-            return status
+                now = look(before.cell, self.paths[name])  # it may have been another's until now
+                if now.verb != "wait" and not _over(before, now):
+                    self._waiting.remove(before)
+                    return now, claim
+                claim.release()
+            self._waiting.remove(before)
+            if now.verb == "wait":
+                self._waiting.append(before)
+                others = False
+                continue
+            open_.discard(name)  # nor will what starts from it begin
+            found = {status.cell.name: status for status in look_at_all(self.cells, self.paths)} if waits else {}
+            self.audience.ended(found.get(name, now))
+        self._next_try, self._others = time.monotonic() + AGAIN, others
         return None
 
+    def _claimed(self, name: str) -> Claim | None:
+        self._require_place()
+        try:
+            return claims.claim(self.runs_dir, name)
+        except OSError as error:
+            raise refused(
+                tr("cannot claim run '{name}' in {runs_dir}", name=name, runs_dir=self.runs_dir), error
+            ) from None
+
+    @property
+    def _in_place(self) -> bool:
+        return self.runs_dir.is_dir() and (not self._recorded or study_file(self.runs_dir, self.study).exists())
+
     def _require_place(self) -> None:
-        file = study_file(self.runs_dir, self.study)
-        if not self.runs_dir.is_dir() or (self._recorded and not file.exists()):
+        if not self._in_place:
+            file = study_file(self.runs_dir, self.study)
             raise MachineFault(
                 tr(
                     "{file} disappeared while the study was running; run the same command again to redo what is "
@@ -197,8 +251,14 @@ class Runner:
                 )
             )
 
-    def _begun(self, before: CellStatus) -> Going:
-        self._require_place()
+    def _begun(self, before: CellStatus, claim: Claim) -> Going:
+        try:
+            return self._spawned(before, claim)
+        except BaseException:
+            claim.release()
+            raise
+
+    def _spawned(self, before: CellStatus, claim: Claim) -> Going:
         on = Counter(going.device for going in self._going)
         device = min(self.devices, key=lambda name: on[name])
         verb: Verb = before.verb
@@ -224,24 +284,34 @@ class Runner:
         before = look(cell, self.paths[cell.name])
         started = "resume" if verb == "resume" else "begin"
         try:
-            process = spawn(started, before.path, device=device, data_dir=self.data_dir)
+            process = spawn(started, before.path, device=device, data_dir=self.data_dir, claim=claim)
         except OSError as error:
             raise no_process(error, f"run '{cell.name}': ") from None
         self.audience.begun(before, verb)
-        return Going(before, device, process)
+        return Going(before, device, process, claim=claim)
 
     def _look(self) -> None:
         for going in list(self._going):
             if self._stop.is_set():
                 going.stop()
+            if going.claim is not None:
+                going.claim.beat()
             if not going.ended:
                 continue
             self._going.remove(going)
             now = going.now()
+            if going.claim is not None and not going.claim.held:  # taken over: somebody believed this one dead
+                self._waiting.append(now)
+                if self._in_place:
+                    self.audience.taken(now)
+                continue
             if now.state == "queued" and not going.found and not self._stop.is_set():  # it never took its run
                 with suppress(InputError, OSError):  # unless another process took it meanwhile
                     RunWriter.adopt(now.path).close("failed", last_words_in(now.path / "log.txt"))
                 now = going.now()
+            if going.claim is not None:
+                going.claim.release()
+                self._next_try = 0.0
             # A killed run is resumed as long as it makes progress; one that a person stopped stays stopped.
             killed = now.state == "lost" and now.step > going.before.step
             orphan = going.found and now.verb in ("begin", "resume", "anew") and now.state != "stopped"

@@ -64,7 +64,7 @@ class Stage:
         monkeypatch.setattr(runner, "spawn", self.spawn)
         monkeypatch.setattr(runner, "LOOK", 0.001)
 
-    def spawn(self, verb: str, run: Path, *, device: str, data_dir: Path | None) -> Played:
+    def spawn(self, verb: str, run: Path, *, device: str, data_dir: Path | None, claim: Any) -> Played:
         self.spawned.append((verb, run.name, device))
         acts = self.script.get(run.name, [])
         act = acts.pop(0) if acts else lambda path: put(path, "finished")
@@ -76,6 +76,9 @@ class Stage:
 
     def ended(self, cell: CellStatus) -> None:
         self.told.append(f"{cell.cell.name} {cell.state}")
+
+    def taken(self, cell: CellStatus) -> None:
+        self.told.append(f"{cell.cell.name} taken")
 
     def looked(self, going: Any) -> None:
         self.most = max(self.most, len(going))

@@ -1,0 +1,213 @@
+"""`work`: train the cells of a study that no other worker has claimed, until none is left or time is up."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from engine.command_line import RUNS, as_typed, command_line
+from engine.errors import InputError, nearest
+from engine.language import tr, trn
+from tui_transformer.cli.commands import command, examples
+from tui_transformer.cli.options import DataDir, Device, Json, RunsDir, study_names
+from tui_transformer.cli.output import ExitCode, complain, emit, say, tell
+from tui_transformer.cli.run import known_device, listening
+from tui_transformer.cli.study_progress import cell_record, how_it_began, how_it_stands
+from tui_transformer.lab.studies.record import SKIPPED, CellStatus, Verb, directories, look_at_all, stop_file
+from tui_transformer.lab.studies.runner import Audience, Runner
+from tui_transformer.lab.studies.study import SUFFIX, read_study, started_studies
+
+GRACE = 120.0  # seconds before the end of its time at which a worker stops; at most a tenth of its time
+ASK = 300.0  # seconds between two questions to Slurm: a job's time limit can change
+ANSWER = 10.0  # seconds to wait for its answer
+DURATION = re.compile(r"(?:(\d{1,4})d)?(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,6})s)?")
+CLOCK = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?")
+
+
+@command(25)
+@examples(
+    {
+        "work attention": tr("Help with a study, on any machine that has the runs folder."),
+        "work attention --until 3h50m --device cuda:0": tr("Stop with a checkpoint before the time is up."),
+    }
+)
+def work(
+    study: Annotated[str, typer.Argument(help=tr("A study started in the runs folder."), autocompletion=study_names)],
+    until: Annotated[
+        str | None,
+        typer.Option("--until", help=tr("Stop in time for this: a clock time, 03:50, or a duration, 3h50m.")),
+    ] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help=tr("Retry the runs that failed."))] = False,
+    device: Device = "auto",
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+    data_dir: DataDir = None,
+) -> int:
+    """Train the runs of a started study that no other worker has claimed, one after the other, until none is left.
+
+    Any number of workers can share a study, on any machines that see its runs folder. TERM and ctrl-c stop the worker
+    with a checkpoint; another worker, or this one started again, continues from there.
+    """
+    clock = Clock(None if until is None else seconds_until(until, datetime.now()))
+    name = Path(study).name.removesuffix(SUFFIX)
+    files = started_studies(runs_dir)
+    if name not in files:
+        started = command_line("ablate", "--study", name, runs_dir=runs_dir)
+        raise InputError(
+            tr("no study '{name}' was started in {runs_dir}", name=name[:80], runs_dir=runs_dir)
+            + (nearest(name, files) or tr("; `{command}` starts a study", command=started))
+        )
+    cells = read_study(files[name]).cells()
+    paths = directories(name, cells, runs_dir)
+    stopped = stop_file(runs_dir, name)
+    before = look_at_all(cells, paths)
+    if stopped.exists() and not _done(before):
+        again = command_line("ablate", "--study", files[name], runs_dir=runs_dir)
+        text = tr("study '{name}' was stopped; `{again}` continues it", name=name, again=again)
+        return _ended(name, "stopped", before, text, as_json=json)
+    if device not in ("auto", "cpu"):
+        known_device(device)
+    shown = Told(clock, as_json=json)
+    runner = Runner(
+        name,
+        cells,
+        paths,
+        shown,
+        runs_dir,
+        data_dir,
+        (device,),
+        1,
+        retry_failed=retry_failed,
+        command=as_typed(),
+        worker=True,
+    )
+    shown.runner = runner
+    with listening(lambda number: runner.stop()) as heard:
+        found = runner.run()
+    done, total = sum(one.state == "finished" for one in found), len(found)
+    so_far = tr("{done} of {total} runs are done", done=done, total=total)
+    if _done(found):
+        text = tr("study '{name}' is finished: {so_far}", name=name, so_far=so_far)
+        return _ended(name, "finished", found, text, as_json=json)
+    if heard or clock.is_up or stopped.exists():
+        why = (
+            signal.Signals(heard[0]).name
+            if heard
+            else tr("time is up")
+            if clock.is_up
+            else tr("the study was told to stop")
+        )
+        text = tr("{why}: stopped; {so_far}; started again, it continues", why=why, so_far=so_far)
+        return _ended(name, "interrupted", found, text, as_json=json)
+    failed = sum(one.state in ("failed", SKIPPED) for one in found)
+    if failed:
+        complain(
+            trn("{n} run failed; --retry-failed retries it", "{n} runs failed; --retry-failed retries them", failed)
+        )
+    text = tr("{so_far}; no other is left to claim", so_far=so_far)
+    return _ended(name, "unfinished", found, text, as_json=json) or (ExitCode.FAILED if failed else ExitCode.DONE)
+
+
+def _done(found: Sequence[CellStatus]) -> bool:
+    return all(one.state == "finished" for one in found)
+
+
+def _ended(name: str, state: str, found: Sequence[CellStatus], text: str, *, as_json: bool) -> int:
+    done = sum(one.state == "finished" for one in found)
+    tell({"kind": "work", "study": name, "state": state, "runs": len(found), "finished": done}, text, as_json=as_json)
+    return ExitCode.DONE
+
+
+@dataclass
+class Told(Audience):
+    """Reports each cell in a line, or as JSON; stops the worker when its time is up."""
+
+    clock: "Clock"
+    as_json: bool
+    runner: Runner | None = None
+    _own: set[str] = field(default_factory=set)  # cells that this worker has begun
+
+    def begun(self, cell: CellStatus, verb: Verb) -> None:
+        self._own.add(cell.cell.name)
+        self._tell(cell, verb, how_it_began(cell, verb))
+
+    def ended(self, cell: CellStatus) -> None:
+        if cell.cell.name in self._own:
+            self._tell(cell, "ended", how_it_stands(cell))
+
+    def taken(self, cell: CellStatus) -> None:
+        self._tell(cell, "taken", tr("taken over by another worker"))
+
+    def looked(self, going: Sequence[CellStatus]) -> None:
+        if self.clock.look() and self.runner is not None:
+            self.runner.stop()
+
+    def _tell(self, cell: CellStatus, event: str, text: str) -> None:
+        if self.as_json:
+            emit({**cell_record(cell), "event": event})
+        else:
+            say(tr("{name}: {state}", name=cell.cell.name, state=text))
+
+
+class Clock:
+    """The time that a worker has: by `--until`, and in a Slurm job until that ends."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._job = os.environ.get("SLURM_JOB_ID", "")
+        self._ends = {"until": _before_end(seconds)} if seconds is not None else {}
+        self._ask_next = 0.0
+        self.is_up = False
+
+    def look(self) -> bool:
+        """Return whether it is time to stop."""
+        now = time.monotonic()
+        if self._job and now >= self._ask_next:
+            self._ask_next = now + ASK
+            left = seconds_of_job(self._job)
+            if left is None and "slurm" not in self._ends:
+                with suppress(ValueError):  # not set by every version, and not changed with the time limit
+                    left = float(os.environ.get("SLURM_JOB_END_TIME", "")) - time.time()
+            if left is not None:
+                self._ends["slurm"] = _before_end(left)
+        self.is_up = now >= min(self._ends.values(), default=now + 1.0)
+        return self.is_up
+
+
+def _before_end(seconds: float) -> float:
+    """When to stop, by the monotonic clock."""
+    return time.monotonic() + seconds - min(GRACE, seconds / 10)
+
+
+def seconds_until(text: str, now: datetime) -> float:
+    """Return the seconds until a clock time, today or tomorrow, or for a duration; `InputError`: it is neither."""
+    if (clock := CLOCK.fullmatch(text)) is not None:
+        with suppress(ValueError):
+            hour, minute, second = (int(part or 0) for part in clock.groups())
+            at = now.replace(hour=hour, minute=minute, second=second, microsecond=0)
+            return (at - now if at > now else at - now + timedelta(days=1)).total_seconds()
+    elif text and (found := DURATION.fullmatch(text)) is not None:
+        days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+        return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
+    raise InputError(
+        tr("--until {text!r}: must be a clock time, e.g. 03:50, or a duration, e.g. 3h50m or 90s", text=text[:40])
+    )
+
+
+def seconds_of_job(job: str) -> float | None:
+    """Return the seconds until a Slurm job ends, asked of `squeue`; None if it does not say."""
+    said = ""
+    with suppress(OSError, subprocess.TimeoutExpired):
+        asked = ["squeue", "-h", "-j", job, "-o", "%e"]
+        said = subprocess.run(asked, capture_output=True, text=True, timeout=ANSWER, check=False).stdout.strip()
+    with suppress(ValueError):
+        return (datetime.fromisoformat(said) - datetime.now()).total_seconds()
+    return None
