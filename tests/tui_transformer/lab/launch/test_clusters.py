@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import signal
 import sys
 import time
 from pathlib import Path
@@ -10,8 +11,9 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from engine.runs.reader import RunReader
 from tests.tui_transformer.lab.launch.fake_cluster import fake_cluster, write_program
-from tests.tui_transformer.lab.studies.tiny import written
+from tests.tui_transformer.lab.studies.tiny import at_work, nothing_left, tiny_study, written
 from tui_transformer.__main__ import main
 from tui_transformer.lab.launch import clusters
 from tui_transformer.lab.studies.plan import Plan, Price
@@ -307,3 +309,24 @@ def test_doctor_ends_when_a_job_leaves_no_report(cluster, monkeypatch, capsys, s
     code, found = doctor(cluster, capsys)
     assert code == 1 and "wrote nothing into" in found["runs folder"]["found"]
     assert ("UNKNOWN" if squeue == "exit 1" else "FAILED") in found["runs folder"]["found"]
+
+
+def test_a_time_signal_that_comes_early_leaves_a_checkpoint_and_the_next_worker_goes_on(tmp_path, monkeypatch) -> None:
+    programs, _ = fake_cluster(tmp_path)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    runs = tmp_path / "runs"
+    file = written(tmp_path, tiny_study(seeds=(1,)))
+    words = ["ablate", "--study", str(file), "--runs-dir", str(runs), "--device", "cpu", "--via", "slurm"]
+    with nothing_left(runs):
+        assert main(words) == 0
+        until(lambda: any(len(list(run.glob("checkpoints/step-*"))) > 1 for run in runs.glob("tiny.*")), 120)
+        pids = tmp_path / "pids"
+        os.kill(int(pids.read_text()), signal.SIGTERM)  # as `--signal=B:TERM@120` does, to the script's process alone
+        log = runs / ".tiny.slurm-7_0.log"
+        until(lambda: "SIGTERM: stopped" in log.read_text(), 60)
+        states = {path.name: RunReader(path).state for path in runs.glob("tiny.*.s1")}
+        assert "interrupted" in states.values() and not set(states.values()) - {"interrupted", "finished"}
+        assert not at_work(runs)
+        assert main(words) == 0
+        until(lambda: "finished: 2 of 2 runs are done" in log.read_text(), 240)
+    assert all(RunReader(path).state == "finished" for path in runs.glob("tiny.*.s1"))
