@@ -157,22 +157,30 @@ def ablate(
     if retry_failed and skip_failed:
         raise InputError(tr("--retry-failed and --skip-failed cannot be combined"))
     failed = "retry" if retry_failed else "skip" if skip_failed else ""
-    own = {"--jobs": jobs, "--retry-failed": retry_failed, "--skip-failed": skip_failed, "--detach": detach}
+    own = {"--jobs": jobs, "--skip-failed": skip_failed, "--detach": detach}
     require_way(via, own | {"--workers": workers, "--slurm": slurm, "--hosts": hosts, "--address": address})
     asked = StudyArgs(study, preset, tuple(vary or ()), on, seeds, tuple(set_ or ()), corpus, name).resolve(runs_dir)
     elsewhere = None
     if via != LOCAL:
         more = slurm_options(slurm) if via == "slurm" else tuple(filter(None, (hosts or address or "").split(",")))
         count = len(more) if via == "ssh" else workers or 1
-        elsewhere = Workers(via, asked.name, runs_dir, data_dir, device, count, more)
+        elsewhere = Workers(via, asked.name, runs_dir, data_dir, device, count, retry_failed, more)
     options = RunOptions(device, jobs, failed, json, runs_dir, data_dir, elsewhere)
     with nullcontext() if dry_run else only_runner(runs_dir, asked.name):
         with loading(tr("measuring one step of each variant")):
             ready, plan, standings = _make_ready(asked, options)
         _show_plan(ready, plan, standings, options)
         if elsewhere is not None:
-            if all(standing.state == "finished" for standing in standings):
-                return ExitCode.DONE
+            left = [standing for standing in standings if standing.verb != "done"]
+            if not retry_failed and all(standing.verb == "failed" for standing in left):
+                if left:
+                    said = trn(
+                        "{n} run failed; --retry-failed retries it",
+                        "{n} runs failed; --retry-failed retries them",
+                        len(left),
+                    )
+                    complain(said)
+                return ExitCode.FAILED if left else ExitCode.DONE
             show(elsewhere, as_json=json)
         if dry_run:
             return ExitCode.DONE

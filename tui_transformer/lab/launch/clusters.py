@@ -35,12 +35,14 @@ class Workers:
     data_dir: Path | None
     device: str  # of each
     count: int
+    retry_failed: bool = False  # train what failed again
     options: tuple[str, ...] = ()  # sbatch's options, the hosts, or Ray's address
 
     @property
     def line(self) -> str:
         """What a shell on any machine runs to be one of them."""
         words = ["work", self.study, "--device", self.device, "--runs-dir", str(self.runs_dir.resolve())]
+        words += ["--retry-failed"] if self.retry_failed else []
         words += [] if self.data_dir is None else ["--data-dir", str(self.data_dir.resolve())]
         return shell_line(*words)
 

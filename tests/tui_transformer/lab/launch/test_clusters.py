@@ -17,7 +17,7 @@ from tests.tui_transformer.lab.studies.tiny import at_work, nothing_left, tiny_s
 from tui_transformer.__main__ import main
 from tui_transformer.lab.launch import clusters
 from tui_transformer.lab.studies.plan import Plan, Price
-from tui_transformer.lab.studies.record import recorded
+from tui_transformer.lab.studies.record import CellStatus, recorded
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a shell")
 
@@ -273,6 +273,16 @@ def test_workers_train_with_one_thread_unless_the_study_says_otherwise(cluster) 
     words = ["ablate", "--study", str(file), "--runs-dir", str(cluster), "--via", "slurm"]
     assert main([*words, "--name", "a"]) == 0 and main([*words, "--name", "b", "--set", "train.threads=4"]) == 0
     assert [recorded(cluster, name).changes["train.threads"] for name in "ab"] == [1, 4]
+
+
+def test_only_what_failed_is_left_and_starts_no_worker_unless_it_is_retried(cluster, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(
+        "tui_transformer.lab.studies.record.look", lambda cell, path, reader=None: CellStatus(cell, path, "failed")
+    )
+    assert ablate(cluster, "slurm") == 1
+    assert "4 runs failed; --retry-failed" in capsys.readouterr().err and not (cluster.parent / "submitted").exists()
+    assert ablate(cluster, "slurm", "--retry-failed") == 0
+    assert logs(cluster, ".tiny.slurm-7_0.log", 1) == [line_of(cluster, "--retry-failed")]
 
 
 def doctor(runs: Path, capsys, *more: str) -> tuple[int, dict]:
