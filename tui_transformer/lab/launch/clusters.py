@@ -238,7 +238,8 @@ def _start_ray(workers: Workers) -> Started:
                 try:
                     code = ray.get(ended)
                 except ray.exceptions.RayError as error:
-                    failed.append(tr("a worker was lost: {why}; its log is {log}", why=last_words(str(error)), log=log))
+                    why = last_words(str(error)).partition(". ")[0]  # the rest is about Ray's own tools
+                    failed.append(tr("a worker was lost: {why}; its log is {log}", why=why, log=log))
                 else:
                     said = tr("a worker ended with exit code {code}; its log is {log}", code=code, log=log)
                     failed += [said] if code else []
