@@ -212,6 +212,7 @@ def _start_ray(workers: Workers) -> Started:
         import signal
         import subprocess
         import sys
+        import time
 
         def end_with_ray() -> None:
             if sys.platform == "linux":
@@ -220,10 +221,11 @@ def _start_ray(workers: Workers) -> Started:
         with open(log, "ab") as file:  # noqa: PTH123
             worker = subprocess.Popen(["/bin/sh", "-c", line], stdout=file, stderr=file, preexec_fn=end_with_ray)
         try:
-            return worker.wait()
+            while worker.poll() is None:
+                time.sleep(1)  # Ray's interrupt does not reach a process that waits in the system
         except KeyboardInterrupt:  # cancelled
             worker.terminate()
-            return worker.wait()
+        return worker.wait()
 
     task = ray.remote(max_retries=0, num_gpus=_gpus(workers))(work)  # what was lost, another worker claims
     logs = [str(workers.file(f"ray-{i}.log")) for i in range(workers.count)]
