@@ -115,8 +115,8 @@ def script(workers: Workers) -> str:
 
 
 def sbatch(workers: Workers) -> list[str]:
-    log = str(workers.file("slurm-%A_%a.log"))
-    log = str(workers.runs_dir.resolve()).replace("%", "%%") + log[log.rindex("/") :]
+    folder = str(workers.runs_dir.resolve()).replace("%", "%%")  # sbatch fills in what follows a %
+    log = f"{folder}/{workers.file('slurm-%A_%a.log').name}"
     return [
         "sbatch",
         "--parsable",
@@ -278,7 +278,7 @@ def _start_ssh(workers: Workers) -> Started:
     begun, failed = [], []
     for i, host in enumerate(workers.options):
         try:
-            begun.append((host, asked(*_ssh(workers, i))))
+            begun.append((host, last_words(asked(*_ssh(workers, i)))))  # a login may say more
         except InputError as error:
             failed.append(f"{host}: {error}")
     if not begun:
