@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ne
 
 MANY = tuple(int(number) for number in os.environ.get("WORKERS", "1000,100").split(","))
 AT_ONCE = 3
-CHANGES = {**flatten(TINY), "train.steps": 20, "checkpoint.every": 2, "evaluation.every": 10, "log.every": 2}
+CHANGES = {**flatten(TINY), "train.steps": 60, "checkpoint.every": 3, "evaluation.every": 15, "log.every": 2}
 VARIANTS = (Variant("rope", changes={"model.position": "rope"}), Variant("alibi", preset="alibi"))
 
 
@@ -54,8 +54,10 @@ class Workers:
 
     def kill(self, chance: random.Random) -> str:
         """Kill a worker, with what it trains or without; or ask it to stop."""
-        number = chance.randrange(AT_ONCE)
+        number, patience = chance.randrange(AT_ONCE), time.monotonic() + chance.choice((0, 30))
         host, worker = self.all[number]
+        while time.monotonic() < patience and worker.poll() is None and not self.trains(worker):
+            time.sleep(0.02)  # half of them are hit in training, the others anywhere
         how = chance.choice(("worker", "worker", "both", "both", "both", "run", "TERM"))
         with suppress(psutil.Error):
             process = psutil.Process(worker.pid)
@@ -69,6 +71,13 @@ class Workers:
             worker.wait(120)
             self.all[number] = self.start(host)
         return how
+
+    def trains(self, worker: "subprocess.Popen[bytes]") -> bool:
+        with suppress(psutil.Error):
+            own = [one.pid for one in psutil.Process(worker.pid).children()]
+            said = [RunReader(path).status for path in self.runs.glob("tiny.*.s*")]
+            return any(one.pid in own and one.state == "running" and one.step > 3 for one in said)
+        return False
 
     def revive(self) -> None:
         """Workers leave what others hold; one of these may have been killed since."""

@@ -24,6 +24,7 @@ from tui_transformer.__main__ import main
 from tui_transformer.cli import work
 from tui_transformer.cli.work import Clock, seconds_of_job, seconds_until
 from tui_transformer.lab.launch.launch import enqueue
+from tui_transformer.lab.studies import runner
 from tui_transformer.lab.studies.record import stop_file, write
 
 CELLS = tiny_study().cells()
@@ -103,6 +104,14 @@ def test_what_is_in_the_hands_of_others_is_left_to_them(runs, capsys) -> None:
     assert works(runs) == 0
     assert capsys.readouterr().out == "3 of 4 runs are done; no other is left to claim\n"
     assert theirs is not None and theirs.held
+
+
+def test_a_machine_on_which_nothing_begins_does_not_fail_the_whole_study(runs, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(runner, "spawn", lambda *words, **options: subprocess.Popen(["false"]))
+    assert works(runs) == 1
+    said = capsys.readouterr()
+    assert said.out == "0 of 4 runs are done\n" and "3 runs in a row failed here before their first step" in said.err
+    assert sum(RunReader(path).state == "failed" for path in runs.glob("tiny.*.s*")) == 3
 
 
 def test_a_device_that_is_not_there_fails_no_run(runs, capsys) -> None:
@@ -202,6 +211,7 @@ def test_slurm_says_when_the_time_is_up(tmp_path, monkeypatch) -> None:
     squeue(tmp_path, monkeypatch, f'[ "$*" = "-h -j 17 -o %e" ] && echo {ends}')
     left = seconds_of_job("17")
     assert left is not None and 3590 < left <= 3600
+    monkeypatch.setattr(work, "ASK", 1e9)
     clock = Clock(None)
     assert not clock.look()
     monkeypatch.setattr(time, "monotonic", lambda real=time.monotonic: real() + 3600 - 119)
