@@ -25,6 +25,8 @@ ORDINARY = (
     "and restarts those",
     "experiment of Stanford",
     "array job",  # of Slurm
+    "Slurm job",
+    "the job's time",  # limit, of Slurm
     "Write the job",
     "config as text and hyperparameters",  # a tab of TensorBoard
     "hyperparameter sweeps",  # of W&B

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.catalogue import KEYWORDS, ROOT, messages
 from tui_transformer.cli import bench
+from tui_transformer.cli.node import DONE, SCRIPT
 
 PROSE = re.compile(r"[A-Za-z]{2,}[,:;.?!)'’]* [(‘“]?[A-Za-z]{2,}")
 SHOWN = {*KEYWORDS, "Says"}  # calls whose texts the catalogue has
@@ -34,6 +35,7 @@ EVENT = "the name of an event, recorded"
 EXPORTED = "a head of a table that is exported, in English"
 TYPED = "typed as it is"
 TORCHS = "as torch says it"
+SHELL = "a script for a shell"
 WORKER = "the name of a worker, for developers"
 PROMPT = "a prompt for a model that reads English"
 # Single texts, by file; `{}` is a gap.
@@ -60,6 +62,7 @@ TEXTS = {
     "tui_transformer/cli/data.py": {"first use": LOOKED_UP},
     "tui_transformer/cli/mistyped.py": {"No such command": "typer's words, looked up", "data fetch": TYPED},
     "tui_transformer/cli/repl.py": {"tab: complete": "a setting of readline"},
+    "tui_transformer/cli/node.py": dict.fromkeys((DONE, SCRIPT), SHELL),
     "tui_transformer/cli/responsiveness.py": {"training, fp32": RECORDED},
     "tui_transformer/lab/analysis/columns.py": {"nats per {}": EXPORTED},
     "tui_transformer/lab/analysis/export.py": dict.fromkeys(
@@ -77,6 +80,7 @@ TEXTS = {
         ),
         EXPORTED,
     ),
+    "tui_transformer/lab/launch/clusters.py": {"#!/bin/bash\n# One worker of the study {}.\n{}\n": SHELL},
     "tui_transformer/lab/play/writers.py": {
         "'Where was Ada Lovelace born?'": PROMPT,
         "'Ada Lovelace was born in ___.'": PROMPT,

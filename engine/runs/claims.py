@@ -1,6 +1,6 @@
 """Claims: which of several workers, on whatever hosts, may write a run of a shared runs folder.
 
-`RUNS/.claims/NAME.N` is the N-th claim on run NAME, which need not exist yet. It is created exclusively, so that one of
+`RUNS/.claims/NAME/N` is the N-th claim on run NAME, which need not exist yet. It is created exclusively, so that one of
 several takers wins; it says who holds it, and its time of modification is its heartbeat. The highest number counts.
 Whoever takes a run over from a holder that is gone makes the next number and removes the old one, and the processes of
 the old holder leave before they write again (`RunWriter`). No two clocks are compared.
@@ -52,11 +52,11 @@ class Claim:
 
     @property
     def name(self) -> str:
-        return self.path.name.rpartition(".")[0]
+        return self.path.parent.name
 
     @property
     def attempt(self) -> int:
-        return int(self.path.name.rpartition(".")[2])
+        return int(self.path.name)
 
     @property
     def held(self) -> bool:
@@ -64,12 +64,12 @@ class Claim:
         data = _content(self.path)
         if data is None or self.id.encode() not in data or data.endswith(RELEASED):
             return False
-        return not self.path.with_name(f"{self.name}.{self.attempt + 1}").exists()
+        return not self.path.with_name(str(self.attempt + 1)).exists()
 
     def require(self) -> None:
         """Raise `TakenOver` if it is no longer held."""
         if not self.held:
-            by = held(self.path.parent.parent).get(self.name)
+            by = _holder_now(self.path.parent)
             whom = tr("process {pid} on {host}", pid=by.pid, host=by.host) if by else tr("another process")
             raise TakenOver(
                 tr("run '{name}' was taken over by {by}; nothing more is written here", name=self.name, by=whom)
@@ -97,20 +97,21 @@ def inherited(run: Path) -> Claim | None:
     """Return the claim under which this process was started to write a run."""
     token, _, path = os.environ.get(CLAIM, "").partition(":")
     found = Path(path)
-    return Claim(found, token) if token and found.parent == run.parent.resolve() / FOLDER else None
+    return Claim(found, token) if token and found.parents[1] == run.parent.resolve() / FOLDER else None
 
 
 def claim(runs_dir: Path, name: str) -> Claim | None:
     """Claim a run; None if another process holds it, or may hold it. `OSError`: the folder cannot be written."""
-    folder = runs_dir / FOLDER
-    if not folder.is_dir():
-        folder.mkdir(exist_ok=True)
-        with suppress(OSError):
-            folder.chmod(stat.S_IMODE(runs_dir.stat().st_mode))  # a folder that others may write is written by them
-    numbers = _numbers(folder).get(check_name(name), [])
-    if numbers and _liveness(folder / f"{name}.{numbers[-1]}") != "dead":
+    folder = runs_dir / FOLDER / check_name(name)
+    for place in (folder.parent, folder):
+        if not place.is_dir():
+            place.mkdir(exist_ok=True)
+            with suppress(OSError):  # what others may write in the runs folder, they may write here
+                place.chmod(stat.S_IMODE(runs_dir.stat().st_mode))
+    numbers = _numbers(folder)
+    if numbers and _liveness(folder / str(numbers[-1])) != "dead":
         return None
-    made = Claim(folder / f"{name}.{max(numbers, default=0) + 1}", uuid.uuid4().hex, time.monotonic())
+    made = Claim(folder / str(max(numbers, default=0) + 1), uuid.uuid4().hex, time.monotonic())
     holder = Holder(id=made.id, job=os.environ.get("SLURM_JOB_ID", ""), **identity().dump())
     try:
         handle = os.open(made.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o644)
@@ -122,39 +123,43 @@ def claim(runs_dir: Path, name: str) -> Claim | None:
         with suppress(OSError):
             made.path.chmod(0o644)  # everybody has to see who holds it
         for number in numbers:  # before anything is written: a network disk may hide the new claim from the old holder
-            (folder / f"{name}.{number}").unlink(missing_ok=True)
+            (folder / str(number)).unlink(missing_ok=True)
     except OSError:
         with suppress(OSError):
             made.path.unlink()
         raise
-    return made if made.held else None
+    return made
 
 
 def held(runs_dir: Path) -> dict[str, Holder]:
     """Return the runs that are claimed, and by whom."""
-    folder, found = runs_dir / FOLDER, {}
-    for name, numbers in _numbers(folder).items():
-        path = folder / f"{name}.{numbers[-1]}"
-        if _liveness(path) != "dead":
-            found[name] = _holder(_content(path) or b"")
-    return found
+    with suppress(FileNotFoundError):
+        found = {folder.name: _holder_now(folder) for folder in sorted((runs_dir / FOLDER).iterdir())}
+        return {name: holder for name, holder in found.items() if holder is not None}
+    return {}
 
 
 def liveness(runs_dir: Path, name: str) -> Liveness:
     """Tell whether the holder of a run lives; it is dead where nobody holds it."""
-    numbers = _numbers(runs_dir / FOLDER).get(name)
-    return _liveness(runs_dir / FOLDER / f"{name}.{numbers[-1]}") if numbers else "dead"
+    folder = runs_dir / FOLDER / name
+    numbers = _numbers(folder)
+    return _liveness(folder / str(numbers[-1])) if numbers else "dead"
 
 
-def _numbers(folder: Path) -> dict[str, list[int]]:
-    """The numbers of each run's claims, in ascending order."""
-    found: dict[str, list[int]] = {}
-    with suppress(FileNotFoundError):
-        for one in os.listdir(folder):  # noqa: PTH208 - names are enough
-            name, _, number = one.rpartition(".")
-            if name and number.isascii() and number.isdecimal():
-                found.setdefault(name, []).append(int(number))
-    return {name: sorted(numbers) for name, numbers in found.items()}
+def _numbers(folder: Path) -> list[int]:
+    """The numbers of a run's claims, in ascending order."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        names = os.listdir(folder)  # noqa: PTH208 - names are enough
+        return sorted(int(name) for name in names if name.isascii() and name.isdecimal())
+    return []
+
+
+def _holder_now(folder: Path) -> Holder | None:
+    """The holder of a run, if it lives or may live."""
+    numbers = _numbers(folder)
+    if not numbers or _liveness(folder / str(numbers[-1])) == "dead":
+        return None
+    return _holder(_content(folder / str(numbers[-1])) or b"")
 
 
 def _content(path: Path) -> bytes | None:

@@ -41,8 +41,8 @@ class OutOfMemory(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: `finished`, `stopped`, `interrupted`, `handing-over`, `failed` or, if another worker has taken it
-    over, `lost`; at which step, and why.
+    """How a run ended: `finished`, `stopped`, `interrupted`, `handing-over`, `failed` or, if another worker has taken
+    it over, `lost`; at which step, and why.
     """
 
     state: str

@@ -23,7 +23,17 @@ from engine.lints import lint
 from engine.retelling import told
 from engine.runs.lineage import ARROW, INIT_FROM
 from tui_transformer.cli.commands import command, examples
-from tui_transformer.cli.options import Corpus, DataDir, Json, PresetName, RunsDir, Set, preset_names, study_names
+from tui_transformer.cli.options import (
+    Corpus,
+    DataDir,
+    Json,
+    PresetName,
+    RunsDir,
+    Set,
+    SlurmOptions,
+    preset_names,
+    study_names,
+)
 from tui_transformer.cli.output import (
     ExitCode,
     answer,
@@ -39,10 +49,12 @@ from tui_transformer.cli.output import (
 )
 from tui_transformer.cli.run import listening
 from tui_transformer.cli.study_progress import Board, audience, cell_record, how_it_stands
+from tui_transformer.cli.workers import LOCAL, require_way, show, slurm_options, start
 from tui_transformer.lab.analysis.detail import study_text
 from tui_transformer.lab.analysis.entry import read_entry
 from tui_transformer.lab.analysis.folder import read_study_file
 from tui_transformer.lab.formatting import about, memory, short
+from tui_transformer.lab.launch.clusters import Workers
 from tui_transformer.lab.launch.launch import detached
 from tui_transformer.lab.launch.logs import last_words_in
 from tui_transformer.lab.studies.arguments import StudyArgs
@@ -58,6 +70,7 @@ from tui_transformer.lab.studies.record import (
     look_at_all,
     only_runner,
     recorded,
+    stop_file,
     study_file,
     trained_seconds,
     write,
@@ -78,6 +91,7 @@ class RunOptions:
     as_json: bool  # one JSON object per line
     runs_dir: Path
     data_dir: Path | None  # searched first for named corpora
+    workers: Workers | None = None  # started elsewhere, in place of a runner here
 
 
 @command(20)
@@ -120,6 +134,17 @@ def ablate(
         bool, typer.Option("--skip-failed", help=tr("Don't count failed runs as a failure of the study."))
     ] = False,
     detach: Annotated[bool, typer.Option("--detach", help=tr("Run in the background and return at once."))] = False,
+    via: Annotated[str, typer.Option("--via", help=tr("What starts the runs: local, slurm, ray or ssh."))] = LOCAL,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, help=tr("With --via slurm or ray: how many workers to start."))
+    ] = None,
+    slurm: SlurmOptions = None,
+    hosts: Annotated[
+        str | None, typer.Option("--hosts", help=tr("With --via ssh: the machines, e.g. node1,node2."))
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option("--address", help=tr("With --via ray: the cluster; without it, this machine alone."))
+    ] = None,
     list_: Annotated[bool, typer.Option("--list", help=tr("List the built-in studies."))] = False,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
@@ -132,18 +157,38 @@ def ablate(
     if retry_failed and skip_failed:
         raise InputError(tr("--retry-failed and --skip-failed cannot be combined"))
     failed = "retry" if retry_failed else "skip" if skip_failed else ""
-    options = RunOptions(device, jobs, failed, json, runs_dir, data_dir)
+    own = {"--jobs": jobs, "--skip-failed": skip_failed, "--detach": detach}
+    require_way(via, own | {"--workers": workers, "--slurm": slurm, "--hosts": hosts, "--address": address})
     asked = StudyArgs(study, preset, tuple(vary or ()), on, seeds, tuple(set_ or ()), corpus, name).resolve(runs_dir)
+    elsewhere = None
+    if via != LOCAL:
+        more = slurm_options(slurm) if via == "slurm" else tuple(filter(None, (hosts or address or "").split(",")))
+        count = len(more) if via == "ssh" else workers or 1
+        elsewhere = Workers(via, asked.name, runs_dir, data_dir, device, count, retry_failed, more)
+    options = RunOptions(device, jobs, failed, json, runs_dir, data_dir, elsewhere)
     with nullcontext() if dry_run else only_runner(runs_dir, asked.name):
         with loading(tr("measuring one step of each variant")):
             ready, plan, standings = _make_ready(asked, options)
         _show_plan(ready, plan, standings, options)
+        if elsewhere is not None:
+            left = [standing for standing in standings if standing.verb != "done"]
+            if not retry_failed and all(standing.verb == "failed" for standing in left):
+                if left:
+                    said = trn(
+                        "{n} run failed; --retry-failed retries it",
+                        "{n} runs failed; --retry-failed retries them",
+                        len(left),
+                    )
+                    complain(said)
+                return ExitCode.FAILED if left else ExitCode.DONE
+            show(elsewhere, as_json=json)
         if dry_run:
             return ExitCode.DONE
         write(ready, runs_dir)
-        if not detach:
+        if elsewhere is None and not detach:
             return _run(ready, plan, standings, options)
-    return _detach(ready.name, plan.jobs, options)
+        stop_file(runs_dir, ready.name).unlink(missing_ok=True)  # it stopped earlier workers
+    return _detach(ready.name, plan.jobs, options) if elsewhere is None else start(elsewhere, as_json=json)
 
 
 def _list(*, as_json: bool) -> None:
@@ -181,10 +226,17 @@ def _make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[Ce
             todo += 1
         elif seconds := trained_seconds(standing.path):
             took[standing.cell.kind] = seconds
-    plan = measured(
-        study, device=options.device, jobs=options.jobs, cells=max(1, todo), took=took, data_dir=options.data_dir
-    )
-    if THREADS not in study.changes and not any(THREADS in variant.changes for variant in study.variants):
+    chosen = THREADS in study.changes or any(THREADS in variant.changes for variant in study.variants)
+    if options.workers is not None and not chosen:  # what they will be given is unknown: the least
+        study, chosen = replace(study, changes={**study.changes, THREADS: 1}), True
+        cells = study.cells()
+    device = options.device
+    if options.workers is not None and device != "cpu":
+        device = "auto"  # the workers' need not be here
+    plan = measured(study, device=device, jobs=options.jobs, cells=max(1, todo), took=took, data_dir=options.data_dir)
+    if options.workers is not None:
+        plan = plan.model_copy(update={"devices": (options.workers.via,), "jobs": options.workers.count})
+    if not chosen:
         study = replace(study, changes={**study.changes, THREADS: plan.threads})
         cells = study.cells()
     return study, plan, look_at_all(cells, paths)

@@ -19,8 +19,9 @@ from engine.language import tr, trn
 from engine.retelling import told
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.cli.commands import command, examples
-from tui_transformer.cli.options import DataDir, Json, RunsDir, run_names
+from tui_transformer.cli.options import DataDir, Json, RunsDir, SlurmOptions, run_names
 from tui_transformer.cli.output import ExitCode, emit, is_terminal, padded, stdout, width_of
+from tui_transformer.cli.workers import slurm_options
 from tui_transformer.lab.formatting import memory
 
 LITTLE_DISK = 2_000_000_000  # bytes
@@ -57,6 +58,8 @@ def doctor(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help=tr("With --gpu: the file to write; defaults to gpu-proof.json."))
     ] = None,
+    via: Annotated[str | None, typer.Option("--via", help=tr("slurm: check a node of the cluster."))] = None,
+    slurm: SlurmOptions = None,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
@@ -71,8 +74,16 @@ def doctor(
     for option, given in (("--device", device != "auto"), ("--out", out is not None)):
         if given:
             raise InputError(tr("doctor {option}: only works with --gpu", option=option))
+    if via not in (None, "slurm") or (slurm is not None and via is None) or (via is not None and run is not None):
+        raise InputError(tr("doctor: write --via slurm, without a run; --slurm adds options for sbatch"))
     reader = RunReader.resolve(run, runs_dir) if run is not None else None
-    findings = list(machine(runs_dir, data_dir) if reader is None else of_run(reader))
+    if via is None:
+        findings = list(machine(runs_dir, data_dir) if reader is None else of_run(reader))
+        well = reader is None or all(finding.ok for finding in findings)
+    else:
+        from tui_transformer.cli.node import on_node
+
+        findings, well = on_node(slurm_options(slurm), runs_dir, data_dir)
     if json:
         for finding in findings:
             emit(asdict(finding))
@@ -87,8 +98,7 @@ def doctor(
             text.append(clean_line(f"{padded(finding.what, width)}  {finding.found}{advice}") + "\n")
         text.rstrip()
         stdout().print(text)
-    broken = reader is not None and not all(finding.ok for finding in findings)
-    return ExitCode.FAILED if broken else ExitCode.DONE
+    return ExitCode.DONE if well else ExitCode.FAILED
 
 
 def machine(runs_dir: Path, data_dir: Path | None) -> Iterator[Finding]:

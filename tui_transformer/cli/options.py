@@ -95,4 +95,7 @@ Device = Annotated[str, typer.Option("--device", help=tr("auto, cpu, cuda, cuda:
 RanksOption = Annotated[
     int, typer.Option("--ranks", min=1, help=tr("Train on this many devices or processes of this machine at once."))
 ]
+SlurmOptions = Annotated[
+    str | None, typer.Option("--slurm", help=tr('Options for sbatch, e.g. "--partition=gpu --gres=gpu:1".'))
+]
 RunArgument = Annotated[str, typer.Argument(help=tr("A run's name or path, or `last`."), autocompletion=run_names)]

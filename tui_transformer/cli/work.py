@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Sequence
@@ -28,6 +29,7 @@ from tui_transformer.lab.studies.study import SUFFIX, read_study, started_studie
 
 GRACE = 120.0  # seconds before the end of its time at which a worker stops; at most a tenth of its time
 ASK = 300.0  # seconds between two questions to Slurm: a job's time limit can change
+MOST_FAILED = 3  # runs that fail one after the other before their first step until a worker blames its machine
 ANSWER = 10.0  # seconds to wait for its answer
 DURATION = re.compile(r"(?:(\d{1,4})d)?(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,6})s)?")
 CLOCK = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?")
@@ -98,6 +100,16 @@ def work(
     if _done(found):
         text = tr("study '{name}' is finished: {so_far}", name=name, so_far=so_far)
         return _ended(name, "finished", found, text, as_json=json)
+    if shown.failed >= MOST_FAILED:
+        complain(
+            tr(
+                "{n} runs in a row failed here before their first step, so this worker stops: something may be missing "
+                "on {host}; --retry-failed retries them",
+                n=shown.failed,
+                host=socket.gethostname(),
+            )
+        )
+        return _ended(name, "unfinished", found, so_far, as_json=json) or ExitCode.FAILED
     if heard or clock.is_up or stopped.exists():
         why = (
             signal.Signals(heard[0]).name
@@ -134,6 +146,7 @@ class Told(Audience):
     clock: "Clock"
     as_json: bool
     runner: Runner | None = None
+    failed: int = 0  # runs in a row, before their first step
     _own: set[str] = field(default_factory=set)  # cells that this worker has begun
 
     def begun(self, cell: CellStatus, verb: Verb) -> None:
@@ -143,6 +156,9 @@ class Told(Audience):
     def ended(self, cell: CellStatus) -> None:
         if cell.cell.name in self._own:
             self._tell(cell, "ended", how_it_stands(cell))
+            self.failed = self.failed + 1 if cell.state == "failed" and cell.step == 0 else 0
+            if self.failed >= MOST_FAILED and self.runner is not None:
+                self.runner.stop()
 
     def taken(self, cell: CellStatus) -> None:
         self._tell(cell, "taken", tr("taken over by another worker"))

@@ -16,6 +16,10 @@ from tui_transformer.languages import settings_file
 LARGEST = 64 * 1024  # bytes
 
 
+class Slurm(BaseModel):
+    options: list[str] = Field(default_factory=list)  # that sbatch needs at this site, such as --partition=gpu
+
+
 class Settings(BaseModel):
     model_config = ConfigDict(extra="ignore", validate_assignment=True)
 
@@ -40,17 +44,18 @@ class Settings(BaseModel):
         description=tr("What happens to a run that is training in the studio when you quit."),
     )
     keys: dict[str, str] = Field(default_factory=dict)  # remapped keys, by the ids shown in the help
+    slurm: Slurm = Field(default_factory=Slurm)
     welcomed: bool = False
     pane: str = "design"  # the one shown last
 
 
 def load() -> tuple[Settings, str]:
     """Return the settings, and one line on errors in the file; wrong entries are ignored."""
-    found, wrong = _read(settings_file())
+    found, wrong = read(settings_file())
     return found, tr("{wrong}; using the default settings", wrong=wrong) if wrong else ""
 
 
-def _read(path: Path) -> tuple[Settings, str]:
+def read(path: Path) -> tuple[Settings, str]:
     try:
         return Settings.model_validate(tomllib.loads(read_plain(path, LARGEST).decode("utf-8"))), ""
     except FileNotFoundError:
@@ -73,7 +78,7 @@ def save(settings: Settings) -> str:
     A file that cannot be read as settings is user work with a mistake, and stays.
     """
     path = settings_file()
-    wrong = _read(path)[1]
+    wrong = read(path)[1]
     if wrong:
         return tr("{wrong}; the setting was not saved", wrong=wrong)
     try:

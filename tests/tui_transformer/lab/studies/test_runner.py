@@ -3,8 +3,11 @@
 import errno
 import os
 import shutil
+import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,8 @@ from typing import Any
 import pytest
 
 from engine.errors import MachineFault
+from engine.runs import reader
+from engine.runs.claims import claim, held
 from engine.runs.files import read_json, write_json
 from engine.runs.reader import RunReader
 from tests.tui_transformer.lab.studies.tiny import tiny_study
@@ -257,3 +262,81 @@ def test_a_run_that_vanishes_holds_up_no_other(stage) -> None:
     stage.script[FIRST] = [shutil.rmtree]
     found = stage.run(jobs=1)
     assert found.pop(FIRST).state == "absent" and {standing.state for standing in found.values()} == {"finished"}
+
+
+# Several runners of one study.
+
+
+def test_a_cell_that_another_worker_has_claimed_is_left_alone_and_its_result_counts(stage) -> None:
+    theirs = claim(stage.root, FIRST)
+
+    def other_worker(path: Path) -> None:
+        put(path, "finished")
+        place = {"name": "tiny", "variant": CELLS[0].variant, "seed": 1}
+        put(enqueue(CELLS[0].config, runs_dir=stage.root, name=FIRST, command="", study=place), "finished")
+        theirs.release()
+
+    stage.script[CELLS[3].name] = [other_worker]  # while this one trains its last cell
+    found = stage.run(jobs=1)
+    assert [run for _, run, _ in stage.spawned] == [cell.name for cell in CELLS[1:]]
+    assert all(standing.state == "finished" for standing in found.values()) and f"{FIRST} finished" in stage.told
+
+
+def test_a_worker_leaves_what_is_in_the_hands_of_others_and_a_runner_waits_for_it(stage, monkeypatch) -> None:
+    theirs = claim(stage.root, FIRST)
+    assert stage.run(worker=True)[FIRST].state == "absent"
+    assert sorted(run for _, run, _ in stage.spawned) == sorted(cell.name for cell in CELLS[1:])
+    monkeypatch.setattr(runner, "AGAIN", 0.01)
+    threading.Timer(0.5, theirs.release).start()
+    assert stage.run()[FIRST].state == "finished" and stage.verbs() == ["begin"]
+
+
+def test_claims_are_given_back_when_cells_end_or_cannot_begin(stage, monkeypatch) -> None:
+    stage.script[FIRST] = [lambda path: put(path, "failed", step=10)]
+    stage.run()
+    assert held(stage.root) == {}
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(runner, "spawn", full)
+    with pytest.raises(MachineFault):
+        stage.run(retry_failed=True)
+    assert held(stage.root) == {}
+
+
+@pytest.mark.parametrize(("state", "verbs"), [("failed", []), ("stopped", []), ("interrupted", ["resume"])])
+def test_what_another_worker_left_meanwhile_is_taken_up_unless_it_failed_or_a_person_stopped_it(
+    stage, state: str, verbs: list[str]
+) -> None:
+    theirs = claim(stage.root, FIRST)
+
+    def other_worker(path: Path) -> None:
+        put(path, "finished")
+        stage.there(state, step=10)
+        theirs.release()
+
+    stage.script[CELLS[1].name] = [other_worker]
+    found = stage.run(jobs=1, worker=True, retry_failed=True)
+    assert stage.verbs() == verbs and found[FIRST].state == ("finished" if verbs else state)
+
+
+def test_a_cell_that_was_taken_over_is_the_other_workers(stage) -> None:
+    def suspended(path: Path) -> None:
+        """This host stood still for minutes, and another one has taken the cell over."""
+        mine = next((stage.root / ".claims" / FIRST).iterdir())
+        mine.write_text(mine.read_text().replace(socket.gethostname(), "elsewhere"))
+        reader._BEATS[mine] = (mine.stat().st_mtime_ns, time.monotonic() - 1000, False)
+        assert claim(stage.root, FIRST) is not None
+        put(path, "running", step=10)
+
+    stage.script[FIRST] = [suspended]
+    found = stage.run(jobs=1, worker=True)
+    assert stage.verbs() == ["begin"] and f"{FIRST} taken" in stage.told and f"{FIRST} lost" not in stage.told
+    assert sum(standing.state == "finished" for standing in found.values()) == 3
+
+
+def test_a_worker_waits_for_a_stop_to_be_lifted_and_lifts_none(stage) -> None:
+    stop_file(stage.root, "tiny").touch()
+    stage.run(worker=True)
+    assert not stage.spawned and stop_file(stage.root, "tiny").exists()

@@ -189,7 +189,7 @@ def test_a_stage_that_cannot_take_the_weights_of_the_one_before_it_is_refused_be
 def here(monkeypatch) -> None:
     """What `ablate` leaves to processes is done in this one: it has loaded the engine already."""
 
-    def spawn(verb: str, run: Path, *, device: str, data_dir: Path | None) -> Played:
+    def spawn(verb: str, run: Path, *, device: str, data_dir: Path | None, claim: Any) -> Played:
         return Played((resume if verb == "resume" else begin)(run, device=device).trainer.run)
 
     monkeypatch.setattr(runner, "spawn", spawn)

@@ -1,0 +1,285 @@
+"""`work`: how it ends, and how much time it has."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import InputError
+from engine.runs import reader
+from engine.runs.claims import claim, held, liveness
+from engine.runs.reader import RunReader
+from tests.tui_transformer.lab.studies.test_runner import put
+from tests.tui_transformer.lab.studies.tiny import nothing_left, tiny_study
+from tui_transformer.__main__ import main
+from tui_transformer.cli import work
+from tui_transformer.cli.work import Clock, seconds_of_job, seconds_until
+from tui_transformer.lab.launch.launch import enqueue
+from tui_transformer.lab.studies import runner
+from tui_transformer.lab.studies.record import stop_file, write
+
+CELLS = tiny_study().cells()
+
+
+@pytest.fixture
+def runs(tmp_path) -> Path:
+    """A study that was started, without its runs."""
+    root = tmp_path / "runs"
+    root.mkdir()
+    write(tiny_study(), root)
+    return root
+
+
+def there(root: Path, state: str, *, count: int = 4, **how: Any) -> None:
+    """The first runs of the study, as workers left them."""
+    for cell in CELLS[:count]:
+        place = {"name": "tiny", "variant": cell.variant, "seed": cell.seed}
+        put(enqueue(cell.config, runs_dir=root, name=cell.name, command="", study=place), state, **how)
+
+
+def works(root: Path, *more: str) -> int:
+    return main(["work", "tiny", "--runs-dir", str(root), "--device", "cpu", *more])
+
+
+# Ends.
+
+
+def test_a_study_that_is_finished_says_so(runs, capsys) -> None:
+    there(runs, "finished")
+    assert works(runs) == 0
+    assert capsys.readouterr().out == "study 'tiny' is finished: 4 of 4 runs are done\n"
+    assert works(runs, "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said == {"kind": "work", "study": "tiny", "state": "finished", "runs": 4, "finished": 4}
+    assert not (runs / ".claims").exists()
+
+
+def test_a_study_that_is_unknown_deleted_or_damaged_says_so_in_a_line(runs, capsys) -> None:
+    assert main(["work", "tinny", "--runs-dir", str(runs)]) == 2
+    said = capsys.readouterr().err
+    assert "no study 'tinny' was started in" in said and "did you mean 'tiny'?" in said and said.count("\n") == 1
+    file = runs / "tiny.study.toml"
+    file.write_text(file.read_text() + "\nnonsense = 1\n")
+    assert works(runs) == 2
+    said = capsys.readouterr().err
+    assert "tiny.study.toml: " in said and "nonsense" in said and said.count("\n") == 1
+    file.unlink()
+    assert works(runs) == 2
+    said = capsys.readouterr().err
+    assert "no study 'tiny' was started in" in said and "`tui-transformer ablate --study tiny" in said
+    assert said.count("\n") == 1
+    shutil.rmtree(runs)
+    assert works(runs) == 2 and not runs.exists()
+
+
+def test_a_study_that_was_stopped_waits_for_a_person(runs, capsys) -> None:
+    stop_file(runs, "tiny").touch()
+    assert works(runs) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("study 'tiny' was stopped; `tui-transformer ablate --study") and said.count("\n") == 1
+    assert stop_file(runs, "tiny").exists()
+
+
+def test_failed_runs_are_left_alone_and_named_by_the_exit_code(runs, capsys) -> None:
+    there(runs, "finished", count=3)
+    place = {"name": "tiny", "variant": CELLS[3].variant, "seed": CELLS[3].seed}
+    put(enqueue(CELLS[3].config, runs_dir=runs, name=CELLS[3].name, command="", study=place), "failed", step=3)
+    assert works(runs) == 1
+    said = capsys.readouterr()
+    assert "1 run failed; --retry-failed retries it" in said.err and "3 of 4 runs are done" in said.out
+
+
+def test_what_is_in_the_hands_of_others_is_left_to_them(runs, capsys) -> None:
+    there(runs, "finished", count=3)
+    theirs = claim(runs, CELLS[3].name)  # by this process, which lives
+    assert works(runs) == 0
+    assert capsys.readouterr().out == "3 of 4 runs are done; no other is left to claim\n"
+    assert theirs is not None and theirs.held
+
+
+def test_a_machine_on_which_nothing_begins_does_not_fail_the_whole_study(runs, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(runner, "spawn", lambda *words, **options: subprocess.Popen(["false"]))
+    assert works(runs) == 1
+    said = capsys.readouterr()
+    assert said.out == "0 of 4 runs are done\n" and "3 runs in a row failed here before their first step" in said.err
+    assert sum(RunReader(path).state == "failed" for path in runs.glob("tiny.*.s*")) == 3
+
+
+def test_a_device_that_is_not_there_fails_no_run(runs, capsys) -> None:
+    assert main(["work", "tiny", "--runs-dir", str(runs), "--device", "cuda:9"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1 and not (runs / ".claims").exists()
+
+
+def started(root: Path, *more: str, **variables: str) -> "subprocess.Popen[str]":
+    words = ["work", "tiny", "--runs-dir", str(root), "--device", "cpu", *more]
+    return subprocess.Popen(
+        [sys.executable, "-m", "tui_transformer", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=os.environ | variables,
+    )
+
+
+def until(true: Any, seconds: float = 120.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def trains(root: Path) -> bool:
+    return any(RunReader(path).raw("status").get("step", 0) > 0 for path in root.glob("tiny.*.s*"))
+
+
+def test_told_to_stop_it_leaves_a_checkpoint_and_the_claim_and_another_one_goes_on(tmp_path) -> None:
+    root = tmp_path / "runs"
+    root.mkdir()
+    study = tiny_study(seeds=(1,), changes={**tiny_study().changes, "train.steps": 2000})
+    write(study, root)
+    with nothing_left(root):
+        worker = started(root)
+        until(lambda: trains(root))
+        worker.send_signal(signal.SIGTERM)
+        said, _ = worker.communicate(timeout=120)
+        assert worker.returncode == 0, said
+        assert said.splitlines()[-1] == "SIGTERM: stopped; 0 of 2 runs are done; started again, it continues"
+        [run] = root.glob("tiny.*.s*")
+        assert RunReader(run).state == "interrupted" and any(run.glob("checkpoints/step-*"))
+        assert held(root) == {} and claim(root, run.name) is not None
+
+
+# Time.
+
+NOON = datetime(2026, 11, 26, 12, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("12:10", 600),
+        ("12:00:30", 30),
+        ("11:59", 86_340),
+        ("03:50:00", 57_000),
+        ("3h50m", 13_800),
+        ("90s", 90),
+        ("2d", 172_800),
+        ("1h", 3600),
+    ],
+)
+def test_until_is_a_clock_time_or_a_duration(text: str, seconds: int) -> None:
+    assert seconds_until(text, NOON) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "25:00", "12:60", "h", "3h50", "-5m", "1.5h"])
+def test_until_is_nothing_else(text: str) -> None:
+    with pytest.raises(InputError, match="must be a clock time, e.g. 03:50, or a duration, e.g. 3h50m"):
+        seconds_until(text, NOON)
+
+
+def test_a_worker_stops_two_minutes_early_or_a_tenth_of_its_time(monkeypatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    for seconds, early in ((3600, 120), (600, 60)):
+        clock, began = Clock(seconds), now[0]
+        now[0] = began + seconds - early - 1
+        assert not clock.look()
+        now[0] = began + seconds - early
+        assert clock.look() and clock.is_up
+
+
+def squeue(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """A `squeue` on the path."""
+    file = folder / "squeue"
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+
+
+def test_slurm_says_when_the_time_is_up(tmp_path, monkeypatch) -> None:
+    ends = (datetime.now() + timedelta(hours=1)).isoformat(timespec="seconds")
+    squeue(tmp_path, monkeypatch, f'[ "$*" = "-h -j 17 -o %e" ] && echo {ends}')
+    left = seconds_of_job("17")
+    assert left is not None and 3590 < left <= 3600
+    monkeypatch.setattr(work, "ASK", 1e9)
+    clock = Clock(None)
+    assert not clock.look()
+    monkeypatch.setattr(time, "monotonic", lambda real=time.monotonic: real() + 3600 - 119)
+    assert clock.look()
+
+
+@pytest.mark.parametrize("script", ["echo N/A", "exit 1", "echo slurm_load_jobs error >&2; exit 1", "sleep 5"])
+def test_where_slurm_does_not_say_it_what_the_environment_says_counts_if_anything(
+    tmp_path, monkeypatch, script: str
+) -> None:
+    monkeypatch.setattr(work, "ANSWER", 0.5)
+    squeue(tmp_path, monkeypatch, script)
+    assert seconds_of_job("17") is None
+    monkeypatch.delenv("SLURM_JOB_END_TIME", raising=False)
+    assert not Clock(None).look()
+    monkeypatch.setenv("SLURM_JOB_END_TIME", str(int(time.time()) - 1))
+    assert Clock(None).look()
+
+
+def test_a_limit_that_was_moved_is_noticed_and_a_silent_slurm_changes_nothing(tmp_path, monkeypatch) -> None:
+    soon, later = ((datetime.now() + timedelta(seconds=s)).isoformat(timespec="seconds") for s in (1, 9000))
+    squeue(tmp_path, monkeypatch, f"echo {later}")
+    monkeypatch.setattr(work, "ASK", 0.0)
+    clock = Clock(None)
+    assert not clock.look()
+    squeue(tmp_path, monkeypatch, "exit 1")
+    monkeypatch.setenv("SLURM_JOB_END_TIME", "1")
+    assert not clock.look()
+    squeue(tmp_path, monkeypatch, f"echo {soon}")
+    time.sleep(1.1)
+    assert clock.look()
+
+
+def test_when_its_time_is_up_it_stops_its_run_with_a_checkpoint(tmp_path, monkeypatch) -> None:
+    root = tmp_path / "runs"
+    root.mkdir()
+    write(tiny_study(seeds=(1,), changes={**tiny_study().changes, "train.steps": 5000}), root)
+    ends = tmp_path / "ends"
+    squeue(tmp_path, monkeypatch, f"cat {ends}")
+    ends.write_text("2099-01-01T00:00:00")
+    code = "import tui_transformer.cli.work as w, sys; w.ASK = 0.2; from tui_transformer.__main__ import main"
+    words = ["work", "tiny", "--runs-dir", str(root), "--device", "cpu"]
+    with nothing_left(root):
+        worker = subprocess.Popen(
+            [sys.executable, "-c", f"{code}; sys.exit(main(sys.argv[1:]))", *words], stdout=subprocess.PIPE, text=True
+        )
+        until(lambda: trains(root))
+        ends.write_text("2020-01-01T00:00:00")
+        said, _ = worker.communicate(timeout=120)
+    assert worker.returncode == 0 and said == "time is up: stopped; 0 of 2 runs are done; started again, it continues\n"
+    [run] = root.glob("tiny.*.s*")
+    assert RunReader(run).state == "interrupted" and any(run.glob("checkpoints/step-*")) and held(root) == {}
+
+
+# Other hosts.
+
+
+def test_a_run_of_another_host_is_taken_over_once_its_claim_and_its_beat_stand_still(runs, monkeypatch, capsys) -> None:
+    there(runs, "finished", count=3)
+    place = {"name": "tiny", "variant": CELLS[3].variant, "seed": CELLS[3].seed}
+    path = enqueue(CELLS[3].config, runs_dir=runs, name=CELLS[3].name, command="", study=place)
+    with monkeypatch.context() as patch:
+        patch.setattr(socket, "gethostname", lambda: "elsewhere")
+        theirs = claim(runs, path.name)
+    assert theirs is not None and liveness(runs, path.name) == "unknown"
+    reader._BEATS[theirs.path] = (theirs.path.stat().st_mtime_ns, time.monotonic() - 85, False)  # 5 more seconds
+    began = time.monotonic()
+    with nothing_left(runs):
+        assert works(runs) == 0
+    assert time.monotonic() - began > 5 and "is finished: 4 of 4 runs" in capsys.readouterr().out
+    assert not theirs.held

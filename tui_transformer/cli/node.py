@@ -1,0 +1,140 @@
+"""`doctor --via slurm`: have a job report what a worker would find on the node it is given."""
+
+import json
+import re
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from engine.data.corpus import data_folders
+from engine.errors import InputError, refused
+from engine.language import tr
+from engine.retelling import told
+from engine.runs.tail import end_of
+from tui_transformer.cli.doctor import Finding
+from tui_transformer.cli.output import say
+from tui_transformer.lab.launch.clusters import ENDED, UNKNOWN, asked, shell_line, state_of, submitted
+from tui_transformer.lab.launch.logs import END, last_words
+
+LOOK = 1.0  # seconds between two questions to squeue
+LATE = 60.0  # seconds that a shared disk may take to show what a node wrote
+DONE = "all was asked"  # the report's last line
+SCRIPT = """\
+#!/bin/bash
+try() {{ printf '%s\\t' "$1"; shift; "$@" 2>&1 | tr '\\n' ' '; echo; }}
+written() {{ touch "$1/.written-$SLURM_JOB_ID" && rm "$1/.written-$SLURM_JOB_ID" && echo yes; }}
+try node echo "${{SLURMD_NODENAME:-$(hostname)}}"
+try python {python} --version
+try runs written {runs}
+for folder in {data}; do try "data $folder" ls -d "$folder"; done
+try squeue squeue -h -j "$SLURM_JOB_ID" -o %e
+({line})
+echo {done}
+"""
+
+
+def on_node(options: tuple[str, ...], runs_dir: Path, data_dir: Path | None) -> tuple[list[Finding], bool]:
+    """Return what a node has, and whether a worker can train there; waits until a job has run."""
+    runs_dir = runs_dir.resolve()
+    try:
+        runs_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise refused(tr("cannot write {filename}", filename=runs_dir), error) from None
+    folders = [folder.resolve() for folder in data_folders(data_dir) if folder.is_dir()]
+    words = ["doctor", "--json", "--runs-dir", str(runs_dir)]
+    words += [] if data_dir is None else ["--data-dir", str(data_dir.resolve())]
+    script = SCRIPT.format(
+        python=shlex.quote(sys.executable),
+        runs=shlex.quote(str(runs_dir)),
+        data=shlex.join(map(str, folders)),
+        line=shell_line(*words),
+        done=shlex.quote(DONE),
+    )
+    output = str(runs_dir).replace("%", "%%") + "/.node-%j.log"
+    job = submitted(["sbatch", "--parsable", "--job-name=doctor", f"--output={output}", *options], script)
+    log = runs_dir / f".node-{job}.log"
+    try:
+        state = _wait(job, log)
+        report = end_of(log, END).decode("utf-8", "replace") if log.is_file() else ""
+    finally:
+        with suppress(InputError):
+            asked("scancel", job)
+        log.unlink(missing_ok=True)
+    if not report:
+        found = tr(
+            "Slurm job {job}: {state}; it wrote nothing into {runs_dir}", job=job, state=state, runs_dir=runs_dir
+        )
+        advice = tr("the runs folder must be on a disk that the nodes share")
+        return [Finding(tr("runs folder"), False, found, advice)], False
+    return _findings(report, runs_dir, folders)
+
+
+def _wait(job: str, log: Path) -> str:
+    """Wait until the report is complete, or cannot be any more; return Slurm's last word."""
+    said, since = "", None
+    while True:
+        state, why = state_of(job)
+        if DONE in (end_of(log, END).decode("utf-8", "replace") if log.is_file() else ""):
+            return state
+        now = f"{state} ({why})" if why else state
+        if now != said:
+            say(tr("Slurm job {job}: {state}", job=job, state=now))
+            said = now
+        if state not in (*ENDED, UNKNOWN):
+            since = None
+        elif since is None:
+            since = time.monotonic()
+        elif time.monotonic() - since > LATE:
+            return now
+        time.sleep(LOOK)
+
+
+def _findings(report: str, runs_dir: Path, folders: list[Path]) -> tuple[list[Finding], bool]:
+    lines = report.splitlines()
+    said = {what: found.strip() for line in lines for what, tab, found in [line.partition("\t")] if tab}
+    inside = list(_inside(lines))
+    python, squeue = said.get("python", ""), said.get("squeue", "")
+    findings = [
+        Finding(tr("node"), True, said.get("node", "")),
+        Finding("Python", python.startswith("Python"), f"{sys.executable}: {python}", _same("Python")),
+        Finding(
+            tr("program"),
+            bool(inside),
+            tr("starts")
+            if inside
+            else last_words("\n".join(line for line in lines if "\t" not in line and line != DONE)),
+            _same(tr("the program")),
+        ),
+        Finding(
+            tr("runs folder"),
+            said.get("runs") == "yes",
+            tr("{folder}: can be written", folder=runs_dir) if said.get("runs") == "yes" else said.get("runs", ""),
+            tr("the runs folder must be on a disk that the nodes share"),
+        ),
+    ]
+    for folder in folders:
+        seen = said.get(f"data {folder}", "")
+        ok = seen == str(folder)
+        found = tr("{folder}: can be read", folder=folder) if ok else seen
+        findings.append(Finding(tr("data folder"), ok, found, tr("corpora there cannot be read on the node")))
+    ok = bool(re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]+|NONE|N/A|Unknown", squeue))
+    found = tr("answers: the job's time ends {time}", time=squeue) if ok else squeue or tr("does not answer")
+    advice = tr("a worker then hears of its time limit only from Slurm's signal")
+    findings.append(Finding("squeue", ok, found, advice))
+    return [*findings, *inside], all(finding.ok for finding in findings)
+
+
+def _same(what: str) -> str:
+    return tr("{what} must be on the node, at the path it has here", what=what)
+
+
+def _inside(lines: list[str]) -> Iterator[Finding]:
+    """What the program itself found there."""
+    for line in lines:
+        with suppress(ValueError, TypeError):
+            found = Finding(**json.loads(line))
+            if found.what not in ("python", "terminal"):
+                yield Finding(tr(found.what), found.ok, told(found.found), told(found.advice))
