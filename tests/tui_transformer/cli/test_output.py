@@ -130,7 +130,7 @@ def test_a_wrong_command_is_one_clean_line_that_names_no_hidden_one(capsys) -> N
 
     for wrong, hint in (
         ("pauze", "; did you mean 'pause'?"),
-        ("beginn", "; commands: run, ablate, resume, queue, pause"),
+        ("beginn", "; commands: run, ablate, work, resume, queue, pause"),
     ):
         assert main([wrong]) == 2
         assert f"no such command '{wrong}'{hint}" in capsys.readouterr().err
