@@ -33,6 +33,7 @@ from tui_transformer.lab.studies.record import CellStatus, Verb, look, look_at_a
 from tui_transformer.lab.studies.study import Cell
 
 LOOK = 0.25  # seconds between polls of running cells
+KILLED = 3  # times that a run is begun again if its process is killed before it takes the run
 AGAIN = 1.0  # seconds until cells that could not be claimed are tried again
 VERBS = ("begin", "resume")  # of the processes that train cells
 
@@ -63,6 +64,11 @@ class Going:
         if self.pid is not None and _trains(self.pid, self.before.path):
             return False
         return self.now().state not in LIVE_STATES
+
+    @property
+    def killed(self) -> bool:
+        """Whether a signal has ended it."""
+        return self.process is not None and (self.process.poll() or 0) < 0
 
     def stop(self) -> None:
         """Ask it to save a checkpoint and end, once."""
@@ -140,6 +146,7 @@ class Runner:
     _stop: threading.Event = field(default_factory=threading.Event)
     _recorded: bool = False
     _next_try: float = 0.0  # by the monotonic clock
+    _killed: Counter[str] = field(default_factory=Counter)  # how often processes were killed before they took a run
     _others: bool = False  # whether all that is left is in the hands of others
 
     def stop(self) -> None:
@@ -305,7 +312,11 @@ class Runner:
                 if self._in_place:
                     self.audience.taken(now)
                 continue
-            if now.state == "queued" and not going.found and not self._stop.is_set():  # it never took its run
+            never_took = now.state == "queued" and not going.found and not self._stop.is_set()
+            # Killed, as a machine that is short of memory or given to another job does, says nothing of the run.
+            again = never_took and going.killed and self._killed[now.cell.name] < KILLED
+            self._killed[now.cell.name] += again
+            if never_took and not again:
                 with suppress(InputError, OSError):  # unless another process took it meanwhile
                     RunWriter.adopt(now.path).close("failed", last_words_in(now.path / "log.txt"))
                 now = going.now()
@@ -315,7 +326,7 @@ class Runner:
             # A killed run is resumed as long as it makes progress; one that a person stopped stays stopped.
             killed = now.state == "lost" and now.step > going.before.step
             orphan = going.found and now.verb in ("begin", "resume", "anew") and now.state != "stopped"
-            if (killed or orphan) and not self._stop.is_set():
+            if (killed or orphan or again) and not self._stop.is_set():
                 self._waiting.appendleft(now)
             else:
                 self.audience.ended(now)

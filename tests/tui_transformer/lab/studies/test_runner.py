@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -34,15 +35,15 @@ class Played:
     """A process that has an effect on its run once, and has ended then."""
 
     def __init__(self, act: Callable[[], Any]) -> None:
-        self.act, self.looks, self.terminated = act, 0, False
+        self.act, self.looks, self.terminated, self.code = act, 0, False, 0
 
     def poll(self) -> int | None:
         self.looks += 1
         if self.looks < 2:
             return None
         if self.looks == 2:
-            self.act()
-        return 0
+            self.code = self.act() or 0
+        return self.code
 
     def terminate(self) -> None:
         self.terminated = True
@@ -177,6 +178,16 @@ def test_a_cell_whose_process_never_took_it_has_failed_with_its_last_words(stage
     found = stage.run()
     assert (found[FIRST].state, found[FIRST].reason) == ("failed", "no such device")
     assert sum(standing.state == "finished" for standing in found.values()) == 3
+
+
+def test_a_process_that_is_killed_before_it_takes_its_run_says_nothing_of_it(stage) -> None:
+    stage.script[FIRST] = [lambda path: -signal.SIGKILL] * 2
+    assert stage.run()[FIRST].state == "finished" and stage.verbs() == ["begin"] * 3
+
+
+def test_it_is_not_begun_forever(stage) -> None:
+    stage.script[FIRST] = [lambda path: -signal.SIGKILL] * 9
+    assert stage.run()[FIRST].state == "failed" and stage.verbs() == ["begin"] * 4
 
 
 def lingering(verb: str, path: Path, *, seconds: float) -> tuple[subprocess.Popen[bytes], Path]:
