@@ -103,7 +103,7 @@ def _findings(report: str, runs_dir: Path, folders: list[Path]) -> tuple[list[Fi
         Finding(
             tr("program"),
             bool(inside),
-            tr("starts")
+            tr("can be started")
             if inside
             else last_words("\n".join(line for line in lines if "\t" not in line and line != DONE)),
             _same(tr("the program")),
