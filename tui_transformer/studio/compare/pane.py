@@ -694,7 +694,7 @@ class ComparePane(Vertical, can_focus=True):
 
 
 def _answer_title(answer: Answer, of: int) -> list[tuple[str, int]]:
-    """Return the parts of the title, each with its rank: the highest goes first where there is no room."""
+    """Return the parts of the title, each with its rank: where there is no room, the highest go first."""
     runs = [run for result in answer.results for run in result.runs]
     seeds, planned = {result.planned for result in answer.results}, sum(result.planned for result in answer.results)
     finished, measure = sum(run.state == "finished" for run in runs), answer.measure

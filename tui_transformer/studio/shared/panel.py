@@ -17,8 +17,11 @@ def panel(widget: W, title: str = "") -> W:
 
 
 def fitting(parts: Sequence[tuple[str, int]], width: int) -> str:
-    """Join the parts, each with its rank, by a dot; where they do not fit, leave out those of the highest rank."""
-    kept = list(parts)
-    while len(kept) > 1 and cell_len(DOT.join(text for text, _ in kept)) > width:
-        kept.remove(max(reversed(kept[1:]), key=lambda part: part[1]))
-    return DOT.join(text for text, _ in kept)
+    """Join the parts, each with its rank, by a dot: the first one, and of the others, lowest rank first, those that
+    fit beside it.
+    """
+    kept = [0]
+    for at in sorted(range(1, len(parts)), key=lambda at: parts[at][1]):
+        wider = sorted([*kept, at])
+        kept = wider if cell_len(DOT.join(parts[i][0] for i in wider)) <= width else kept
+    return DOT.join(parts[i][0] for i in kept)
