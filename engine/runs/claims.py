@@ -72,7 +72,7 @@ class Claim:
             by = _holder_now(self.path.parent)
             whom = tr("process {pid} on {host}", pid=by.pid, host=by.host) if by else tr("another process")
             raise TakenOver(
-                tr("run '{name}' was taken over by {by}; nothing more is written here", name=self.name, by=whom)
+                tr("run '{name}' was taken over by {by}; this process stops writing to it", name=self.name, by=whom)
             )
 
     def beat(self) -> None:

@@ -75,7 +75,7 @@ def doctor(
         if given:
             raise InputError(tr("doctor {option}: only works with --gpu", option=option))
     if via not in (None, "slurm") or (slurm is not None and via is None) or (via is not None and run is not None):
-        raise InputError(tr("doctor: write --via slurm, without a run; --slurm adds options for sbatch"))
+        raise InputError(tr("doctor: --via takes only slurm, and no run; --slurm only works with --via slurm"))
     reader = RunReader.resolve(run, runs_dir) if run is not None else None
     if via is None:
         findings = list(machine(runs_dir, data_dir) if reader is None else of_run(reader))

@@ -244,12 +244,12 @@ def resume(
     {
         "queue": tr("Train the queued runs now."),
         "queue --list": tr("Show whose run is next, and when."),
-        "queue --limit 30:00 --stay": tr("Share a device: half an hour a turn, for whoever has used it least."),
+        "queue --limit 30:00 --stay": tr("Share a device in turns of half an hour; whoever has used it least is next."),
     }
 )
 def queue(
     limit: Annotated[
-        str | None, typer.Option("--limit", help=tr("The longest turn of a run, e.g. 30:00; it resumes at its next."))
+        str | None, typer.Option("--limit", help=tr("The longest turn, e.g. 30:00; the run resumes at its next one."))
     ] = None,
     stay: Annotated[bool, typer.Option("--stay", help=tr("Wait for more runs when none is left."))] = False,
     list_: Annotated[
@@ -277,7 +277,7 @@ def queue(
         answer(tr("no more runs are waiting for {device}; {trained} trained", device=device, trained=done))
 
 
-HEAD = (tr("place"), tr("run"), tr("owner"), tr("has used"), tr("starts in"))
+HEAD = (tr("place"), tr("run"), tr("owner"), tr("time used"), tr("starts in"))
 
 
 def _list_queue(runs_dir: Path, device: str, *, as_json: bool) -> None:

@@ -46,7 +46,7 @@ def work(
     study: Annotated[str, typer.Argument(help=tr("A study started in the runs folder."), autocompletion=study_names)],
     until: Annotated[
         str | None,
-        typer.Option("--until", help=tr("Stop in time for this: a clock time, 03:50, or a duration, 3h50m.")),
+        typer.Option("--until", help=tr("Stop before this: a clock time, e.g. 03:50, or a duration, e.g. 3h50m.")),
     ] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help=tr("Retry the runs that failed."))] = False,
     device: Device = "auto",
@@ -54,10 +54,10 @@ def work(
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
-    """Train the runs of a started study that no other worker has claimed, one after the other, until none is left.
+    """Train the runs of a started study that no other worker has claimed, one after another, until none is left.
 
     Any number of workers can share a study, on any machines that see its runs folder. TERM and ctrl-c stop the worker
-    with a checkpoint; another worker, or this one started again, continues from there.
+    with a checkpoint; another worker, or this one started again, resumes from there.
     """
     clock = Clock(None if until is None else seconds_until(until, datetime.now()))
     name = Path(study).name.removesuffix(SUFFIX)
@@ -74,7 +74,7 @@ def work(
     before = look_at_all(cells, paths)
     if stopped.exists() and not _done(before):
         again = command_line("ablate", "--study", files[name], runs_dir=runs_dir)
-        text = tr("study '{name}' was stopped; `{again}` continues it", name=name, again=again)
+        text = tr("study '{name}' was stopped; `{again}` resumes it", name=name, again=again)
         return _ended(name, "stopped", before, text, as_json=json)
     if device not in ("auto", "cpu"):
         known_device(device)
@@ -118,14 +118,14 @@ def work(
             if clock.is_up
             else tr("the study was told to stop")
         )
-        text = tr("{why}: stopped; {so_far}; started again, it continues", why=why, so_far=so_far)
+        text = tr("{why}: this worker stopped; {so_far}", why=why, so_far=so_far)
         return _ended(name, "interrupted", found, text, as_json=json)
     failed = sum(one.state in ("failed", SKIPPED) for one in found)
     if failed:
         complain(
             trn("{n} run failed; --retry-failed retries it", "{n} runs failed; --retry-failed retries them", failed)
         )
-    text = tr("{so_far}; no other is left to claim", so_far=so_far)
+    text = tr("{so_far}; no more are left to claim", so_far=so_far)
     return _ended(name, "unfinished", found, text, as_json=json) or (ExitCode.FAILED if failed else ExitCode.DONE)
 
 
@@ -179,8 +179,11 @@ class Clock:
 
     def __init__(self, seconds: float | None) -> None:
         self._job = os.environ.get("SLURM_JOB_ID", "")
-        self._ends = {"until": _before_end(seconds)} if seconds is not None else {}
+        self._graces: dict[str, float] = {}
+        self._ends: dict[str, float] = {}
         self._ask_next = 0.0
+        if seconds is not None:
+            self._set("until", seconds)
         self.is_up = False
 
     def look(self) -> bool:
@@ -193,14 +196,14 @@ class Clock:
                 with suppress(ValueError):  # not set by every version, and not changed with the time limit
                     left = float(os.environ.get("SLURM_JOB_END_TIME", "")) - time.time()
             if left is not None:
-                self._ends["slurm"] = _before_end(left)
+                self._set("slurm", left)
         self.is_up = now >= min(self._ends.values(), default=now + 1.0)
         return self.is_up
 
-
-def _before_end(seconds: float) -> float:
-    """When to stop, by the monotonic clock."""
-    return time.monotonic() + seconds - min(GRACE, seconds / 10)
+    def _set(self, limit: str, left: float) -> None:
+        """Set when to stop for a limit, by the monotonic clock: earlier by a part of the time there was at first."""
+        grace = self._graces.setdefault(limit, min(GRACE, left / 10))
+        self._ends[limit] = time.monotonic() + left - grace
 
 
 def seconds_until(text: str, now: datetime) -> float:

@@ -72,7 +72,7 @@ def start(workers: Workers, *, as_json: bool) -> int:
         for what, command in how.items():
             if command:
                 answer(f"{what} {command}")
-        answer(tr("more workers: the same command again"), flush=True)
+        answer(tr("for more workers, run the same command again"), flush=True)
     failed = [*started.failed, *(started.wait() if started.wait is not None else ())]
     for line in failed:
         complain(line)

@@ -31,7 +31,7 @@ def seconds_of(text: str) -> float:
         seconds = sum(int(part) * 60**power for power, part in enumerate(reversed(parts)))
         if seconds:
             return float(seconds)
-    raise InputError(tr("'{text}' is not a time; write minutes and seconds, e.g. 30:00, or 1:30:00", text=text[:40]))
+    raise InputError(tr("'{text}' is not a duration; write e.g. 30:00 for half an hour, or 1:30:00", text=text[:40]))
 
 
 def done_at(seconds: float, now: datetime) -> str:

@@ -283,3 +283,14 @@ def test_a_run_of_another_host_is_taken_over_once_its_claim_and_its_beat_stand_s
         assert works(runs) == 0
     assert time.monotonic() - began > 5 and "is finished: 4 of 4 runs" in capsys.readouterr().out
     assert not theirs.held
+
+
+def test_a_worker_stops_two_minutes_early_however_often_slurm_is_asked(monkeypatch) -> None:
+    now = 0.0
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setattr(work.time, "monotonic", lambda: now)
+    monkeypatch.setattr(work, "seconds_of_job", lambda job: 3600.0 - now)
+    clock = work.Clock(None)
+    while not clock.look():
+        now += 10.0
+    assert now == 3480.0

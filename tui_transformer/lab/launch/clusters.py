@@ -147,7 +147,7 @@ def _start_slurm(workers: Workers) -> Started:
         if "array" not in str(error).lower():
             raise
         more = tr(
-            "an array of {count:,} is more than this cluster takes; use fewer --workers (`scontrol show config` shows "
+            "an array of {count:,} is too large for this cluster; use fewer --workers (`scontrol show config` shows "
             "MaxArraySize)",
             count=workers.count,
         )
@@ -165,7 +165,7 @@ def submitted(command: list[str], text: str | None = None) -> str:
     except InputError as error:
         if "sbatch: " not in str(error) or "array" in str(error).lower():
             raise
-        hint = tr('what your site asks for goes into --slurm "--partition=…", or into options = […] under [slurm]')
+        hint = tr('pass what your site requires as --slurm "--partition=…", or set options = […] under [slurm]')
         raise InputError(f"{error}; {hint}") from None
 
 

@@ -184,7 +184,7 @@ class Runner:
             if idle < FRUITLESS:
                 self._back(reader.path, "queued", self._over)
             else:
-                self._back(reader.path, "interrupted", english("it made no step in its last {n} turns", n=idle))
+                self._back(reader.path, "interrupted", english("it took no step in its last {n} turns", n=idle))
             return True
         if reader.state == "queued" and claim is not None:  # its process ended before taking it
             try:
@@ -229,7 +229,7 @@ def _turn(process: "subprocess.Popen[bytes]", claim: Claim, limit: float | None,
 
 
 def _ended(process: "subprocess.Popen[bytes]", claim: Claim, seconds: float | None) -> bool:
-    """Wait for a process, for so long, while the claim that it works under shows that somebody does."""
+    """Wait at most so long for a process to end, and keep its claim's heartbeat going; return whether it ended."""
     end = math.inf if seconds is None else time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         claim.beat()

@@ -313,7 +313,7 @@ class Runner:
                     self.audience.taken(now)
                 continue
             never_took = now.state == "queued" and not going.found and not self._stop.is_set()
-            # Killed, as a machine that is short of memory or given to another job does, says nothing of the run.
+            # A kill says nothing about the run: the machine may be short of memory, or be given to another job.
             again = never_took and going.killed and self._killed[now.cell.name] < KILLED
             self._killed[now.cell.name] += again
             if never_took and not again:

@@ -148,7 +148,7 @@ def test_an_interval_that_excludes_0_is_not_enough_among_many_comparisons(tmp_pa
     (tmp_path / "s.study.toml").write_text('baseline = "base"\n')
     text = said(answers(tmp_path)[0])
     assert "cannot be told apart from base" in text
-    assert "On its own, the interval of v0 excludes 0, but in a study with " in text
+    assert "On its own, the interval of v0 excludes 0, but with " in text
     assert "that may be chance." in text
 
 
