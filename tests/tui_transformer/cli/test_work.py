@@ -102,7 +102,7 @@ def test_what_is_in_the_hands_of_others_is_left_to_them(runs, capsys) -> None:
     there(runs, "finished", count=3)
     theirs = claim(runs, CELLS[3].name)  # by this process, which lives
     assert works(runs) == 0
-    assert capsys.readouterr().out == "3 of 4 runs are done; no other is left to claim\n"
+    assert capsys.readouterr().out == "3 of 4 runs are done; no more are left to claim\n"
     assert theirs is not None and theirs.held
 
 
@@ -152,7 +152,7 @@ def test_told_to_stop_it_leaves_a_checkpoint_and_the_claim_and_another_one_goes_
         worker.send_signal(signal.SIGTERM)
         said, _ = worker.communicate(timeout=120)
         assert worker.returncode == 0, said
-        assert said.splitlines()[-1] == "SIGTERM: stopped; 0 of 2 runs are done; started again, it continues"
+        assert said.splitlines()[-1] == "SIGTERM: this worker stopped; 0 of 2 runs are done"
         [run] = root.glob("tiny.*.s*")
         assert RunReader(run).state == "interrupted" and any(run.glob("checkpoints/step-*"))
         assert held(root) == {} and claim(root, run.name) is not None
@@ -261,7 +261,7 @@ def test_when_its_time_is_up_it_stops_its_run_with_a_checkpoint(tmp_path, monkey
         until(lambda: trains(root))
         ends.write_text("2020-01-01T00:00:00")
         said, _ = worker.communicate(timeout=120)
-    assert worker.returncode == 0 and said == "time is up: stopped; 0 of 2 runs are done; started again, it continues\n"
+    assert worker.returncode == 0 and said == "time is up: this worker stopped; 0 of 2 runs are done\n"
     [run] = root.glob("tiny.*.s*")
     assert RunReader(run).state == "interrupted" and any(run.glob("checkpoints/step-*")) and held(root) == {}
 

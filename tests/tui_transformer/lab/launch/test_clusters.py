@@ -333,7 +333,7 @@ def test_a_time_signal_that_comes_early_leaves_a_checkpoint_and_the_next_worker_
         pids = tmp_path / "pids"
         os.kill(int(pids.read_text()), signal.SIGTERM)  # as `--signal=B:TERM@120` does, to the script's process alone
         log = runs / ".tiny.slurm-7_0.log"
-        until(lambda: "SIGTERM: stopped" in log.read_text(), 60)
+        until(lambda: "SIGTERM: this worker stopped" in log.read_text(), 60)
         states = {path.name: RunReader(path).state for path in runs.glob("tiny.*.s1")}
         assert "interrupted" in states.values() and not set(states.values()) - {"interrupted", "finished"}
         assert not at_work(runs)

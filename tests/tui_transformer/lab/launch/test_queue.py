@@ -233,7 +233,7 @@ def test_a_run_that_never_makes_a_step_leaves_the_queue_after_three_turns(tmp_pa
     clock.stuck = "ana-1"
     queue.work(tmp_path, "cpu", said.append, limit=60.0)
     assert RunReader(tmp_path / "ana-2").state == "finished" and RunReader(tmp_path / "ana-1").state == "interrupted"
-    assert "ana-1: it made no step in its last 3 turns" in said
+    assert "ana-1: it took no step in its last 3 turns" in said
     assert [turn.run.name for turn in clock.turns].count("ana-1") == 3
 
 
