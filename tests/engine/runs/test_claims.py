@@ -277,7 +277,7 @@ def test_a_writer_whose_run_was_taken_over_commits_nothing(queued, what: str) ->
     before = contents(path)
     taken_over(mine)
     try:
-        with pytest.raises(TakenOver, match=r"run 'run' was taken over by process \d+ on .*; nothing more is written"):
+        with pytest.raises(TakenOver, match=r"was taken over by process \d+ on .*; this process stops writing"):
             WRITES[what](writer)
     finally:
         writer.release()
