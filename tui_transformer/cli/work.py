@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -23,14 +22,15 @@ from tui_transformer.cli.options import DataDir, Device, Json, RunsDir, study_na
 from tui_transformer.cli.output import ExitCode, complain, emit, say, tell
 from tui_transformer.cli.run import known_device, listening
 from tui_transformer.cli.study_progress import cell_record, how_it_began, how_it_stands
+from tui_transformer.lab.launch.clusters import asked
 from tui_transformer.lab.studies.record import SKIPPED, CellStatus, Verb, directories, look_at_all, stop_file
 from tui_transformer.lab.studies.runner import Audience, Runner
 from tui_transformer.lab.studies.study import SUFFIX, read_study, started_studies
 
 GRACE = 120.0  # seconds before the end of its time at which a worker stops; at most a tenth of its time
 ASK = 300.0  # seconds between two questions to Slurm: a job's time limit can change
-MOST_FAILED = 3  # runs that fail one after the other before their first step until a worker blames its machine
-ANSWER = 10.0  # seconds to wait for its answer
+ANSWER = 10.0  # seconds to wait for its answer: nothing else is looked at meanwhile
+MOST_FAILED = 3  # runs in a row that fail before their first step, after which a worker blames its machine
 DURATION = re.compile(r"(?:(\d{1,4})d)?(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,6})s)?")
 CLOCK = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?")
 
@@ -223,10 +223,7 @@ def seconds_until(text: str, now: datetime) -> float:
 
 def seconds_of_job(job: str) -> float | None:
     """Return the seconds until a Slurm job ends, asked of `squeue`; None if it does not say."""
-    said = ""
-    with suppress(OSError, subprocess.TimeoutExpired):
-        asked = ["squeue", "-h", "-j", job, "-o", "%e"]
-        said = subprocess.run(asked, capture_output=True, text=True, timeout=ANSWER, check=False).stdout.strip()
-    with suppress(ValueError):
-        return (datetime.fromisoformat(said) - datetime.now()).total_seconds()
+    with suppress(InputError, ValueError):
+        ends = asked("squeue", "-h", "-j", job, "-o", "%e", patience=ANSWER)
+        return (datetime.fromisoformat(ends) - datetime.now()).total_seconds()
     return None

@@ -77,8 +77,9 @@ def shell_line(*words: str) -> str:
     return f"cd {shlex.quote(str(Path.cwd()))} && exec {shlex.join([*command, *words])}"
 
 
-def asked(*command: str, text: str | None = None) -> str:
+def asked(*command: str, text: str | None = None, patience: float | None = None) -> str:
     """What a scheduler's command prints; raises `InputError` with its last words if it fails, hangs or is missing."""
+    patience = PATIENCE if patience is None else patience
     try:
         done = subprocess.run(
             command,
@@ -87,7 +88,7 @@ def asked(*command: str, text: str | None = None) -> str:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=PATIENCE,
+            timeout=patience,
             check=False,
         )
     except FileNotFoundError:
@@ -96,7 +97,7 @@ def asked(*command: str, text: str | None = None) -> str:
         ) from None
     except subprocess.TimeoutExpired:
         raise InputError(
-            tr("{program} did not answer within {seconds:.0f} s", program=command[0], seconds=PATIENCE)
+            tr("{program} did not answer within {seconds:.0f} s", program=command[0], seconds=patience)
         ) from None
     except OSError as error:
         raise no_process(error) from None
@@ -254,7 +255,7 @@ def _start_ray(workers: Workers) -> Started:
             ray.shutdown()
         return failed
 
-    said = tr("Ray at {address}: {n} workers asked for; they end with this process", address=address, n=workers.count)
+    said = tr("Ray at {address}: workers requested: {n}; they end with this process", address=address, n=workers.count)
     return Started(said, tuple(logs), str(workers.file("ray-*.log")), wait=wait)
 
 
