@@ -1,7 +1,6 @@
 """A study as one row over its runs: progress, time left, and its evaluations so far."""
 
 import socket
-import subprocess
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from engine.errors import InputError
 from engine.runs.names import check_name
 from engine.runs.records import ValidationRecord
 from engine.runs.tail import Stamp, stamp
+from tui_transformer.lab.launch.clusters import asked
 from tui_transformer.lab.records.run_view import RunRow
 from tui_transformer.lab.studies.study import SUFFIX, chain, read_study
 
@@ -117,18 +117,17 @@ class Waits:
         """`PENDING (Resources)`, in Slurm's words; "" if none waits, or Slurm does not say."""
         if study.finished == study.total or not (study.path.parent / f".{study.name}.slurm.sh").exists():
             return ""
-        asked, said = self._said.get(study.path, (-ASK, ""))
-        if now - asked >= ASK:
+        last, said = self._said.get(study.path, (-ASK, ""))
+        if now - last >= ASK:
             said = _pending(study.name)
             self._said[study.path] = now, said
         return said
 
 
 def _pending(job: str) -> str:
-    words = ["squeue", "-h", "-t", "PENDING", "-n", job, "-o", "%T|%r"]
     try:
-        said = subprocess.run(words, capture_output=True, text=True, timeout=ANSWER, check=False).stdout
-    except (OSError, subprocess.TimeoutExpired):
+        said = asked("squeue", "-h", "-t", "PENDING", "-n", job, "-o", "%T|%r", patience=ANSWER)
+    except InputError:
         return ""
     state, _, why = clean_line(said.partition("\n")[0]).partition("|")
     return f"{state} ({why})" if why and why != "None" else state
