@@ -282,6 +282,7 @@ def fake_card(kind: str = "cuda", index: int = 0) -> Iterator[FakeCard]:
         (torch.cuda, "empty_cache", lambda: None),
         (torch, "use_deterministic_algorithms", card.deterministic.append),
         (step, "Recording", Rerun),
+        (step, "RecordedUpdate", RerunUpdate),
         (torch.cuda, "memory_allocated", lambda device=None: 0),
         (torch.mps, "manual_seed", seeded),
     ]
@@ -297,6 +298,7 @@ class Rerun:
 
     def __init__(self, work: Any, piece: Any, parameters: Any) -> None:
         self.work, self.parameters, self.shape = work, parameters, piece.tokens.shape
+        self.update: RerunUpdate | None = None
 
     def replayed(self, piece: Any) -> tuple[Tensor, list[Tensor | None]]:
         assert piece.tokens.shape == self.shape
@@ -305,6 +307,17 @@ class Rerun:
         for parameter in self.parameters:
             parameter.grad = None
         return loss, grads
+
+
+class RerunUpdate:
+    """A recorded update, made again each time."""
+
+    def __init__(self, work: Any, optimizer: torch.optim.Optimizer) -> None:
+        self.work, self.optimizer = work, optimizer
+
+    def replayed(self) -> Tensor:
+        norm: Tensor = self.work()
+        return norm
 
 
 class OneDevice(TorchDispatchMode):

@@ -248,9 +248,9 @@ class Muon(CustomOptimizer):
         for shape, parts in by_shape.items():
             together = torch.stack(parts)
             found = orthogonalised(together.bfloat16() if self.bf16 and together.dtype == torch.float32 else together)
-            size = group["lr"] * ADAM_SIZE * max(shape) ** 0.5
+            found = found.to(together.dtype) * (group["lr"] * ADAM_SIZE * max(shape) ** 0.5)
             for part, one in zip(parts, found, strict=True):
-                torch.mul(one, size, out=part)  # into `update`
+                part.copy_(one)  # into `update`
         for weight, update in updates:
             self.put(weight, torch.sub(weight * (1.0 - group["lr"] * group["weight_decay"]), update, out=update))
 

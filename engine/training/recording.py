@@ -1,4 +1,4 @@
-"""A forward and backward pass as a CUDA graph: the host makes one launch instead of hundreds.
+"""A step as two CUDA graphs, its passes and its update: the host makes two launches instead of hundreds.
 
 Otherwise, kernel launches slow small models down. The recorded kernels are those of a plain step, so the results
 are the same to the last bit.
@@ -16,8 +16,8 @@ MOST = 4  # graphs per run, one for each shape of a batch; each keeps the memory
 
 
 class Recording:
-    """Records `work`, which adds the gradient of a piece of a batch to the parameters' `grad`, initially None, and
-    returns the loss.
+    """Records `work`, a forward and backward pass, which adds the gradient of a piece of a batch to the parameters'
+    `grad`, initially None, and returns the loss.
 
     Raises torch.OutOfMemoryError: the graph does not fit, as it shares no memory with plain steps; RuntimeError:
     `work` does something that cannot be recorded. Random numbers are drawn anew in each replay, from the device's
@@ -40,6 +40,7 @@ class Recording:
         self._grads = [parameter.grad for parameter in parameters]
         for parameter in parameters:
             parameter.grad = None
+        self.update: RecordedUpdate | None = None  # by these gradients
 
     def replayed(self, piece: Batch) -> tuple[Tensor, list[Tensor | None]]:
         """Return the loss and the gradients of another piece of the same shape; the next replay overwrites them."""
@@ -47,6 +48,30 @@ class Recording:
             kept.copy_(new)
         self._graph.replay()
         return self._loss, self._grads
+
+
+class RecordedUpdate:
+    """Records `work`, which updates the weights by the gradients that a recording has left in their `grad`, and returns
+    the gradient's norm. Recording it updates nothing, and it must have run before: optimizer state is made then.
+
+    Raises RuntimeError: `work` does something that cannot be recorded.
+    """
+
+    def __init__(self, work: Callable[[], Tensor], optimizer: torch.optim.Optimizer) -> None:
+        self._graph = torch.cuda.CUDAGraph()
+        for group in optimizer.param_groups:
+            group["capturable"] = True  # the fused optimizers always are, but torch wants to be told
+        try:
+            with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
+                self._norm = work()
+        finally:
+            for group in optimizer.param_groups:
+                group["capturable"] = False
+
+    def replayed(self) -> Tensor:
+        """Update the weights; return the gradient's norm."""
+        self._graph.replay()
+        return self._norm.clone()
 
 
 def can_be_recorded(piece: Batch) -> bool:

@@ -19,14 +19,14 @@ from engine.data.objectives import IGNORED, Batch
 from engine.language import english
 from engine.model.dropout import Dropout
 from engine.model.transformer import Network
-from engine.ranks import ALONE, STEP, Grads, Ranks, TreeSum
+from engine.ranks import ALONE, STEP, Ranks, TreeSum
 from engine.schemes import learning_rate
 from engine.seeds import seed_for
 from engine.training.control import Diverged
 from engine.training.devices import seed_generators
 from engine.training.numerics import autocast, chosen_precision, compiles, records
 from engine.training.optimizer import EMA, make_optimizer
-from engine.training.recording import MOST, Recording, can_be_recorded
+from engine.training.recording import MOST, RecordedUpdate, Recording, can_be_recorded
 
 log = logging.getLogger(__name__)
 
@@ -109,14 +109,19 @@ class Stepper:
         self._forward: Callable[..., Tensor] = torch.compile(model, mode=mode) if self.compiles else model
         self.records = not self.compiles and records(config, self.device)
         self._recordings: dict[torch.Size, Recording] = {}
-        # The number of targets of the step, where recorded passes read it; plain ones divide by it too, for equal bits.
-        self._scored = torch.ones((), device=self.device) if self.records else None
+        self._replayed: Recording | None = None  # the pass whose gradients are now the parameters' `grad`
+        self._warm = False  # whether an update has been made
+        # The number of targets and the learning rate of the step, where recordings read them; plain steps read them
+        # there too, for equal bits.
+        self._scored, self._rate = (torch.ones((), device=self.device) if self.records else None for _ in range(2))
         self.overlaps = ranks.size > 1 and config.train.exact_sum == "off"
         self._overlapped: DistributedDataParallel | None = None  # made in the first step: all ranks make it together
         self._parameters = list(model.parameters())
         self._smoothing, self._z_loss = config.objective.label_smoothing, config.objective.z_loss
         self.deferred = self.device.type == "cuda" if deferred is None else deferred
         self._lost = torch.zeros((), device=self.device)  # 1 after a step that was not finite
+        if self.deferred:
+            self.optimizer.found_inf = self._lost  # type: ignore[attr-defined]  # as torch.amp.GradScaler says it
         self._ahead: tuple[int, list[Batch]] = (0, [])  # the batches of an upcoming step
         self._draws = any(isinstance(module, Dropout) and module.p > 0.0 for module in model.modules()) or (
             config.model.attention_dropout > 0.0
@@ -132,24 +137,45 @@ class Stepper:
         if self.ranks.leads:
             self.ranks.order(STEP, step, pieces)
         totals, n_targets = self._gradients(step, pieces, between)
-        norm = nn.utils.clip_grad_norm_(self._parameters, self.config.train.clip or math.inf)
         rate = learning_rate(self.config.optimizer, step, self.config.train.steps)
-        result = StepResult(step, totals, n_targets, rate, norm, self.ranks.size)
-        if self.deferred:
-            finite = torch.isfinite(torch.stack([*totals, norm])).all()
-            self._lost = torch.maximum(self._lost, 1.0 - finite.float())
-            self.optimizer.found_inf = self._lost  # type: ignore[attr-defined]  # as torch.amp.GradScaler says it
-        else:
-            result.read()
+
+        def result(norm: Tensor) -> StepResult:
+            return StepResult(step, totals, n_targets, rate, norm, self.ranks.size)
+
+        if self.deferred and totals:
+            self._disable_unless_finite(torch.stack(totals))
+        check = self._disable_unless_finite if self.deferred else lambda norm: result(norm).read()
+        norm = self._updated(partial(self._update, rate if self._rate is None else self._rate.fill_(rate), check))
+        if self.deferred and step < self.config.train.steps:
+            with suppress(torch.OutOfMemoryError):  # this step is done; the next one tries again
+                self._ahead = (step + 1, self._micro_batches(step + 1))
+        return result(norm)
+
+    def _updated(self, update: Callable[[], Tensor]) -> Tensor:
+        """Return the norm that `update` returns, replayed if the step's passes were; the first is plain, to set up."""
+        if self.deferred and self._replayed is not None and self._warm and self.records:
+            try:
+                self._replayed.update = self._replayed.update or RecordedUpdate(update, self.optimizer)
+                return self._replayed.update.replayed()
+            except RuntimeError as error:
+                self._record_no_more(error)
+        self._warm = True
+        return update()
+
+    def _update(self, rate: float | Tensor, check: Callable[[Tensor], object]) -> Tensor:
+        """Clip the gradient and update the weights; return the gradient's norm before clipping, which is checked."""
+        norm = nn.utils.clip_grad_norm_(self._parameters, self.config.train.clip or math.inf)
+        check(norm)
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["scale"]
         self.optimizer.step()
         if self._ema:
             self._average()
-        if self.deferred and step < self.config.train.steps:
-            with suppress(torch.OutOfMemoryError):  # this step is done; the next one tries again
-                self._ahead = (step + 1, self._micro_batches(step + 1))
-        return result
+        return norm
+
+    def _disable_unless_finite(self, values: Tensor) -> None:
+        """Disable this update and all later ones, on the device, if a value is not finite."""
+        self._lost.copy_(torch.maximum(self._lost, 1.0 - torch.isfinite(values).all().float()))
 
     @torch.no_grad()
     def _average(self) -> None:
@@ -183,6 +209,7 @@ class Stepper:
             self._overlapped = self._overlapped or self.ranks.overlapped(self.model)
             return self._averaged(self._overlapped, step, mine, micro_batches, pieces, scored), scored
         tree, totals = TreeSum(self._parameters, mine.start), list[Tensor]()
+        self._replayed = None
         if pieces > 1:
             self._recordings.clear()  # frees their memory for the plain steps
         recorded = pieces == 1 and all(batch.n_targets and can_be_recorded(batch) for batch in micro_batches)
@@ -194,14 +221,16 @@ class Stepper:
                 if micro > mine.start:
                     between()
                 seed = seed_for(self.config.seed, "dropout", step, micro)
-                found = self._replayed(batch, seed) if recorded and self.records else None
-                if found is not None:
-                    total, grads = found
-                    totals.append(total.clone())  # it is read later, but the next replay overwrites it
-                    tree.add(1, grads if len(mine) == 1 else [None if grad is None else grad.clone() for grad in grads])
-                    continue
+                recording = self._recording(batch) if recorded and self.records else None
                 if self._draws:
                     seed_generators(self.device, seed)
+                if recording is not None:
+                    total, grads = recording.replayed(batch)
+                    totals.append(total.clone())  # it is read later, but the next replay overwrites it
+                    if len(targets) == 1:
+                        self._replayed = recording
+                    tree.add(1, grads if len(mine) == 1 else [None if grad is None else grad.clone() for grad in grads])
+                    continue
                 for piece in batch.pieces(pieces) if batch.n_targets else ():  # an epoch's last step may have no more
                     totals.append(self._backward(piece, divisor))
                 added += 1
@@ -223,8 +252,8 @@ class Stepper:
         torch.autograd.backward(aim / scored)
         return total.detach()
 
-    def _replayed(self, batch: Batch, seed: int) -> tuple[Tensor, Grads] | None:
-        """Return the loss and the gradients of a batch from a recorded pass; None if it cannot be recorded."""
+    def _recording(self, batch: Batch) -> Recording | None:
+        """Return the recorded pass for batches of this shape; None if it cannot be recorded."""
         key = batch.tokens.shape
         if key not in self._recordings:
             if len(self._recordings) == MOST or any(_hooked(module) for module in self.model.modules()):
@@ -236,13 +265,14 @@ class Stepper:
                 work = partial(self._backward, scored=self._scored)
                 self._recordings[key] = Recording(work, batch, self._parameters)
             except RuntimeError as error:  # a plain step may still fit, or fail with a clearer message
-                log.warning("continuing with plain steps, as recording one failed: %s", error)
-                self.records = False
+                self._record_no_more(error)
                 self.optimizer.zero_grad(set_to_none=True)
                 return None
-        if self._draws:
-            seed_generators(self.device, seed)
-        return self._recordings[key].replayed(batch)
+        return self._recordings[key]
+
+    def _record_no_more(self, error: RuntimeError) -> None:
+        log.warning("continuing with plain steps, as recording one failed: %s", error)
+        self.records = False
 
     def _averaged(
         self,

@@ -424,6 +424,8 @@ def test_recording_is_for_batches_of_one_shape_on_cuda(preset: str, device: str,
         ("train.accumulation=2",),
         ("train.accumulation=4", "train.ema=0.9"),
         ("data.window_stride=3", "data.corpus_size=20000"),
+        ("optimizer.kind=muon", "train.ema=0.9"),
+        ("optimizer.kind=lion",),
     ],
     ids=str,
 )
@@ -436,6 +438,8 @@ def test_recorded_steps_equal_plain_ones(changes: tuple[str, ...]) -> None:
             stepper.records = recorded
             losses = [stepper.step(step).read() for step in range(1, 7)]
             assert bool(stepper._recordings) is recorded
+            updates = [recording.update is not None for recording in stepper._recordings.values()]
+            assert any(updates) is (recorded and stepper.config.train.accumulation == 1)
             ends.append((losses, [data_of(weight).inner.clone() for weight in stepper.model.parameters()]))
     assert ends[0][0] == ends[1][0]
     assert all(torch.equal(one, other) for one, other in zip(ends[0][1], ends[1][1], strict=True))
@@ -463,6 +467,19 @@ def test_a_step_that_cannot_be_recorded_is_taken_plainly(monkeypatch) -> None:
         plain = stepper_on(card, miniature("demo", "train.accumulation=2"))
         plain.records = False
         assert losses == [plain.step(step).read() for step in (1, 2)]
+
+
+def test_an_update_that_cannot_be_recorded_is_made_plainly(monkeypatch, caplog) -> None:
+    def refuses(*given: object) -> None:
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    with fake_card() as card:
+        plain = stepper_on(card, miniature("demo"))
+        expected = [plain.step(step).read() for step in (1, 2, 3)]
+        monkeypatch.setattr(steps, "RecordedUpdate", refuses)
+        stepper = stepper_on(card, miniature("demo"))
+        assert [stepper.step(step).read() for step in (1, 2, 3)] == expected
+        assert not stepper.records and len(caplog.records) == 1
 
 
 def test_graphs_are_given_up_if_batches_keep_changing_and_when_memory_is_short(monkeypatch) -> None:
