@@ -10,29 +10,19 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
-from engine.config.keys import flatten
-from engine.runs.reader import RunReader
-from engine.training.assemble import assemble
-from tests.conftest import TINY
-from tests.engine.training.test_resume import outcome
+from tests.tui_transformer.lab.studies.disturbed import asked, disturb, equals_the_undisturbed, hit, large_study
 from tui_transformer.lab.studies.record import write
 from tui_transformer.lab.studies.runner import left_behind
-from tui_transformer.lab.studies.study import Study, Variant
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs signals and /proc")
 
-MANY = tuple(int(number) for number in os.environ.get("WORKERS", "1000,100").split(","))
 AT_ONCE = 3
-CHANGES = {**flatten(TINY), "train.steps": 60, "checkpoint.every": 3, "evaluation.every": 15, "log.every": 2}
-VARIANTS = (Variant("rope", changes={"model.position": "rope"}), Variant("alibi", preset="alibi"))
 
 
 def may_name_hosts() -> bool:
@@ -53,31 +43,11 @@ class Workers:
         return host, subprocess.Popen([*on, *words], stdout=self.log, stderr=self.log)
 
     def kill(self, chance: random.Random) -> str:
-        """Kill a worker, with what it trains or without; or ask it to stop."""
-        number, patience = chance.randrange(AT_ONCE), time.monotonic() + chance.choice((0, 30))
-        host, worker = self.all[number]
-        while time.monotonic() < patience and worker.poll() is None and not self.trains(worker):
-            time.sleep(0.02)  # half of them are hit in training, the others anywhere
-        how = chance.choice(("worker", "worker", "both", "both", "both", "run", "TERM"))
-        with suppress(psutil.Error):
-            process = psutil.Process(worker.pid)
-            trains = process.children(recursive=True)
-            for one in [*([process] if how in ("worker", "both") else []), *(trains if how in ("both", "run") else [])]:
-                with suppress(psutil.Error):
-                    one.kill()
-            if how == "TERM":
-                process.terminate()
-        if how != "run":
-            worker.wait(120)
-            self.all[number] = self.start(host)
-        return how
-
-    def trains(self, worker: "subprocess.Popen[bytes]") -> bool:
-        with suppress(psutil.Error):
-            own = [one.pid for one in psutil.Process(worker.pid).children()]
-            said = [RunReader(path).status for path in self.runs.glob("tiny.*.s*")]
-            return any(one.pid in own and one.state == "running" and one.step > 3 for one in said)
-        return False
+        _, worker = chance.choice(self.all)
+        try:
+            return hit(psutil.Process(worker.pid), self.runs, chance)
+        except psutil.Error:
+            return ""
 
     def revive(self) -> None:
         """Workers leave what others hold; one of these may have been killed since."""
@@ -92,43 +62,19 @@ class Workers:
         self.log.close()
 
 
-def finished(runs: Path) -> int:
-    return sum(RunReader(path).status.state == "finished" for path in runs.glob("tiny.*.s*"))
-
-
-@pytest.mark.parametrize(("cells", "kills"), [(6, 2), pytest.param(*MANY, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("cells", "kills"), [(6, 2), pytest.param(*asked(1000, 100), marks=pytest.mark.slow)])
 def test_a_study_whose_workers_are_killed_equals_an_undisturbed_one(cells: int, kills: int, tmp_path) -> None:
-    seeds = tuple(range(1, cells // 2 + 1))
-    study = Study("tiny", "demo", VARIANTS, "rope", seeds=seeds, changes=CHANGES)
-    runs, alone = tmp_path / "runs", tmp_path / "alone"
+    study, runs, chance = large_study(cells), tmp_path / "runs", random.Random(cells)
     runs.mkdir()
     write(study, runs)
-    chance, how, began = random.Random(cells), Counter[str](), time.monotonic()
     workers = Workers(runs, tmp_path / "log.txt")
-    paths = [runs / cell.name for cell in study.cells()]
     try:
-        deadline = began + 600 + 30 * cells
-        while (done := finished(runs)) < cells:
-            assert time.monotonic() < deadline, (tmp_path / "log.txt").read_text()[-5000:]
-            time.sleep(0.5)
-            if how.total() < kills and done >= cells * how.total() / (kills + 1):
-                time.sleep(chance.uniform(0, 5))
-                how[workers.kill(chance)] += 1
-            workers.revive()
-        seconds = time.monotonic() - began
+        accidents = [lambda: workers.kill(chance)] * kills
+        figures = disturb(study, runs, accidents, workers.revive, lambda: (tmp_path / "log.txt").read_text()[-5000:])
     finally:
         workers.end()
-        for pid in left_behind(paths).values():
+        for pid in left_behind(runs / cell.name for cell in study.cells()).values():
             with suppress(psutil.Error):
                 os.kill(pid, signal.SIGKILL)
-    attempts = Counter[int]()
-    for cell in study.cells():
-        reader = RunReader(runs / cell.name)
-        assert [one.event for one in reader.events()].count("finished") == 1, cell.name
-        attempts[reader.status.attempt] += 1
-        ready = assemble(cell.config, runs_dir=alone, name=cell.name, device="cpu")
-        assert ready.trainer.run().state == "finished"
-        assert outcome(reader.path) == outcome(ready.path), cell.name
-        shutil.rmtree(ready.path)
-    assert how.total() == kills
-    print(f"\n[workers] {cells} cells, {kills} kills {dict(how)} in {seconds:.0f} s; attempts {dict(attempts)}")
+    equals_the_undisturbed(study, runs, tmp_path / "alone")
+    print(f"\n[workers] {figures}")

@@ -1,5 +1,8 @@
 """A study on a real Slurm, disturbed, is the undisturbed study. TUI_TRANSFORMER_SLURM names a folder of programs that
 start and end one: `up DIR` prints what to export, and `down DIR` and `kill-node DIR NODE` do what they say.
+
+`pytest -m slow -s tests/tui_transformer/lab/launch/test_on_slurm.py` prints the figures of 200 cells with 40 kills;
+WORKERS may ask for others, as in tests/e2e/test_workers.py.
 """
 
 import json
@@ -11,12 +14,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from engine.runs.reader import RunReader
+from tests.tui_transformer.lab.studies import disturbed
+from tests.tui_transformer.lab.studies.disturbed import workers
 from tests.tui_transformer.lab.studies.tiny import CHANGES, nothing_left, outcomes, started, tiny_study, written
 from tui_transformer.__main__ import main
+from tui_transformer.lab.studies.plan import Plan, Price
 
 PROGRAMS = os.environ.get("TUI_TRANSFORMER_SLURM", "")
 pytestmark = [
@@ -42,15 +47,6 @@ def slurm(tmp_path_factory) -> Iterator[Path]:
 
 def asked(*words: str) -> list[str]:
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout.split("\n")
-
-
-def workers(runs: Path) -> list[psutil.Process]:
-    found = []
-    for process in psutil.process_iter(["cmdline", "status"]):
-        words = process.info["cmdline"] or []
-        if "work" in words and str(runs) in words and process.info["status"] != psutil.STATUS_ZOMBIE:
-            found.append(process)
-    return found
 
 
 def until(true, seconds: float = 120.0) -> None:
@@ -103,3 +99,40 @@ def test_a_study_with_kills_a_preemption_and_a_node_death_is_the_undisturbed_stu
     assert outcomes(runs) == outcomes(calm)
     for name in outcomes(calm):
         assert [event.event for event in RunReader(runs / name).events()].count("finished") == 1
+
+
+def test_a_large_study_with_many_accidents_is_the_undisturbed_study(slurm, tmp_path, monkeypatch) -> None:
+    cells, kills = disturbed.asked(200, 40)
+    study, runs, chance = disturbed.large_study(cells), tmp_path / "runs", random.Random(cells)
+    price = {kind: Price(steps=60, seconds=1.0) for kind in ("rope", "alibi")}
+    plan = Plan(devices=("cpu",), jobs=2, threads=1, prices=price)
+    monkeypatch.setattr("tui_transformer.cli.ablate.measured", lambda study, **asked: plan)
+    words = ["ablate", "--study", str(written(tmp_path, study)), "--runs-dir", str(runs), "--device", "cpu"]
+
+    def tend() -> None:
+        if len(asked("squeue", "-h", "-r", "-n", "tiny")) - 1 < 2:  # a last empty line
+            assert main([*words, "--via", "slurm", "--workers", "2", "--retry-failed"]) == 0
+
+    def kill() -> str:
+        found = workers(runs)
+        return disturbed.hit(chance.choice(found), runs, chance) if found else ""
+
+    def preempt() -> str:
+        asked("sbatch", "-p", "urgent", "-w", chance.choice(("a1", "a2")), "--output=/dev/null", "--wrap", "sleep 2")
+        return "pre-emption"
+
+    def die(*more: str) -> str:
+        """A node dies; its jobs live on, or die with it."""
+        node = chance.choice(("a1", "a2"))
+        subprocess.run([f"{PROGRAMS}/kill-node", str(slurm), node, *more], check=True)
+        asked("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
+        time.sleep(15)  # the first copy trains on, and the second starts on the other node
+        subprocess.run([f"{PROGRAMS}/up", str(slurm)], check=True, capture_output=True)
+        return f"node death {' '.join(more)}".strip()
+
+    accidents = [*[kill] * kills, *[preempt] * 5, die, lambda: die("jobs")]
+    chance.shuffle(accidents)
+    with nothing_left(runs):
+        figures = disturbed.disturb(study, runs, accidents, tend, lambda: "\n".join(asked("squeue")))
+    disturbed.equals_the_undisturbed(study, runs, tmp_path / "alone")
+    print(f"\n[slurm] {figures}")
