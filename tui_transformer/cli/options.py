@@ -89,6 +89,10 @@ Corpus = Annotated[
     str | None,
     typer.Option("--corpus", help=tr("A corpus name, or any UTF-8 text file."), autocompletion=corpus_names),
 ]
+Until = Annotated[
+    str | None,
+    typer.Option("--until", help=tr("Stop before this: a clock time, e.g. 03:50, or a duration, e.g. 3h50m.")),
+]
 Json = Annotated[bool, typer.Option("--json", help=tr("Print one JSON object per line to stdout."))]
 Detach = Annotated[bool, typer.Option("--detach", help=tr("Train in the background and return at once."))]
 Device = Annotated[str, typer.Option("--device", help=tr("auto, cpu, cuda, cuda:0 or mps."))]

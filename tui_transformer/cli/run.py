@@ -1,4 +1,4 @@
-"""`run`, `resume`, `begin`, `queue`: train here, in a separate process, or when the device is free.
+"""`run`, `resume`, `begin`: train here, in a separate process, or when the device is free.
 
 Training here runs in a worker thread while this one shows the run directory's progress.
 """
@@ -49,20 +49,16 @@ from tui_transformer.cli.options import (
 )
 from tui_transformer.cli.output import (
     ExitCode,
-    answer,
     complain,
-    emit,
     is_terminal,
     loading,
-    print_columns,
     say,
     tell,
     warn,
 )
-from tui_transformer.lab.formatting import about, duration, seconds_of
 from tui_transformer.lab.launch import queue as waiting_line
 from tui_transformer.lab.launch.launch import enqueue, started
-from tui_transformer.lab.launch.line import Line, Turn
+from tui_transformer.lab.launch.line import Line
 from tui_transformer.lab.launch.logs import log_to
 
 if TYPE_CHECKING:
@@ -237,65 +233,6 @@ def resume(
         )
 
     return train(prepare, as_json=json, data_dir=data_dir)
-
-
-@command(50)
-@examples(
-    {
-        "queue": tr("Train the queued runs now."),
-        "queue --list": tr("Show whose run is next, and when."),
-        "queue --limit 30:00 --stay": tr("Share a device in turns of half an hour; whoever has used it least is next."),
-    }
-)
-def queue(
-    limit: Annotated[
-        str | None, typer.Option("--limit", help=tr("The longest turn, e.g. 30:00; the run resumes at its next one."))
-    ] = None,
-    stay: Annotated[bool, typer.Option("--stay", help=tr("Wait for more runs when none is left."))] = False,
-    list_: Annotated[
-        bool, typer.Option("--list", help=tr("List the queued runs in the order of their turns; train none."))
-    ] = False,
-    device: Device = "auto",
-    json: Json = False,
-    runs_dir: RunsDir = RUNS,
-) -> None:
-    """Train queued runs, one after another; `run --queue` does this in the background automatically."""
-    longest = None if limit is None else seconds_of(limit)
-    device = known_device(device)
-    if list_:
-        _list_queue(runs_dir, device, as_json=json)
-        return
-    runs_dir.mkdir(parents=True, exist_ok=True)
-    done = waiting_line.work(
-        runs_dir,
-        device,
-        lambda text: tell({"kind": "queue", "text": text}, text, as_json=json),
-        limit=longest,
-        stay=stay,
-    )
-    if not json:
-        answer(tr("no more runs are waiting for {device}; {trained} trained", device=device, trained=done))
-
-
-HEAD = (tr("place"), tr("run"), tr("owner"), tr("time used"), tr("starts in"))
-
-
-def _list_queue(runs_dir: Path, device: str, *, as_json: bool) -> None:
-    line = Line(runs_dir, device)
-    line.look()
-    used, rows = line.used, [HEAD]
-    turns = [*(Turn(entry, 0, 0.0) for entry in line.at_work), *line.turns()]
-    for entry, place, wait_ in turns:
-        seconds = used.get(entry.owner, 0.0)
-        record = {"kind": "turn", "run": entry.path.name, "owner": entry.owner, "device": device, "state": entry.state}
-        if as_json:
-            emit({**record, "place": place, "owner_seconds": round(seconds, 1), "wait_seconds": wait_})
-        starts = told(entry.state) if not place else tr("unknown") if wait_ is None else about(wait_) if wait_ else "–"
-        rows.append((str(place) if place else "", entry.path.name, entry.owner, duration(seconds), starts))
-    if not as_json and len(rows) > 1:
-        print_columns(rows)
-    elif not as_json:
-        say(tr("no run is waiting for {device}", device=device))
 
 
 def known_device(device: str) -> str:

@@ -1,14 +1,10 @@
 """`work`: train the cells of a study that no other worker has claimed, until none is left or time is up."""
 
-import os
-import re
 import signal
 import socket
-import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -18,21 +14,16 @@ from engine.command_line import RUNS, as_typed, command_line
 from engine.errors import InputError, nearest
 from engine.language import tr, trn
 from tui_transformer.cli.commands import command, examples
-from tui_transformer.cli.options import DataDir, Device, Json, RunsDir, study_names
+from tui_transformer.cli.options import DataDir, Device, Json, RunsDir, Until, study_names
 from tui_transformer.cli.output import ExitCode, complain, emit, say, tell
 from tui_transformer.cli.run import known_device, listening
 from tui_transformer.cli.study_progress import cell_record, how_it_began, how_it_stands
-from tui_transformer.lab.launch.clusters import asked
+from tui_transformer.lab.launch.clock import Clock, seconds_until
 from tui_transformer.lab.studies.record import SKIPPED, CellStatus, Verb, directories, look_at_all, stop_file
 from tui_transformer.lab.studies.runner import Audience, Runner
 from tui_transformer.lab.studies.study import SUFFIX, read_study, started_studies
 
-GRACE = 120.0  # seconds before the end of its time at which a worker stops; at most a tenth of its time
-ASK = 300.0  # seconds between two questions to Slurm: a job's time limit can change
-ANSWER = 10.0  # seconds to wait for its answer: nothing else is looked at meanwhile
 MOST_FAILED = 3  # runs in a row that fail before their first step, after which a worker blames its machine
-DURATION = re.compile(r"(?:(\d{1,4})d)?(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,6})s)?")
-CLOCK = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?")
 
 
 @command(25)
@@ -44,10 +35,7 @@ CLOCK = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?")
 )
 def work(
     study: Annotated[str, typer.Argument(help=tr("A study started in the runs folder."), autocompletion=study_names)],
-    until: Annotated[
-        str | None,
-        typer.Option("--until", help=tr("Stop before this: a clock time, e.g. 03:50, or a duration, e.g. 3h50m.")),
-    ] = None,
+    until: Until = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help=tr("Retry the runs that failed."))] = False,
     device: Device = "auto",
     json: Json = False,
@@ -143,7 +131,7 @@ def _ended(name: str, state: str, found: Sequence[CellStatus], text: str, *, as_
 class Told(Audience):
     """Reports each cell in a line, or as JSON; stops the worker when its time is up."""
 
-    clock: "Clock"
+    clock: Clock
     as_json: bool
     runner: Runner | None = None
     failed: int = 0  # runs in a row, before their first step
@@ -172,58 +160,3 @@ class Told(Audience):
             emit({**cell_record(cell), "event": event})
         else:
             say(tr("{name}: {state}", name=cell.cell.name, state=text))
-
-
-class Clock:
-    """The time that a worker has: by `--until`, and in a Slurm job until that ends."""
-
-    def __init__(self, seconds: float | None) -> None:
-        self._job = os.environ.get("SLURM_JOB_ID", "")
-        self._graces: dict[str, float] = {}
-        self._ends: dict[str, float] = {}
-        self._ask_next = 0.0
-        if seconds is not None:
-            self._set("until", seconds)
-        self.is_up = False
-
-    def look(self) -> bool:
-        """Return whether it is time to stop."""
-        now = time.monotonic()
-        if self._job and now >= self._ask_next:
-            self._ask_next = now + ASK
-            left = seconds_of_job(self._job)
-            if left is None and "slurm" not in self._ends:
-                with suppress(ValueError):  # not set by every version, and not changed with the time limit
-                    left = float(os.environ.get("SLURM_JOB_END_TIME", "")) - time.time()
-            if left is not None:
-                self._set("slurm", left)
-        self.is_up = now >= min(self._ends.values(), default=now + 1.0)
-        return self.is_up
-
-    def _set(self, limit: str, left: float) -> None:
-        """Set when to stop for a limit, by the monotonic clock: earlier by a part of the time there was at first."""
-        grace = self._graces.setdefault(limit, min(GRACE, left / 10))
-        self._ends[limit] = time.monotonic() + left - grace
-
-
-def seconds_until(text: str, now: datetime) -> float:
-    """Return the seconds until a clock time, today or tomorrow, or for a duration; `InputError`: it is neither."""
-    if (clock := CLOCK.fullmatch(text)) is not None:
-        with suppress(ValueError):
-            hour, minute, second = (int(part or 0) for part in clock.groups())
-            at = now.replace(hour=hour, minute=minute, second=second, microsecond=0)
-            return (at - now if at > now else at - now + timedelta(days=1)).total_seconds()
-    elif text and (found := DURATION.fullmatch(text)) is not None:
-        days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
-        return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
-    raise InputError(
-        tr("--until {text!r}: must be a clock time, e.g. 03:50, or a duration, e.g. 3h50m or 90s", text=text[:40])
-    )
-
-
-def seconds_of_job(job: str) -> float | None:
-    """Return the seconds until a Slurm job ends, asked of `squeue`; None if it does not say."""
-    with suppress(InputError, ValueError):
-        ends = asked("squeue", "-h", "-j", job, "-o", "%e", patience=ANSWER)
-        return (datetime.fromisoformat(ends) - datetime.now()).total_seconds()
-    return None

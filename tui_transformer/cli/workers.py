@@ -38,7 +38,7 @@ def require_way(via: str, given: Mapping[str, object]) -> None:
 
 def slurm_options(typed: str | None) -> tuple[str, ...]:
     """Return sbatch's options: those in the settings, then those typed, which win."""
-    from tui_transformer.studio.settings import read
+    from tui_transformer.settings import read
 
     settings, wrong = read(settings_file())
     if wrong:

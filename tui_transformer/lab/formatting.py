@@ -1,5 +1,6 @@
 """Human-readable numbers, and texts and bars of an exact width."""
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
@@ -13,6 +14,8 @@ from engine.runs.records import DataFacts, Lead
 BARS = "▁▂▃▄▅▆▇█"
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+DURATION = re.compile(r"(?:(\d{1,4})d)?(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,6})s)?")
+UNITS = (86_400, 3_600, 60, 1)  # seconds in each of its parts
 EIGHTHS: tuple[str, ...] = ("", *"▏▎▍▌▋▊▉")
 
 
@@ -25,13 +28,19 @@ def duration(seconds: float) -> str:
 
 
 def seconds_of(text: str) -> float:
-    """Read `0:48`, `12:05` or `3:20:00`, as `duration` writes them; `InputError` for anything else, or for no time."""
-    parts = text.split(":")
+    """Read `0:48`, `12:05` or `3:20:00`, as `duration` writes them, or `90s`, `30m` or `3h50m`.
+
+    Raises InputError for anything else, or for no time.
+    """
+    parts, found = text.split(":"), DURATION.fullmatch(text)
+    seconds = 0
     if len(parts) in (2, 3) and all(part.isdecimal() and len(part) < 6 for part in parts):
         seconds = sum(int(part) * 60**power for power, part in enumerate(reversed(parts)))
-        if seconds:
-            return float(seconds)
-    raise InputError(tr("'{text}' is not a duration; write e.g. 30:00 for half an hour, or 1:30:00", text=text[:40]))
+    elif found is not None:
+        seconds = sum(int(part or 0) * unit for part, unit in zip(found.groups(), UNITS, strict=True))
+    if not seconds:
+        raise InputError(tr("'{text}' is not a duration; write e.g. 30m, 1h30m or 1:30:00", text=text[:40]))
+    return float(seconds)
 
 
 def done_at(seconds: float, now: datetime) -> str:

@@ -31,13 +31,13 @@ from engine.clean import clean
 from engine.errors import reason
 from engine.language import tr
 from engine.runs.reader import LIVE_STATES, list_runs
+from tui_transformer import settings as user
 from tui_transformer.lab.charts.colours import ON_DARK, ON_LIGHT
 from tui_transformer.lab.formatting import fitted
 from tui_transformer.lab.launch.launches import Launches, LaunchMode
 from tui_transformer.lab.launch.logs import hung_up
 from tui_transformer.lab.wide_characters import break_between_characters, with_widths
 from tui_transformer.languages import settings_file
-from tui_transformer.studio import settings as user
 from tui_transformer.studio.keys import PANES, help_screen
 from tui_transformer.studio.messages import How, Play, Resume, errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask

@@ -15,11 +15,11 @@ from textual.markup import escape
 from engine.clean import clean_line
 from engine.language import tr
 from engine.runs.reader import list_runs
+from tui_transformer.settings import Settings
 from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.pane import DesignPane
 from tui_transformer.studio.design.preset_list import entries
 from tui_transformer.studio.keys import PANES, signs
-from tui_transformer.studio.settings import Settings
 from tui_transformer.studio.settings_page import choices, titled
 from tui_transformer.studio.shared.search import nearness
 from tui_transformer.studio.train.pane import TrainPane

@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 from engine.clean import clean_line
 from engine.language import tr
 from tui_transformer.lab.formatting import fitted
-from tui_transformer.studio.settings import Settings
+from tui_transformer.settings import Settings
 from tui_transformer.studio.themes import THEMES
 
 WORDS = {  # for values that need more than themselves

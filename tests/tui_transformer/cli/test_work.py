@@ -21,8 +21,8 @@ from engine.runs.reader import RunReader
 from tests.tui_transformer.lab.studies.test_runner import put
 from tests.tui_transformer.lab.studies.tiny import nothing_left, tiny_study
 from tui_transformer.__main__ import main
-from tui_transformer.cli import work
-from tui_transformer.cli.work import Clock, seconds_of_job, seconds_until
+from tui_transformer.lab.launch import clock
+from tui_transformer.lab.launch.clock import Clock, seconds_of_job, seconds_until
 from tui_transformer.lab.launch.launch import enqueue
 from tui_transformer.lab.studies import runner
 from tui_transformer.lab.studies.record import stop_file, write
@@ -190,11 +190,11 @@ def test_a_worker_stops_two_minutes_early_or_a_tenth_of_its_time(monkeypatch) ->
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     for seconds, early in ((3600, 120), (600, 60)):
-        clock, began = Clock(seconds), now[0]
+        ours, began = Clock(seconds), now[0]
         now[0] = began + seconds - early - 1
-        assert not clock.look()
+        assert not ours.look()
         now[0] = began + seconds - early
-        assert clock.look() and clock.is_up
+        assert ours.look() and ours.is_up
 
 
 def squeue(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
@@ -211,18 +211,18 @@ def test_slurm_says_when_the_time_is_up(tmp_path, monkeypatch) -> None:
     squeue(tmp_path, monkeypatch, f'[ "$*" = "-h -j 17 -o %e" ] && echo {ends}')
     left = seconds_of_job("17")
     assert left is not None and 3590 < left <= 3600
-    monkeypatch.setattr(work, "ASK", 1e9)
-    clock = Clock(None)
-    assert not clock.look()
+    monkeypatch.setattr(clock, "ASK", 1e9)
+    ours = Clock(None)
+    assert not ours.look()
     monkeypatch.setattr(time, "monotonic", lambda real=time.monotonic: real() + 3600 - 119)
-    assert clock.look()
+    assert ours.look()
 
 
 @pytest.mark.parametrize("script", ["echo N/A", "exit 1", "echo slurm_load_jobs error >&2; exit 1", "sleep 5"])
 def test_where_slurm_does_not_say_it_what_the_environment_says_counts_if_anything(
     tmp_path, monkeypatch, script: str
 ) -> None:
-    monkeypatch.setattr(work, "ANSWER", 0.5)
+    monkeypatch.setattr(clock, "ANSWER", 0.5)
     squeue(tmp_path, monkeypatch, script)
     assert seconds_of_job("17") is None
     monkeypatch.delenv("SLURM_JOB_END_TIME", raising=False)
@@ -234,15 +234,15 @@ def test_where_slurm_does_not_say_it_what_the_environment_says_counts_if_anythin
 def test_a_limit_that_was_moved_is_noticed_and_a_silent_slurm_changes_nothing(tmp_path, monkeypatch) -> None:
     soon, later = ((datetime.now() + timedelta(seconds=s)).isoformat(timespec="seconds") for s in (1, 9000))
     squeue(tmp_path, monkeypatch, f"echo {later}")
-    monkeypatch.setattr(work, "ASK", 0.0)
-    clock = Clock(None)
-    assert not clock.look()
+    monkeypatch.setattr(clock, "ASK", 0.0)
+    ours = Clock(None)
+    assert not ours.look()
     squeue(tmp_path, monkeypatch, "exit 1")
     monkeypatch.setenv("SLURM_JOB_END_TIME", "1")
-    assert not clock.look()
+    assert not ours.look()
     squeue(tmp_path, monkeypatch, f"echo {soon}")
     time.sleep(1.1)
-    assert clock.look()
+    assert ours.look()
 
 
 def test_when_its_time_is_up_it_stops_its_run_with_a_checkpoint(tmp_path, monkeypatch) -> None:
@@ -252,7 +252,7 @@ def test_when_its_time_is_up_it_stops_its_run_with_a_checkpoint(tmp_path, monkey
     ends = tmp_path / "ends"
     squeue(tmp_path, monkeypatch, f"cat {ends}")
     ends.write_text("2099-01-01T00:00:00")
-    code = "import tui_transformer.cli.work as w, sys; w.ASK = 0.2; from tui_transformer.__main__ import main"
+    code = "import tui_transformer.lab.launch.clock as c, sys; c.ASK = 0.2; from tui_transformer.__main__ import main"
     words = ["work", "tiny", "--runs-dir", str(root), "--device", "cpu"]
     with nothing_left(root):
         worker = subprocess.Popen(
@@ -288,9 +288,9 @@ def test_a_run_of_another_host_is_taken_over_once_its_claim_and_its_beat_stand_s
 def test_a_worker_stops_two_minutes_early_however_often_slurm_is_asked(monkeypatch) -> None:
     now = 0.0
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    monkeypatch.setattr(work.time, "monotonic", lambda: now)
-    monkeypatch.setattr(work, "seconds_of_job", lambda job: 3600.0 - now)
-    clock = work.Clock(None)
-    while not clock.look():
+    monkeypatch.setattr(clock.time, "monotonic", lambda: now)
+    monkeypatch.setattr(clock, "seconds_of_job", lambda job: 3600.0 - now)
+    ours = Clock(None)
+    while not ours.look():
         now += 10.0
     assert now == 3480.0

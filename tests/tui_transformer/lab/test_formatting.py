@@ -33,7 +33,12 @@ def test_a_duration_reads_as_it_is_written(seconds) -> None:
     assert seconds_of(duration(seconds)) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "5", "0:00", "1:2:3:4", "-1:00", "1:xx", "٣:00:"])
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("30m", 1800), ("3h50m", 13800), ("1d2h", 93600)])
+def test_a_duration_may_name_its_units(text, seconds) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "5", "0m", "m", "5x", "30m1h", "0:00", "1:2:3:4", "-1:00", "1:xx", "٣:00:"])
 def test_what_is_no_time_is_refused_with_an_example(text) -> None:
-    with pytest.raises(InputError, match="30:00"):
+    with pytest.raises(InputError, match="1:30:00"):
         seconds_of(text)

@@ -13,8 +13,8 @@ from textual.widgets import ContentSwitcher
 
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.studio.on_screen import shown, until
+from tui_transformer import settings
 from tui_transformer.cli.responsiveness import HELP_SHOWS
-from tui_transformer.studio import settings
 from tui_transformer.studio.app import Studio, Welcome
 from tui_transformer.studio.command_palette import Finder, Offer
 from tui_transformer.studio.keys import PANES

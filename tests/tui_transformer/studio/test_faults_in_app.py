@@ -10,10 +10,9 @@ import torch
 
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.studio.test_app import shown, studio
-from tui_transformer import languages
+from tui_transformer import languages, settings
 from tui_transformer.lab.launch.launch import Training
-from tui_transformer.studio import settings
-from tui_transformer.studio.settings import Settings
+from tui_transformer.settings import Settings
 
 NUMBERS = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO)
 PLACES = ("pathlib.Path.mkdir", "pathlib.Path.replace")

@@ -21,7 +21,7 @@ from engine.errors import InputError, no_process, refused
 from engine.language import english, tr
 from engine.retelling import told
 from engine.runs import claims
-from engine.runs.claims import BEAT, Claim
+from engine.runs.claims import Claim
 from engine.runs.commands import Command, send
 from engine.runs.files import SCHEMA, write_json
 from engine.runs.reader import RunReader
@@ -75,13 +75,21 @@ def ensure_runner(queued: Path, device: str) -> None:
 
 
 def work(
-    runs_dir: Path, device: str, said: Callable[[str], None], *, limit: float | None = None, stay: bool = False
+    runs_dir: Path,
+    device: str,
+    said: Callable[[str], None],
+    *,
+    limit: float | None = None,
+    stay: bool = False,
+    time_is_up: Callable[[], bool] = lambda: False,
 ) -> int:
     """Train the runs queued for a device until none is left, or for ever if told to `stay`; return how many there were.
+    When time is up, the run in training is stopped with a checkpoint, and stays queued.
 
     At the end of a turn of `limit` seconds, a run is stopped with a checkpoint and goes to the end of its owner's line.
     """
-    lock, begun, runner = _lock(runs_dir, device), set[Path](), Runner(runs_dir, device, said, limit)
+    lock, begun = _lock(runs_dir, device), set[Path]()
+    runner = QueueRunner(runs_dir, device, said, limit, time_is_up)
     while True:
         try:
             lock.acquire()
@@ -98,21 +106,30 @@ def work(
         try:
             with suppress(OSError):  # only estimates read it
                 write_json(beside(runs_dir, device, "json"), {"schema": SCHEMA, "limit": limit})
-            while stay or runner.next() is not None:
+            while not time_is_up() and (stay or runner.next() is not None):
                 runner.wait()
+                if time_is_up():
+                    break
                 if (found := runner.next()) is not None:  # some may have been removed meanwhile
                     begun |= {found.path} if runner.train(found) else set()
                 elif stay:
                     time.sleep(LOOK)
         finally:
             lock.release()
-        if runner.next() is None:  # one may have come while the lock was released
+        if time_is_up() or runner.next() is None:  # one may have come while the lock was released
             return len(begun)
 
 
-class Runner:
-    def __init__(self, runs_dir: Path, device: str, said: Callable[[str], None], limit: float | None) -> None:
-        self.device, self.said, self.limit = device, said, limit
+class QueueRunner:
+    def __init__(
+        self,
+        runs_dir: Path,
+        device: str,
+        said: Callable[[str], None],
+        limit: float | None,
+        time_is_up: Callable[[], bool],
+    ) -> None:
+        self.device, self.said, self.limit, self.time_is_up = device, said, limit, time_is_up
         self._line = Line(runs_dir, device)
         self._left: dict[Path, tuple[int, str]] = {}  # what stayed queued though it was tried, as it was then
         self._idle: dict[Path, int] = {}  # turns in which a run made no step, since its last one
@@ -144,7 +161,7 @@ class Runner:
                 stopped.discard(path)
                 if RunReader(path).state == "stopped":
                     self._back(path, "queued", self._over)
-            if not others:
+            if not others or self.time_is_up():
                 return
             first = others[0]
             if named != first.path:
@@ -171,7 +188,7 @@ class Runner:
             if claim is None:
                 raise InputError(english("another process has claimed it"))
             process = spawn(how, reader.path, device=place.device, data_dir=folder, claim=claim)
-            over = _turn(process, claim, self.limit, lambda: reader.status.step > entry.step)
+            over = _turn(process, claim, self.limit, lambda: reader.status.step > entry.step, self.time_is_up)
             reason = last_words_in(reader.path / "log.txt")
         except (OSError, InputError, ValueError) as error:  # no process, a link in its directory, an invalid name
             reason = str(error)
@@ -179,6 +196,9 @@ class Runner:
             if claim is not None:
                 claim.release()
         if over and reader.state in ("queued", "interrupted", "lost"):
+            if self.time_is_up():
+                self._back(reader.path, "queued", english("the queue's time was up; it resumes at its next turn"))
+                return True
             idle = 0 if reader.status.step > entry.step else self._idle.get(reader.path, 0) + 1
             self._idle[reader.path] = idle
             if idle < FRUITLESS:
@@ -214,12 +234,18 @@ class Runner:
         return english("its turn of {limit} is over; it resumes at its next one", limit=duration(self.limit or 0.0))
 
 
-def _turn(process: "subprocess.Popen[bytes]", claim: Claim, limit: float | None, moved: Callable[[], bool]) -> bool:
+def _turn(
+    process: "subprocess.Popen[bytes]",
+    claim: Claim,
+    limit: float | None,
+    moved: Callable[[], bool],
+    time_is_up: Callable[[], bool],
+) -> bool:
     """Wait for a process until its turn is over; return whether it had to be ended then, with a checkpoint."""
     for _ in range(2):  # on a busy machine, loading alone may take one
-        if _ended(process, claim, limit):
+        if _ended(process, claim, limit, time_is_up):
             return False
-        if moved():
+        if moved() or time_is_up():
             break
     process.terminate()
     if not _ended(process, claim, GRACE):
@@ -228,12 +254,17 @@ def _turn(process: "subprocess.Popen[bytes]", claim: Claim, limit: float | None,
     return True
 
 
-def _ended(process: "subprocess.Popen[bytes]", claim: Claim, seconds: float | None) -> bool:
+def _ended(
+    process: "subprocess.Popen[bytes]",
+    claim: Claim,
+    seconds: float | None,
+    time_is_up: Callable[[], bool] = lambda: False,
+) -> bool:
     """Wait at most so long for a process to end, and keep its claim's heartbeat going; return whether it ended."""
     end = math.inf if seconds is None else time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
+    while (left := end - time.monotonic()) > 0 and not time_is_up():
         claim.beat()
         with suppress(subprocess.TimeoutExpired):
-            process.wait(min(left, BEAT))
+            process.wait(min(left, LOOK))
             return True
     return False

@@ -18,7 +18,7 @@ from engine.runs.claims import Claim
 from engine.runs.process import identity
 from engine.runs.reader import RunReader
 from tests.tui_transformer.recorded import record
-from tui_transformer.cli.run import queue as queue_command
+from tui_transformer.cli.queue import queue as queue_command
 from tui_transformer.lab.launch import line, queue
 from tui_transformer.lab.launch.line import Entry, Line, following
 
@@ -224,6 +224,17 @@ def test_a_run_whose_turn_is_over_goes_to_the_end_of_its_owners_line_and_is_resu
     assert all(RunReader(tmp_path / name).state == "finished" for name in lengths)
     assert "ana-1: its turn of 1:00 is over; it resumes at its next one" in said
     assert Line(tmp_path, "cpu").limit == 60.0
+
+
+def test_when_time_is_up_the_run_is_stopped_with_a_checkpoint_and_stays_queued(tmp_path, monkeypatch) -> None:
+    for name in ("ana-1", "ana-2"):
+        bare(tmp_path, name)
+    clock, said = Clock(monkeypatch, {"ana-1": 50.0, "ana-2": 90.0}), list[str]()
+    assert queue.work(tmp_path, "cpu", said.append, stay=True, time_is_up=lambda: clock.now >= 80.0) == 2
+    assert RunReader(tmp_path / "ana-1").state == "finished" and RunReader(tmp_path / "ana-2").state == "queued"
+    assert "ana-2: the queue's time was up; it resumes at its next turn" in said
+    assert queue.work(tmp_path, "cpu", said.append) == 1
+    assert [turn.verb for turn in clock.turns] == ["begin", "begin", "resume"]
 
 
 def test_a_run_that_never_makes_a_step_leaves_the_queue_after_three_turns(tmp_path, monkeypatch) -> None:

@@ -1,0 +1,85 @@
+"""`queue`: train queued runs, or show whose turn is next."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from engine.command_line import RUNS
+from engine.language import tr
+from engine.retelling import told
+from tui_transformer.cli.commands import command, examples
+from tui_transformer.cli.options import Device, Json, RunsDir, Until
+from tui_transformer.cli.output import answer, emit, print_columns, say, tell
+from tui_transformer.cli.run import known_device
+from tui_transformer.lab.formatting import about, duration, seconds_of
+from tui_transformer.lab.launch import queue as waiting_line
+from tui_transformer.lab.launch.clock import Clock, seconds_until
+from tui_transformer.lab.launch.line import Line, Turn
+
+
+@command(50)
+@examples(
+    {
+        "queue": tr("Train the queued runs now."),
+        "queue --list": tr("Show whose run is next, and when."),
+        "queue --limit 30m --stay": tr("Share a device in turns of half an hour; whoever has used it least is next."),
+    }
+)
+def queue(
+    limit: Annotated[
+        str | None, typer.Option("--limit", help=tr("The longest turn, e.g. 30m; the run resumes at its next one."))
+    ] = None,
+    until: Until = None,
+    stay: Annotated[bool, typer.Option("--stay", help=tr("Wait for more runs when none is left."))] = False,
+    list_: Annotated[
+        bool, typer.Option("--list", help=tr("List the queued runs in the order of their turns; train none."))
+    ] = False,
+    device: Device = "auto",
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+) -> None:
+    """Train queued runs, one after another; `run --queue` does this in the background automatically."""
+    longest = None if limit is None else seconds_of(limit)
+    clock = Clock(None if until is None else seconds_until(until, datetime.now()))
+    device = known_device(device)
+    if list_:
+        _list_queue(runs_dir, device, as_json=json)
+        return
+    runs_dir.mkdir(parents=True, exist_ok=True)
+    done = waiting_line.work(
+        runs_dir,
+        device,
+        lambda text: tell({"kind": "queue", "text": text}, text, as_json=json),
+        limit=longest,
+        stay=stay,
+        time_is_up=clock.look,
+    )
+    if json:
+        return
+    if clock.is_up:
+        answer(tr("time is up; runs trained on {device}: {trained}", device=device, trained=done))
+    else:
+        answer(tr("no more runs are waiting for {device}; {trained} trained", device=device, trained=done))
+
+
+HEAD = (tr("place"), tr("run"), tr("owner"), tr("time used"), tr("starts in"))
+
+
+def _list_queue(runs_dir: Path, device: str, *, as_json: bool) -> None:
+    line = Line(runs_dir, device)
+    line.look()
+    used, rows = line.used, [HEAD]
+    turns = [*(Turn(entry, 0, 0.0) for entry in line.at_work), *line.turns()]
+    for entry, place, wait_ in turns:
+        seconds = used.get(entry.owner, 0.0)
+        record = {"kind": "turn", "run": entry.path.name, "owner": entry.owner, "device": device, "state": entry.state}
+        if as_json:
+            emit({**record, "place": place, "owner_seconds": round(seconds, 1), "wait_seconds": wait_})
+        starts = told(entry.state) if not place else tr("unknown") if wait_ is None else about(wait_) if wait_ else "–"
+        rows.append((str(place) if place else "", entry.path.name, entry.owner, duration(seconds), starts))
+    if not as_json and len(rows) > 1:
+        print_columns(rows)
+    elif not as_json:
+        say(tr("no run is waiting for {device}", device=device))
