@@ -354,14 +354,18 @@ def noncentrality(t: float, df: int, confidence: float) -> tuple[float, float]:
 
 def _sign_flips(differences: Sequence[float]) -> float:
     """The share of all 2^n sign flips (65,536 drawn ones if there are more) that end as far from zero."""
-    n = len(differences)
-    if n <= EXACT_FLIPS:
-        signs = 1.0 - 2.0 * (np.arange(2**n)[:, None] >> np.arange(n) & 1)
-    else:
-        signs = np.random.default_rng(n).choice([-1.0, 1.0], size=(2**EXACT_FLIPS, n))
-        signs[0] = 1.0
-    sums = np.abs(signs @ np.asarray(differences))
+    sums = np.abs(_signs(len(differences)) @ np.asarray(differences))
     return float(np.mean(sums >= sums[0] * (1 - 1e-12)))
+
+
+@lru_cache(2)  # the measures of a study have the same number of seeds, and drawing the signs takes longest
+def _signs(n: int) -> FloatArray:
+    """(flips, n) the signs ±1; the first flips none."""
+    if n <= EXACT_FLIPS:
+        return np.asarray(1.0 - 2.0 * (np.arange(2**n)[:, None] >> np.arange(n) & 1), dtype=np.float64)
+    drawn = np.random.default_rng(n).choice([-1.0, 1.0], size=(2**EXACT_FLIPS, n))
+    drawn[0] = 1.0
+    return drawn
 
 
 def _correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
