@@ -24,7 +24,8 @@ from engine.retelling import told
 from tui_transformer.lab.design.draft import Benchmark, Draft
 from tui_transformer.lab.design.study_draft import Estimate
 from tui_transformer.lab.launch.logs import last_words
-from tui_transformer.lab.studies.study import SUFFIX, Study
+from tui_transformer.lab.studies.record import SUFFIX
+from tui_transformer.lab.studies.study import Study
 
 MOST = 2**26  # bytes of a line
 LEFT_OUT = ("train.steps", "seed", "preset", "description")  # not part of a step's time

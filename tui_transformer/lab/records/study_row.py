@@ -14,7 +14,8 @@ from engine.runs.records import ValidationRecord
 from engine.runs.tail import Stamp, stamp
 from tui_transformer.lab.launch.clusters import asked
 from tui_transformer.lab.records.run_view import RunRow
-from tui_transformer.lab.studies.study import SUFFIX, chain, read_study
+from tui_transformer.lab.studies.record import SUFFIX
+from tui_transformer.lab.studies.study import chain, read_study
 
 TOLD = 0.05  # share of a run after which its time so far says how long it takes
 ASK, ANSWER = 30.0, 5.0  # seconds between two questions to Slurm, and to wait for the answer

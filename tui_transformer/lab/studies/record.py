@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from filelock import FileLock, Timeout
 
@@ -18,8 +18,11 @@ from engine.language import tr
 from engine.retelling import told
 from engine.runs.files import write_atomic
 from engine.runs.reader import LIVE_STATES, RunReader, list_runs
-from tui_transformer.lab.studies.study import SUFFIX, Cell, Study, read_study
 
+if TYPE_CHECKING:  # the studio's first screen needs none of it
+    from tui_transformer.lab.studies.study import Cell, Study
+
+SUFFIX = ".study.toml"
 THREADS = "train.threads"  # sums differ between counts, so every cell has the same
 ABSENT, TORN = "absent", "torn"  # no directory yet; killed before it was complete
 SKIPPED = "skipped"  # no directory, and none will be made: the stage it starts from has failed
@@ -44,13 +47,17 @@ def study_file(runs_dir: Path, name: str) -> Path:
     return runs_dir / f"{name}{SUFFIX}"
 
 
-def recorded(runs_dir: Path, name: str) -> Study | None:
+def recorded(runs_dir: Path, name: str) -> "Study | None":
     """Return a study as started, None if it was not; raises InputError if its file cannot be read."""
     path = study_file(runs_dir, name)
-    return read_study(path) if path.exists() else None
+    if not path.exists():
+        return None
+    from tui_transformer.lab.studies.study import read_study
+
+    return read_study(path)
 
 
-def write(study: Study, runs_dir: Path) -> None:
+def write(study: "Study", runs_dir: Path) -> None:
     try:
         write_atomic(study_file(runs_dir, study.name), study.to_toml())
     except OSError as error:
@@ -91,7 +98,7 @@ def stop_file(runs_dir: Path, name: str) -> Path:
     return runs_dir / f".{name}.study.stop"
 
 
-def gone_on_with(asked: Study, before: Study) -> Study:
+def gone_on_with(asked: "Study", before: "Study") -> "Study":
     """Return the study to resume: as started, with the seeds added since."""
     if THREADS in before.changes and THREADS not in asked.changes:  # the plan chose it
         asked = replace(asked, changes={**asked.changes, THREADS: before.changes[THREADS]})
@@ -110,7 +117,7 @@ def gone_on_with(asked: Study, before: Study) -> Study:
     return replace(before, seeds=tuple(dict.fromkeys([*before.seeds, *asked.seeds])))
 
 
-def _differences(asked: Study, before: Study) -> Iterator[str]:
+def _differences(asked: "Study", before: "Study") -> Iterator[str]:
     """In words. A variant's description is no difference; its expectation is one."""
     yield from _changed("base", asked.base, before.base)
     yield from _changed("baseline", asked.baseline, before.baseline)
@@ -161,7 +168,7 @@ def _said(value: Any) -> str:
 
 @dataclass(frozen=True)
 class CellStatus:
-    cell: Cell
+    cell: "Cell"
     path: Path  # its run directory, existing or not
     state: str = ABSENT  # of the run; `ABSENT`, `TORN` and `SKIPPED` besides
     reason: str = ""  # why it ended, if recorded
@@ -184,7 +191,7 @@ class CellStatus:
         return min(1.0, self.step / self.steps) if self.steps else 0.0
 
 
-def directories(study: str, cells: Sequence[Cell], runs_dir: Path) -> dict[str, Path]:
+def directories(study: str, cells: "Sequence[Cell]", runs_dir: Path) -> dict[str, Path]:
     """Each cell's run directory by cell name: a renamed run is still the cell's, according to run.json."""
     born = {}
     for reader in list_runs(runs_dir):
@@ -228,7 +235,7 @@ def directories(study: str, cells: Sequence[Cell], runs_dir: Path) -> dict[str, 
     return found
 
 
-def look(cell: Cell, path: Path, reader: RunReader | None = None) -> CellStatus:
+def look(cell: "Cell", path: Path, reader: RunReader | None = None) -> CellStatus:
     """Return a cell's state. Never raises: a damaged status is a torn run.
 
     A `reader` that has watched a run on another host can tell that it lives by its moving heartbeat.
@@ -253,7 +260,7 @@ def look(cell: Cell, path: Path, reader: RunReader | None = None) -> CellStatus:
     )
 
 
-def look_at_all(cells: Sequence[Cell], paths: Mapping[str, Path]) -> list[CellStatus]:
+def look_at_all(cells: "Sequence[Cell]", paths: Mapping[str, Path]) -> list[CellStatus]:
     """Return all cells' states; one that has not begun and waits for an unfinished stage says so.
 
     Each cell comes after the one whose weights it starts with; `paths` are run directories by cell name.

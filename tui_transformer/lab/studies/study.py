@@ -29,9 +29,9 @@ from engine.measures import MEASURES, family
 from engine.retelling import told
 from engine.runs.lineage import INIT_FROM, split_init_from
 from engine.runs.names import check_name
+from tui_transformer.lab.studies.record import SUFFIX
 
 SCHEMA = 1
-SUFFIX = ".study.toml"
 MOST_RUNS = 10_000  # of one study
 MOST_WORDS = 2_000  # characters of a description or a reason
 OUTCOMES = (english("worse"), english("better"), english("same"), english("unknown"))
