@@ -13,7 +13,7 @@ from engine.errors import InputError, refused
 from engine.language import tr
 from tui_transformer.cli.commands import Group, listed
 from tui_transformer.cli.options import DataDir, Device, Json, RunsDir
-from tui_transformer.cli.output import answer, is_terminal, say
+from tui_transformer.cli.output import answer, complain, is_terminal, say
 
 app = typer.Typer(
     name="tui-transformer",
@@ -77,6 +77,8 @@ def _open(*, device: str, runs_dir: Path, data_dir: Path | None) -> int:
             studio.last_words.append(studio.launches.hand_over())
     for line in studio.last_words:
         say(line)
+    if studio.return_code:
+        complain(tr("the studio failed; {log} says why", log=log))
     return studio.return_code or 0
 
 

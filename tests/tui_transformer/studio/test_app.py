@@ -14,6 +14,7 @@ from textual.widgets import ContentSwitcher
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.studio.on_screen import shown, until
 from tui_transformer import settings
+from tui_transformer.__main__ import main
 from tui_transformer.cli.responsiveness import HELP_SHOWS
 from tui_transformer.studio.app import Studio, Welcome
 from tui_transformer.studio.command_palette import Finder, Offer
@@ -263,3 +264,10 @@ def test_the_first_screen_needs_neither_torch_nor_numpy() -> None:
     code = "import sys; import tui_transformer.studio.app, tui_transformer.studio.design.pane as _; "
     code += "sys.exit(not {'torch', 'numpy'}.isdisjoint(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+def test_a_studio_that_fails_says_where_the_reason_is(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("tui_transformer.cli.app.is_terminal", lambda stream: True)
+    monkeypatch.setattr(Studio, "run", lambda self: setattr(self, "_return_code", 1))
+    assert main(["--runs-dir", str(tmp_path)]) == 1
+    assert f"the studio failed; {tmp_path / '.studio.log'} says why" in capsys.readouterr().err

@@ -28,7 +28,7 @@ from tui_transformer.lab.charts.curves import span_text
 FAR = 9999  # columns: to the end
 STYLES = (
     *("axis", "grid", "title", "focused", "cursor", "dim", "selection"),
-    *("train", "raw", "validation", "bandgap", "ghost", "floor", "floor-row", "past", "best", "zero"),
+    *("train", "raw", "validation", "bandgap", "ghost", "floor", "floor-row", "past", "past-row", "best", "zero"),
     *(f"run{i}" for i in range(len(LETTERS))),  # for one of several runs
 )
 # Mixed from a run's colour and the background, so not component classes: Textual styles each anew at every change.

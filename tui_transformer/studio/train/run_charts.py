@@ -66,7 +66,8 @@ GAP = tr(
     means=MEANS["train"],
     means2=MEANS["gap"],
 )
-BEST_POSSIBLE, ROOM = tr("floor: the best possible"), 48  # beside the line, from so many columns
+# Beside the lines, from so many columns
+BEST_POSSIBLE, WHOLE_PAST, ROOM = tr("floor: the best possible"), tr("given the whole past"), 48
 LOSS = CHARTS[0]
 TRAIN, VALIDATION = tr("train"), tr("validation")
 
@@ -93,7 +94,7 @@ class RunDrawing:
         floors = [floor for floor in self._floors if floor[2] not in hidden]
         low = min([level for _, level, _ in floors], default=min(y for curve in curves for y in curve.y))
         best = made.best if "validation" not in hidden else None
-        label = BEST_POSSIBLE if width >= ROOM else tr("floor")
+        labels = (BEST_POSSIBLE, WHOLE_PAST) if width >= ROOM else (tr("floor"), "")
         marks = [Mark(made.validation.x[best], made.validation.y[best], "★", "best")] if best is not None else []
         canvas = draw(
             lines,
@@ -101,7 +102,7 @@ class RunDrawing:
             height=height,
             x_text=lambda x: axis_text(made.axis, x),
             x_label=AXIS_LABELS[made.axis],
-            levels=[Level(level, style, label * (i == 0)) for i, (_, level, style) in enumerate(floors)],
+            levels=[Level(level, style, labels[style == "past"]) for _, level, style in floors],
             marks=marks,
             top=usual_top(curves, low) if made.measure.lower and not made.log else float("inf"),
             log=made.log,
@@ -160,7 +161,7 @@ class RunDrawing:
         made = self.made
         if len(made.floors) == 2:
             reachable, past = made.floors
-            return [(tr("reachable floor"), reachable, "floor"), (tr("given the whole past"), past, "past")]
+            return [(tr("reachable floor"), reachable, "floor"), (WHOLE_PAST, past, "past")]
         return [(tr("floor"), level, "floor") for level in made.floors]
 
     def _legend(self, made: Picture, form: int) -> list[Cell]:
