@@ -313,7 +313,7 @@ class RerunUpdate:
     """A recorded update, made again each time."""
 
     def __init__(self, work: Any, optimizer: torch.optim.Optimizer) -> None:
-        self.work, self.optimizer = work, optimizer
+        self.work = work
 
     def replayed(self) -> Tensor:
         norm: Tensor = self.work()

@@ -53,7 +53,7 @@ def compiles(config: RunConfig, device: torch.device) -> bool:
 
 
 def records(config: RunConfig, device: torch.device) -> bool:
-    """Whether a step's forward and backward passes are recorded as a CUDA graph, unless the step is compiled."""
+    """Whether a step's passes and its update are recorded as CUDA graphs, unless the step is compiled."""
     return device.type == "cuda" and size.has_one_pass(config)
 
 

@@ -4,7 +4,8 @@ Otherwise, kernel launches slow small models down. The recorded kernels are thos
 are the same to the last bit.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
@@ -35,12 +36,12 @@ class Recording:
         for parameter in parameters:
             parameter.grad = None
         self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):  # other threads may use the device
+        with _recorded(self._graph):
             self._loss = work(piece)
         self._grads = [parameter.grad for parameter in parameters]
         for parameter in parameters:
             parameter.grad = None
-        self.update: RecordedUpdate | None = None  # by these gradients
+        self.update: RecordedUpdate | None = None  # the update that reads these gradients
 
     def replayed(self, piece: Batch) -> tuple[Tensor, list[Tensor | None]]:
         """Return the loss and the gradients of another piece of the same shape; the next replay overwrites them."""
@@ -51,8 +52,8 @@ class Recording:
 
 
 class RecordedUpdate:
-    """Records `work`, which updates the weights by the gradients that a recording has left in their `grad`, and returns
-    the gradient's norm. Recording it updates nothing, and it must have run before: optimizer state is made then.
+    """Records `work`, which updates the weights from the gradients a `Recording` left in `grad` and returns their norm.
+    Recording does not run it; run it once before, so that optimizer state exists.
 
     Raises RuntimeError: `work` does something that cannot be recorded.
     """
@@ -62,7 +63,7 @@ class RecordedUpdate:
         for group in optimizer.param_groups:
             group["capturable"] = True  # the fused optimizers always are, but torch wants to be told
         try:
-            with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
+            with _recorded(self._graph):
                 self._norm = work()
         finally:
             for group in optimizer.param_groups:
@@ -72,6 +73,16 @@ class RecordedUpdate:
         """Update the weights; return the gradient's norm."""
         self._graph.replay()
         return self._norm.clone()
+
+
+@contextmanager
+def _recorded(graph: torch.cuda.CUDAGraph) -> Iterator[None]:
+    here = torch.cuda.current_stream()
+    try:
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads may use the device
+            yield
+    finally:
+        torch.cuda.set_stream(here)  # torch stays on the graph's stream if recording fails
 
 
 def can_be_recorded(piece: Batch) -> bool:

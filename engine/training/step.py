@@ -152,18 +152,19 @@ class Stepper:
         return result(norm)
 
     def _updated(self, update: Callable[[], Tensor]) -> Tensor:
-        """Return the norm that `update` returns, replayed if the step's passes were; the first is plain, to set up."""
+        """Run or replay `update` and return its norm. The first call always runs it, to create optimizer state."""
         if self.deferred and self._replayed is not None and self._warm and self.records:
             try:
                 self._replayed.update = self._replayed.update or RecordedUpdate(update, self.optimizer)
-                return self._replayed.update.replayed()
             except RuntimeError as error:
                 self._record_no_more(error)
+            else:
+                return self._replayed.update.replayed()
         self._warm = True
         return update()
 
     def _update(self, rate: float | Tensor, check: Callable[[Tensor], object]) -> Tensor:
-        """Clip the gradient and update the weights; return the gradient's norm before clipping, which is checked."""
+        """Clip the gradient, check its norm and update the weights; return the norm before clipping."""
         norm = nn.utils.clip_grad_norm_(self._parameters, self.config.train.clip or math.inf)
         check(norm)
         for group in self.optimizer.param_groups:
@@ -210,7 +211,7 @@ class Stepper:
             return self._averaged(self._overlapped, step, mine, micro_batches, pieces, scored), scored
         tree, totals = TreeSum(self._parameters, mine.start), list[Tensor]()
         self._replayed = None
-        if pieces > 1:
+        if pieces > 1 or not self.records:
             self._recordings.clear()  # frees their memory for the plain steps
         recorded = pieces == 1 and all(batch.n_targets and can_be_recorded(batch) for batch in micro_batches)
         divisor = scored if self._scored is None else self._scored.fill_(scored)

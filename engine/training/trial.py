@@ -101,22 +101,22 @@ class StepCost:
 
 
 def step_cost(config: RunConfig, model: Network, batches: Examples, repeats: int = 3) -> StepCost:
-    """Time training steps, which train the model; the median of `repeats` after a first one that warms up."""
+    """Time training steps, which train the model; the median of `repeats` after those that warm up or are recorded."""
     stepper = Stepper(config, model, batches)
     device = stepper.device
     if device.type == "cpu":
         keep_memory()  # as a run does
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
-    times, targets = [], []
-    for step in range(1, repeats + 2):
+    times, targets, before = [], [], 2 if stepper.records else 1
+    for step in range(1, repeats + before + 1):
         started = time.perf_counter()
         targets.append(stepper.step(step).n_targets)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         times.append(time.perf_counter() - started)
     peak = int(torch.cuda.max_memory_allocated(device)) if device.type == "cuda" else None
-    return StepCost(sorted(times[1:])[repeats // 2], peak, sum(targets[1:]) / repeats)
+    return StepCost(sorted(times[before:])[repeats // 2], peak, sum(targets[before:]) / repeats)
 
 
 def saves_from(ratios: Sequence[tuple[int, float]]) -> int | None:

@@ -91,7 +91,7 @@ Corpus = Annotated[
 ]
 Until = Annotated[
     str | None,
-    typer.Option("--until", help=tr("Stop before this: a clock time, e.g. 03:50, or a duration, e.g. 3h50m.")),
+    typer.Option("--until", help=tr("When to stop: a time of day (03:50) or a duration (3h50m).")),
 ]
 Json = Annotated[bool, typer.Option("--json", help=tr("Print one JSON object per line to stdout."))]
 Detach = Annotated[bool, typer.Option("--detach", help=tr("Train in the background and return at once."))]

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from engine.command_line import RUNS
-from engine.language import tr
+from engine.language import tr, trn
 from engine.retelling import told
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Device, Json, RunsDir, Until
@@ -29,7 +29,8 @@ from tui_transformer.lab.launch.line import Line, Turn
 )
 def queue(
     limit: Annotated[
-        str | None, typer.Option("--limit", help=tr("The longest turn, e.g. 30m; the run resumes at its next one."))
+        str | None,
+        typer.Option("--limit", help=tr("Maximum turn, e.g. 30m; an unfinished run resumes at its next turn.")),
     ] = None,
     until: Until = None,
     stay: Annotated[bool, typer.Option("--stay", help=tr("Wait for more runs when none is left."))] = False,
@@ -59,7 +60,14 @@ def queue(
     if json:
         return
     if clock.is_up:
-        answer(tr("time is up; runs trained on {device}: {trained}", device=device, trained=done))
+        answer(
+            trn(
+                "time is up; trained {n} run on {device}",
+                "time is up; trained {n} runs on {device}",
+                done,
+                device=device,
+            )
+        )
     else:
         answer(tr("no more runs are waiting for {device}; {trained} trained", device=device, trained=done))
 

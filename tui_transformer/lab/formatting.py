@@ -30,7 +30,7 @@ def duration(seconds: float) -> str:
 def seconds_of(text: str) -> float:
     """Read `0:48`, `12:05` or `3:20:00`, as `duration` writes them, or `90s`, `30m` or `3h50m`.
 
-    Raises InputError for anything else, or for no time.
+    Raises InputError for anything else, including zero.
     """
     parts, found = text.split(":"), DURATION.fullmatch(text)
     seconds = 0
@@ -39,7 +39,7 @@ def seconds_of(text: str) -> float:
     elif found is not None:
         seconds = sum(int(part or 0) * unit for part, unit in zip(found.groups(), UNITS, strict=True))
     if not seconds:
-        raise InputError(tr("'{text}' is not a duration; write e.g. 30m, 1h30m or 1:30:00", text=text[:40]))
+        raise InputError(tr("'{text}' is not a duration; write e.g. 30m or 1h30m", text=text[:40]))
     return float(seconds)
 
 

@@ -360,7 +360,7 @@ def _sign_flips(differences: Sequence[float]) -> float:
 
 @lru_cache(2)  # the measures of a study have the same number of seeds, and drawing the signs takes longest
 def _signs(n: int) -> FloatArray:
-    """(flips, n) the signs ±1; the first flips none."""
+    """Return ±1 signs as (flips, n); the first row is all +1."""
     if n <= EXACT_FLIPS:
         return np.asarray(1.0 - 2.0 * (np.arange(2**n)[:, None] >> np.arange(n) & 1), dtype=np.float64)
     drawn = np.random.default_rng(n).choice([-1.0, 1.0], size=(2**EXACT_FLIPS, n))

@@ -40,7 +40,7 @@ class Clock:
                     left = float(os.environ.get("SLURM_JOB_END_TIME", "")) - time.time()
             if left is not None:
                 self._set("slurm", left)
-        self.is_up = now >= min(self._ends.values(), default=now + 1.0)
+        self.is_up = self.is_up or now >= min(self._ends.values(), default=now + 1.0)
         return self.is_up
 
     def _set(self, limit: str, left: float) -> None:

@@ -84,7 +84,7 @@ def work(
     time_is_up: Callable[[], bool] = lambda: False,
 ) -> int:
     """Train the runs queued for a device until none is left, or for ever if told to `stay`; return how many there were.
-    When time is up, the run in training is stopped with a checkpoint, and stays queued.
+    When time is up, the run in training is stopped with a checkpoint and goes back to the queue.
 
     At the end of a turn of `limit` seconds, a run is stopped with a checkpoint and goes to the end of its owner's line.
     """
@@ -161,7 +161,7 @@ class QueueRunner:
                 stopped.discard(path)
                 if RunReader(path).state == "stopped":
                     self._back(path, "queued", self._over)
-            if not others or self.time_is_up():
+            if not others or (self.time_is_up() and not stopped):
                 return
             first = others[0]
             if named != first.path:
@@ -197,7 +197,9 @@ class QueueRunner:
                 claim.release()
         if over and reader.state in ("queued", "interrupted", "lost"):
             if self.time_is_up():
-                self._back(reader.path, "queued", english("the queue's time was up; it resumes at its next turn"))
+                self._back(
+                    reader.path, "queued", english("the queue ran out of time; the run resumes at its next turn")
+                )
                 return True
             idle = 0 if reader.status.step > entry.step else self._idle.get(reader.path, 0) + 1
             self._idle[reader.path] = idle

@@ -1,7 +1,7 @@
 """A study on a real Ray of two nodes, disturbed, is the undisturbed study. Needs the package `ray`.
 
 `pytest -m slow -s tests/tui_transformer/lab/launch/test_on_ray.py` prints the figures of 200 cells with 40 kills;
-WORKERS may ask for others, as in tests/e2e/test_workers.py.
+set WORKERS=CELLS,KILLS for other sizes.
 """
 
 import random

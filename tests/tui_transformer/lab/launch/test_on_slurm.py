@@ -2,7 +2,7 @@
 start and end one: `up DIR` prints what to export, and `down DIR` and `kill-node DIR NODE` do what they say.
 
 `pytest -m slow -s tests/tui_transformer/lab/launch/test_on_slurm.py` prints the figures of 200 cells with 40 kills;
-WORKERS may ask for others, as in tests/e2e/test_workers.py.
+set WORKERS=CELLS,KILLS for other sizes.
 """
 
 import json

@@ -232,7 +232,7 @@ def test_when_time_is_up_the_run_is_stopped_with_a_checkpoint_and_stays_queued(t
     clock, said = Clock(monkeypatch, {"ana-1": 50.0, "ana-2": 90.0}), list[str]()
     assert queue.work(tmp_path, "cpu", said.append, stay=True, time_is_up=lambda: clock.now >= 80.0) == 2
     assert RunReader(tmp_path / "ana-1").state == "finished" and RunReader(tmp_path / "ana-2").state == "queued"
-    assert "ana-2: the queue's time was up; it resumes at its next turn" in said
+    assert "ana-2: the queue ran out of time; the run resumes at its next turn" in said
     assert queue.work(tmp_path, "cpu", said.append) == 1
     assert [turn.verb for turn in clock.turns] == ["begin", "begin", "resume"]
 

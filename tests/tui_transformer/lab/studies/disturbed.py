@@ -50,13 +50,15 @@ def trains(worker: psutil.Process, runs: Path) -> bool:
 
 
 def hit(worker: psutil.Process, runs: Path, chance: random.Random) -> str:
-    """Kill a worker, with what it trains or without, or only that; or ask it to stop. Half are hit in training, the
-    others anywhere.
+    """Kill a worker, its training process or both, or send it SIGTERM; return which, or nothing if it had ended. About
+    half wait until it trains.
     """
     patience = time.monotonic() + chance.choice((0, 30))
     while time.monotonic() < patience and worker.is_running() and not trains(worker, runs):
         time.sleep(0.02)
     how = chance.choice(HITS)
+    if not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE:
+        return ""
     with suppress(psutil.Error):
         trained = worker.children(recursive=True)
         for one in [*([worker] if how in ("worker", "both") else []), *(trained if how in ("both", "run") else [])]:
@@ -76,7 +78,7 @@ def disturb(
 ) -> str:
     """Have one accident after another until all cells are finished; return the figures.
 
-    Each says what it was, or nothing if it found nobody to happen to. `tend` is called twice a second, to start what is
+    Each says what it was, or nothing if it had no target. `tend` is called twice a second, to start what is
     missing; `words` says what to read if it takes too long.
     """
     cells, how, began = len(study.cells()), Counter[str](), time.monotonic()
