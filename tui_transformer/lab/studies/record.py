@@ -200,7 +200,12 @@ def directories(study: str, cells: "Sequence[Cell]", runs_dir: Path) -> dict[str
             born[place.variant, place.stage, place.seed] = reader.path
     found = {}
     for cell in cells:
-        path = born.get((cell.variant, cell.stage, cell.seed), runs_dir / cell.name)
+        own = cell.variant, cell.stage, cell.seed
+        path = born.get(own, runs_dir / cell.name)
+        if own not in born and (path / "run.json").exists():
+            place = RunReader(path).run.study  # a worker may have made it since
+            if (place.name, place.variant, place.stage, place.seed) == (study, *own):
+                born[own] = path
         if (path / "run.json").exists() and path not in born.values():
             raise InputError(
                 tr(

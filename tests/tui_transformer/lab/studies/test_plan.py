@@ -232,3 +232,9 @@ def test_a_run_directory_that_was_killed_half_made_is_made_anew(tmp_path, left: 
         write_json(path / "status.json", {"state": "queued"})
     assert look(CELLS[0], path).state == TORN
     assert look(CELLS[1], tmp_path / "nowhere").state == ABSENT
+
+
+def test_a_run_that_a_worker_makes_meanwhile_is_taken_for_its_cell(tmp_path, monkeypatch) -> None:
+    path = made(tmp_path, CELLS[0], study=PLACE)
+    monkeypatch.setattr("tui_transformer.lab.studies.record.list_runs", lambda runs_dir: [])
+    assert directories("tiny", CELLS, tmp_path)[CELLS[0].name] == path
