@@ -16,6 +16,7 @@ from engine.language import tr, trn
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import DataDir, Device, Json, RunsDir, Until, study_names
 from tui_transformer.cli.output import ExitCode, complain, emit, say, tell
+from tui_transformer.cli.queue import queue
 from tui_transformer.cli.run import known_device, listening
 from tui_transformer.cli.study_progress import cell_record, how_it_began, how_it_stands
 from tui_transformer.lab.launch.clock import Clock, seconds_until
@@ -31,10 +32,16 @@ MOST_FAILED = 3  # runs in a row that fail before their first step, after which 
     {
         "work attention": tr("Help with a study, on any machine that has the runs folder."),
         "work attention --until 3h50m --device cuda:0": tr("Stop with a checkpoint before the time is up."),
+        "work --device cuda:0": tr("Train the queued runs instead, as `queue` does."),
     }
 )
 def work(
-    study: Annotated[str, typer.Argument(help=tr("A study started in the runs folder."), autocompletion=study_names)],
+    study: Annotated[
+        str | None,
+        typer.Argument(
+            help=tr("A study started in the runs folder; without one, the queued runs."), autocompletion=study_names
+        ),
+    ] = None,
     until: Until = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help=tr("Retry the runs that failed."))] = False,
     device: Device = "auto",
@@ -47,6 +54,11 @@ def work(
     Any number of workers can share a study, on any machines that see its runs folder. TERM and ctrl-c stop the worker
     with a checkpoint; another worker, or this one started again, resumes from there.
     """
+    if study is None:
+        if retry_failed:
+            raise InputError(tr("--retry-failed only works with a study"))
+        queue(until=until, device=device, json=json, runs_dir=runs_dir)
+        return ExitCode.DONE
     clock = Clock(None if until is None else seconds_until(until, datetime.now()))
     name = Path(study).name.removesuffix(SUFFIX)
     files = started_studies(runs_dir)

@@ -14,16 +14,20 @@ from typing import Any
 
 import pytest
 
+from engine.capabilities import with_value
+from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.runs import reader
 from engine.runs.claims import claim, held, liveness
 from engine.runs.reader import RunReader
+from tests.conftest import TINY
 from tests.tui_transformer.lab.studies.test_runner import put
 from tests.tui_transformer.lab.studies.tiny import nothing_left, tiny_study
 from tui_transformer.__main__ import main
 from tui_transformer.lab.launch import clock
 from tui_transformer.lab.launch.clock import Clock, seconds_of_job, seconds_until
 from tui_transformer.lab.launch.launch import enqueue
+from tui_transformer.lab.launch.queue import add
 from tui_transformer.lab.studies import runner
 from tui_transformer.lab.studies.record import stop_file, write
 
@@ -294,3 +298,12 @@ def test_a_worker_stops_two_minutes_early_however_often_slurm_is_asked(monkeypat
     while not ours.look():
         now += 10.0
     assert now == 3480.0
+
+
+def test_without_a_study_the_queued_runs_are_trained(tmp_path, capsys) -> None:
+    assert main(["work", "--retry-failed", "--runs-dir", str(tmp_path)]) == 2
+    assert "--retry-failed only works with a study" in capsys.readouterr().err
+    config = with_value(RunConfig.model_validate(TINY), "train.steps", 3)
+    add(config, runs_dir=tmp_path, name="one", command="", device="cpu", data_dir=None)
+    assert main(["work", "--device", "cpu", "--runs-dir", str(tmp_path)]) == 0
+    assert RunReader(tmp_path / "one").state == "finished" and "1 trained" in capsys.readouterr().out
