@@ -62,9 +62,14 @@ class Workers:
         self.log.close()
 
 
-@pytest.mark.parametrize(("cells", "kills"), [(6, 2), pytest.param(*asked(1000, 100), marks=pytest.mark.slow)])
-def test_a_study_whose_workers_are_killed_equals_an_undisturbed_one(cells: int, kills: int, tmp_path) -> None:
-    study, runs, chance = large_study(cells), tmp_path / "runs", random.Random(cells)
+# With seed 21, the two are a training process killed alone, and one killed with its worker.
+@pytest.mark.parametrize(
+    ("cells", "kills", "seed"), [(6, 2, 21), pytest.param(*asked(1000, 100), 1000, marks=pytest.mark.slow)]
+)
+def test_a_study_whose_workers_are_killed_equals_an_undisturbed_one(
+    cells: int, kills: int, seed: int, tmp_path
+) -> None:
+    study, runs, chance = large_study(cells), tmp_path / "runs", random.Random(seed)
     runs.mkdir()
     write(study, runs)
     workers = Workers(runs, tmp_path / "log.txt")

@@ -17,7 +17,6 @@ from tests.engine.training.test_resume import outcome
 from tests.tui_transformer.lab.studies.tiny import CHANGES, tiny_study
 from tui_transformer.lab.studies.study import Study
 
-SPREAD = 0.75  # share of the cells over which the accidents are spread; the last cells end at once
 HITS = ("worker", "worker", "both", "both", "both", "run", "TERM")
 
 
@@ -88,7 +87,7 @@ def disturb(
         assert time.monotonic() < deadline, words()
         time.sleep(0.5)
         tend()
-        while left and done >= SPREAD * cells * (1 - len(left) / len(accidents)) and (said := left[0]()):
+        while left and done >= cells * (len(accidents) - len(left)) / (len(accidents) + 1) and (said := left[0]()):
             how[said] += 1
             left.pop(0)
     assert not left
