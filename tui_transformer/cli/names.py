@@ -8,7 +8,8 @@ from engine.errors import InputError, one_of
 from engine.language import tr
 from engine.runs.reader import RunReader
 from tui_transformer.lab.analysis.entry import Entry, read_entry
-from tui_transformer.lab.analysis.folder import ENDING, Folder, StudyFile, read_study_file, study_files
+from tui_transformer.lab.analysis.folder import Folder, StudyFile, read_study_file, study_files
+from tui_transformer.lab.studies.record import SUFFIX
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def _run_or_study(name: str, runs_dir: Path, studies: dict[str, StudyFile]) -> l
         return [read_entry(RunReader.resolve(name, runs_dir).path)]
     except InputError as error:
         found, known = _runs_of(name, runs_dir), study_files(runs_dir)
-        if not found and (runs_dir / f"{name}{ENDING}").is_file():
+        if not found and (runs_dir / f"{name}{SUFFIX}").is_file():
             raise InputError(tr("study '{name}' has no runs in {runs_dir} yet", name=name, runs_dir=runs_dir)) from None
         if not found:  # the error lists the existing runs
             raise InputError(

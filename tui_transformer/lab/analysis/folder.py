@@ -15,8 +15,7 @@ from engine.runs.records import Count, Record, Text
 from engine.runs.tail import Stamp, stamp
 from tui_transformer.lab.analysis.entry import READ, Entry, read_entry
 from tui_transformer.lab.records.scan import RunsScan
-
-ENDING = ".study.toml"
+from tui_transformer.lab.studies.record import SUFFIX
 
 
 class StudyVariant(Record):
@@ -50,7 +49,7 @@ def read_study_file(path: Path) -> StudyFile:
         found = StudyFile.read(read(path))
     except (InputError, RecursionError) as error:
         problem = str(error)
-    name = found.name or path.name.removesuffix(ENDING).removesuffix(".toml")
+    name = found.name or path.name.removesuffix(SUFFIX).removesuffix(".toml")
     return found.model_copy(update={"name": name, "problem": problem})
 
 
@@ -62,7 +61,7 @@ def _read_once(path: Path, version: Stamp) -> StudyFile:
 def study_files(runs_dir: Path) -> Mapping[str, StudyFile]:
     """Return every started study by name; only changed files are read again."""
     try:
-        paths = sorted(path for path in runs_dir.glob(f"*{ENDING}") if not path.name.startswith("."))
+        paths = sorted(path for path in runs_dir.glob(f"*{SUFFIX}") if not path.name.startswith("."))
     except OSError:
         paths = []
     return {study.name: study for study in (_read_once(path, stamp(path)) for path in paths)}

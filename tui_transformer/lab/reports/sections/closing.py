@@ -8,12 +8,12 @@ from engine.lints import lint
 from engine.plain_files import read_plain
 from engine.release import version
 from engine.runs.reader import RunReader
-from tui_transformer.lab.analysis.folder import ENDING
 from tui_transformer.lab.analysis.sentences import EXPLORATORY, FALLING, OVERFIT
 from tui_transformer.lab.formatting import duration, memory
 from tui_transformer.lab.reports.context import ReportContext, command_line, without_folders
 from tui_transformer.lab.reports.document import Block, Bullets, Cell, Heading, Listing, Paragraph, Table
 from tui_transformer.lab.reports.sections.setup import config_of
+from tui_transformer.lab.studies.record import SUFFIX
 
 FEW_PLACES = 100  # of a probe: a share over fewer is coarse
 ABOUT_COST = "model.attention"  # a lint about time, irrelevant to scores
@@ -131,7 +131,7 @@ def repeat(context: ReportContext) -> Iterator[Block]:
     again: list[tuple[str, ...]]
     checks: list[tuple[str, ...]]
     if context.studies:
-        again = [("ablate", "--study", f"{study}{ENDING}") for study in context.studies]
+        again = [("ablate", "--study", f"{study}{SUFFIX}") for study in context.studies]
         checks = [*(("compare", study) for study in context.studies), ("verify", names[0])]
     else:
         again = [("run", "--config", f"runs/{name}/config.toml", "--name", f"{name}-again") for name in names]
@@ -139,7 +139,7 @@ def repeat(context: ReportContext) -> Iterator[Block]:
     yield Listing("\n".join(shlex.join([PROGRAM, *words]) for words in (*again, *checks)), say("repeat.again"))
     for study in context.studies:
         try:
-            found = read_plain(context.runs[0].path.parent / f"{study}{ENDING}", LONGEST_STUDY)
+            found = read_plain(context.runs[0].path.parent / f"{study}{SUFFIX}", LONGEST_STUDY)
         except (OSError, ValueError):
             continue
         if text := without_folders(found.decode("utf-8", "replace")).rstrip():
