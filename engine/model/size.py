@@ -201,7 +201,9 @@ LOGITS = 3  # log probabilities, their gradient, the logits' gradient
 Z_LOSS = 1  # the logits themselves
 WORKING = 2  # the incoming and the outgoing gradient
 SLACK = 1.35  # resident / allocated, for glibc, which keeps freed memory; measured 1.15 to 1.6
-WORKSPACES = 48 * 2**20  # bytes that cuBLAS needs for the streams on which a step is recorded
+# Bytes of cuBLAS's workspaces, by whether a step is recorded. A plain step has one of 32 MiB (see
+# `engine.training.devices`) for each pass; what recording takes was measured.
+WORKSPACES = {False: 64 * 2**20, True: 48 * 2**20}
 MASK = {False: 1.0, True: 0.25}  # numbers per element of a dropout mask, by whether a GPU, which keeps one byte
 CONTENT = 2  # Transformer-XL scores are gathered from the distances to all keys, before and after: 2 T − 1
 
@@ -240,7 +242,7 @@ def memory_bytes(config: RunConfig, vocab_size: int, shape: BatchShape | None = 
     logits = shape.rows * shape.target * outputs(config.model, vocab_size)
     logits *= LOGITS + (Z_LOSS if config.objective.z_loss else 0)
     activations = kept(config, shape, gpu=gpu) + max(logits, WORKING * _widest(config, shape, gpu))
-    workspaces = WORKSPACES if gpu and has_one_pass(config) else 0
+    workspaces = WORKSPACES[has_one_pass(config)] if gpu else 0
     return int(BYTES * (state + (1.0 if gpu else SLACK) * activations)) + workspaces
 
 
