@@ -145,7 +145,7 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
             "train.ema",
             english(
                 "averages over about {averaged:,.0f} steps, but the run has {steps:,}: the average stays "
-                "close to the weights after the first step; a tenth of the run is usual (--set "
+                "close to the weights of the first step; a tenth of the run is usual (--set "
                 "train.ema={suggested:.6g})",
                 averaged=averaged,
                 steps=steps,
@@ -220,7 +220,8 @@ def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: 
             yield Lint(
                 "model.attention",
                 english(
-                    "{claim}; it does only from about {saves_from:,} on (`check` measures the break-even point here)",
+                    "{claim}; it saves time only from about {saves_from:,} on (`check` measures the break-even point "
+                    "here)",
                     claim=text,
                     saves_from=saves_from,
                 ),

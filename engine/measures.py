@@ -248,7 +248,7 @@ MEASURES = (
     probe(english("recall"), charted=True, asks=tr("who is speaking, or a fact from a document")),
     probe("recall-reworded", english("recall, reworded"), charted=True),
     probe("recall-continued", english("recall, continued"), charted=True),
-    probe(english("counter"), asks=tr("the number that comes after the last speech's")),
+    probe(english("counter"), asks=tr("the number after the previous speech's")),
     probe(english("rhyme"), asks=tr("the vowel that ends a couplet")),
     probe(english("bracket"), asks=tr("which bracket closes the open one")),
     probe(english("order"), asks=tr("the class of a text when only word order reveals it")),

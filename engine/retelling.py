@@ -22,6 +22,18 @@ QUOTE = "'"
 EARLIER = (
     english("samples differ as expected by chance"),
     english(
+        "the samples at steps {old} and {new} share {size} characters; the probability of that by chance is "
+        "e^-{nats:.0f}, so they were not drawn independently (same seed for both?)"
+    ),
+    english(
+        "averages over about {averaged:,.0f} steps, but the run has {steps:,}: the average stays close to the weights "
+        "after the first step; a tenth of the run is usual (--set train.ema={suggested:.6g})"
+    ),
+    english(
+        "other programs keep {busy:.0%} of this machine's cores busy; {threads} threads waiting for each other can be "
+        "many times slower, so --set train.threads=1 is safer for now"
+    ),
+    english(
         "the loss {loss:.3f} is no better than knowing how often each token occurs ({line:.3f}): nothing has "
         "been learned yet; the usual cause is a learning rate that is too small or too large, the next a "
         "wrong mask"
@@ -40,13 +52,16 @@ EARLIER = (
     english("a sampled token's probability differs from a full pass's (relative error {worst:.1g}): samples are wrong"),
     english("{n:,} sampled tokens, the last {past_the_end} past a full context, match a full pass's probabilities"),
     english("{what} does not give the losses of the network without dropout: dropout stays on in evaluation"),
+    english("{claim}; it does only from about {saves_from:,} on (`check` measures the break-even point here)"),
     english("{claim}, only from about {saves_from:,} on (`check` measures the break-even point here)"),
+    english("texts whose class only word order reveals; chance: the best reader that ignores it"),
     english("each micro-batch is divided by its own number of targets instead of the whole step's"),
     english("{what} changes the predictions (by up to {change:.2g} in a logit)"),
     english("the head starts fresh: it predicts something else than before"),
     english("the update of {name} is not that of {kind} with {settings}"),
     english("the model can tell token order ({schemes} positions)"),
     english("objective.kind = 'next-token', and byte pairs"),
+    english("the number that comes after the last speech's"),
     english("the class is in nothing that the model reads"),
     english("tokenizer = 'words' and a text"),
 )

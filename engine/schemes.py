@@ -190,7 +190,7 @@ POSITIONS: dict[str, Position] = {
         kept_a_score=2.5,  # the table index of each score, 8 bytes each
     ),
     "alibi": Position(
-        sentence=tr("a penalty on the score that grows linearly with distance, at a different rate per head"),
+        sentence=tr("a score penalty that grows linearly with distance, at a different rate per head"),
         citation="Press et al. 2022",
         title={
             "en": "Positions: a penalty that grows with the distance (ALiBi)",
@@ -409,7 +409,7 @@ NORMS: dict[str, Norm] = {
         kept=3,
     ),
     "none": Norm(
-        sentence=tr("no normalisation"),
+        sentence=tr("no normalization"),
         citation="",
         rules=(
             Rule(
@@ -667,7 +667,9 @@ OPTIMIZERS: dict[str, Optimizer] = {
         settings=("betas", "eps"),
     ),
     "adam": Optimizer(
-        sentence=tr("each weight's step size adapts to two moments of its gradient, which includes weight decay"),
+        sentence=tr(
+            "each weight's step size adapts to two moments of its gradient; weight decay is added to the gradient"
+        ),
         citation="Kingma and Ba 2015",
         formula=lambda o: (
             r"\theta \leftarrow \theta - \eta_t \, \frac{\hat{m}}{\sqrt{\hat{v}} + \varepsilon}, \qquad "
@@ -677,7 +679,7 @@ OPTIMIZERS: dict[str, Optimizer] = {
     ),
     "muon": Optimizer(
         sentence=tr(
-            "orthogonalised momentum for the layers' matrices, with singular values of about equal size; "
+            "orthogonalized momentum for the layers' matrices, with singular values of about equal size; "
             "AdamW for everything else"
         ),
         citation="Jordan et al. 2024",

@@ -422,7 +422,7 @@ class ModelConfig(Section):
         ),
     ] = bookkeeping("auto")
 
-    norm: Annotated[NormName, Says("what keeps activations on the same scale")] = "layer"
+    norm: Annotated[NormName, Says("how the scale of activations is kept steady")] = "layer"
     norm_placement: Annotated[
         Literal["pre", "post", "sandwich"],
         Says(

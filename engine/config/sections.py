@@ -62,7 +62,9 @@ class DataConfig(Section):
     ] = later(50_000)
     tokenizer_from: Annotated[
         Annotated[str, Field(min_length=1, max_length=4096)] | None,
-        Says("tokenizer to load: path of tokenizer.json, GPT-2's merges.txt, or a folder with one, such as a run's"),
+        Says(
+            "tokenizer to load: path to tokenizer.json or GPT-2's merges.txt, or a folder with either, such as a run's"
+        ),
     ] = later(None)
     lowercase: Annotated[
         StrictBool, Says("whether a classifier lowercases its texts: fewer different words, each seen more often")
@@ -116,7 +118,7 @@ class ObjectiveConfig(Section):
             "what is predicted from what",
             {
                 "next-token": "each token from those before it, as in GPT",
-                "masked": "hidden tokens from both sides, as in BERT",
+                "masked": "hidden tokens from those on both sides, as in BERT",
                 "copy": "the source itself, to test whether information gets through",
                 "reverse": "the source backwards, to test whether each position finds its counterpart",
                 "continuation": "the text that follows the source",
@@ -138,7 +140,7 @@ class ObjectiveConfig(Section):
             "how removed spans are written",
             {
                 "cs224n": "prefix, suffix, then the span; for decoders",
-                "cs224n-half": "the same, with spans half as long",
+                "cs224n-half": "like cs224n, with spans half as long",
                 "t5": "a numbered sentinel for each span in the source, and the spans in the target; for "
                 "encoder-decoders",
             },

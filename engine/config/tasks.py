@@ -410,8 +410,8 @@ class Classification(TaskKind):
     architectures = ("encoder", "decoder")
     why_not: ClassVar[Mapping[str, str]] = {
         "encoder-decoder": tr(
-            "nothing is written, so there is nothing to decode; use architecture = 'encoder', or 'decoder' for one "
-            "that reads from left to right"
+            "classification generates no text; use architecture = 'encoder', or 'decoder' to read from left to right "
+            "only"
         )
     }
     corpus, rows = "labelled", english("texts")

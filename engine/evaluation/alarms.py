@@ -182,8 +182,8 @@ def same_text(new: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]], *, s
         nats = -math.fsum(math.log(max(p, 5e-5)) for p in chances[match.b : match.b + match.size])
         if nats > NATS_IN_COMMON:
             why = english(
-                "the samples at steps {old} and {new} share {size} characters; the probability of that "
-                "by chance is e^-{nats:.0f}, so they were not drawn independently (same seed for both?)",
+                "the samples at steps {old} and {new} share a passage of {size} characters; the probability of that "
+                "happening by chance is e^-{nats:.0f}, so they were not drawn independently (same seed for both?)",
                 old=old.get("step"),
                 new=new.get("step"),
                 size=match.size,

@@ -215,7 +215,7 @@ class TextScorer(Scorer):
 
     def said_further(self, record: Mapping[str, Any]) -> Iterator[Line]:
         if record.get("honest_loss") is not None:
-            said = tr("{loss:.4f} nats; all other answers are in the model's input", loss=record["honest_loss"])
+            said = tr("{loss:.4f} nats on the answers that are not in the model's input", loss=record["honest_loss"])
             yield tr("cannot be copied"), said
         if "excess" in record:
             yield tr("above the floor"), tr("{excess:+.4f} nats per character", excess=record["excess"])
@@ -363,7 +363,7 @@ class TextsScorer(Scorer):
             return
         ordered = sorted(self._rows, key=lambda row: float(row["loss"]))
         said = tr(
-            "{n:,}; losses range from {least:.4f} (document {first:,}) to {most:.4f} (document {last:,}); --json has "
+            "{n:,}; losses range from {least:.4f} (document {first:,}) to {most:.4f} (document {last:,}); --json lists "
             "all",
             n=len(ordered),
             least=ordered[0]["loss"],
@@ -699,7 +699,7 @@ class AnswerScorer(Scorer):
             loss = tr("{loss:.4f} nats per answer token, start and end marks included", loss=record["loss"])
             yield tr("loss"), loss
             yield tr("perplexity"), f"{record['perplexity']:.4f}"
-            yield tr("accuracy"), tr("{share:.2%} of these tokens", share=record["accuracy"])
+            yield tr("accuracy"), tr("{share:.2%} of answer tokens, marks included", share=record["accuracy"])
         else:
             yield trn(
                 "  {n:,} question answered; the split has no reference answers, so there is no score",

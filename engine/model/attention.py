@@ -181,7 +181,7 @@ def _dense(call: AttentionCall, v: Tensor) -> Tensor:
 
 def _dense_why_not(call: AttentionCall) -> str | None:
     if call.q_at.start is None or call.q_at.start != call.k_at.start or call.q_at.length != call.k_at.length:
-        return tr("a query may see no key at all; only the reference and the fused kernel handle that")
+        return tr("some queries may have no visible key; only the reference and the fused kernel handle that")
     if type(call.scheme).content is not PositionScheme.content:
         return tr("this kernel does not support position schemes whose terms depend on queries and keys")
     return None

@@ -66,7 +66,8 @@ def cut_planted(context: Context) -> Result:
     ]
     apart = max(abs(a - b) for a, b in zip(*losses, strict=True))
     right = english(
-        "{windows} windows in {cut} pieces give the same losses; without auto_batch, the error says what to do",
+        "{windows} windows give the same losses whole or in {cut} pieces; without auto_batch, the error says what to "
+        "do",
         windows=WINDOWS,
         cut=cut,
     )

@@ -85,7 +85,7 @@ def compiles(precision: str, context: Context) -> Result:
     figures |= {"compiled_tokens_per_second": fast.median, "plain_tokens_per_second": slow.median}
     return passed(
         english(
-            "the same losses after {compiling:.0f} s of compiling; {ratio:.2f} × as fast",
+            "losses match after {compiling:.0f} s of compiling; {ratio:.2f} × as fast",
             compiling=compiling,
             ratio=ratio,
         ),

@@ -273,8 +273,8 @@ def _crowded(config: RunConfig, device: torch.device) -> Iterator[Lint]:
     busy = psutil.cpu_percent(interval=0.2) / 100.0
     if threads > cores * (1.0 - busy) + 0.5:
         text = english(
-            "other programs keep {busy:.0%} of this machine's cores busy; {threads} threads waiting for each other can "
-            "be many times slower, so --set train.threads=1 is safer for now",
+            "other programs keep {busy:.0%} of this machine's cores busy; {threads} threads that wait for each other "
+            "can be many times slower than one, so --set train.threads=1 is safer for now",
             busy=busy,
             threads=threads,
         )

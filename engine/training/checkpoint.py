@@ -307,7 +307,7 @@ def find(reader: RunReader, which: str) -> Path:
     if name is not None and (parent / name / WEIGHTS).is_file():
         return parent / name
     steps = [str(int(path.name[5:])) for path in steps_saved(reader.path) if path.name[5:].isdecimal()]
-    there = tr("it has best, last and steps {steps}", steps=listed(steps[-8:])) if steps else tr("it has none")
+    there = tr("it has best, last and steps {steps}", steps=listed(steps[-8:])) if steps else tr("it has none at all")
     raise InputError(
         tr("run '{name}' has no checkpoint '{which}'; {there}", name=reader.name, which=which[:40], there=there)
     )

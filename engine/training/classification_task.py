@@ -90,7 +90,7 @@ class ClassificationTask(Task):
         ordered = int(np.isin(held_out, corpus.ordered).sum())
         probes: tuple[ProbeFacts, ...] = ()
         if reader is not None and ordered:
-            said = english("texts whose class only word order reveals; chance: the best reader that ignores it")
+            said = english("texts whose class only word order reveals; chance: the best reader that ignores order")
             probes = (ProbeFacts.made(name="order", description=said, n=ordered, chance=round(reader.chance, 6)),)
         return DataFacts.made(
             corpus=corpus.version,

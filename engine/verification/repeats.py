@@ -100,9 +100,20 @@ def samples(evidence: Evidence) -> Outcome:
     kept = (
         ""
         if len(repeated) == len(records)
-        else tr("; the checkpoints of the other {n} were not kept", n=len(records) - len(repeated))
+        else trn(
+            "; the checkpoint of the other sample was not kept",
+            "; the checkpoints of the other {n} were not kept",
+            len(records) - len(repeated),
+        )
     )
-    return tr("regenerated from their seeds, at step {steps}{kept}", steps=steps, kept=kept), wrong
+    said = trn(
+        "regenerated from their seeds, at step {steps}{kept}",
+        "regenerated from their seeds, at steps {steps}{kept}",
+        len(repeated),
+        steps=steps,
+        kept=kept,
+    )
+    return said, wrong
 
 
 def _same_scores(

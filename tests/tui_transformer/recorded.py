@@ -18,7 +18,7 @@ PROBES = (
     ("recall<110", 0.62, 0.083, "who is speaking: the name in the exit line"),
     ("rhyme", 0.41, 0.2, "the rhyme: the vowel that ends a couplet"),
     ("bracket", 0.98, 0.333, "the bracket that closes the open one"),
-    ("counter", 0.12, 0.286, "the number that comes after the last speech's"),
+    ("counter", 0.12, 0.286, "the number after the previous speech's"),
 )
 TEXT = " the gate is barred, and none\nshall pass before the moon hath set.\nANTONIO: Then let us wait, my lord.\n"
 FLOOR = 0.3573

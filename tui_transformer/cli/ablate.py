@@ -143,7 +143,7 @@ def ablate(
         str | None, typer.Option("--hosts", help=tr("With --via ssh: the machines, e.g. node1,node2."))
     ] = None,
     address: Annotated[
-        str | None, typer.Option("--address", help=tr("With --via ray: its address; without it, this machine alone."))
+        str | None, typer.Option("--address", help=tr("With --via ray: cluster address; defaults to this machine."))
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help=tr("List the built-in studies."))] = False,
     json: Json = False,

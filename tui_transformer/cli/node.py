@@ -121,7 +121,7 @@ def _findings(report: str, runs_dir: Path, folders: list[Path]) -> tuple[list[Fi
         found = tr("{folder}: can be read", folder=folder) if ok else seen
         findings.append(Finding(tr("data folder"), ok, found, tr("corpora there cannot be read on the node")))
     ok = bool(re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]+|NONE|N/A|Unknown", squeue))
-    found = tr("answers: the job's time ends {time}", time=squeue) if ok else squeue or tr("does not answer")
+    found = tr("answers; the job's time runs out at {time}", time=squeue) if ok else squeue or tr("does not answer")
     advice = tr("a worker then learns of its time limit only from Slurm's signal")
     findings.append(Finding("squeue", ok, found, advice))
     return [*findings, *inside], all(finding.ok for finding in findings)

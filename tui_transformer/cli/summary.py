@@ -303,7 +303,7 @@ def _next(reader: RunReader, data_dir: Path | None) -> Text:
     if task.ablated_on:
         words = ("run", "--preset", "no-pe", "--on", task.ablated_on)
         another = command_line(*words, runs_dir=reader.path.parent, data_dir=data_dir)
-        rows.append((another, tr("the same without position encoding")))
+        rows.append((another, tr("train without position encoding")))
     rows.append((command_line("presets", "list"), tr("other presets")))
     width = max(len(command) for command, _ in rows)
     text = Text(clean_line(tr("next (this run is in {path})", path=reader.path)), style="bold")

@@ -39,7 +39,7 @@ def work(
     study: Annotated[
         str | None,
         typer.Argument(
-            help=tr("A study started in the runs folder; without one, the queued runs."), autocompletion=study_names
+            help=tr("A study started in the runs folder; defaults to the queued runs."), autocompletion=study_names
         ),
     ] = None,
     until: Until = None,

@@ -134,7 +134,7 @@ def middle(text: str, width: int) -> str:
 def lead_in_words(lead: Lead) -> str:
     return tr(
         "the first sentence as the summary: ROUGE-1 {one:.1f}, ROUGE-2 {two:.1f}, ROUGE-L {longest:.1f}; "
-        "{copied:.1%} of the words in the right summaries occur in the article",
+        "{copied:.1%} of the words in the reference summaries occur in the article",
         one=lead.rouge_1,
         two=lead.rouge_2,
         longest=lead.rouge_l,

@@ -36,9 +36,7 @@ NO_LANGUAGES = frozenset({"gz", "tsv", "csv", "txt", "json", "md", "zip", "xml",
 def read_aligned(source: Path, target: Path) -> Pairs:
     """Return the pairs of two aligned files; `InputError` for an empty line in either."""
     if source == target or (source.exists() and target.exists() and source.samefile(target)):
-        raise InputError(
-            tr("{source}: given for both sides; one of them must be the file of translations", source=source)
-        )
+        raise InputError(tr("{source}: given for both sides; one side must be the file of translations", source=source))
     ones, others = read_lines(source), read_lines(target)
     rows = aligned(ones, others)
     for number, (one, other) in enumerate(rows, start=1):

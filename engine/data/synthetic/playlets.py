@@ -116,7 +116,7 @@ PROBES = (
         "rhyme", english("the rhyme: the vowel that ends a couplet"), 1 / len(RHYMES), _best_vowel_guess(), RHYME_EDGES
     ),
     Probe("bracket", english("the bracket that closes the open one"), ANY_BRACKET, ANY_BRACKET, BRACKET_EDGES),
-    Probe("counter", english("the number that comes after the last speech's"), ANY_NUMBER, ANY_NUMBER, COUNTER_EDGES),
+    Probe("counter", english("the number after the previous speech's"), ANY_NUMBER, ANY_NUMBER, COUNTER_EDGES),
     Probe("bind", english("whose sign this is: the name after it"), ANY_NAME, NOT_THE_LAST, BIND_EDGES),
 )
 

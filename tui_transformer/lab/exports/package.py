@@ -233,7 +233,7 @@ def _vocabulary(tokenizer: "Tokenizer") -> list[str]:
 def _sample(last: Sample) -> str:
     """The last text that the run wrote, or its last answers with the right ones."""
     rows = [(one.source, one.reference, one.text) for one in last.translations]
-    written = [f"{source}\n    right: {right}\n    model: {text}\n" for source, right, text in rows]
+    written = [f"{source}\n    reference: {right}\n    model:     {text}\n" for source, right, text in rows]
     return f"[{last.step:,}]\n{clean(''.join(written) or f'{last.prompt}{last.text}' + chr(10))}"
 
 

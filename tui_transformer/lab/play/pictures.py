@@ -279,7 +279,7 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Ca
         return Text(tr("position {kind}: its learned table is too large to draw", kind=kind))
     picture = partial(table_picture, length=stack.length, canvas=canvas)
     if position.rotates:
-        title = tr("position {kind} rotates queries and keys, each column more slowly; cosines", kind=kind)
+        title = tr("position {kind} rotates queries and keys, later columns more slowly (cosines)", kind=kind)
         return picture(
             turned_values(scheme, model, n), title=title, rows=tr("positions"), columns=tr("angles of a head")
         )
@@ -294,7 +294,7 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Ca
             waves, title=tr("sinusoids of the distance"), rows=tr("distances q − k"), columns=tr("features")
         )
     owner = tr(", {stack}", stack=told(stack.name)) if stack.name else ""
-    learned = tr(" (shown as initialised)") if name == "learned" else tr(" (learned; shown as initialised)")
+    learned = tr(" (shown as initialized)") if name == "learned" else tr(" (learned; shown as initialized)")
     learned = learned if position.learned else ""
     table = embedded_values(scheme, n)
     if table is not None:

@@ -60,7 +60,7 @@ OF_LABELLED = tr(
     "A CSV file, or a folder with train.csv; the class is in the first column, or in one named class, label or "
     "category."
 )
-OF_PAIRS = tr("A TSV table, two files separated by a comma, or a folder with train.en, train.de and so on.")
+OF_PAIRS = tr("A TSV table, two file names separated by a comma, or a folder with train.en, train.de and so on.")
 
 
 def _corpus_kind(draft: Draft) -> str:

@@ -212,7 +212,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
                 tr("estimated") if self._benchmark is None else tr("from the design's measured step time"),
                 palette.dim,
             )
-            more = timing or tr("m times every variant")
+            more = timing or tr("m measures each variant")
             text.append(tr("; {more}", more=more), palette.accent if timing else palette.dim)
         if estimate.disk_bytes is not None:
             text.append(" · ", palette.dim).append(memory(estimate.disk_bytes), "bold").append(tr(" on disk"))

@@ -159,7 +159,7 @@ class RanksSwitch(Switch):
         return str(draft.ranks)
 
     def sentences(self, draft: Draft) -> tuple[str, str]:
-        about = tr("how many GPUs, or processes on a CPU, share each step; the result has the same bits on any number")
+        about = tr("how many GPUs, or processes on a CPU, share each step; the result is bit-identical for any number")
         return about, tr("f5 and f6 train it in the background") if draft.ranks > 1 else ""
 
     def step(self, draft: Draft, way: int) -> Any:

@@ -26,7 +26,7 @@ STYLES = {"good": "$success", "bad": "$error bold", "warn": "$warning bold"}  # 
 BAR = 10  # columns of a probe's bar
 STEP = 11  # columns of a step
 EVENTS = {
-    "begun again": tr("begun again"),
+    "begun again": tr("started over"),
     "checkpoint": tr("checkpoint"),
     "continued": tr("continued"),
     "damaged checkpoint": tr("damaged checkpoint"),

@@ -12,14 +12,14 @@ def test_a_leak_is_told_before_the_scores_and_before_other_badges(tmp_path) -> N
     wrong = [("curve", "STILL-FALLING", "it fell"), ("leak", "LEAK", "it sees the answer")]
     text = made(tmp_path, verdicts=wrong)
     assert text.index("**LEAK**") < text.index("**STILL\\-FALLING**") < text.index("## Scores")
-    assert "so its loss says nothing" in text
+    assert "so its loss means nothing" in text
 
 
 def test_scores_say_what_they_were_taken_over_and_that_the_best_was_chosen(tmp_path) -> None:
     text = made(tmp_path)
     assert "| loss, nats per character |" in text and "whole validation split" in text
-    assert "in windows of 256 tokens every 128" in text and "chosen by that very split" in text
-    assert "chosen by that very split" not in made(tmp_path / "other", which="last")
+    assert "in windows of 256 tokens every 128" in text and "chosen on that very split" in text
+    assert "chosen on that very split" not in made(tmp_path / "other", which="last")
 
 
 def test_a_checkpoint_without_a_score_has_none(tmp_path) -> None:

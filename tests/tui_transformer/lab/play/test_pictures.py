@@ -245,7 +245,7 @@ WORDS = {name: [f"position {name}", *WHERE[position.acts_on]] for name, position
 WORDS["sinusoidal"].append("−1")
 for name, position in POSITIONS.items():
     if position.learned and position.acts_on != "content":
-        WORDS[name].append("shown as initialised)" if name == "learned" else "(learned; shown as initialised)")
+        WORDS[name].append("shown as initialized)" if name == "learned" else "(learned; shown as initialized)")
 
 
 GRID = [
