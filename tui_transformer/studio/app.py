@@ -38,7 +38,7 @@ from tui_transformer.lab.launch.launches import Launches, LaunchMode
 from tui_transformer.lab.launch.logs import hung_up
 from tui_transformer.lab.wide_characters import break_between_characters, with_widths
 from tui_transformer.languages import settings_file
-from tui_transformer.studio.keys import PANES, help_screen
+from tui_transformer.studio.keys import PANES, SPARE, help_screen
 from tui_transformer.studio.messages import How, Play, Resume, errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask
 from tui_transformer.studio.shared.key_line import KeyLine
@@ -187,7 +187,7 @@ class Studio(TypingOrder):
         first = self.settings.pane if self._known_runs and self.settings.pane in PANE_NAMES else "design"
         with PaneSwitcher(initial=first, id="panes"):
             yield self._made(first)
-        yield KeyLine()
+        yield KeyLine(spare=SPARE)
         yield Static("", id="too-small")
 
     def _made(self, pane: str) -> Widget:

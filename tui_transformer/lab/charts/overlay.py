@@ -342,7 +342,8 @@ def paint(made: Overlay, width: int, height: int, span: Span | None = None) -> C
     if not strokes:
         return None
     lines = [Line(s.train.x, s.train.y, f"raw{s.slot}") for s in strokes]
-    lines += [Line(s.curve.x, s.curve.y, f"run{s.slot}", shares=True) for s in strokes]
+    dashed = len(strokes) > 1  # the baseline: it is told from the others without colours, and hides none
+    lines += [Line(s.curve.x, s.curve.y, f"run{s.slot}", dashed=s.on_top and dashed, shares=True) for s in strokes]
     told = []
     for s in strokes if made.zero else ():  # one mark where its interval excludes zero, another where not; not too many
         points, style = list(zip(s.curve.x, s.curve.y, s.curve.apart, strict=False)), f"run{s.slot}"

@@ -703,7 +703,7 @@ def _answer_title(answer: Answer, of: int) -> list[tuple[str, int]]:
     if len(seeds) == 1:
         counts = f"{counts} × {IN_USE.counted('seeds', seeds.pop())}"
     done = (
-        tr("all {planned:,} runs finished", planned=planned)
+        (tr("both runs finished") if planned == 2 else tr("all {planned:,} runs finished", planned=planned))
         if finished == planned
         else tr("{finished:,} of {planned:,} runs finished", finished=finished, planned=planned)
     )

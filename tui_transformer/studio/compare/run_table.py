@@ -24,7 +24,7 @@ from tui_transformer.lab.analysis.verdict import INCOMPARABLE
 from tui_transformer.lab.analysis.view import Row, Shown
 from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.charts.forest import DECIDED, signed
-from tui_transformer.lab.formatting import fitted
+from tui_transformer.lab.formatting import fitted, middle
 from tui_transformer.lab.records.badges import badge, explained, worst_first
 from tui_transformer.studio.shared.line_list import LineList
 from tui_transformer.studio.shared.run_states import STATES, UNKNOWN
@@ -248,6 +248,8 @@ class RunTable(LineList):
             style = "name" if place.index == 0 else _cell_style(column.key, row, text, kind)
             if kind in DECIDED:
                 text = signed(kind, text)
+            if place.index == 0:  # a study's runs differ at the end of their names
+                text = middle(text, place.width)
             parts.append((fitted(text, place.width, right=column.right) + " " * GAP, style))
         return parts
 

@@ -11,6 +11,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.events import Key
 from textual.screen import ModalScreen
 from textual.suggester import SuggestFromList
 from textual.widgets import OptionList, Static
@@ -23,7 +24,7 @@ from tui_transformer.lab.design.draft import Draft, as_set, values_of
 from tui_transformer.lab.design.study_draft import StudyDraft, VariantLine
 from tui_transformer.studio.design.switches import Switch
 from tui_transformer.studio.messages import say
-from tui_transformer.studio.shared.dialog import AskText, Read, complaint
+from tui_transformer.studio.shared.dialog import AskText, Filter, Read, complaint
 from tui_transformer.studio.shared.palette import Palette
 
 CORPUS = "data.corpus"
@@ -44,6 +45,7 @@ class Ticks(ModalScreen[StudyDraft | None]):
         self._draft, self._offered = draft, offered
         self._ticked = {at for at, overlay in enumerate(offered) if draft.has(overlay.variant)}
         self._width = max((cell_len(overlay.variant.name) for overlay in offered), default=0)
+        self._filter, self._shown = Filter(len(offered)), list(range(len(offered)))
 
     def compose(self) -> ComposeResult:
         with Vertical(id="ticks"):
@@ -51,10 +53,27 @@ class Ticks(ModalScreen[StudyDraft | None]):
                 Text(clean_line(tr("Pick the changes for {name}", name=self._draft.design.name)), style="bold")
             )
             yield Static(Text(tr("space: toggle · enter: apply · esc: cancel")), id="how")
-            yield OptionList(*(Option(self._line(at)) for at in range(len(self._offered))))  # all must stay readable
+            yield Static(self._filter.line, classes="dialog-filter")
+            yield OptionList(*(Option(self._line(at)) for at in self._shown))  # all must stay readable
 
     def on_mount(self) -> None:
-        self.query_one(OptionList).highlighted = next((i for i, o in enumerate(self._offered) if not o.why_not), None)
+        self._highlight()
+
+    def on_key(self, event: Key) -> None:
+        if event.key == "space" or not self._filter.take(event):  # space always ticks
+            return
+        self.query_one(".dialog-filter", Static).update(self._filter.line)
+        self._shown = self._filter.matching(list(range(len(self._offered))), self._words)
+        self.query_one(OptionList).set_options([Option(self._line(at)) for at in self._shown])
+        self._highlight()
+
+    def _words(self, at: int) -> tuple[str, str]:
+        overlay = self._offered[at]
+        return overlay.variant.name, overlay.why_not or overlay.description
+
+    def _highlight(self) -> None:
+        possible = (place for place, at in enumerate(self._shown) if not self._offered[at].why_not)
+        self.query_one(OptionList).highlighted = next(possible, None)
 
     def _line(self, at: int) -> RenderableType:
         overlay = self._offered[at]
@@ -69,10 +88,10 @@ class Ticks(ModalScreen[StudyDraft | None]):
 
     def action_tick(self) -> None:
         names = self.query_one(OptionList)
-        at = names.highlighted
-        if at is not None and not self._offered[at].why_not:
+        place = names.highlighted
+        if place is not None and not self._offered[at := self._shown[place]].why_not:
             self._ticked ^= {at}
-            names.replace_option_prompt_at_index(at, self._line(at))
+            names.replace_option_prompt_at_index(place, self._line(at))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()

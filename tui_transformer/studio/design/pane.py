@@ -524,6 +524,7 @@ class DesignPane(Vertical):
             )
             with errors_said(self):
                 say(self, await processes.start(launched, target))
+                await self.run_action("app.show_pane('train')")  # where its runs appear
 
     def action_measure(self) -> None:
         draft = self.draft

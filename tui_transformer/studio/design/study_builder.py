@@ -46,7 +46,7 @@ from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.dialogs import Ticks, TomlPage
 from tui_transformer.studio.design.measuring import Measurement
 from tui_transformer.studio.design.preview import NETWORK, WRAPS, network
-from tui_transformer.studio.keys import KEYS, PANES
+from tui_transformer.studio.keys import KEYS, PANES, SPARE
 from tui_transformer.studio.messages import errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, complaint, may_replace
 from tui_transformer.studio.shared.key_line import KeyLine
@@ -99,7 +99,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             yield Static("", id="at-hand")
             yield Static("", id="plan")
             yield Static("", id="command")
-            yield KeyLine(palette=False)
+            yield KeyLine(palette=False, spare=SPARE)
         yield Static("", id="too-small")  # the studio shows it if nothing fits
 
     def on_mount(self) -> None:

@@ -1,5 +1,6 @@
 """The keys that do something now, on the last line of a screen."""
 
+from collections.abc import Container
 from itertools import accumulate
 from typing import ClassVar, NamedTuple
 
@@ -24,9 +25,10 @@ class KeyLine(Widget):
     COMPONENT_CLASSES: ClassVar = {"keys--key", "keys--words", "keys--edge", "keys--hover"}
     ALLOW_SELECT = False
 
-    def __init__(self, *, palette: bool = True) -> None:
+    def __init__(self, *, palette: bool = True, spare: Container[str] = ()) -> None:
+        """`spare`: ids of bindings that follow the usual ones where there is room for all of those."""
         super().__init__()
-        self._palette = palette
+        self._palette, self._spare = palette, spare
         self._shown: list[ShownKey] = []
         self._last: ShownKey | None = None  # the command palette's, at the right
         self._hovered: ShownKey | None = None
@@ -45,8 +47,10 @@ class KeyLine(Widget):
         if not self.is_attached:  # the screen was closed meanwhile
             return
         active, by_action = self.screen.active_bindings, dict[str, ShownKey]()
-        for _, binding, enabled, tooltip in active.values():
-            if binding.show and enabled and binding.action not in by_action:
+        usual = [one for one in active.values() if one.binding.show]
+        spare = [one for one in active.values() if not one.binding.show and one.binding.id in self._spare]
+        for _, binding, enabled, tooltip in (*usual, *spare):
+            if enabled and binding.action not in by_action:
                 words = self._words(self.app.get_key_display(binding), binding.description)
                 by_action[binding.action] = ShownKey(binding.key, words, tooltip or binding.tooltip)
         last = None

@@ -125,6 +125,7 @@ def next_steps(row: RunRow, width: int) -> str:
     if "STILL-FALLING" in row.badges:
         again, brief = tr("1 train longer (train.steps)"), tr("1 train longer")
     forms = (
+        tr("next: w write with it · 3 compare it · R (in 3) report on it · {again}", again=again),
         tr("next: w write with it · 3 compare it · {again}", again=again),
         tr("next: w write · 3 compare · {brief}", brief=brief),
     )
