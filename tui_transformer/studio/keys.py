@@ -24,7 +24,7 @@ def _binding(id: str, key: dict[str, Any]) -> Binding:
     return Binding(id=id, **key | {name: tr(key[name]) for name in ("description", "tooltip")})
 
 
-SPARE: frozenset[str] = frozenset(_TABLES.pop("spare"))  # ids: in the footer where there is room
+SPARE: list[str] = _TABLES.pop("spare")["keys"]  # ids: in the footer where there is room, in this order
 _GROUPS: dict[str, dict[str, list[str]]] = _TABLES.pop("groups")  # of the help
 _MOUSE = _translated(_TABLES.pop("mouse"))  # by pane, for the help
 WORDS = _translated(_TABLES.pop("words"))  # what a pane's words mean

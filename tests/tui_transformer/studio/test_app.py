@@ -213,6 +213,21 @@ async def test_the_last_line_cuts_no_key(tmp_path, width: int) -> None:
             assert edge and left.strip() and f"{words} ".startswith(f"{left.rstrip()} ")
 
 
+async def test_the_last_line_has_spare_keys_only_after_all_others(tmp_path) -> None:
+    record(tmp_path / "runs", "done")
+    app = studio(tmp_path)
+    async with app.run_test(size=(200, 50)) as pilot:
+        await pilot.press("alt+3")
+        await pilot.pause()
+        line = app.query_one(KeyLine)
+        await until(pilot, lambda: "R report" in line.render().plain)
+        shown = line.render().plain
+        assert shown.index("E export") < shown.index("R report")
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert "R report" not in line.render().plain
+
+
 async def test_what_comes_to_a_page_that_is_being_closed_crashes_nothing(tmp_path) -> None:
     app = studio(tmp_path)
     async with app.run_test() as pilot:

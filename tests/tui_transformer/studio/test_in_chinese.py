@@ -34,7 +34,7 @@ PROPER = {
     *("CPU", "GPU", "GB", "MB", "MFLOP", "kFLOP", "SIGTERM", "min", "cpu"),
     *("CSV", "JSON", "HTML", "LaTeX", "Markdown", "README", "SVG", "TOML", "pandas", "pdflatex", "xelatex"),
     *("Transformer", "GPT", "nanoGPT", "GELU", "ReLU", "SwiGLU", "RMSNorm", "RoPE", "ALiBi", "AdamW", "Muon", "BPE"),
-    *("Adam", "WikiText-2", "Penn", "Treebank", "Mikolov", "Merity"),
+    *("Adam", "WikiText-2", "Penn", "Treebank", "Mikolov", "Merity", "Gigaword"),
     *("KV", "QK", "PE", "XL", "NaN", "dropout", "logit", "softmax", "top-k", "top-p", "Holm", "Shakespeare", "Tiny"),
     *("small", "ReLU²"),  # GPT-2's size
     *("NAME", "VARIANT", "KEY", "VALUE", "sSEED", "tui-transformer", "ablate", "check"),

@@ -248,7 +248,7 @@ class RunTable(LineList):
             style = "name" if place.index == 0 else _cell_style(column.key, row, text, kind)
             if kind in DECIDED:
                 text = signed(kind, text)
-            if place.index == 0:  # a study's runs differ at the end of their names
+            if place.index == 0 and getattr(row.entry, "study", None) is not None:  # its runs differ at the end
                 text = middle(text, place.width)
             parts.append((fitted(text, place.width, right=column.right) + " " * GAP, style))
         return parts

@@ -1,6 +1,6 @@
 """The keys that do something now, on the last line of a screen."""
 
-from collections.abc import Container
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import ClassVar, NamedTuple
 
@@ -25,8 +25,8 @@ class KeyLine(Widget):
     COMPONENT_CLASSES: ClassVar = {"keys--key", "keys--words", "keys--edge", "keys--hover"}
     ALLOW_SELECT = False
 
-    def __init__(self, *, palette: bool = True, spare: Container[str] = ()) -> None:
-        """`spare`: ids of bindings that follow the usual ones where there is room for all of those."""
+    def __init__(self, *, palette: bool = True, spare: Sequence[str] = ()) -> None:
+        """`spare`: ids of bindings that follow the usual ones where there is room for all of those, in this order."""
         super().__init__()
         self._palette, self._spare = palette, spare
         self._shown: list[ShownKey] = []
@@ -48,7 +48,8 @@ class KeyLine(Widget):
             return
         active, by_action = self.screen.active_bindings, dict[str, ShownKey]()
         usual = [one for one in active.values() if one.binding.show]
-        spare = [one for one in active.values() if not one.binding.show and one.binding.id in self._spare]
+        by_id = {one.binding.id: one for one in active.values() if not one.binding.show}
+        spare = [by_id[name] for name in self._spare if name in by_id]
         for _, binding, enabled, tooltip in (*usual, *spare):
             if enabled and binding.action not in by_action:
                 words = self._words(self.app.get_key_display(binding), binding.description)

@@ -1,7 +1,8 @@
 """Letters on curves."""
 
+from tui_transformer.lab.analysis.curves import Band
 from tui_transformer.lab.charts.curves import Curve
-from tui_transformer.lab.charts.overlay import clearest
+from tui_transformer.lab.charts.overlay import Overlay, Stroke, clearest, paint
 
 
 def test_a_letter_leaves_a_stretch_that_another_curve_covers_and_stays_where_none_does() -> None:
@@ -10,3 +11,18 @@ def test_a_letter_leaves_a_stretch_that_another_curve_covers_and_stays_where_non
     assert clearest(path, path[1], [crossing]) == (4.0, 1.0)
     assert clearest(path, path[1], [Curve((0.0, 4.0), (2.0, 2.5))]) == path[1]
     assert clearest(path, path[1], [Curve(), Curve((9.0,), (1.0,))]) == path[1]
+
+
+def test_only_a_baseline_beside_others_is_dashed() -> None:
+    def columns(*strokes: Stroke) -> int:
+        canvas = paint(Overlay(strokes=strokes), 60, 12)
+        assert canvas is not None
+        return sum(style == "run0" for row in canvas.cells for sign, style in row)
+
+    def run(slot: int, height: float, *, baseline: bool = False) -> Stroke:
+        xs = tuple(float(x) for x in range(50))
+        return Stroke(slot, "", Band(xs, tuple(height for _ in xs)), on_top=baseline)
+
+    whole, dashed = columns(run(0, 1.0), run(1, 2.0)), columns(run(0, 1.0, baseline=True), run(1, 2.0))
+    assert dashed < 0.7 * whole
+    assert columns(run(0, 1.0, baseline=True)) == columns(run(0, 1.0))

@@ -128,7 +128,7 @@ def test_compare_all_about_a_run(snap_compare, size) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("key", "words"), [("N", "ctrl+s"), ("g", "Tags of"), ("E", "Export")])
+@pytest.mark.parametrize(("key", "words"), [("N", "ctrl+s"), ("g", "Tags for"), ("E", "Export")])
 def test_compare_asks(snap_compare, key, words) -> None:
     study(RUNS)
     act = pressing(*TABLE, "end", key, then=when(words))

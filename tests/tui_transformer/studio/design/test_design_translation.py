@@ -148,11 +148,11 @@ async def test_a_translation_is_one_choice_away_and_says_what_comes_with_it(app:
         await go_to(pilot, "objective.kind")
         await pilot.press("enter")
         await pilot.pause()
-        wanted = "↳ translation, with model.architecture = encoder-decoder, data.corpus = "
+        wanted = "↳ translation, with data.corpus = "
         assert any(line.startswith(wanted) for line in labels(app))
         await choose(pilot, "↳ translation")
         config = app.pane.draft.config
-        assert config.task.name == "translation" and not app.pane.draft.problem and len(app.pane.draft.changes) == 3
+        assert config.task.name == "translation" and not app.pane.draft.problem and len(app.pane.draft.changes) == 2
 
 
 async def test_the_corpora_that_fit_come_first_and_the_others_say_why_not(app: App) -> None:

@@ -139,6 +139,18 @@ async def test_ticked_presets_become_variants_and_the_impossible_says_why(app: A
         assert app.names == ["demo-alibi", "win16"] and "model.attention = window" in app.text
 
 
+async def test_presets_to_tick_are_found_by_typing_and_space_ticks_what_was_found(app: App) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        await opened(pilot)
+        await pilot.press("P")
+        await pilot.pause()
+        await pilot.press(*"win")
+        assert "/ win" in app.text and "swiglu" not in app.text
+        await pilot.press("space", *(["backspace"] * 3), *"alibi", "space", "enter")
+        await pilot.pause()
+        assert set(app.names) == {"demo", "win16", "alibi"}
+
+
 async def test_a_shipped_study_is_taken_with_what_it_expects(app: App, started) -> None:
     async with app.run_test(size=MEDIUM) as pilot:
         await opened(pilot)
