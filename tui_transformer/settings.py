@@ -2,11 +2,22 @@
 
 import tomllib
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    field_validator,
+)
 
+from engine.clean import clean_line
 from engine.errors import reason
 from engine.language import tr
 from engine.plain_files import read_plain
@@ -14,6 +25,61 @@ from engine.runs.files import write_atomic
 from tui_transformer.languages import settings_file
 
 LARGEST = 64 * 1024  # bytes
+MOST_KEPT = 32 * 1024  # bytes of kept designs; larger ones are not kept
+T = TypeVar("T", bound=BaseModel)
+
+
+def _lenient(kind: type[T]) -> WrapValidator:
+    """What the studio wrote itself, unlike what a person wrote, is replaced by the default if it is damaged."""
+
+    def checked(value: Any, handler: ValidatorFunctionWrapHandler, _: ValidationInfo) -> T:
+        try:
+            found: T = handler(value)
+            if len(tomli_w.dumps(found.model_dump()).encode()) <= MOST_KEPT:
+                return found
+        except (ValidationError, RecursionError):
+            pass
+        return kind()
+
+    return WrapValidator(checked)
+
+
+def _or_none(text: str) -> str:
+    return text if _showable(text) else ""
+
+
+def _showable(value: Any) -> bool:
+    """Whether a value is a setting's, and has no character that a terminal would obey."""
+    if isinstance(value, str):
+        return clean_line(value) == value
+    if isinstance(value, list | tuple):
+        return all(isinstance(part, str | int | float) and _showable(part) for part in value)
+    return isinstance(value, bool | int | float)
+
+
+class KeptDraft(BaseModel):
+    """One design: a preset's changes."""
+
+    on: Annotated[str, AfterValidator(_or_none)] = ""  # its base, for an overlay
+    ranks: int = 1
+    changes: dict[str, Any] = Field(default_factory=dict)  # dotted key → value
+
+    @field_validator("changes")
+    @classmethod
+    def _only_showable(cls, changes: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in changes.items() if _showable(key) and _showable(value)}
+
+
+class KeptDesign(BaseModel):
+    """The Design pane, as it was left."""
+
+    at: Annotated[str, AfterValidator(_or_none)] = ""  # the preset shown last: its name, or the path of one's own
+    drafts: dict[str, Annotated[KeptDraft, _lenient(KeptDraft)]] = Field(default_factory=dict)  # changed ones, likewise
+
+    @field_validator("drafts")
+    @classmethod
+    def _only_showable(cls, drafts: dict[str, KeptDraft]) -> dict[str, KeptDraft]:
+        return {at: draft for at, draft in drafts.items() if _showable(at)}
 
 
 class Slurm(BaseModel):
@@ -47,6 +113,7 @@ class Settings(BaseModel):
     slurm: Slurm = Field(default_factory=Slurm)
     welcomed: bool = False
     pane: str = "design"  # the one shown last
+    design: Annotated[KeptDesign, _lenient(KeptDesign)] = Field(default_factory=KeptDesign)
 
 
 def load() -> tuple[Settings, str]:
@@ -91,3 +158,11 @@ def save(settings: Settings) -> str:
             strerror=reason(error),
         )
     return ""
+
+
+def keep_design(design: KeptDesign) -> None:
+    """Write the design into the file as it now is, perhaps edited meanwhile; say nothing if that fails."""
+    now, wrong = read(settings_file())
+    if not wrong and now.design != design:
+        now.design = design
+        save(now)

@@ -160,9 +160,9 @@ def _linear(part: nn.Linear) -> Map:
     """Return a linear map. On a CPU, weights are laid out at the first call as the product reads them fastest: for one
     row and more outputs than inputs, transposed; for several rows, packed for oneDNN.
 
-    MKL, which torch calls, is slow on processors it does not know. On an AMD EPYC, a row's product with 256 × 1024
-    weights takes 46 µs, transposed 27; all products of a step of 4 layers of 256 features take 1.6 ms for 4 rows, packed
-    0.6 ms; for 32 rows, 2.0 ms and 1.5 ms.
+    MKL, which torch calls, is slow on processors it does not know. On an AMD EPYC, one row's product with 256 × 1024
+    weights takes 46 µs, and 27 with them transposed; all products of a step of 4 layers of 256 features take 1.6 ms for
+    4 rows, packed 0.6 ms; for 32 rows, 2.0 ms and 1.5 ms.
     """
     weight, bias = part.weight, part.bias
     if not (_PACKS and weight.device.type == "cpu" and weight.dtype == torch.float32):

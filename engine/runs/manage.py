@@ -94,9 +94,20 @@ def check_tag(tag: str) -> str:
     return tag
 
 
-def write_notes(run: Path, *, text: str | None = None, add: Iterable[str] = (), remove: Iterable[str] = ()) -> Notes:
-    """Change a run's notes; `InputError`: too long, an empty tag, a link, or not writable."""
-    add, remove = tuple(add), set(remove)
+def write_notes(
+    run: Path,
+    *,
+    text: str | None = None,
+    add: Iterable[str] = (),
+    remove: Iterable[str] = (),
+    see: Iterable[str] = (),
+    unsee: Iterable[str] = (),
+) -> Notes:
+    """Change a run's note, its tags (`add`, `remove`) and the badges its owner has acknowledged (`see`, `unsee`).
+
+    `InputError`: too long, an empty tag, a link, or not writable.
+    """
+    add, remove, unsee = tuple(add), set(remove), set(unsee)
     if text is not None and len(text) > LONGEST_NOTE:
         raise InputError(
             tr(
@@ -115,8 +126,10 @@ def write_notes(run: Path, *, text: str | None = None, add: Iterable[str] = (), 
             tags = tuple(dict.fromkeys([*kept, *(tag.strip() for tag in add)]))
             if len(tags) > MOST_TAGS:
                 raise InputError(tr("a run can have at most {most_tags} tags", most_tags=MOST_TAGS))
-            notes = Notes(text=before.text if text is None else text, tags=tags)
-            write_json(run / Notes.file, {"schema": SCHEMA, "text": notes.text, "tags": list(notes.tags)})
+            seen = tuple(dict.fromkeys([*(badge for badge in before.seen if badge not in unsee), *see]))
+            notes = Notes(text=before.text if text is None else text, tags=tags, seen=seen)
+            record = {"schema": SCHEMA, "text": notes.text, "tags": list(notes.tags)}
+            write_json(run / Notes.file, record | ({"seen": list(seen)} if seen else {}))
     except OSError as error:
         raise refused(tr("cannot write notes in {run}", run=str(run)[:200]), error) from None
     return notes

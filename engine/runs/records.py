@@ -563,10 +563,11 @@ class Translations(RunFile, file="translations.json"):
 
 
 class Notes(RunFile, file="notes.json"):
-    """notes.json: the owner's note and tags."""
+    """notes.json: the owner's note, tags, and what they have seen."""
 
     text: Text = ""  # the note
     tags: tuple[Text, ...] = ()  # the run's tags
+    seen: tuple[Text, ...] = ()  # badges that the owner has acknowledged; only warnings count
 
 
 class ControlEntry(Record):

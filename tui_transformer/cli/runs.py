@@ -18,7 +18,8 @@ from engine.runs.reader import LIVE_STATES, STILL, RunReader, list_runs, no_runs
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Json, RunArgument, RunsDir, run_names
 from tui_transformer.cli.output import emit, is_terminal, print_columns, say, tell
-from tui_transformer.lab.records.badges import in_a_cell, worst_first
+from tui_transformer.lab.records.badges import in_a_cell, marked, seen_of, worst_first
+from tui_transformer.lab.records.seen import acknowledged
 
 FROM = tr("from")
 HEAD = (tr("run"), tr("state"), tr("step"), tr("loss"), tr("perplexity"), tr("preset"), FROM, tr("checks"))
@@ -81,7 +82,7 @@ def _described(reader: RunReader) -> tuple[dict[str, object], tuple[str, ...]]:
         "–" if perplexity is None else f"{perplexity:.3f}",
         str(preset),
         born.origin.shown if born.origin is not None else "",
-        in_a_cell(badges, checked=checked),
+        in_a_cell(badges, checked=checked, seen=seen_of(badges, reader.notes)),
     )
     return record, row
 
@@ -153,6 +154,7 @@ def delete(
 @examples(
     {
         'note demo "falls too slowly" --tag slow': tr("Write a note and add a tag."),
+        "note demo --seen SUSPICIOUS": tr("Mark a warning as seen."),
         "note demo": tr("Show a run's notes and tags."),
     }
 )
@@ -161,19 +163,30 @@ def note(
     text: Annotated[str | None, typer.Argument(help=tr("The new note; leave it out to show the current one."))] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help=tr("A tag to add."))] = None,
     untag: Annotated[list[str] | None, typer.Option("--untag", help=tr("A tag to remove."))] = None,
+    seen: Annotated[
+        list[str] | None,
+        typer.Option("--seen", help=tr("A warning to mark as seen, by its badge; it stays listed.")),
+    ] = None,
+    unseen: Annotated[
+        list[str] | None, typer.Option("--unseen", help=tr("A warning to mark as seen no longer."))
+    ] = None,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:
-    """Show or change a run's notes and tags."""
+    """Show or change a run's notes and tags, and which of its warnings were seen."""
     reader = RunReader.resolve(run, runs_dir)
-    if text is None and not tag and not untag:
+    if text is None and not (tag or untag or seen or unseen):
         notes = reader.notes
     else:
-        notes = manage.write_notes(reader.path, text=text, add=tag or [], remove=untag or [])
-    shown = "\n".join(part for part in (notes.text, " ".join(f"#{tag}" for tag in notes.tags)) if part)
+        see, unsee = acknowledged(reader, seen or []), acknowledged(reader, unseen or [])
+        notes = manage.write_notes(reader.path, text=text, add=tag or [], remove=untag or [], see=see, unsee=unsee)
+    known = seen_of(reader.badges, notes)
+    parts = (notes.text, " ".join(f"#{tag}" for tag in notes.tags), " ".join(marked(n, seen=True) for n in known))
+    shown = "\n".join(part for part in parts if part)
     none = tr(
         "{name} has no notes; to add some: {command}",
         name=reader.name,
         command=reader.command("note", tr("what you saw"), "--tag", "good"),
     )
-    tell({"run": reader.name, "text": notes.text, "tags": notes.tags}, shown or none, as_json=json)
+    record = {"run": reader.name, "text": notes.text, "tags": notes.tags} | ({"seen": known} if known else {})
+    tell(record, shown or none, as_json=json)

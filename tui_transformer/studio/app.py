@@ -38,6 +38,7 @@ from tui_transformer.lab.launch.launches import Launches, LaunchMode
 from tui_transformer.lab.launch.logs import hung_up
 from tui_transformer.lab.wide_characters import break_between_characters, with_widths
 from tui_transformer.languages import settings_file
+from tui_transformer.settings import KeptDesign
 from tui_transformer.studio.keys import PANES, SPARE, help_screen
 from tui_transformer.studio.messages import How, Play, Resume, errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask
@@ -207,7 +208,9 @@ class Studio(TypingOrder):
             case _:
                 from tui_transformer.studio.design.pane import DesignPane
 
-                return DesignPane(runs_dir=self.runs_dir, data_dir=self.data_dir, device=self.device)
+                return DesignPane(
+                    runs_dir=self.runs_dir, data_dir=self.data_dir, device=self.device, was=self.settings.design
+                )
 
     async def _add_other_panes(self) -> None:
         """Add the missing panes; a key or click that comes meanwhile waits for the lock, until every pane exists."""
@@ -285,6 +288,13 @@ class Studio(TypingOrder):
         for name, value in changes.items():
             setattr(self.settings, name, value)
         say(self, user.save(self.settings), "warning")
+
+    def _keep_design(self, design: KeptDesign) -> None:
+        self.settings.design = design
+        user.keep_design(self.settings.design)
+
+    def on_design_pane_keep(self, event: "DesignPane.Keep") -> None:
+        self._keep_design(event.design)
 
     def watch_theme(self, theme: str) -> None:
         if self.is_running and theme != self.settings.theme:
@@ -450,9 +460,13 @@ class Studio(TypingOrder):
     async def _leave(self, how: str) -> None:
         if self._leaving:
             return
+        from tui_transformer.studio.design.pane import DesignPane
+
         self._leaving = True
         if self.pane != self.settings.pane:
             self._keep(pane=self.pane)
+        for design in self.query(DesignPane):
+            self._keep_design(design.kept)
         end = self.launches.stop_here if how == "stop" else self.launches.hand_over
         if self.launches.here is not None:
             say(self, tr("saving a checkpoint …"))

@@ -229,7 +229,11 @@ VERDICT = Column(
     kind=verdict_kind,
 )
 CHECKS = Column(
-    "checks", english("checks"), "checks", checks, _badges, _words, right=False, always=True, nothing=PASSED
+    *("checks", english("checks"), "checks", checks, _badges, _words),
+    right=False,
+    always=True,
+    nothing=PASSED,
+    said=lambda e, b: in_a_cell(checks(e, b) or (), checked=True, seen=e.seen),
 )
 MORE = _difference(lambda e: e.parameters, whatever=True)
 MORE_PARAMETERS = Column(

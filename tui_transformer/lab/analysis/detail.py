@@ -50,6 +50,7 @@ from tui_transformer.lab.analysis.verdict import (
     verdict,
 )
 from tui_transformer.lab.formatting import confusion_lines, fitted, lead_in_words
+from tui_transformer.lab.records.badges import marked
 from tui_transformer.lab.records.run_view import averaged
 
 UNSET = "–"
@@ -82,7 +83,7 @@ def _blocks(*made: tuple[str, Iterable[Line]]) -> Blocks:
 
 def detail(entry: Entry, baseline: Entry | None) -> Blocks:
     """Return a run's detail, most important first."""
-    wrong, origin, older = [*_badges(entry.badges)], entry.origin, []
+    wrong, origin, older = [*_badges(entry.badges, entry.seen)], entry.origin, []
     if entry.reason:
         wrong.append(_line(tr(entry.state), entry.reason))
     written = [_line(tr("tags"), " ".join(f"#{tag}" for tag in entry.tags))] if entry.tags else []
@@ -133,10 +134,10 @@ def _classified(entry: Entry) -> Iterator[Line]:
     yield from (_line("", words) for words in entry.classified.readers)
 
 
-def _badges(badges: Mapping[str, str], *, of_several: bool = False) -> Iterator[Line]:
+def _badges(badges: Mapping[str, str], seen: Sequence[str], *, of_several: bool = False) -> Iterator[Line]:
     for name, why in badges.items():
         known = IN_USE.badge(name)
-        yield _line(name, known.means, known.severity)
+        yield _line(marked(name, seen=name in seen), known.means, "plain" if name in seen else known.severity)
         if why:
             yield _line("", why if of_several else tr("Why: {why}", why=why))
         yield _line("", tr("What to do: {advice}", advice=known.advice), "advice")
@@ -212,7 +213,7 @@ def group_detail(standing: VariantResult) -> Blocks:
     pinned = baseline.representative if baseline is not None and not standing.is_baseline else None
     return _blocks(
         (tr("Compared to the baseline"), judged),
-        (tr("Problems with its runs"), _badges(standing.badges, of_several=True)),
+        (tr("Problems with its runs"), _badges(standing.badges, standing.seen, of_several=True)),
         (tr("What was expected"), expected),
         (tr("Its runs"), map(partial(_run, group), standing.runs)),
         (tr("Where their initial weights come from"), earlier),
@@ -235,7 +236,7 @@ def _run(group: Group, run: Entry) -> Line:
 
 def _state(run: Entry, *, unit: str = "", best: str = "") -> str:
     loss = UNSET if run.last is None else f"{run.last:.4f}{unit}"
-    state, badges = fitted(tr(run.state), STATE), "".join(f"   {name}" for name in run.badges)
+    state, badges = fitted(tr(run.state), STATE), "".join(f"   {marked(n, seen=n in run.seen)}" for n in run.badges)
     return tr("{state}  last {loss}{best}{badges}", state=state, loss=loss, best=best, badges=badges)
 
 

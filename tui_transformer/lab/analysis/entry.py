@@ -37,6 +37,7 @@ from engine.runs.records import (
     ValidationRecord,
 )
 from tui_transformer.lab.formatting import readers_in_words
+from tui_transformer.lab.records.badges import seen_of
 
 DAMAGED, DAMAGED_FILES = english("damaged"), "DAMAGED"
 ENDED_EARLY = (english("stopped"), english("interrupted"), english("failed"), english("lost"))
@@ -106,6 +107,7 @@ class Entry:
     # questions behind a share, by score or probe name, where known
     places: Mapping[str, int] = field(default_factory=dict)
     badges: Mapping[str, str] = field(default_factory=dict)  # what is wrong with its scores, and why
+    seen: tuple[str, ...] = ()  # badges that its owner has acknowledged
     checked: bool = False  # both the model and a score have been checked
     notes: str = ""
     tags: tuple[str, ...] = ()
@@ -263,6 +265,7 @@ def read_entry(path: Path) -> Entry:
         chances={one.name: one.chance for one in data.probes if one.chance is not None},
         places=_places(data, last, task),
         badges=badges,
+        seen=seen_of(badges, notes),
         checked=bool(verdicts) and last.loss is not None,
         notes=notes.text,
         tags=notes.tags,

@@ -1,6 +1,6 @@
 """The columns of variants: a mean and its interval share a cell on screen and paper; data has one number per cell."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ from tui_transformer.lab.analysis.entry import BEST, EXCESS, LAST, LOSSES, Entry
 from tui_transformer.lab.analysis.language import ENGLISH, IN_USE, Language
 from tui_transformer.lab.analysis.verdict import VariantResult, brief, expectations, scores_of, summary
 from tui_transformer.lab.formatting import per_cent
-from tui_transformer.lab.records.badges import badge
+from tui_transformer.lab.records.badges import badge, marked
 
 _number: Callable[[Value], str] = "{:.6g}".format
 _signed: Callable[[Value], str] = "{:+.6g}".format
@@ -21,11 +21,10 @@ _p: Callable[[Value], str] = lambda p: f"{p:.3f}" if p >= 0.001 else "<0.001"
 ADJUSTED = english("paired t test, corrected across all verdicts in the study and for a second look")
 
 
-def _badges(standing: VariantResult) -> str:
+def _badges(standing: VariantResult, seen: Collection[str] = ()) -> str:
     counts, runs = standing.group.badge_counts, len(standing.runs)
-    return " ".join(
-        f"{badge(n).word} {counts[n]}/{runs}" if counts[n] < runs else badge(n).word for n in standing.badges
-    )
+    some = {n: f" {counts[n]}/{runs}" if counts[n] < runs else "" for n in standing.badges}
+    return " ".join(marked(badge(n).word + some[n], seen=n in seen) for n in standing.badges)
 
 
 VARIANT = text(english("variant"), lambda s: s.group.name, always=True)
@@ -41,7 +40,7 @@ VERDICT = text(
     said=lambda s, b: s.verdict(IN_USE),
     kind=lambda s, b: s.verdict_kind,
 )
-CHECKS = replace(runs_columns.CHECKS, spread=_badges)
+CHECKS = replace(runs_columns.CHECKS, spread=_badges, said=lambda s, b: _badges(s, s.seen))
 P = Column(
     *("p", english("p adj."), f"p ({ADJUSTED})", lambda s, b: _of(s, s.primary, "adjusted_p"), _p, _number),
     shown_name=tr("p ({how})", how=tr(ADJUSTED)),

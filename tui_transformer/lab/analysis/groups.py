@@ -137,6 +137,11 @@ class Group:
         return Counter(name for run in self.runs for name in run.badges)
 
     @cached_property
+    def seen(self) -> tuple[str, ...]:
+        """The badges that were acknowledged in all of its runs that have them."""
+        return tuple(n for n in self.badge_counts if all(n in run.seen for run in self.runs if n in run.badges))
+
+    @cached_property
     def void(self) -> str:
         """The badge that makes its scores meaningless; "" if there is none.
 

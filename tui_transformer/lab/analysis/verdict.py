@@ -238,6 +238,10 @@ class VariantResult:
         return self.group.badges
 
     @property
+    def seen(self) -> tuple[str, ...]:
+        return self.group.seen
+
+    @property
     def protocol(self) -> Protocol:
         return self.group.representative.protocol
 

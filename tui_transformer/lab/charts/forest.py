@@ -21,7 +21,7 @@ from tui_transformer.lab.analysis.sentences import FALLING
 from tui_transformer.lab.analysis.verdict import VariantResult, brief
 from tui_transformer.lab.charts.canvas import cells_of, ticks
 from tui_transformer.lab.formatting import fitted
-from tui_transformer.lab.records.badges import badge
+from tui_transformer.lab.records.badges import badge, marked
 
 Part = tuple[str, str]  # text, the name of its style
 GAP = 2  # columns between two parts of a row
@@ -70,7 +70,7 @@ def _row(result: VariantResult, measure: Measure) -> ForestRow:
     for name in result.badges:
         if name != FALLING:  # which the sentence below tells
             some = f" {counts[name]}/{len(result.runs)}" if counts[name] < len(result.runs) else ""
-            words.append(badge(name).word + some)
+            words.append(marked(badge(name).word + some, seen=name in result.seen))
     badges, name = " ".join(words), clean_line(result.name)
     if result.is_baseline:
         mean = result.mean(measure)

@@ -1,7 +1,7 @@
 """What each badge means and what to do about it, and a run's checks in words: for every pane, command and export."""
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -10,7 +10,7 @@ from engine.clean import clean_line
 from engine.errors import listed
 from engine.language import english, tr
 from engine.retelling import told
-from engine.runs.records import VerdictRecord
+from engine.runs.records import Notes, VerdictRecord
 
 SIGNS = {"good": "✓", "bad": "✗", "warn": "!"}
 CHECKS = {  # what they look at, by name
@@ -77,9 +77,25 @@ def worst_first(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(names, key=lambda name: not badge(name).void))
 
 
-def in_a_cell(names: Iterable[str], *, checked: bool) -> str:
+def is_warning(name: str) -> bool:
+    """Whether a badge may be acknowledged: it is known, and it makes no score void."""
+    return name in BADGES and not BADGES[name].void
+
+
+def seen_of(names: Iterable[str], notes: Notes) -> tuple[str, ...]:
+    """Return those of a run's badges that its owner has acknowledged; others in its notes mean nothing."""
+    return tuple(name for name in names if name in notes.seen and is_warning(name))
+
+
+def marked(text: str, *, seen: bool) -> str:
+    """Return a badge's word or name, marked if it was acknowledged."""
+    return tr("{badge} (seen)", badge=text) if seen else text
+
+
+def in_a_cell(names: Iterable[str], *, checked: bool, seen: Collection[str] = ()) -> str:
     """Return badges for a narrow cell; if none, whether checks passed or have not run yet."""
-    return " ".join(badge(name).word for name in names) or (PASSED if checked else NONE_YET)
+    words = [marked(badge(name).word, seen=name in seen) for name in names]
+    return " ".join(words) or (PASSED if checked else NONE_YET)
 
 
 @dataclass(frozen=True)

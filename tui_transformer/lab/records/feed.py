@@ -11,14 +11,14 @@ from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.records import TrainRecord, ValidationRecord
 from engine.runs.tail import History, newest_records, stamp
 from tui_transformer.lab.launch.line import Line
-from tui_transformer.lab.records.badges import worst_first
+from tui_transformer.lab.records.badges import seen_of, worst_first
 from tui_transformer.lab.records.run_view import Followed, RunRow, RunView
 from tui_transformer.lab.records.scan import RunsScan
 from tui_transformer.lab.records.study_row import StudyRow, Totals, Waits, studies
 
 FOLLOWED = 4  # runs whose curves are kept after another was chosen
 FEW = 50  # train records kept of a study's runs, whose evaluations alone are drawn
-WATCHED = ("status.json", "summary.json", "checks.json")
+WATCHED = ("status.json", "summary.json", "checks.json", "notes.json")
 QUEUED, DAMAGED = english("queued"), english("damaged")
 
 
@@ -114,7 +114,7 @@ class Feed:
 
 
 def _row(reader: RunReader) -> RunRow:
-    status, born = reader.status, reader.run
+    status, born, badges = reader.status, reader.run, worst_first(reader.badges)
     state = reader.state if status.state in LIVE_STATES else status.state or DAMAGED
     last = reader.summary.last
     loss = None if last is None else last.loss
@@ -131,7 +131,8 @@ def _row(reader: RunReader) -> RunRow:
         steps=status.steps,
         loss=loss,
         scored=scored,
-        badges=worst_first(reader.badges),
+        badges=badges,
+        seen=seen_of(badges, reader.notes) if badges else (),
         created=born.created,
         made=(stamp(reader.path / "run.json") or (0,))[0],
         host=status.host,

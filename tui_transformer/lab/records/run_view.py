@@ -96,6 +96,7 @@ class RunRow:
     loss: float | None = None  # of the newest evaluation, else the newest train record; None before both
     scored: bool = False  # whether the loss is from an evaluation, not a train record
     badges: tuple[str, ...] = ()  # problems with its scores, worst first
+    seen: tuple[str, ...] = ()  # those that its owner has acknowledged
     created: str = ""  # when, to the second; `made` only breaks ties
     made: int = 0
     host: str = ""  # the machine of its process

@@ -39,6 +39,7 @@ from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.analysis.view import RUNS, VARIANTS, Options, Selection, Shown, View
 from tui_transformer.lab.charts.overlay import Drawn
 from tui_transformer.lab.records.pace import PollInterval
+from tui_transformer.lab.records.seen import turn, why_not_seen
 from tui_transformer.lab.reports.formats import FORMATS as REPORTS
 from tui_transformer.lab.reports.selection import ReportSelection, of_runs, of_variants
 from tui_transformer.studio.compare.forest import ForestList, ForestPlot
@@ -59,7 +60,7 @@ TWO = 100  # least screen columns for two charts
 NEEDS_A_ROW = ("by_variant", "detail", "play", "select", "pin", "sort", "reverse", "all_settings", "export", "report")
 OF_THE_TABLE = ("sort", "reverse", "only", "all_settings")
 NEEDS_A_CURVE = ("train_curves", "log_y", "probe")
-NEEDS_A_RUN = ("note", "tags", "over_seeds")  # not a variant
+NEEDS_A_RUN = ("note", "tags", "seen", "over_seeds")  # not a variant
 SHARE, LEAST_TOP, LEAST_CHARTS = 0.4, 5, 9  # of the pane's lines the upper part may take; least lines of the two
 AROUND_TITLE = 6  # columns of a frame
 FEW = 4  # curves drawn at first where there are more variants than letters
@@ -604,11 +605,21 @@ class ComparePane(Vertical, can_focus=True):
             gone = set(entry.tags) - set(tags)
             await self._write(lambda: write_notes(entry.path, add=tags, remove=gone), said, entry.path)
 
+    @work(group="seen", exit_on_error=False)
+    async def action_seen(self) -> None:
+        entry = self.current()
+        if entry is None:
+            return
+        if wrong := why_not_seen(entry.name, entry.badges):
+            say(self, wrong, "warning")
+            return
+        await self._write(lambda: turn(entry.path, entry.badges), "", entry.path)
+
     async def _write(self, task: Callable[[], object], said: str, run: Path) -> None:
-        """Write notes or tags in a thread, and read the run again."""
+        """Write notes, tags or what was seen in a thread, say so, and read the run again."""
         with errors_said(self):
-            await asyncio.to_thread(task)
-            say(self, said)
+            done = await asyncio.to_thread(task)
+            say(self, said or str(done))
         self.look_now(run)
 
     # Exports and reports

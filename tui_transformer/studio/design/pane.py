@@ -13,6 +13,7 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.events import Resize
 from textual.message import Message
+from textual.timer import Timer
 
 from engine.clean import clean_line
 from engine.command_line import options
@@ -27,14 +28,16 @@ from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import SMALL, Draft, sentence, shown
 from tui_transformer.lab.design.forecast import Forecast, Machine, base_trained_last
 from tui_transformer.lab.design.history import History
+from tui_transformer.lab.design.kept import kept, restored
 from tui_transformer.lab.design.processes import Benchmarks, LaunchTarget
 from tui_transformer.lab.design.study_draft import GENERIC, StudyDraft
+from tui_transformer.settings import KeptDesign
 from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.corpus_preview import anywhere, corpus_key, preview_corpus
 from tui_transformer.studio.design.dialogs import CORPUS, TomlPage, which_number, which_setting
 from tui_transformer.studio.design.launch_line import LaunchLine
 from tui_transformer.studio.design.measuring import Measurement
-from tui_transformer.studio.design.preset_list import PresetList
+from tui_transformer.studio.design.preset_list import PresetList, entries
 from tui_transformer.studio.design.preview import DesignFacts, Download, Preview
 from tui_transformer.studio.design.study_builder import StudyBuilder, free_study_name
 from tui_transformer.studio.design.switches import BASE, SIGNS, Switches
@@ -47,6 +50,7 @@ from tui_transformer.studio.shared.panel import panel
 from tui_transformer.studio.shared.words import Words
 
 BROAD, TALL = 150, 28  # columns, lines
+KEEP = 2.0  # seconds from a change until the design is kept
 FILE = "FILE"  # a corpus requested by path
 FILES = {
     "pairs": tr("your own sentence pairs …"),
@@ -80,11 +84,23 @@ class DesignPane(Vertical):
         name: str
         ranks: int = 1
 
-    def __init__(self, *, runs_dir: Path, data_dir: Path | None, device: str) -> None:
+    @dataclass
+    class Keep(Message):
+        """To be shown again at the next start."""
+
+        design: KeptDesign
+
+    def __init__(self, *, runs_dir: Path, data_dir: Path | None, device: str, was: KeptDesign | None = None) -> None:
         super().__init__(id="design")
         self.runs_dir, self.data_dir, self.device = runs_dir, data_dir, device
-        self._at = SMALL  # the current list entry
-        self._histories = {SMALL: History(Draft.of(SMALL))}  # by entry: leaving and returning keeps changes
+        was = was or KeptDesign()
+        self._was = dict(was.drafts)  # by entry, until it is shown
+        self._at, first = SMALL, Draft.of(SMALL)  # the current list entry
+        for entry in entries() if was.at not in ("", SMALL) else ():
+            if entry.id == was.at and entry.preset is not None:
+                self._at, first = entry.id, self._landed(Draft(entry.preset, path=entry.path))
+        self._histories = {self._at: self._history(self._at, first)}  # by entry: leaving and returning keeps changes
+        self._keeping: Timer | None = None
         self._named: dict[str, str] = {}  # a run's name where it was typed, by entry
         self._machine = Machine(device)
         self._switch = ""  # the key of the current one
@@ -105,7 +121,7 @@ class DesignPane(Vertical):
         yield LaunchLine(self.runs_dir)
 
     def on_mount(self) -> None:
-        self.query_one(PresetList).reload(SMALL)
+        self.query_one(PresetList).reload(self._at)
         self.watch(self.app, "theme", self._redraw, init=False)
 
     def on_resize(self, event: Resize) -> None:
@@ -138,8 +154,20 @@ class DesignPane(Vertical):
         assert entry.preset is not None
         self._at = entry.id
         if entry.id not in self._histories:
-            self._histories[entry.id] = History(self._landed(Draft(entry.preset, path=entry.path)))
+            self._histories[entry.id] = self._history(entry.id, self._landed(Draft(entry.preset, path=entry.path)))
         self._show(self.draft)
+
+    def _history(self, at: str, first: Draft) -> History[Draft]:
+        history, was = History(first), self._was.pop(at, None)
+        if was is not None:
+            history.put(restored(first, was))
+        return history
+
+    @property
+    def kept(self) -> KeptDesign:
+        """What is shown and what is changed, to be shown again at the next start."""
+        changed = {at: kept(history.now) for at, history in self._histories.items() if history.now != history.first}
+        return KeptDesign(at="" if self._at == SMALL else self._at, drafts=self._was | changed)
 
     def _landed(self, draft: Draft) -> Draft:
         """A change to any base, on the base trained last: what one compares it to."""
@@ -170,8 +198,11 @@ class DesignPane(Vertical):
         if self._measuring.of is not None and draft != self._measuring.of:
             self._measuring.stop()
         self._histories[self._at].put(draft)
+        if self._keeping is not None:
+            self._keeping.stop()
+        self._keeping = self.set_timer(KEEP, lambda: self.post_message(self.Keep(self.kept)))
         changed = (at for at, history in self._histories.items() if history.now != history.first)
-        self.query_one(PresetList).mark(frozenset(changed))
+        self.query_one(PresetList).mark(frozenset((*changed, *self._was)))
         self.query_one(Switches).show(draft)
         if draft.config is not None and corpus_key(draft.config) not in self._corpora:
             self.run_worker(self._look(draft.config), group="corpus", exclusive=True)

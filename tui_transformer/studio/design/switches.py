@@ -23,7 +23,7 @@ from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.language import english, tr
 from engine.lints import ACTS
-from tui_transformer.lab.design.draft import Draft, sentence, shown
+from tui_transformer.lab.design.draft import MOST_RANKS, Draft, sentence, shown
 from tui_transformer.lab.formatting import fitted
 from tui_transformer.studio.shared.palette import Palette
 
@@ -32,7 +32,6 @@ SIGNS = "←→ ⏎"  # the keys that change it
 STARTS = "0123456789."  # characters that start typing a number
 Ladder = Callable[[Draft, float], Sequence[float]]  # values below and above one, ascending
 TRIES = 16
-MOST_RANKS = 1024
 _ACTS = {key: acts for key, acts, _ in ACTS}
 
 

@@ -11,9 +11,10 @@ from engine.language import english, tr, trn
 from engine.runs.reader import LIVE_STATES, WAITING_FOR_SPACE
 from tui_transformer.lab.formatting import about, duration
 from tui_transformer.lab.records.run_view import RunRow, RunView, averaged
+from tui_transformer.lab.records.seen import why_not_seen
 from tui_transformer.lab.records.study_row import StudyRow
 
-ACTIONS = ("pause", "stop", "checkpoint", "resume", "detach", "play", "rename", "delete")
+ACTIONS = ("pause", "stop", "checkpoint", "resume", "detach", "play", "rename", "delete", "seen")
 LONGER = tr("To train longer, press 1 and raise train.steps. Most schedules span all steps, so this starts a new run.")
 ENDED = ("stopped", "interrupted", "failed", "lost")  # resumable
 
@@ -168,6 +169,8 @@ def why_not(action: str, row: RunRow | None, here: bool) -> str:
             return tr("{name}: {state}; there is nothing to move to the background", **said)
         case "detach" if not here:
             return tr("{name} is already running in the background", name=name)
+        case "seen":
+            return why_not_seen(name, row.badges)
         case "play" if row.saved is None:
             return tr("{name} has no checkpoint to write with yet", name=name)
         case "rename" | "delete" if row.live:

@@ -33,6 +33,7 @@ from tui_transformer.lab.launch.launches import Launches
 from tui_transformer.lab.records.feed import QUEUED, Feed, Snapshot
 from tui_transformer.lab.records.pace import SLOW, PollInterval
 from tui_transformer.lab.records.run_view import RunRow, RunView
+from tui_transformer.lab.records.seen import turn
 from tui_transformer.lab.records.study_row import StudyRow, tree
 from tui_transformer.lab.studies.study import read_study
 from tui_transformer.studio.keys import PANES
@@ -223,7 +224,9 @@ class TrainPane(Horizontal):
         return row
 
     def _refresh_allowed(self, row: RunRow | StudyRow | None) -> None:
-        allowed = (row.path, row.state, row.saved is None, self._is_here(row)) if isinstance(row, RunRow) else row
+        allowed: object = row
+        if isinstance(row, RunRow):
+            allowed = (row.path, row.state, row.saved is None, self._is_here(row), row.badges)
         if allowed != self._allowed:
             self._allowed = allowed
             self.refresh_bindings()
@@ -451,6 +454,13 @@ class TrainPane(Horizontal):
         self._wait_for(row, tr("moving to the background…"), None)
         if await self._done(lambda: said.append(self.launches.hand_over()), row.path):
             self._pending.pop(row.path, None)
+            say(self, said[0])
+
+    @work(group="actions", exit_on_error=False)
+    async def action_seen(self) -> None:
+        row = self._row
+        said: list[str] = []
+        if await self._done(lambda: said.append(turn(row.path, row.badges)), row.path):
             say(self, said[0])
 
     def action_play(self) -> None:

@@ -15,7 +15,7 @@ from engine.runs.lineage import drawn
 from engine.runs.reader import WAITING_FOR_SPACE
 from tui_transformer.lab.charts.curves import curve_of
 from tui_transformer.lab.formatting import BARS, done_at, duration, fitted, memory, short
-from tui_transformer.lab.records.badges import badge, explained
+from tui_transformer.lab.records.badges import badge, explained, marked
 from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.lab.records.study_row import StudyRow
 from tui_transformer.studio.shared.name_line import Places, name_at
@@ -141,7 +141,10 @@ def _first_line(row: RunRow, view: RunView | None, pending: str, width: int) -> 
     if waits or (row.state == "running" and row.phase not in ("", "training")):
         words = PHASES.get(row.phase, row.phase.replace("-", " "))
     state = f"{style.sign} {clean_line(pending or words)}"
-    badges = [(clean_line(badge(name).word) + "  ", ALARMS[badge(name).severity]) for name in row.badges]
+    badges = [
+        (clean_line(marked(badge(n).word, seen=n in row.seen)) + "  ", COLOURS["dim"] if n in row.seen else _alarm(n))
+        for n in row.badges
+    ]
     facts = [clean_line(view.corpus)] if view is not None and view.corpus else []
     if view is not None and view.parameters:
         facts.append(tr("{n} parameters", n=short(view.parameters)))
@@ -161,6 +164,10 @@ def _first_line(row: RunRow, view: RunView | None, pending: str, width: int) -> 
         places.append((start, start + cell_len(text), name))
         start += cell_len(text)
     return Content.assemble(left, " " * gap, right), places
+
+
+def _alarm(name: str) -> str:
+    return ALARMS[badge(name).severity]
 
 
 def _progress(row: RunRow, view: RunView | None, width: int) -> Content:

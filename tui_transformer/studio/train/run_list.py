@@ -13,7 +13,7 @@ from engine.clean import clean_line
 from engine.language import trn
 from tui_transformer.lab.design.draft import shown
 from tui_transformer.lab.formatting import duration, fitted, middle
-from tui_transformer.lab.records.badges import SIGNS, badge
+from tui_transformer.lab.records.badges import SIGNS, badge, marked
 from tui_transformer.lab.records.run_view import RunRow
 from tui_transformer.lab.records.study_row import StudyRow
 from tui_transformer.studio.shared.run_states import STATES, UNKNOWN
@@ -44,10 +44,11 @@ def run_line(row: RunRow, width: int, *, inside: bool) -> list[Part]:
     share = f"{row.share:.0%}" if row.state == "running" else state.word
     word, style = share, state.style
     if row.badges:
-        worst = badge(row.badges[0])
-        long = clean_line(worst.word)
+        unseen = [name for name in row.badges if name not in row.seen]
+        worst = badge(unseen[0] if unseen else row.badges[0])
+        long = clean_line(marked(worst.word, seen=not unseen))
         word = long if cell_len(name) + cell_len(long) + 1 <= room else SIGNS[worst.severity]
-        style = worst.severity
+        style = worst.severity if unseen else "dim"
     elif score and not row.live and cell_len(name) + cell_len(word) + 1 > room:
         word = ""  # the sign before the name says it
     name = middle(name, room - (cell_len(word) + 1 if word else 0))

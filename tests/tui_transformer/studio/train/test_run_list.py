@@ -45,6 +45,15 @@ def test_a_badge_or_a_state_never_replaces_the_loss(width, badges, state) -> Non
     assert not badges or any(sign in line for sign in ("UNDERTRAINED", " ! ", "LEAK", " ✗ "))
 
 
+def test_a_warning_that_was_seen_is_dimmed_and_gives_way_to_one_that_was_not() -> None:
+    both, seen = ("STILL-FALLING", "SUSPICIOUS"), ("STILL-FALLING",)
+    parts = run_line(replace(run("a"), badges=both, seen=seen), 44, inside=False)
+    assert (" SUSPECT", "warn") in parts
+    parts = run_line(replace(run("a"), badges=both, seen=both), 44, inside=False)
+    assert (" UNDERTRAINED (seen)", "dim") in parts
+    assert (" !", "dim") in run_line(replace(run("a"), badges=both, seen=both), 20, inside=False)
+
+
 def test_a_study_stands_in_the_list_with_its_progress_and_its_runs_under_it() -> None:
     runs = [run(f"demo-study.{name}.s{seed}", study="demo-study") for name in ("rope", "no-pe") for seed in (1, 2)]
     runs[0] = run("demo-study.rope.s1", "running", "demo-study", step=50)

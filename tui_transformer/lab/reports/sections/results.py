@@ -207,7 +207,9 @@ def _table(context: ReportContext, caption: str, among: Sequence[Column], measur
             return doc.Cell(context.name(standing), strong=standing.is_baseline)
         if column.key == "expected":
             return doc.Cell(summary(expectations(standing, measures), language) or doc.NONE)
-        return doc.Cell(column.shown(standing, None), strong=column is columns.CHECKS and bool(standing.badges))
+        if column is columns.CHECKS:  # without what its owner has seen: a reader judges alone
+            return doc.Cell(replace(column, said=None).shown(standing, None), strong=bool(standing.badges))
+        return doc.Cell(column.shown(standing, None))
 
     rows = tuple(tuple(cell(column, standing) for column in shown) for standing in standings)
     heads = tuple(language.word(column.title) for column in shown)

@@ -1,0 +1,56 @@
+"""Acknowledge a run's warnings: its notes record that its owner has seen them. They are still listed everywhere."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from engine.errors import InputError, listed
+from engine.language import tr
+from engine.runs.manage import write_notes
+from engine.runs.reader import RunReader
+from tui_transformer.lab.records.badges import badge, is_warning, worst_first
+
+
+def why_not_seen(name: str, badges: Iterable[str]) -> str:
+    """Return why none of a run's badges can be acknowledged; "" if one can."""
+    names = worst_first(badges)
+    if any(map(is_warning, names)):
+        return ""
+    if not names:
+        return tr("{name} has no warning to mark as seen", name=name)
+    return tr(
+        "{name}: {badge} cannot be marked as seen, because it makes the scores void",
+        name=name,
+        badge=badge(names[0]).word,
+    )
+
+
+def turn(run: Path, badges: Iterable[str]) -> str:
+    """Acknowledge all of a run's warnings, or take that back if all are; return what was done.
+
+    `InputError`: it has none, or its notes cannot be written.
+    """
+    warnings = [name for name in worst_first(badges) if is_warning(name)]
+    if not warnings:
+        raise InputError(why_not_seen(run.name, badges))
+    words = listed(badge(name).word for name in warnings)
+    if set(warnings) <= set(RunReader(run).notes.seen):
+        write_notes(run, unsee=warnings)
+        return tr("{name}: {badges} no longer marked as seen", name=run.name, badges=words)
+    write_notes(run, see=warnings)
+    return tr("{name}: {badges} marked as seen; press again to take it back", name=run.name, badges=words)
+
+
+def acknowledged(reader: RunReader, texts: Iterable[str]) -> list[str]:
+    """Return the warnings of a run that are meant, each by its name or its word; `InputError`: it has no such one."""
+    found = []
+    for text in texts:
+        meant = next((name for name in reader.badges if text.upper() in (name, badge(name).word)), None)
+        if meant is None:
+            has = tr("it has {badges}", badges=listed(reader.badges)) if reader.badges else tr("it has none")
+            raise InputError(
+                tr("run '{name}' has no badge '{badge}'; {has}", name=reader.name, badge=text[:40], has=has)
+            )
+        if not is_warning(meant):
+            raise InputError(why_not_seen(reader.name, [meant]))
+        found.append(meant)
+    return found
