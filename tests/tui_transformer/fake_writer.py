@@ -2,14 +2,14 @@
 
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 from engine.errors import InputError
 from tui_transformer.lab.play.prompt import Settings
-from tui_transformer.lab.play.written import Alternative, Answer, AnswerToken, AttentionView, TokenScores
+from tui_transformer.lab.play.written import Alternative, Answer, AnswerToken, AttentionView, Found, TokenScores
 
 PLAY = " is barred, and none\nshall pass before the moon hath set.\nANTONIO: Then let us wait, my lord.\n"
 WIDE = "门已关上，无人可过。🌙 月亮落下之前\nこんにちは世界 👩‍🚀 é café 한국어 🇩🇪\n"
@@ -34,7 +34,7 @@ class FakeWriter:
         name: of the run.
         step: of the checkpoint.
         text: what it writes.
-        kind: "next-token", "masked", "copy" or "question-answer".
+        kind: "next-token", "masked", "copy", "translation" or "question-answer".
         gate: waits for it before each token but the first `free`.
         prompts: to try; the Playground writes from the first by itself.
     """
@@ -63,6 +63,21 @@ class FakeWriter:
     @property
     def ranks(self) -> bool:
         return self.kind == "question-answer"
+
+    @property
+    def searching(self) -> Settings:
+        return {"beam": 1, "nbest": 1, "alpha": 0.6} if self.kind == "translation" else {}
+
+    def search(self, text: str, settings: Settings, between: Callable[[], None] = lambda: None) -> tuple[Found, ...]:
+        self._check(text)
+        self.asked.append((text, dict(settings)))
+        while self.gate is not None and not self.gate.wait(0.01):
+            between()
+        beam, n_best = int(settings["beam"]), int(settings["nbest"])
+        if n_best > beam:
+            raise InputError(f"/nbest {n_best}: more than a beam of {beam} can give")
+        words = [f"answer {n} of {beam}" for n in range(1, n_best + 1)]
+        return tuple(Found(tuple(piece(c, at) for at, c in enumerate(w)), -n / 2) for n, w in enumerate(words, 1))
 
     @property
     def invitation(self) -> str:

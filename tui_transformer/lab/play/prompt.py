@@ -76,6 +76,7 @@ TRANSLATING = Table(
     tr("any other line is translated"),
 )
 SETTINGS, SEARCH = WRITING.settings, TRANSLATING.settings
+PLAYING = replace(TRANSLATING, commands=SETTINGS | SEARCH | COMMANDS)  # the Playground's, for a model that translates
 
 
 def checked(name: str, value: float | int | str) -> float | int:

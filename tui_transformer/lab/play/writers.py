@@ -20,7 +20,7 @@ from engine.runs.records import Sample, WrittenRow
 from engine.runs.tail import newest_records, stamp
 from tui_transformer.lab.play.pictures import layer_plan, who_sees_whom
 from tui_transformer.lab.play.prompt import SETTINGS, Settings
-from tui_transformer.lab.play.written import Alternative, Answer, AnswerToken, AttentionView, TokenScores
+from tui_transformer.lab.play.written import Alternative, Answer, AnswerToken, AttentionView, Found, TokenScores
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from engine.data.objectives import Prompt
     from engine.data.padding import Tokens
     from engine.data.tokenizers import AnyTokenizer, Tokenizer
+    from engine.generation.beam import Hypothesis
     from engine.generation.sampling import SampledToken, Sampling
     from engine.generation.surprise import TokenSurprise
     from engine.model.transformer import Network
@@ -50,6 +51,7 @@ class Writer(ABC):
     continues: bool = False  # its text continues the prompt; else it is a separate answer
     ranks: bool = False  # its answers have an end: it can rank whole ones, see `wholes`, and shows held-out `examples`
     invitation: str = ""
+    searching: Settings = {}  # noqa: RUF012, the settings of its beam search, see `search`; none if it has none
     crossing: ClassVar[str] = tr("cross-attention: each target token sees the whole source")
     step: int
     model: "Network"
@@ -83,6 +85,13 @@ class Writer(ABC):
 
         `answer` counts answers to the same prompt. Raise InputError for an empty prompt, unknown characters, or no gap.
         """
+
+    def search(self, text: str, settings: Settings, between: Callable[[], None] = lambda: None) -> tuple[Found, ...]:
+        """Return the `nbest` best answers that a beam search finds; `between` is as in `Translator.translate`.
+
+        Raise InputError as `pieces` does, or if a beam cannot give as many; return () if it has no beam search.
+        """
+        return ()
 
     def wholes(self, text: str, written: str, others: int) -> tuple[Answer, ...]:
         """Return what was written as a whole answer with its probability, and the likeliest others.
@@ -419,6 +428,7 @@ class TranslationWriter(Writer):
             )
         self.translator = Translator(self.model, self.tokenizer, self.config)
         self.defaults = GREEDY | {"length": 200}
+        self.searching = {"beam": 1, "nbest": 1, "alpha": self.config.generation.alpha}
 
     def towards(self, language: str) -> None:
         self.tokenizer.source.addressed([], language.strip())
@@ -434,6 +444,28 @@ class TranslationWriter(Writer):
         most = min(int(settings["length"]), self.translator.most(len(prompt.read)))
         drawn = sample_answer(self.model, prompt, how, seed, allowed=size, most=most, alternatives=alternatives)
         yield from answer_tokens(drawn, self.tokenizer.target.decoder().feed, self._shown)
+
+    def search(self, text: str, settings: Settings, between: Callable[[], None] = lambda: None) -> tuple[Found, ...]:
+        if not text.strip():
+            raise InputError(self.empty)
+        how = self.searching | settings
+        beam, n_best = int(how["beam"]), int(how["nbest"])
+        if n_best > beam:
+            raise InputError(
+                tr(
+                    "/nbest {n_best}: more than a beam of {beam} can give; enter /beam {n_best}",
+                    n_best=n_best,
+                    beam=beam,
+                )
+            )
+        sources, alpha = self.translator.encode([text]), float(how["alpha"])
+        (found,) = self.translator.translate(sources, beam=beam, n_best=n_best, alpha=alpha, between=between)
+        return tuple(self._found(one.found) for one in found)
+
+    def _found(self, one: "Hypothesis") -> Found:
+        decoder = self.tokenizer.target.decoder()
+        pieces = (AnswerToken(decoder.feed(t), chance) for t, chance in zip(one.tokens, one.chances, strict=True))
+        return Found(tuple(pieces), one.score)
 
     def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
         from engine.generation.surprise import translation_surprise

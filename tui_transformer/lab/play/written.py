@@ -50,6 +50,18 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Found:
+    """An answer that a beam search found."""
+
+    pieces: tuple[AnswerToken, ...]
+    score: float  # log probability / length penalty; higher is better
+
+    @property
+    def text(self) -> str:
+        return "".join(piece.text for piece in self.pieces)
+
+
+@dataclass(frozen=True)
 class TokenScores:
     pieces: tuple[AnswerToken, ...]
     nats: tuple[float | None, ...]  # −log p of each; None where nothing predicts it

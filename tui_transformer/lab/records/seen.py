@@ -46,7 +46,7 @@ def acknowledged(reader: RunReader, texts: Iterable[str]) -> list[str]:
     for text in texts:
         meant = next((name for name in reader.badges if text.upper() in (name, badge(name).word)), None)
         if meant is None:
-            has = tr("it has {badges}", badges=listed(reader.badges)) if reader.badges else tr("it has none")
+            has = tr("it has {badges}", badges=listed(reader.badges)) if reader.badges else tr("it has no badges")
             raise InputError(
                 tr("run '{name}' has no badge '{badge}'; {has}", name=reader.name, badge=text[:40], has=has)
             )

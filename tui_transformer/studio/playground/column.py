@@ -5,6 +5,7 @@ Work on a text happens in the engine's thread, one task at a time; a new request
 
 import asyncio
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,12 +25,13 @@ from engine.language import tr, trn
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.lab.play.prompt import Settings
 from tui_transformer.lab.play.writers import Writer, Writers, checkpoints
-from tui_transformer.lab.play.written import AnswerToken, AttentionView, TokenScores, in_words, level
+from tui_transformer.lab.play.written import AnswerToken, AttentionView, Found, TokenScores, in_words, level
 from tui_transformer.studio.playground.likeliest import LIKELIEST
 from tui_transformer.studio.playground.token_text import WEIGHTS, Token, TokenText
 from tui_transformer.studio.shared.engine_thread import FAILURES, in_engine_thread
 from tui_transformer.studio.shared.palette import Palette
 
+BEST = 8  # answers of a beam search that are listed
 OTHERS = 3  # other answers listed beside the one given
 FAINT = 0.02  # share of a row's largest weight under which a token is not shaded
 SLICE = 0.04  # seconds between updates of the text
@@ -62,6 +64,27 @@ def _some(source: Iterator[AnswerToken], seconds: float) -> tuple[list[AnswerTok
         if time.monotonic() >= until:
             return some, True
     return some, False
+
+
+async def _found(writer: Writer, text: str, settings: Settings) -> tuple[Found, ...]:
+    """Return what a beam search finds; when this is cancelled, the search ends as well."""
+    over = threading.Event()
+
+    def between() -> None:
+        if over.is_set():
+            raise InputError(tr("stopped"))
+
+    try:
+        return await in_engine_thread(lambda: writer.search(text, settings, between))
+    finally:
+        over.set()
+
+
+def _ranked(found: Sequence[Found]) -> list[str]:
+    """The best answers with their scores, and how many more there are."""
+    more = len(found) - BEST
+    lines = [f"{one.score:8.3f}  {' '.join(one.text.split())}" for one in found[:BEST]]
+    return [*lines, tr("and {n} more", n=more)] if more > 0 else lines
 
 
 class RunColumn(Vertical):
@@ -203,9 +226,15 @@ class RunColumn(Vertical):
             settings["length"] = max(1, int(settings["length"]) - len(kept))
             begun = monotonic()
             before = text + "".join(piece.text for piece in kept)
-            async for some in pieces_of(writer, before, settings):
-                self.pieces += some
-                self.text.put([_written(piece) for piece in some])
+            found: tuple[Found, ...] = ()
+            if writer.searching and max(settings.get("beam", 1), settings.get("nbest", 1)) > 1:
+                found = await _found(writer, text, settings)
+                self.pieces = list(found[0].pieces)
+                self.text.put([_written(piece) for piece in self.pieces])
+            else:
+                async for some in pieces_of(writer, before, settings):
+                    self.pieces += some
+                    self.text.put([_written(piece) for piece in some])
             self.writing = False
             self._mark_surprising()
             seconds = max(1e-3, monotonic() - begun)
@@ -219,9 +248,21 @@ class RunColumn(Vertical):
                 seconds=seconds,
                 settings=settings["seed"],
             )
+            if found:
+                done = trn(
+                    "{n:,} token in {seconds:.1f} s, step {step:,}, beam {beam}",
+                    "{n:,} tokens in {seconds:.1f} s, step {step:,}, beam {beam}",
+                    len(self.pieces),
+                    step=writer.step,
+                    seconds=seconds,
+                    beam=settings["beam"],
+                )
+            done = "\n".join([done, *_ranked(found)]) if len(found) > 1 else done
             done = f"{in_words(wholes)}\n{done}" if wholes else done
             notice = writer.notice(before, settings)
-            self._say(f"{done} · {notice}" if notice else done, "notice" if notice else "")
+            self._say(
+                f"{done} · {notice}" if notice else done, "notice" if notice else "list" if len(found) > 1 else ""
+            )
             self.post_message(self.Changed(self))
 
         self._do(work)
@@ -378,6 +419,7 @@ class RunColumn(Vertical):
         self._said.update(Text(shown))
         self._said.set_class(style == "wrong", "-wrong")
         self._said.set_class(style == "notice", "-notice")
+        self._said.set_class(style == "list", "-list")
 
     def on_click(self, event: Click) -> None:
         if event.widget is self._heading or (event.widget is self and event.y == 0):

@@ -211,15 +211,19 @@ class PromptLine(Input):
         """Escape: focus should go elsewhere."""
 
     def __init__(self, prompt: Prompt) -> None:
-        suggester = SuggestFromList(prompt.completions("/"))
-        super().__init__(id="prompt", select_on_focus=False, suggester=suggester)
+        super().__init__(id="prompt", select_on_focus=False)
         self._prompt = prompt
+        self.offer()
         self._tries: list[str] = []
         self._lines: list[str] = []
         self._at = 0
         self._typed = ""
         self._offered: list[str] = []  # completions of what was typed, to go through
         self.border_subtitle = HINTS
+
+    def offer(self) -> None:
+        """Suggest the commands there are now."""
+        self.suggester = SuggestFromList(self._prompt.completions("/"))
 
     def belong_to(self, run: str, tries: Sequence[str]) -> None:
         """Show whose prompt this is; ↑ recalls prompts to try after those that were typed."""

@@ -19,7 +19,7 @@ from textual.timer import Timer
 from engine.errors import InputError
 from engine.language import tr
 from engine.runs.reader import RunReader
-from tui_transformer.lab.play.prompt import Prompt, Settings
+from tui_transformer.lab.play.prompt import PLAYING, SEARCH, WRITING, Prompt, Settings
 from tui_transformer.lab.play.writers import Writers, best_finished
 from tui_transformer.lab.play.written import AnswerToken
 from tui_transformer.lab.records.feed import Feed
@@ -98,7 +98,7 @@ class PlaygroundPane(Vertical):
                 "help": lambda _: self._help(),
             },
             place="pane",
-            say=lambda words: None,  # the controls show it
+            say=self._say_setting,
             remark=lambda words: say(self, words),
             complain=lambda words: say(self, words, "warning"),
         )
@@ -288,7 +288,15 @@ class PlaygroundPane(Vertical):
         else:
             self.session.history.append(line)
             self._show_of(line)
-        self._set_by_hand({name: value for name, value in self.session.settings.items() if before[name] != value})
+        changed = {name: value for name, value in self.session.settings.items() if before[name] != value}
+        self._set_by_hand(changed)
+        if changed.keys() & SEARCH.keys() and self._mode == "write" and self._first.given:
+            self.give(self._first.given)
+
+    def _say_setting(self, words: str) -> None:
+        """Say a setting, unless the controls show it."""
+        if words.split(" ")[0] in SEARCH:
+            say(self, words)
 
     def _set_by_hand(self, changed: Settings) -> None:
         self._own.setdefault(self._first.run_path, {}).update(changed)
@@ -454,7 +462,9 @@ class PlaygroundPane(Vertical):
         if event.loaded and column is self._first and column.writer is not None:
             by_hand = self._own.setdefault(column.run_path, {}) | self._own.pop(None, {})
             self._own[column.run_path] = by_hand
-            self.session.settings |= column.writer.defaults | by_hand
+            self.session.settings |= column.writer.defaults | column.writer.searching | by_hand
+            self.session.table = PLAYING if column.writer.searching else WRITING
+            self._line.offer()
             self._controls.show(self.session.settings)
         if event.loaded and column.writer is not None:
             if column is self._first:

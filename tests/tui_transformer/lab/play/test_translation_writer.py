@@ -65,3 +65,27 @@ def test_attention_of_every_kind_is_shown_over_its_texts(writer, which) -> None:
 def test_nothing_is_not_translated(writer) -> None:
     with pytest.raises(InputError, match="enter a sentence to translate"):
         list(writer.pieces(" ", GREEDY))
+
+
+def test_a_beam_finds_what_the_translator_does(writer) -> None:
+    how = GREEDY | {"beam": 4, "nbest": 3, "alpha": 1.0}
+    found = writer.search(SENTENCE, how)
+    best = writer.translator.translate(writer.translator.encode([SENTENCE]), beam=4, n_best=3, alpha=1.0)[0]
+    assert [one.score for one in found] == pytest.approx([one.found.score for one in best])
+    assert [len(one.pieces) for one in found] == [len(one.found.tokens) for one in best]
+    assert [one.text.strip() for one in found] == [one.text.strip() for one in best]
+    greedy = "".join(piece.text for piece in writer.pieces(SENTENCE, GREEDY))
+    assert [one.text for one in writer.search(SENTENCE, GREEDY)] == [greedy]
+
+
+def test_a_beam_that_cannot_give_as_many_is_refused_and_a_search_can_be_stopped(writer) -> None:
+    with pytest.raises(InputError, match="/nbest 3: more than a beam of 2 can give; enter /beam 3"):
+        writer.search(SENTENCE, GREEDY | {"beam": 2, "nbest": 3})
+    with pytest.raises(InputError, match="enter a sentence to translate"):
+        writer.search("", GREEDY | {"beam": 2})
+
+    def between() -> None:
+        raise InputError("stopped")
+
+    with pytest.raises(InputError, match="stopped"):
+        writer.search(SENTENCE, GREEDY | {"beam": 2}, between)
