@@ -26,7 +26,9 @@ from tui_transformer.lab.studies.study import (
 
 STAGED = ["biographies", "biographies-characters", "report-birthplaces"]
 OF_TEXT = ["attention", "components", "feed-forwards", "heads", "muon", "positions", "qk-norm", "report-decoder-heads"]
-SHIPPED = sorted([*OF_TEXT, *STAGED, "bulletins", "headlines", "feed-forwards-shakespeare", "shakespeare-cpu-muon"])
+SHIPPED = sorted(
+    [*OF_TEXT, *STAGED, "bulletins", "headlines", "feed-forwards-shakespeare", "shakespeare-cpu-muon", "nanogpt-muon"]
+)
 TWO = (Variant("a"), Variant("b", changes={"model.n_heads": 2}))
 
 
