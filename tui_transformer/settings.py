@@ -160,9 +160,17 @@ def save(settings: Settings) -> str:
     return ""
 
 
-def keep_design(design: KeptDesign) -> None:
-    """Write the design into the file as it now is, perhaps edited meanwhile; say nothing if that fails."""
+def keep_design(design: KeptDesign, before: KeptDesign | None = None) -> None:
+    """Write what changed since `before` into the file as it now is, perhaps edited meanwhile, or written by another
+    studio; say nothing if that fails.
+    """
     now, wrong = read(settings_file())
-    if not wrong and now.design != design:
-        now.design = design
+    if wrong:
+        return
+    drafts, was = design.drafts, {} if before is None else before.drafts
+    theirs = {at: draft for at, draft in now.design.drafts.items() if drafts.get(at) == was.get(at)}
+    ours = {at: draft for at, draft in drafts.items() if draft != was.get(at)}
+    kept = KeptDesign(at=design.at, drafts=theirs | ours)
+    if now.design != kept:
+        now.design = kept
         save(now)

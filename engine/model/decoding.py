@@ -21,6 +21,7 @@ from engine.model.layers import Branch, Layer, Map, ShortConvolution
 from engine.model.positions import Positions, PositionScheme
 from engine.model.transformer import Network
 
+WORTH_TRANSPOSING = 128  # tokens; transposing takes as long as 10 to 180 products gain
 # What torch.compile calls for a linear map on a CPU; no public function multiplies by packed weights.
 _PACKS = torch.backends.mkldnn.is_available() and all(  # type: ignore[no-untyped-call]
     hasattr(torch.ops.mkldnn, name) for name in ("_reorder_linear_weight", "_linear_pointwise")
@@ -66,6 +67,7 @@ class _Steps:
         self._reading = Reading(Positions.consecutive(0, 0))
         parts = [part for part in model.modules() if isinstance(part, SoftmaxSelfAttention)]
         self._schemes = list(dict.fromkeys(part.scheme for part in parts))
+        self._long = capacity >= WORTH_TRANSPOSING
         self._layers = [
             self._layer(layer, state)
             for layer, state in zip(self._stack.layers, cache.layers, strict=True)
@@ -112,7 +114,7 @@ class _Steps:
         assert isinstance(attention, SoftmaxSelfAttention)
         first, second = _norm(layer.attention_norm), _norm(layer.feed_forward_norm)
         attend = self._attention(attention, state)
-        expand, output = _linear(feed_forward.expand), _linear(feed_forward.output)
+        expand, output = _linear(feed_forward.expand, self._long), _linear(feed_forward.output, self._long)
         activation = feed_forward.activation
         if activation is F.gelu and feed_forward.output.weight.device.type == "cpu":
             activation = _gelu
@@ -126,7 +128,7 @@ class _Steps:
         return lambda x: layer.flow(x, reading, *branches)  # (B, D) → (B, D)
 
     def _attention(self, part: SoftmaxSelfAttention, state: KeyValueCache) -> Map:
-        project, output = _linear(part.query_key_value), _linear(part.output)
+        project, output = _linear(part.query_key_value, self._long), _linear(part.output, self._long)
         n_heads, width, scheme = part.n_heads, part.head_width, part.scheme
         turned = n_heads + part.widths[1] // width  # queries and keys
         softmax, shapes, turns = part.softmax, part.shapes_heads, part.turns_heads
@@ -156,9 +158,9 @@ class _Steps:
         return attend
 
 
-def _linear(part: nn.Linear) -> Map:
+def _linear(part: nn.Linear, long: bool) -> Map:
     """Return a linear map. On a CPU, weights are laid out at the first call as the product reads them fastest: for one
-    row and more outputs than inputs, transposed; for several rows, packed for oneDNN.
+    row and more outputs than inputs, transposed if the text is `long`; for several rows, packed for oneDNN.
 
     MKL, which torch calls, is slow on processors it does not know. On an AMD EPYC, one row's product with 256 × 1024
     weights takes 46 µs, and 27 with them transposed; all products of a step of 4 layers of 256 features take 1.6 ms for
@@ -167,14 +169,14 @@ def _linear(part: nn.Linear) -> Map:
     weight, bias = part.weight, part.bias
     if not (_PACKS and weight.device.type == "cpu" and weight.dtype == torch.float32):
         return lambda x: F.linear(x, weight, bias)
-    widens = weight.shape[0] > weight.shape[1]
+    transposes = long and weight.shape[0] > weight.shape[1]
     transposed: Tensor | None = None
     packed: Tensor | None = None
 
     def product(x: Tensor) -> Tensor:
         nonlocal transposed, packed
         if x.shape[0] == 1:
-            if not widens:
+            if not transposes or packed is not None:  # a beam may end with one row
                 return F.linear(x, weight, bias)
             if transposed is None:
                 transposed = weight.t().contiguous()

@@ -131,7 +131,7 @@ def test_a_tutorial_says_what_it_gives_how_long_it_takes_and_where_next(page: Pa
     text = page.read_text(encoding="utf-8")
     first = text.split("\n\n")[1]
     assert first.startswith("By the end, you will have") and re.search(
-        r"It takes .*\b(minutes|hour|hours)\b", first, re.DOTALL
+        r"(?:It|[Tt]he tutorial|Training) takes .*\b(minutes|hour|hours)\b", first, re.DOTALL
     )
     assert text.rstrip().split("\n## ")[-1].startswith("Where next\n")
     assert 80 <= text.count("\n") <= 160

@@ -287,11 +287,12 @@ class Studio(TypingOrder):
     def _keep(self, **changes: object) -> None:
         for name, value in changes.items():
             setattr(self.settings, name, value)
-        say(self, user.save(self.settings), "warning")
+        now = user.load()[0].design  # perhaps another studio's
+        say(self, user.save(self.settings.model_copy(update={"design": now})), "warning")
 
     def _keep_design(self, design: KeptDesign) -> None:
-        self.settings.design = design
-        user.keep_design(self.settings.design)
+        before, self.settings.design = self.settings.design, design
+        user.keep_design(self.settings.design, before)
 
     def on_design_pane_keep(self, event: "DesignPane.Keep") -> None:
         self._keep_design(event.design)

@@ -161,7 +161,7 @@ def _difference(of: Callable[[Entry], Value], *, whatever: bool = False) -> Call
 
 def _final(entry: Entry) -> Value:
     """The last loss, unless more are to come: losses at different steps have no meaningful difference."""
-    return entry.last if entry.state == "finished" else None
+    return None if entry.live else entry.last
 
 
 def _bits(entry: Entry, baseline: Entry | None) -> Value:

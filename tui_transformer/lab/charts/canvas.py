@@ -275,10 +275,13 @@ def _trace(canvas: Canvas, lines: Sequence[Line]) -> None:
     for row, (signs, paints) in enumerate(zip(reversed(made.marker), reversed(made.fullground), strict=True)):
         for column, (sign, paint) in enumerate(zip(signs, paints, strict=True)):
             found = drawn.get(paint)
-            if found is not None and sign != " " and not (found.dashed and column % 2):
-                if found.shares and len(there := crossing.get((row, column), ())) > 1:
-                    found = there[column // TURN % len(there)]
-                canvas.cells[row][canvas.margin + column] = (sign, found.style)
+            if found is None or sign == " ":
+                continue
+            there = crossing.get((row, column), []) if found.shares else []
+            if found not in there or len(there) == 1:  # crossings are approximate
+                there = [found]
+            if there := [line for line in there if not (line.dashed and column % 2)]:
+                canvas.cells[row][canvas.margin + column] = (sign, there[column // TURN % len(there)].style)
     plotext.clear_figure()
 
 

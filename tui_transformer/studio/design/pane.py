@@ -523,6 +523,7 @@ class DesignPane(Vertical):
         with errors_said(self):
             path = own_files.save_preset(draft, name)
             self._histories.pop(str(path), None)
+            self._was.pop(str(path), None)
             self.query_one(PresetList).reload(str(path))
             say(self, tr("saved {path}", path=path))
 
@@ -553,9 +554,10 @@ class DesignPane(Vertical):
                     runs=runs,
                 ),
             )
+            # Where its runs will appear; now, since nobody expects the pane to change when the start is done.
+            await self.run_action("app.show_pane('train')")
             with errors_said(self):
                 say(self, await processes.start(launched, target))
-                await self.run_action("app.show_pane('train')")  # where its runs appear
 
     def action_measure(self) -> None:
         draft = self.draft

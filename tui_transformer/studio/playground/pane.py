@@ -462,6 +462,8 @@ class PlaygroundPane(Vertical):
         if event.loaded and column is self._first and column.writer is not None:
             by_hand = self._own.setdefault(column.run_path, {}) | self._own.pop(None, {})
             self._own[column.run_path] = by_hand
+            for name in SEARCH if not column.writer.searching else ():
+                self.session.settings.pop(name, None)  # of a model before it
             self.session.settings |= column.writer.defaults | column.writer.searching | by_hand
             self.session.table = PLAYING if column.writer.searching else WRITING
             self._line.offer()

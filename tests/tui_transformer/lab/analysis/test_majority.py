@@ -57,7 +57,7 @@ def test_compare_has_the_row_in_every_format(runs, kind, capsys) -> None:
 
 def test_variants_have_it_as_columns_and_in_a_sentence(runs) -> None:
     standings = VariantResults().of(Grouping().of([read_entry(runs / "finetuned")]), {}, None)
-    assert "always 'Arlow', which would be right in 12.4%" in text_of(standings)
+    assert "always 'Arlow', which would be right on 12.4%" in text_of(standings)
     values = {column.key: column.value(standings[0], None) for column in data_columns(standings)}
     assert values["majority"] == RIGHT / OF and values["Δmajority"] == pytest.approx(EXACT - RIGHT / OF)
 

@@ -26,3 +26,14 @@ def test_only_a_baseline_beside_others_is_dashed() -> None:
     whole, dashed = columns(run(0, 1.0), run(1, 2.0)), columns(run(0, 1.0, baseline=True), run(1, 2.0))
     assert dashed < 0.7 * whole
     assert columns(run(0, 1.0, baseline=True)) == columns(run(0, 1.0))
+
+
+def test_a_dashed_baseline_hides_nothing_of_a_run_that_lies_on_it() -> None:
+    def cells(*strokes: Stroke) -> int:
+        canvas = paint(Overlay(strokes=strokes), 60, 12)
+        assert canvas is not None
+        return sum(style in ("run0", "run1") for row in canvas.cells for sign, style in row)
+
+    xs, ys = tuple(float(x) for x in range(50)), tuple(1.0 for _ in range(50))
+    runs = Stroke(0, "", Band(xs, ys)), Stroke(1, "", Band(xs, ys), on_top=True)
+    assert cells(*runs) >= 0.95 * cells(runs[0])

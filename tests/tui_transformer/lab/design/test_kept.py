@@ -78,3 +78,21 @@ def test_keeping_the_design_leaves_what_was_edited_meanwhile(own_settings) -> No
     own_settings.write_text("a mistake")
     settings.keep_design(KeptDesign(at="alibi"))
     assert own_settings.read_text() == "a mistake"
+
+
+def test_two_studios_keep_each_others_designs(own_settings) -> None:
+    def design(**layers: int) -> settings.KeptDesign:
+        return settings.KeptDesign(
+            drafts={at: settings.KeptDraft(changes={"model.n_layers": n}) for at, n in layers.items()}
+        )
+
+    def layers() -> dict[str, int]:
+        return {at: draft.changes["model.n_layers"] for at, draft in settings.load()[0].design.drafts.items()}
+
+    settings.save(settings.Settings(design=design(both=1, dropped=2)))
+    before = design(both=1, dropped=2)
+    settings.keep_design(design(both=1, dropped=2, first=3), before)  # one studio
+    settings.keep_design(design(both=4), before)  # the other, which knows nothing of that
+    assert layers() == {"both": 4, "first": 3}
+    settings.keep_design(design(both=1, dropped=2, first=3), design(both=1, dropped=2, first=3))  # nothing is new
+    assert layers() == {"both": 4, "first": 3}
