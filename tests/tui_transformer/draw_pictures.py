@@ -74,7 +74,7 @@ class Shot:
 WRITING = "w: write with it"
 SESSION = (
     Shot((), "a minute or two", "tui-transformer", 3.0),
-    Shot(("enter",), "one change each", "enter: choose the demo", 3.5),
+    Shot(("enter",), lambda text: "A studio for" not in text, "enter: choose the demo", 3.5),
     Shot(("f5",), trained(3), "F5: train it", 1.2, calm=0.0),
     *(Shot((), trained(share), "F5: train it", 0.8, calm=0.0) for share in (9, 17, 26, 42, 59, 76, 92)),
     Shot((), "finished", "F5: train it", 2.0),
