@@ -20,7 +20,7 @@ from tests.tui_transformer.moving_picture import CELL, EDGE, LINE, SVG, TITLE, a
 from tui_transformer.lab.reports.languages import language
 from tui_transformer.studio.app import PANE_NAMES
 from tui_transformer.studio.design.switches import SWITCHES
-from tui_transformer.studio.keys import PANES
+from tui_transformer.studio.keys import PANES, SPARE
 from tui_transformer.studio.playground.lines import PromptLine
 
 ROOT = Path(__file__).parents[2]
@@ -274,7 +274,9 @@ def outdated(foot: str, panes: Iterable[str]) -> str:
     app = App[None]()
     known = [*PromptLine.BINDINGS, *(key for pane in (*panes, "everywhere") for key in PANES[pane])]
     shown = sorted(
-        (f"{app.get_key_display(key)} {key.description}" for key in known if key.show), key=len, reverse=True
+        (f"{app.get_key_display(key)} {key.description}" for key in known if key.show or key.id in SPARE),
+        key=len,
+        reverse=True,
     )
     rest, _, _ = foot.partition("▏")
     while (rest := rest.strip()) and (key := next((key for key in shown if rest.startswith(key)), "")):
