@@ -1,4 +1,4 @@
-"""What a report from the studio covers: the selection, else the study that is pinned or under the cursor."""
+"""What a report from the studio covers: the selection, else the pinned study or that under the cursor; or a choice."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -73,3 +73,16 @@ def of_variants(
         return ReportSelection(tuple(entries), {study: look.studies.get(study, StudyFile(name=study))}, own)
     entries = [run for standing in shown if not standing.group.study for run in standing.runs]
     return ReportSelection(tuple(entries), pinned=pinned)
+
+
+def others(
+    look: RunScan, chosen: ReportSelection, at: Sequence[Entry], shown: Sequence[Entry]
+) -> list[ReportSelection]:
+    """What else a report can cover: what is under the cursor (`at`), its study, and all runs that are shown."""
+    offered = [ReportSelection(tuple(at))] if at else []
+    for name in dict.fromkeys(run.study.name for run in at if run.study is not None):
+        cells = [entry for entry in reversed(look.entries) if entry.study is not None and entry.study.name == name]
+        offered.append(ReportSelection(tuple(cells), {name: look.studies.get(name, StudyFile(name=name))}))
+    offered.append(ReportSelection(tuple(shown)))
+    by_runs = {frozenset(run.path for run in one.entries): one for one in (*reversed(offered), chosen) if one.entries}
+    return [one for one in by_runs.values() if one is not chosen][::-1]

@@ -63,9 +63,12 @@ class OverlayDrawing:
         names = [(stroke, clean_line(stroke.name)) for stroke in drawn]
         log = [(LOG, "dim")] if made.log else []
         longest = max((cell_len(name) for _, name in names), default=0)
-        for label in (clean_line(made.title), clean_line(made.brief), *([""] if zoomed is None else [])):
+        brief = clean_line(made.brief)
+        labels = [(clean_line(made.title), True), (brief, True), (brief, False)]  # and whether the seeds are counted
+        for label, seeds in (*labels, *([("", True)] if zoomed is None else [])):
+            counted = [(s if seeds else replace(s, seeds=None), name) for s, name in names]
             for room in range(longest, SHORTEST - 1, -1):
-                legend = [(" ".join(_words(s, _cut(name, room))), self._style(s)) for s, name in names]
+                legend = [(" ".join(_words(s, _cut(name, room))), self._style(s)) for s, name in counted]
                 taken = cell_len(label) + sum(cell_len(text) + 2 for text, _ in legend)
                 if taken + sum(cell_len(text) + 1 for text, _ in log) <= width:
                     return title_line(label, style, [*legend, *log], width, 2)

@@ -41,7 +41,7 @@ from tui_transformer.lab.charts.overlay import Drawn
 from tui_transformer.lab.records.pace import PollInterval
 from tui_transformer.lab.records.seen import turn, why_not_seen
 from tui_transformer.lab.reports.formats import FORMATS as REPORTS
-from tui_transformer.lab.reports.selection import ReportSelection, of_runs, of_variants
+from tui_transformer.lab.reports.selection import ReportSelection, of_runs, of_variants, others
 from tui_transformer.studio.compare.forest import ForestList, ForestPlot
 from tui_transformer.studio.compare.overlay_charts import CompareCharts
 from tui_transformer.studio.compare.pages import DetailPage, NotePage
@@ -66,6 +66,7 @@ AROUND_TITLE = 6  # columns of a frame
 FEW = 4  # curves drawn at first where there are more variants than letters
 EXAMPLE = "rope   n_heads>=2   loss<1.3   badge:LEAK   tag:good   -failed"
 FILE = "comparison"  # of an export, without suffix
+OTHER_RUNS = ("", "")  # an answer: not a kind and a language
 SPOKEN = {"en": tr("in English"), "zh": tr("in Chinese, 中文")}
 
 
@@ -666,24 +667,41 @@ class ComparePane(Vertical, can_focus=True):
             return of_variants(look, shown, pinned, self.variant(), runs)
         return of_runs(look, runs, pinned, self.current())
 
+    def others_to_report(self, chosen: ReportSelection) -> list[ReportSelection]:
+        variant, run = self.variant(), self.current()
+        at = variant.runs if variant is not None else [run] if run is not None else []
+        if self.answer is None and self.shown.by == RUNS:
+            return others(self.look, chosen, at, self.shown.runs)
+        shown = self.answer.results if self.answer is not None else self.shown.variants
+        return others(self.look, chosen, at, [run for result in shown for run in result.runs])
+
     @work(exit_on_error=False)
     async def action_report(self) -> None:
         chosen = self.what_is_reported()
         if not chosen.entries:
             say(self, tr("no runs to report on: select some first"), "warning")
             return
-        answers = [
+        scopes = [chosen, *self.others_to_report(chosen)]
+        made = [
             Choice((kind, language), tr("{name} {spoken}: {what}", name=made.name, spoken=spoken, what=made.what))
             for kind, made in sorted(REPORTS.items())
             for language, spoken in sorted(SPOKEN.items(), key=lambda one: one[0] != code())
         ]
-        words = tr(
+        other = [Choice(OTHER_RUNS, tr("Other runs …"))] if len(scopes) > 1 else []
+        covers = tr(
             "Covers the conclusions, model, data, settings, curves, tables, limits, and how to reproduce the results."
         )
-        words += "\n" + tr("Runs: {names}", names=clean_line(chosen.names))
-        key = await self.app.push_screen_wait(Ask(tr("A report on {name}", name=chosen.name), answers, words))
-        if key is None:
-            return
+        while True:
+            words = covers + "\n" + tr("Runs: {names}", names=clean_line(chosen.names))
+            asked = Ask(tr("A report on {name}", name=chosen.name), [*made, *other], words)
+            key = await self.app.push_screen_wait(asked)
+            if key is None:
+                return
+            if key != OTHER_RUNS:
+                break
+            offered = [Choice(number, one.name, about=clean_line(one.names)) for number, one in enumerate(scopes)]
+            number = await self.app.push_screen_wait(Ask(tr("Runs in the report"), offered, at=scopes.index(chosen)))
+            chosen = chosen if number is None else scopes[number]
         kind, language = key
         folder = str(Path.cwd() / "reports" / ("-and-".join(chosen.studies) or chosen.entries[0].name))
         wrong = lambda text: wrong_place(text, "folder")

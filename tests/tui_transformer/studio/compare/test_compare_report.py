@@ -8,7 +8,7 @@ from tests.tui_transformer.lab.analysis.studies import attention, cell
 from tests.tui_transformer.lab.analysis.variants import study, variant
 from tests.tui_transformer.studio.compare.test_compare_pane import Open, root
 from tui_transformer.lab.reports.figures.style import PNG, SVG
-from tui_transformer.lab.reports.selection import of_runs, of_variants
+from tui_transformer.lab.reports.selection import ReportSelection, of_runs, of_variants, others
 from tui_transformer.studio.command_palette import commands
 from tui_transformer.studio.shared.dialog import Ask, AskText
 
@@ -61,6 +61,22 @@ async def test_selected_runs_are_reported_beside_the_pinned_one(root) -> None:
     assert "The baseline baseline has" in page and "no-pe" in page and "heads2" not in page
 
 
+async def test_other_runs_can_be_chosen_in_the_dialog(root) -> None:
+    attention(root)
+    study(root)
+    async with Open(root, "no-pe") as studio:
+        await studio.press("space", "R")
+        assert "A report on no-pe" in studio.text
+        await studio.press("end", "enter")
+        assert "Runs in the report" in studio.text
+        await studio.press("escape")
+        assert "A report on no-pe" in studio.text
+        await studio.press("end", "enter", "down", "enter")
+        assert "A report on 23 runs" in studio.text, studio.text
+        await studio.press("enter")
+        assert isinstance(studio.app.screen, AskText)
+
+
 async def test_a_folder_with_something_else_is_told_and_left_alone(root) -> None:
     attention(root)
     mine = Path("reports", "att", "thesis.docx")
@@ -104,3 +120,17 @@ async def test_what_is_chosen_follows_the_selection_the_pin_and_the_cursor(root)
         assert [entry.name for entry in pinned.entries] == ["other.x.s1"] and pinned.pinned == two.path
         free = of_variants(look, list(variants.values()), None, variants["alone"])
         assert free.entries == (one,) and not free.studies
+
+
+async def test_the_other_choices_are_what_is_at_the_cursor_its_study_and_all_that_is_shown(root) -> None:
+    attention(root)
+    variant(root, "alone")
+    async with Open(root) as studio:
+        look = studio.pane.folder.look()
+        by_name = {entry.name: entry for entry in look.entries}
+        alone, cell_1 = by_name["alone"], by_name["att.win16.s1"]
+        whole = of_runs(look, [cell_1.path, alone.path], None, None)
+        found = others(look, whole, [cell_1], look.entries)
+        assert [one.name for one in found] == ["att.win16.s1", "the study att", "16 runs"]
+        assert others(look, found[0], [cell_1], [cell_1]) == [found[1]]  # none twice
+        assert not others(look, ReportSelection((alone,)), [alone], [])
