@@ -5,10 +5,12 @@ On Linux it counts from boot: seconds since 1970 shift when the clock is set, an
 
 import socket
 from pathlib import Path
-
-import psutil
+from typing import TYPE_CHECKING
 
 from engine.runs.records import Process
+
+if TYPE_CHECKING:  # 25 ms of the first paint, where no run is live
+    import psutil
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # another one after each boot
 PARENT = "TUI_TRANSFORMER_PARENT"  # environment variable: the process that a started one must not outlive
@@ -17,6 +19,8 @@ EXACT = 1.0  # seconds; no two processes with one id start this close
 
 def identity(pid: int | None = None) -> Process:
     """Return a process's unique identity here, by default this one's; `psutil.Error`: no such process."""
+    import psutil
+
     process, boot = psutil.Process(pid), _boot()
     started = _started(process, boot)
     return Process(pid=process.pid, process_started=started, boot=boot, host=socket.gethostname())
@@ -26,6 +30,8 @@ def is_alive(recorded: Process) -> bool:
     """Return whether a process recorded on this machine still runs; False if the record is damaged."""
     if recorded.pid is None:
         return False
+    import psutil
+
     try:
         process = psutil.Process(recorded.pid)
         if process.status() == psutil.STATUS_ZOMBIE:  # ended, but not reaped by its parent
@@ -37,7 +43,9 @@ def is_alive(recorded: Process) -> bool:
         return False
 
 
-def _started(process: psutil.Process, boot: str) -> float:
+def _started(process: "psutil.Process", boot: str) -> float:
+    import psutil
+
     since_boot = psutil.boot_time() if boot else 0.0  # read anew each time: it moves with the clock too
     return process.create_time() - since_boot
 

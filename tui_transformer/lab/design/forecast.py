@@ -13,8 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.errors import InputError
@@ -87,6 +85,8 @@ class Machine:
 
     @property
     def _guess(self) -> float:
+        import psutil
+
         kind = self.device.partition(":")[0]
         cores = psutil.cpu_count(logical=False) or 2
         return GUESS.get(kind, GUESS["cpu"]) * (min(cores, CORES) if kind == "cpu" else 1)

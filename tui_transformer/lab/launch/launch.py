@@ -14,8 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
-
 from engine.config.schema import RunConfig
 from engine.errors import InputError, no_process
 from engine.language import english, tr
@@ -101,6 +99,8 @@ def spawn(
     variables = claim.variables if claim else None
     process = detached(run / "log.txt", *words, ranks=ranks, attached=attached, variables=variables)
     if os.name == "posix":
+        import psutil
+
         with suppress(psutil.Error):
             psutil.Process(process.pid).nice(GIVES_WAY)
         # Linux schedules sessions as groups (`man sched`), so the niceness of a process in one of its own says nothing
@@ -156,6 +156,8 @@ def _within(parent: int, process: int | None) -> bool:
     """Whether a process is another one or was started by it, as rank 0 is."""
     if process is None or process == parent:
         return process == parent
+    import psutil
+
     with suppress(psutil.Error):
         return psutil.Process(process).ppid() == parent
     return False
@@ -199,6 +201,8 @@ class Training:
         None if there was nothing to hand over, or it could not be started: the run is then interrupted, with a
         checkpoint to resume from.
         """
+        import psutil
+
         process = None
         if self.alive and self._taken:
             paused = ("--paused",) if RunReader(self.run).status.state == "paused" else ()
