@@ -67,8 +67,8 @@ EARLIER = (
 )
 # Single words that fill gaps and, unless they are quoted, are no names there.
 SAID = {
-    *(english("loss"), english("gradient"), english("training"), english("validation")),
-    *(english("stopped"), english("interrupted"), english("failed")),
+    *(english("loss"), english("gradient"), english("training"), english("validation"), english("test")),
+    *(english("stopped"), english("interrupted"), english("failed"), english("finished"), english("scoring")),
 }
 WORD = re.compile(r"[^\W\d_]{3}|[\u4e00-\u9fff]")  # what a tail must have beside its gaps
 LETTERS, LEAST = re.compile(r"[^\W\d_]+(?![^{}]*\})"), 9  # how much a message must say beside its gaps

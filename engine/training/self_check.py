@@ -702,11 +702,13 @@ def _wrong_scores(config: RunConfig, network: Network, kept: Tensor, batch: Batc
     for seed in (1, 2):
         torch.default_generator.manual_seed(seed)
         length = batch.tokens.shape[1]
-        scores = {"scoring": score_batches(network, [batch], context=length, stride=length).nll}
+        scores = {english("scoring"): score_batches(network, [batch], context=length, stride=length).nll}
         if config.task.continues:
             n = int(asked[0].sum())  # all, or those before a document ends
             text = torch.cat((batch.tokens[0, :n], batch.targets[0, n - 1 : n]))
-            scores["scoring a text"] = score_tokens(network, text, context=length, stride=length, batch_size=1).nll
+            scores[english("scoring a text")] = score_tokens(
+                network, text, context=length, stride=length, batch_size=1
+            ).nll
         for what, nll in scores.items():
             if not abs(nll - expected[: len(nll)]).max() <= SCORE_LIMIT:
                 return english(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from engine.errors import InputError, damaged
 from engine.language import english, tr
+from engine.retelling import told
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.verification import inputs, records, repeats
 from engine.verification.evidence import Evidence
@@ -43,7 +44,7 @@ def verify(
     """
     if reader.state in LIVE_STATES or reader.state == "queued":
         raise InputError(
-            tr("run '{name}' is {state}; verify it once it has ended", name=reader.name, state=reader.state)
+            tr("run '{name}' is {state}; verify it once it has ended", name=reader.name, state=told(reader.state))
         )
     evidence = Evidence(reader, data_dir, device, steps)
     _ = evidence.device

@@ -86,18 +86,20 @@ def how_it_began(standing: CellStatus, verb: Verb) -> str:
 def how_it_stands(standing: CellStatus) -> str:
     where = tr("step {step:,} of {steps:,}", step=standing.step, steps=standing.steps)
     loss = tr(", validation loss {loss:.4f}", loss=standing.loss) if standing.loss is not None else ""
-    reason = f": {standing.reason}" if standing.reason else ""
     texts = {
         "finished": tr("finished{loss}", loss=loss),
-        "failed": tr("failed at step {step:,}{reason}", step=standing.step, reason=reason),
+        "failed": tr("failed at step {step:,}", step=standing.step),
         "queued": tr("waiting to start"),
         "lost": tr("process disappeared at {where}", where=where),
         "stopped": tr("stopped at {where}", where=where),
         "interrupted": tr("interrupted at {where}", where=where),
-        SKIPPED: tr("skipped{reason}", reason=reason),
-        ABSENT: tr("not begun{reason}", reason=reason),
+        SKIPPED: tr("skipped"),
+        ABSENT: tr("not begun"),
     }
-    return texts.get(standing.state, tr("{state} at {where}", state=told(standing.state), where=where))
+    said = texts.get(standing.state, tr("{state} at {where}", state=told(standing.state), where=where))
+    if standing.reason and standing.state in ("failed", SKIPPED, ABSENT):
+        return tr("{state}: {why}", state=said, why=told(standing.reason))
+    return said
 
 
 class Lines(Audience):

@@ -12,10 +12,21 @@ from engine.model.heads import SelfAttention
 from engine.model.positions import Positions
 from engine.model.size import training_kernel
 from engine.model.transformer import build_model
-from engine.schemes import ACTIVATIONS, ATTENTIONS, Attention
+from engine.schemes import ACTIVATIONS, ATTENTIONS, POSITIONS, Attention
 
 VOCABULARY, ROWS = 50, 3
-ALIKE = ("rope", "xl", "relative", "t5", "alibi", "learned-pe", "linear", "win16", "sparse", "kv1", "swiglu")
+CHANGES: dict[str, dict[str, object]] = {  # each scheme by itself, and two settings that change the widths
+    **{kind: {"position": kind} for kind in POSITIONS},
+    **{kind: {"attention": kind} for kind in ATTENTIONS},
+    "kv1": {"n_kv_heads": 1},
+    "swiglu": {"activation": "swiglu"},
+}
+WEIGHTED = [name for name in CHANGES if name != "linear"]  # with attention weights, which dropout needs
+NORMS: dict[str, dict[str, object]] = {
+    "rms": {"norm": "rms"},
+    "none": {"norm": "none", "final_norm": False},
+    "post": {"norm_placement": "post", "final_norm": False},
+}
 LENGTHS = (128, 200)
 PARTS_KEPT = (
     {"qk_norm": "before"},
@@ -28,8 +39,9 @@ PARTS_KEPT = (
 
 
 def config_of(name: str, *, length: int, **model) -> RunConfig:
-    data = presets.resolve(presets.find(name), on="demo").dump()
-    data["model"] |= {"n_layers": 2, "context_length": length, "backend": "auto"} | model
+    """`demo` with the change of this name."""
+    data = presets.resolve(presets.find("demo")).dump()
+    data["model"] |= {"n_layers": 2, "context_length": length, "backend": "auto"} | CHANGES[name] | model
     data["train"]["batch_size"] = ROWS
     return RunConfig.model_validate(data)
 
@@ -67,7 +79,7 @@ def autograd_keeps(config: RunConfig) -> float:
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-@pytest.mark.parametrize("name", ALIKE)
+@pytest.mark.parametrize("name", CHANGES)
 def test_operations_are_those_that_torch_counts(name: str, length: int) -> None:
     config = config_of(name, length=length)
     if training_kernel(config.model, True, length).name in (
@@ -89,11 +101,11 @@ def test_operations_of_an_encoder_decoder_are_those_that_torch_counts(lengths: t
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 @pytest.mark.parametrize("length", LENGTHS)
-@pytest.mark.parametrize("name", [*ALIKE, "rms-norm", "no-norm", "post-norm", "relu"])
-def test_the_account_of_what_is_kept_is_what_autograd_keeps(name: str, length: int, dropout: float) -> None:
-    rates = ("dropout", "attention_output_dropout", "embedding_dropout", "ff_dropout")
-    weights = {} if name == "linear" else {"attention_dropout": dropout}
-    config = config_of(name, length=length, **dict.fromkeys(rates, dropout), **weights)
+@pytest.mark.parametrize(("name", "norm"), [*((name, None) for name in CHANGES), *(("rope", norm) for norm in NORMS)])
+def test_the_account_of_what_is_kept_is_what_autograd_keeps(name, norm, length: int, dropout: float) -> None:
+    rates = ["dropout", "attention_output_dropout", "embedding_dropout", "ff_dropout"]
+    rates += ["attention_dropout"] if name in WEIGHTED else []
+    config = config_of(name, length=length, **dict.fromkeys(rates, dropout), **NORMS.get(norm, {}))
     shape = size.BatchShape.of(config)
     assert size.kept(config, shape) == pytest.approx(autograd_keeps(config), rel=0.08)
 
@@ -107,7 +119,7 @@ def test_the_account_of_what_each_activation_keeps_is_what_autograd_keeps(activa
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 @pytest.mark.parametrize("part", PARTS_KEPT, ids=str)
-@pytest.mark.parametrize("name", ["rope", "learned-pe", "xl", "win16", "kv1"])
+@pytest.mark.parametrize("name", ["rope", "learned", "xl", "window", "kv1"])
 def test_the_account_of_a_part_of_attention_is_what_autograd_keeps(name: str, part, dropout: float) -> None:
     config = config_of(name, length=128, attention_dropout=dropout, **part)
     assert size.kept(config, size.BatchShape.of(config)) == pytest.approx(autograd_keeps(config), rel=0.1)
@@ -136,7 +148,7 @@ def test_the_account_of_what_a_layers_stream_keeps_is_what_autograd_keeps(change
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 @pytest.mark.parametrize("length", [20, 128, 1500])
-@pytest.mark.parametrize("name", [*(name for name in ALIKE if name != "linear")])
+@pytest.mark.parametrize("name", WEIGHTED)
 def test_the_kernel_that_is_counted_is_the_one_that_is_chosen(name, length, dropout, padded, part) -> None:
     config = config_of(name, length=length, attention_dropout=dropout, **part)
     attention = build_model(config.model, VOCABULARY, 1).layers[0].get_submodule("attention")
@@ -153,7 +165,7 @@ def test_an_attention_without_a_kernel_is_counted_as_written_out(monkeypatch) ->
     monkeypatch.setitem(ATTENTIONS, "window", row)
     for length in (20, 1500):
         for dropout in (0.0, 0.1):
-            config = config_of("win16", length=length, attention_dropout=dropout)
+            config = config_of("window", length=length, attention_dropout=dropout)
             assert training_kernel(config.model, True, length).name == "reference"
             assert training_kernel(config.model, True, length, gpu=True).name == "reference"
 

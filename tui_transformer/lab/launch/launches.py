@@ -112,14 +112,9 @@ class Launches:
         assert outcome is not None
         if outcome.state == "handing-over":
             return ""  # `hand_over` has said it
-        reason = f": {told(outcome.reason)}" if outcome.reason else ""
-        said = tr(
-            "{name}: {state} at step {step:,}{reason}",
-            name=run.name,
-            state=told(outcome.state),
-            step=outcome.step,
-            reason=reason,
-        )
+        said = tr("{name}: {state} at step {step:,}", name=run.name, state=told(outcome.state), step=outcome.step)
+        if outcome.reason:
+            said = tr("{state}: {why}", state=said, why=told(outcome.reason))
         if outcome.state == "failed":
             raise InputError(said)
         return said

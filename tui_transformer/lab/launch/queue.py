@@ -213,8 +213,8 @@ class QueueRunner:
                 RunWriter.adopt(reader.path).close("failed", reason)
             except (OSError, InputError) as error:
                 reason = str(error)
-        why = f": {told(reason)}" if reader.state == "queued" else ""
-        self.said(tr("{name}: {state}{why}", name=reader.name, state=told(reader.state), why=why))
+        said = tr("{name}: {state}", name=reader.name, state=told(reader.state))
+        self.said(tr("{state}: {why}", state=said, why=told(reason)) if reader.state == "queued" else said)
         if reader.state != "queued":
             return True
         self._line.look()  # it cannot be written to: it is not tried again as it is
