@@ -17,7 +17,7 @@ from pydantic import (
     field_validator,
 )
 
-from engine.clean import clean_line
+from engine.clean import clean, clean_line
 from engine.errors import reason
 from engine.language import tr
 from engine.plain_files import read_plain
@@ -45,13 +45,13 @@ def _lenient(kind: type[T]) -> WrapValidator:
 
 
 def _or_none(text: str) -> str:
-    return text if _showable(text) else ""
+    return text if clean_line(text) == text else ""
 
 
 def _showable(value: Any) -> bool:
-    """Whether a value is a setting's, and has no character that a terminal would obey."""
+    """Whether a value is a setting's, and has no character that a terminal would obey; a prompt may have lines."""
     if isinstance(value, str):
-        return clean_line(value) == value
+        return clean(value) == value
     if isinstance(value, list | tuple):
         return all(isinstance(part, str | int | float) and _showable(part) for part in value)
     return isinstance(value, bool | int | float)
@@ -67,7 +67,7 @@ class KeptDraft(BaseModel):
     @field_validator("changes")
     @classmethod
     def _only_showable(cls, changes: dict[str, Any]) -> dict[str, Any]:
-        return {key: value for key, value in changes.items() if _showable(key) and _showable(value)}
+        return {key: value for key, value in changes.items() if _or_none(key) and _showable(value)}
 
 
 class KeptDesign(BaseModel):
@@ -79,7 +79,7 @@ class KeptDesign(BaseModel):
     @field_validator("drafts")
     @classmethod
     def _only_showable(cls, drafts: dict[str, KeptDraft]) -> dict[str, KeptDraft]:
-        return {at: draft for at, draft in drafts.items() if _showable(at)}
+        return {at: draft for at, draft in drafts.items() if _or_none(at)}
 
 
 class Slurm(BaseModel):
@@ -150,7 +150,7 @@ def save(settings: Settings) -> str:
         return tr("{wrong}; the setting was not saved", wrong=wrong)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path.resolve(), tomli_w.dumps(settings.model_dump()))
+        write_atomic(path.resolve(), tomli_w.dumps(settings.model_dump()), shared=True)
     except OSError as error:
         return tr(
             "{path} cannot be written: {strerror}; the setting will only last until you quit",

@@ -72,10 +72,11 @@ class Translator:
         beam: int = 1,
         n_best: int = 1,
         alpha: float | None = None,
+        most: int | None = None,
         between: Callable[[], None] = lambda: None,
     ) -> list[list[Translation]]:
         """Return the `n_best` translations of each source, at most `beam`, best first; a beam of 1 is greedy.
-        `alpha`, of the length penalty, defaults to the config's; `between` is called between steps and may raise to
+        `alpha`, of the length penalty, defaults to the config's; `most`: tokens of a translation; `between` is called between steps and may raise to
         stop. A learned position table and a decoder's context truncate longer sources.
         """
         sources = [self._cut(source) for source in sources]
@@ -85,6 +86,7 @@ class Translator:
         generation = self.config.generation
         alpha = generation.alpha if alpha is None else alpha
         penalty = penalty_of(generation.length_penalty, alpha)
+        longest = math.inf if most is None else most
         with evaluating(self.model):
             for rows in self._together(order, sources):
                 some = [sources[i] for i in rows]
@@ -101,7 +103,7 @@ class Translator:
                     penalty=penalty,
                     specials=self.special.target,
                     allowed=self.tokenizer.vocab_size,
-                    max_length=[self.most(len(sources[i]) + 1) for i in rows],
+                    max_length=[int(min(self.most(len(sources[i]) + 1), longest)) for i in rows],
                     between=between,
                 )
                 for i, hypotheses in zip(rows, found, strict=True):

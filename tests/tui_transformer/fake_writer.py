@@ -73,7 +73,8 @@ class FakeWriter:
         self.asked.append((text, dict(settings)))
         while self.gate is not None and not self.gate.wait(0.01):
             between()
-        beam, n_best = int(settings["beam"]), int(settings["nbest"])
+        how = self.searching | settings
+        beam, n_best = int(how["beam"]), int(how["nbest"])
         if n_best > beam:
             raise InputError(f"/nbest {n_best}: more than a beam of {beam} can give")
         words = [f"answer {n} of {beam}" for n in range(1, n_best + 1)]

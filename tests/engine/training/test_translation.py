@@ -198,6 +198,8 @@ def test_a_translation_does_not_depend_on_its_batch_even_at_its_length_limit(run
         tokens = lambda found: [[h.found.tokens for h in hypotheses] for hypotheses in found]
         assert tokens(together) == tokens(alone)
         assert len({len(hypotheses[0].found.tokens) for hypotheses in together}) == 3  # each came to its own limit
+        short = translator.translate(translator.encode(sentences), beam=beam, most=2)
+        assert {len(hypotheses[0].found.tokens) for hypotheses in short} == {2}
 
 
 LONG = {"context_length": 16}

@@ -459,7 +459,9 @@ class TranslationWriter(Writer):
                 )
             )
         sources, alpha = self.translator.encode([text]), float(how["alpha"])
-        (found,) = self.translator.translate(sources, beam=beam, n_best=n_best, alpha=alpha, between=between)
+        (found,) = self.translator.translate(
+            sources, beam=beam, n_best=n_best, alpha=alpha, most=int(how["length"]), between=between
+        )
         return tuple(self._found(one.found) for one in found)
 
     def _found(self, one: "Hypothesis") -> Found:

@@ -312,10 +312,16 @@ class PlaygroundPane(Vertical):
         if not self.action_stop_writing():
             self.screen.set_focus(self._active.text)
 
+    @property
+    def _how(self) -> Settings:
+        """The settings of an answer; how a beam searches is each model's own unless set by hand."""
+        by_hand = self._own.get(self._first.run_path, {})
+        return {name: value for name, value in self.session.settings.items() if name not in SEARCH or name in by_hand}
+
     def give(self, text: str) -> None:
         self._set_mode("write")
         for column in self.columns:
-            column.answer(text, self.session.settings)
+            column.answer(text, self._how)
 
     def on_controls_changed(self, event: Controls.Changed) -> None:
         self.session.settings[event.setting] = event.value
@@ -492,7 +498,7 @@ class PlaygroundPane(Vertical):
         if column.given or column.busy or not other.given or other.writer is None:
             return
         if self._mode == "write":
-            column.answer(other.given, self.session.settings)
+            column.answer(other.given, self._how)
         else:
             column.given = other.whole if other.writer.continues else other.given
             self._show_of()
@@ -529,7 +535,7 @@ class PlaygroundPane(Vertical):
                 *column.pieces[:at],
                 AnswerToken(one.text, one.probability, one.chance, column.pieces[at].alternatives),
             ]
-            column.answer(column.given, self.session.settings, kept)
+            column.answer(column.given, self._how, kept)
 
     def on_resize(self) -> None:
         self.set_class(self.app.size.width >= WIDE, "-wide")

@@ -15,6 +15,7 @@ DRAFTS = (
     Draft.of("demo").with_changes({"model.d_model": 96, "model.n_heads": 3}),  # neither is valid alone
     Draft.of("demo").with_ranks(4),
     Draft.of("no-pe").with_base("demo").with_text("seed=7"),
+    Draft.of("demo").with_change("evaluation.sample_prompt", "ROMEO:\n\tAy,\n"),
     Draft.of("demo").with_text("optimizer.betas=[0.9, 0.95]").with_text('description=[bold]a = "b" 中文'),
 )
 
@@ -69,6 +70,14 @@ def test_what_the_file_cannot_hold_is_not_kept(own_settings) -> None:
     assert mine.design == KeptDesign(drafts={"demo": KeptDraft()}) and settings.save(mine) == ""
     mine.design = KeptDesign(drafts={f"{n}": KeptDraft(changes={"description": "x" * 9_000}) for n in range(9)})
     assert mine.design == KeptDesign() and settings.save(mine) == "" and settings.load() == (mine, "")
+
+
+def test_settings_being_written_by_another_studio_are_not_disturbed(own_settings) -> None:
+    others = own_settings.with_name(f".{own_settings.name}.1.new")
+    others.write_text("half of")
+    assert settings.save(settings.Settings(welcomed=True)) == ""
+    assert others.read_text() == "half of" and settings.load()[0].welcomed
+    assert [path.name for path in own_settings.parent.glob(".*.new")] == [others.name]
 
 
 def test_keeping_the_design_leaves_what_was_edited_meanwhile(own_settings) -> None:
