@@ -76,8 +76,10 @@ class Translator:
         between: Callable[[], None] = lambda: None,
     ) -> list[list[Translation]]:
         """Return the `n_best` translations of each source, at most `beam`, best first; a beam of 1 is greedy.
-        `alpha`, of the length penalty, defaults to the config's; `most`: tokens of a translation; `between` is called between steps and may raise to
-        stop. A learned position table and a decoder's context truncate longer sources.
+
+        `alpha`, of the length penalty, defaults to the config's; a translation has at most `most` tokens; `between` is
+        called between steps and may raise to stop. A learned position table and a decoder's context truncate longer
+        sources.
         """
         sources = [self._cut(source) for source in sources]
         order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
