@@ -33,7 +33,7 @@ from engine.data.tokenizers.text_words import UNK, has_unknown
 from engine.errors import InputError
 from engine.evaluation.baselines import bigram_loss, unigram_loss
 from engine.evaluation.scorers import TextScorer, TextsScorer
-from engine.generation.samples import TextSampler
+from engine.generation.samples import RowSampler, TextSampler
 from engine.language import english, tr
 from engine.retelling import told
 from engine.runs.record_version import RECORDS
@@ -193,7 +193,7 @@ class TextTask(Task):
             counts["unknown"] = occurrences(self.tokens[split], tokenizer.unknown)
         return counts
 
-    def sampler(self, config: RunConfig) -> TextSampler:
+    def sampler(self, config: RunConfig) -> TextSampler | RowSampler:
         prompt = config.evaluation.sample_prompt
         if prompt:
             if not len(self.tokenizer.encode(prompt)):  # refused now, not at step 500
