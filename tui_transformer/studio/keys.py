@@ -1,11 +1,12 @@
 """The studio's keys, from keys.toml: the source of bindings, footer, palette and help. Users remap them by id."""
 
 import tomllib
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from rich.cells import cell_len
-from rich.table import Table
+from rich.console import Console
 from rich.text import Text
 from textual.binding import Binding
 from textual.widgets import Static
@@ -37,6 +38,7 @@ NOTES = {
     )
 }
 TWO_COLUMNS = 90  # least width of the help for them
+GAP = 3  # between them
 SIGNS = {
     "comma": ",",
     "plus": "+",
@@ -103,22 +105,26 @@ class _Keys(Static):
         if self.size.width >= TWO_COLUMNS:  # a title, its keys and a blank line each
             sizes = [len(keys) + 2 for _, keys in self._groups]
             half = min(range(half + 1), key=lambda at: max(sum(sizes[:at]), sum(sizes[at:])))
-        columns = Table.grid(expand=True, padding=(0, 3, 0, 0))
         parts = [part for part in (self._groups[:half], self._groups[half:]) if part]
-        for _ in parts:
-            columns.add_column(ratio=1)
-        columns.add_row(*map(_column, parts))
-        self.update(columns)
+        widths = [self.size.width // len(parts) - GAP * (part is not parts[-1]) for part in parts]
+        columns = [_column(part, width, self.app.console) for part, width in zip(parts, widths, strict=True)]
+        rows = [Text().join(row) for row in zip_longest(*columns, fillvalue=Text())]
+        self.update(Text("\n", no_wrap=True).join(rows))  # as text: nested tables are laid out six times on the way
 
 
-def _column(groups: Groups) -> Table:
-    width = max(cell_len(signs) for _, keys in groups for signs, _ in keys)
-    column = Table.grid(padding=(0, 2, 0, 0))
-    column.add_column(width=width, no_wrap=True)
-    column.add_column(ratio=1)
-    for title, keys in groups:
-        column.add_row(Text(title, "bold underline"), "")
-        for signs, tooltip in keys:
-            column.add_row(Text(signs, "bold"), Text(tooltip))
-        column.add_row("", "")
-    return column
+def _column(groups: Groups, width: int, console: Console) -> list[Text]:
+    """The lines of groups, each padded to the width of a column and the gap after it."""
+    keys = max(cell_len(signs) for _, keys in groups for signs, _ in keys) + 2
+    lines = []
+    for title, commands in groups:
+        lines.append(Text(title, "bold underline"))
+        for signs, tooltip in commands:
+            first, *more = Text(tooltip).wrap(console, max(1, width - keys)) or [Text()]
+            head = Text(signs, "bold")
+            head.pad_right(keys - cell_len(signs))
+            lines += [head + first, *(Text(" " * keys) + line for line in more)]
+        lines.append(Text())
+    for line in lines:
+        line.rstrip()
+        line.pad_right(width + GAP - line.cell_len)
+    return lines
