@@ -70,6 +70,7 @@ SAID = {
     *(english("loss"), english("gradient"), english("training"), english("validation"), english("test")),
     *(english("stopped"), english("interrupted"), english("failed"), english("finished"), english("scoring")),
 }
+NAME = "name"  # a gap that a person filled: `test` is a run, not a split
 WORD = re.compile(r"[^\W\d_]{3}|[\u4e00-\u9fff]")  # what a tail must have beside its gaps
 LETTERS, LEAST = re.compile(r"[^\W\d_]+(?![^{}]*\})"), 9  # how much a message must say beside its gaps
 
@@ -95,7 +96,7 @@ class _Message:
         head, *gaps = found.groups()
         values = dict(zip(reversed(self.names), reversed(gaps), strict=True))
         return told(head) + "".join(
-            literal if name is None else f"{literal}{_of(values[name], quoted=literal.endswith(QUOTE))}"
+            literal if name is None else f"{literal}{_of(values[name], quoted=literal.endswith(QUOTE) or name == NAME)}"
             for literal, name in self.said
         )
 

@@ -44,12 +44,16 @@ def _lenient(kind: type[T]) -> WrapValidator:
     return WrapValidator(checked)
 
 
-def _or_none(text: str) -> str:
-    return text if clean_line(text) == text else ""
+def _one_line(text: str) -> bool:
+    return bool(text) and clean_line(text) == text
+
+
+def _or_empty(text: str) -> str:
+    return text if _one_line(text) else ""
 
 
 def _showable(value: Any) -> bool:
-    """Whether a value is a setting's, and has no character that a terminal would obey; a prompt may have lines."""
+    """Whether a value is a setting's, and has no character that a terminal would obey; a text may have lines."""
     if isinstance(value, str):
         return clean(value) == value
     if isinstance(value, list | tuple):
@@ -60,26 +64,26 @@ def _showable(value: Any) -> bool:
 class KeptDraft(BaseModel):
     """One design: a preset's changes."""
 
-    on: Annotated[str, AfterValidator(_or_none)] = ""  # its base, for an overlay
+    on: Annotated[str, AfterValidator(_or_empty)] = ""  # its base, for an overlay
     ranks: int = 1
     changes: dict[str, Any] = Field(default_factory=dict)  # dotted key → value
 
     @field_validator("changes")
     @classmethod
     def _only_showable(cls, changes: dict[str, Any]) -> dict[str, Any]:
-        return {key: value for key, value in changes.items() if _or_none(key) and _showable(value)}
+        return {key: value for key, value in changes.items() if _one_line(key) and _showable(value)}
 
 
 class KeptDesign(BaseModel):
     """The Design pane, as it was left."""
 
-    at: Annotated[str, AfterValidator(_or_none)] = ""  # the preset shown last: its name, or the path of one's own
+    at: Annotated[str, AfterValidator(_or_empty)] = ""  # the preset shown last: its name, or the path of one's own
     drafts: dict[str, Annotated[KeptDraft, _lenient(KeptDraft)]] = Field(default_factory=dict)  # changed ones, likewise
 
     @field_validator("drafts")
     @classmethod
     def _only_showable(cls, drafts: dict[str, KeptDraft]) -> dict[str, KeptDraft]:
-        return {at: draft for at, draft in drafts.items() if _or_none(at)}
+        return {at: draft for at, draft in drafts.items() if _one_line(at)}
 
 
 class Slurm(BaseModel):

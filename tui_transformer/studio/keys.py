@@ -80,7 +80,7 @@ def help_screen(pane: str, changed: dict[str, str], where: Path) -> Read:
     names = "  ".join(f"{key.id} {signs(key, changed)}" for name in (pane, "everywhere") for key in PANES[name])
     how = tr('To change keys, put their names under [keys] in {file}, e.g. launch = "f9":', file=where)
     notes.append(f"\n{how}\n{names}", "dim")
-    return Read(tr("Keys"), _Keys(groups), notes)
+    return Read(tr("Keys"), Keys(groups), notes)
 
 
 def _grouped(name: str) -> list[tuple[str, list[Binding]]]:
@@ -93,7 +93,7 @@ def _grouped(name: str) -> list[tuple[str, list[Binding]]]:
 Groups = list[tuple[str, list[tuple[str, str]]]]
 
 
-class _Keys(Static):
+class Keys(Static):
     """Groups of keys, in two columns where there is room."""
 
     def __init__(self, groups: Groups) -> None:
@@ -108,8 +108,9 @@ class _Keys(Static):
         parts = [part for part in (self._groups[:half], self._groups[half:]) if part]
         widths = [self.size.width // len(parts) - GAP * (part is not parts[-1]) for part in parts]
         columns = [_column(part, width, self.app.console) for part, width in zip(parts, widths, strict=True)]
+        columns[0] += [Text(" " * (widths[0] + GAP))] * (len(columns[-1]) - len(columns[0]))
         rows = [Text().join(row) for row in zip_longest(*columns, fillvalue=Text())]
-        self.update(Text("\n", no_wrap=True).join(rows))  # as text: nested tables are laid out six times on the way
+        self.update(Text("\n", no_wrap=True).join(rows))  # as text: Rich lays out nested tables six times
 
 
 def _column(groups: Groups, width: int, console: Console) -> list[Text]:
@@ -117,12 +118,11 @@ def _column(groups: Groups, width: int, console: Console) -> list[Text]:
     keys = max(cell_len(signs) for _, keys in groups for signs, _ in keys) + 2
     lines = []
     for title, commands in groups:
-        lines.append(Text(title, "bold underline"))
+        lines.append(Text.assemble((title, "bold underline")))  # the style is not that of the padding
         for signs, tooltip in commands:
             first, *more = Text(tooltip).wrap(console, max(1, width - keys)) or [Text()]
-            head = Text(signs, "bold")
-            head.pad_right(keys - cell_len(signs))
-            lines += [head + first, *(Text(" " * keys) + line for line in more)]
+            lines.append(Text.assemble((signs, "bold"), " " * (keys - cell_len(signs)), first))
+            lines += [Text(" " * keys) + line for line in more]
         lines.append(Text())
     for line in lines:
         line.rstrip()

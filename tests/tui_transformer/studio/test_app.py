@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from rich.text import Text
+from textual.app import App, ComposeResult
 from textual.command import CommandPalette
 from textual.content import Content
 from textual.widgets import ContentSwitcher
@@ -18,7 +19,7 @@ from tui_transformer.__main__ import main
 from tui_transformer.cli.responsiveness import HELP_SHOWS
 from tui_transformer.studio.app import Studio, Welcome
 from tui_transformer.studio.command_palette import Finder, Offer
-from tui_transformer.studio.keys import PANES
+from tui_transformer.studio.keys import PANES, Keys
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, Read
 from tui_transformer.studio.shared.key_line import KeyLine
 from tui_transformer.studio.themes import THEMES
@@ -84,6 +85,23 @@ async def test_the_help_names_every_key_of_the_pane(tmp_path) -> None:
             assert "Panes" in shown(app) and "Studio" in shown(app)
             assert pane != "train" or HELP_SHOWS.decode() in shown(app)  # what the benchmark waits for
             await pilot.press("escape")
+
+
+async def test_the_columns_of_the_help_stay_apart_and_only_keys_and_titles_are_marked() -> None:
+    groups = [("One", [("a", "does this " * 9)]), ("Two", [(f"f{n}", "does that " * 9) for n in range(1, 4)])]
+    keys = Keys(groups)
+
+    class Alone(App[None]):
+        def compose(self) -> ComposeResult:
+            yield keys
+
+    async with Alone().run_test(size=(110, 30)):
+        lines = keys.content.split("\n", allow_blank=True)
+        left = [line.plain[:20].rstrip() for line in lines]
+        assert left[:3] == ["One", "a  does this does th", "   does this does th"] and not any(left[4:])
+        assert "Two" in lines[0].plain and lines[0].plain.index("Two") == 55
+        marked = [line.plain[span.start : span.end] for line in lines for span in line.spans if span.style]
+        assert marked == ["One", "Two", "a", "f1", "f2", "f3"] and not any(line.style for line in lines)
 
 
 async def test_keys_can_be_others(tmp_path, own_settings) -> None:

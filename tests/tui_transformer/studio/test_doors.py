@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from dataclasses import replace
 
 import pytest
 from textual.widgets import Static
@@ -180,6 +181,17 @@ def test_a_number_under_a_chart_is_never_cut(count, half) -> None:
         letters = [part for part in told if part[0] in LETTERS and part[1:2] == " "]
         assert letters and all(part[2:] in full for part in letters), (width, text)
         assert len(letters) == count or "…" in text, (width, text)
+
+
+def test_the_title_of_an_overlay_goes_last_but_for_the_count_of_seeds() -> None:
+    names = ("global", "linear", "win16")
+    strokes = tuple(replace(stroke(slot), name=name, seeds=3) for slot, name in enumerate(names))
+    drawing = OverlayDrawing(Overlay("mean validation loss", "mean loss", "step", strokes))
+    text = lambda width: "".join(sign for sign, _ in drawing.title(width, ""))
+    assert text(80).startswith("mean validation loss  ") and text(80).count("n3") == 3
+    assert text(52).startswith("mean loss  ") and text(52).count("n3") == 3
+    assert text(42).startswith("mean loss  ") and "n3" not in text(42) and "c win16" in text(42)
+    assert all(len(drawing.title(width, "")) <= width for width in range(30, 100))
 
 
 async def test_a_report_is_of_the_variants_that_are_selected_wherever_the_cursor_is(tmp_path, monkeypatch) -> None:

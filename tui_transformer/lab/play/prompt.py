@@ -107,9 +107,13 @@ class Prompt:
     complain: Callable[[str], None] = print  # shows a mistake
     done: bool = field(default=False, init=False)
     history: list[str] = field(default_factory=list, init=False)
+    typed: Settings = field(
+        default_factory=dict, init=False
+    )  # settings of the last line, also those it left as they were
 
     def take(self, line: str) -> None:
         """Handle a line: a command or a text. Mistakes are shown, never raised."""
+        self.typed = {}
         try:
             if line.startswith("/"):
                 self._command(line[1:])
@@ -139,7 +143,7 @@ class Prompt:
             raise InputError(f"/{name}: {command.why_not[self.place]}")
         if isinstance(command, Setting):
             if value := rest.strip():
-                self.settings[name] = checked(name, value)
+                self.settings[name] = self.typed[name] = checked(name, value)
             self.say(
                 f"{name} {self.settings[name]:g}" if name != "seed" else tr("seed {seed}", seed=self.settings[name])
             )

@@ -1,7 +1,7 @@
-"""What a report from the studio covers: the selection, else the pinned study or that under the cursor; or a choice."""
+"""What a report covers: the selection, else the study that is pinned or under the cursor, or what the user chooses."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from engine.errors import listed
@@ -62,27 +62,36 @@ def of_variants(
     names = {run.study.name if run.study is not None else "" for run in runs}
     whole = {entry.path for entry in look.entries if entry.study is not None and {entry.study.name} == names}
     if runs and whole != {run.path for run in runs}:
-        return ReportSelection(runs, pinned=pinned if any(run.path == pinned for run in runs) else None)
+        return _runs(runs, pinned)
     pin = next((entry for entry in (runs or look.entries) if entry.path == pinned), None)
     if runs:
         at = taken[0]
     study = pin.study.name if pin is not None and pin.study is not None else at.group.study if at is not None else ""
     if study:
-        entries = [entry for entry in reversed(look.entries) if entry.study is not None and entry.study.name == study]
-        own = pinned if pin is not None and pin in entries else None
-        return ReportSelection(tuple(entries), {study: look.studies.get(study, StudyFile(name=study))}, own)
+        return _whole(look, study, pinned)
     entries = [run for standing in shown if not standing.group.study for run in standing.runs]
     return ReportSelection(tuple(entries), pinned=pinned)
 
 
 def others(
-    look: RunScan, chosen: ReportSelection, at: Sequence[Entry], shown: Sequence[Entry]
+    look: RunScan, chosen: ReportSelection, pinned: Path | None, at: Sequence[Entry], shown: Sequence[Entry]
 ) -> list[ReportSelection]:
     """What else a report can cover: what is under the cursor (`at`), its study, and all runs that are shown."""
-    offered = [ReportSelection(tuple(at))] if at else []
-    for name in dict.fromkeys(run.study.name for run in at if run.study is not None):
-        cells = [entry for entry in reversed(look.entries) if entry.study is not None and entry.study.name == name]
-        offered.append(ReportSelection(tuple(cells), {name: look.studies.get(name, StudyFile(name=name))}))
-    offered.append(ReportSelection(tuple(shown)))
-    by_runs = {frozenset(run.path for run in one.entries): one for one in (*reversed(offered), chosen) if one.entries}
+    studies = dict.fromkeys(run.study.name for run in at if run.study is not None)
+    offered = [_runs(at, pinned), *(_whole(look, name, pinned) for name in studies), _runs(shown, pinned)]
+    by_runs = {
+        (frozenset(run.path for run in one.entries), *one.studies): one
+        for one in (*reversed(offered), chosen)
+        if one.entries
+    }
     return [one for one in by_runs.values() if one is not chosen][::-1]
+
+
+def _runs(runs: Sequence[Entry], pinned: Path | None) -> ReportSelection:
+    return ReportSelection(tuple(runs), pinned=pinned if any(run.path == pinned for run in runs) else None)
+
+
+def _whole(look: RunScan, study: str, pinned: Path | None) -> ReportSelection:
+    """All runs of a study; the pinned one is its baseline if it is one of them."""
+    runs = [run for run in reversed(look.entries) if run.study is not None and run.study.name == study]
+    return replace(_runs(runs, pinned), studies={study: look.studies.get(study, StudyFile(name=study))})

@@ -64,11 +64,15 @@ class OverlayDrawing:
         log = [(LOG, "dim")] if made.log else []
         longest = max((cell_len(name) for _, name in names), default=0)
         brief = clean_line(made.brief)
-        labels = [(clean_line(made.title), True), (brief, True), (brief, False)]  # and whether the seeds are counted
+        labels = [
+            (clean_line(made.title), True),
+            (brief, True),
+            (brief, False),
+        ]  # and whether the legend says how many seeds
         for label, seeds in (*labels, *([("", True)] if zoomed is None else [])):
-            counted = [(s if seeds else replace(s, seeds=None), name) for s, name in names]
+            with_seeds = [(s if seeds else replace(s, seeds=None), name) for s, name in names]
             for room in range(longest, SHORTEST - 1, -1):
-                legend = [(" ".join(_words(s, _cut(name, room))), self._style(s)) for s, name in counted]
+                legend = [(" ".join(_words(s, _cut(name, room))), self._style(s)) for s, name in with_seeds]
                 taken = cell_len(label) + sum(cell_len(text) + 2 for text, _ in legend)
                 if taken + sum(cell_len(text) + 1 for text, _ in log) <= width:
                     return title_line(label, style, [*legend, *log], width, 2)

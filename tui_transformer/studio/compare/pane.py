@@ -7,7 +7,7 @@ A worker thread reads the runs folder. Notes, tags, exports and reports are also
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -663,17 +663,19 @@ class ComparePane(Vertical, can_focus=True):
         look, selection = self.look, self.selection
         runs, pinned = self.chosen_runs, selection.baseline
         if self.answer is not None or self.shown.by == VARIANTS:
-            shown = self.answer.results if self.answer is not None else self.shown.variants
-            return of_variants(look, shown, pinned, self.variant(), runs)
+            return of_variants(look, self._results, pinned, self.variant(), runs)
         return of_runs(look, runs, pinned, self.current())
+
+    @property
+    def _results(self) -> Sequence[VariantResult]:
+        """The variants that are shown; none in the view by run."""
+        return self.answer.results if self.answer is not None else self.shown.variants
 
     def others_to_report(self, chosen: ReportSelection) -> list[ReportSelection]:
         variant, run = self.variant(), self.current()
         at = variant.runs if variant is not None else [run] if run is not None else []
-        if self.answer is None and self.shown.by == RUNS:
-            return others(self.look, chosen, at, self.shown.runs)
-        shown = self.answer.results if self.answer is not None else self.shown.variants
-        return others(self.look, chosen, at, [run for result in shown for run in result.runs])
+        shown = [run for result in self._results for run in result.runs] or self.shown.runs
+        return others(self.look, chosen, self.selection.baseline, at, shown)
 
     @work(exit_on_error=False)
     async def action_report(self) -> None:

@@ -289,6 +289,7 @@ class PlaygroundPane(Vertical):
             self.session.history.append(line)
             self._show_of(line)
         changed = {name: value for name, value in self.session.settings.items() if before[name] != value}
+        changed |= self.session.typed
         self._set_by_hand(changed)
         if changed.keys() & SEARCH.keys() and self._mode == "write" and self._first.given:
             self.give(self._first.given)

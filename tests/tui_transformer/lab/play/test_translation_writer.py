@@ -78,6 +78,12 @@ def test_a_beam_finds_what_the_translator_does(writer) -> None:
     assert [one.text for one in writer.search(SENTENCE, GREEDY)] == [greedy]
 
 
+def test_a_beam_obeys_the_length(writer) -> None:
+    for beam in (1, 4):
+        (found,) = writer.search(SENTENCE, GREEDY | {"beam": beam, "length": 2})
+        assert len(found.pieces) <= 2
+
+
 def test_a_beam_that_cannot_give_as_many_is_refused_and_a_search_can_be_stopped(writer) -> None:
     with pytest.raises(InputError, match="/nbest 3: more than a beam of 2 can give; enter /beam 3"):
         writer.search(SENTENCE, GREEDY | {"beam": 2, "nbest": 3})

@@ -130,7 +130,12 @@ async def test_the_other_choices_are_what_is_at_the_cursor_its_study_and_all_tha
         by_name = {entry.name: entry for entry in look.entries}
         alone, cell_1 = by_name["alone"], by_name["att.win16.s1"]
         whole = of_runs(look, [cell_1.path, alone.path], None, None)
-        found = others(look, whole, [cell_1], look.entries)
+        found = others(look, whole, None, [cell_1], look.entries)
         assert [one.name for one in found] == ["att.win16.s1", "the study att", "16 runs"]
-        assert others(look, found[0], [cell_1], [cell_1]) == [found[1]]  # none twice
-        assert not others(look, ReportSelection((alone,)), [alone], [])
+        assert others(look, found[0], None, [cell_1], [cell_1]) == [found[1]]  # none twice
+        assert not others(look, ReportSelection((alone,)), None, [alone], [])
+        by_runs = ReportSelection(found[1].entries)
+        assert others(look, by_runs, None, [cell_1], []) == found[:2]  # the same runs, but not as a study
+        pinned = others(look, whole, cell_1.path, [alone], [cell_1, alone])
+        assert [one.pinned for one in pinned] == [None] and pinned[0].entries == (alone,)
+        assert [one.pinned for one in others(look, by_runs, cell_1.path, [cell_1], [])] == [cell_1.path] * 2

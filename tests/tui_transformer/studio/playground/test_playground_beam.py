@@ -58,7 +58,7 @@ async def test_a_model_that_does_not_translate_has_no_beam(app, fakes) -> None:
         await until(pilot, lambda: found.session.settings["beam"] == 5 and bool(found.session.completions("/be")))
 
 
-async def test_each_model_has_its_own_alpha_unless_one_is_typed_and_a_beam_obeys_the_length(app, fakes) -> None:
+async def test_each_model_has_its_own_alpha_unless_one_is_typed(app, fakes) -> None:
     first = fakes.known["win16"] = FakeWriter(kind="translation")
     second = fakes.known["baseline"] = FakeWriter("baseline", kind="translation")
     async with app.run_test(size=(120, 36)) as pilot:
@@ -71,8 +71,11 @@ async def test_each_model_has_its_own_alpha_unless_one_is_typed_and_a_beam_obeys
         for writer in (first, second):
             asked = writer.asked[-1][1]
             assert asked["length"] == 7 and "alpha" not in asked, asked
+        alphas = lambda: [writer.asked[-1][1].get("alpha") for writer in (first, second)]
+        await type_line(pilot, "/alpha 0.6")  # the first one's own
+        await until(pilot, lambda: alphas() == [0.6, 0.6])
         await type_line(pilot, "/alpha 1.5")
-        await until(pilot, lambda: first.asked[-1][1].get("alpha") == second.asked[-1][1].get("alpha") == 1.5)
+        await until(pilot, lambda: alphas() == [1.5, 1.5])
 
 
 async def test_escape_ends_a_search(app, fakes) -> None:
