@@ -20,7 +20,7 @@ from engine.command_line import options
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.data.corpus import CorpusPreview, data_folders, fetch_folder
-from engine.data.known import CORPORA
+from engine.data.known import CORPORA, is_missing
 from engine.errors import listed
 from engine.language import tr
 from engine.runs.names import free_name
@@ -323,12 +323,16 @@ class DesignPane(Vertical):
         choices = draft.choices(switch.key)
         if switch.key == CORPUS:  # two kinds, only one selectable
             choices.sort(key=lambda choice: bool(choice[1]))
+        folders = data_folders(self.data_dir)
         for value, reason in choices:
-            answers.append(Answer({switch.key: value}, shown(value), reason, sentence(switch.key, value)))
+            missing = [tr("not here")] if switch.key == CORPUS and is_missing(value, folders) else []
+            about = " · ".join(filter(None, [*missing, sentence(switch.key, value)]))
+            answers.append(Answer({switch.key: value}, shown(value), reason, about))
             changes = draft.way(switch.key, value) if reason else None
             if changes is not None:
                 others = listed(f"{key} = {shown(one)}" for key, one in changes.items() if key != switch.key)
-                answers.append(Answer(changes, tr("  ↳ {value}, with {changes}", value=shown(value), changes=others)))
+                label = tr("  ↳ {value}, with {changes}", value=shown(value), changes=others)
+                answers.append(Answer(changes, " · ".join([label, *missing])))
         if switch.key == CORPUS:
             possible = sum(not reason for _, reason in choices)
             answers.insert(possible, Answer({FILE: FILE}, FILES.get(_corpus_kind(draft), tr("a text file …"))))

@@ -470,6 +470,26 @@ async def test_a_corpus_that_is_missing_is_downloaded_by_one_key(app: App, tmp_p
         assert "not on this machine" not in app.text and "downloaded tiny-shakespeare" in app.said
 
 
+async def test_the_list_of_corpora_marks_those_that_are_not_on_this_machine(app: App, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("TUI_TRANSFORMER_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr("engine.data.corpus.user_data_path", lambda name: tmp_path / "nothing")
+    here = tmp_path / "data" / "tiny-shakespeare" / "input.txt"
+    here.parent.mkdir(parents=True)
+    here.write_text("to be or not to be\n" * 500)
+    async with app.run_test(size=(200, 50)) as pilot:
+        await go_to(pilot, "data.corpus")
+        await pilot.press("enter")
+        await pilot.pause()
+        answers = {tuple(answer.value.items()): answer for answer in app.screen._answers}
+        named = [answers[("data.corpus", name),] for name in ("playlets", "tiny-shakespeare", "ptb", "fineweb-edu")]
+        assert [answer.about.startswith("not here · ") for answer in named] == [False, False, True, True]
+        other = answers[("data.corpus", "ag-news"), ("objective.kind", "classification")]
+        assert other.label == "  ↳ ag-news, with objective.kind = classification · not here"
+        await pilot.press(*"ptb")
+        await pilot.pause()
+        assert "ptb                 not here · Penn Treebank" in app.text
+
+
 async def test_what_is_below_a_mask_stays_where_it_is(app: App) -> None:
     async with app.run_test(size=MEDIUM) as pilot:
         await go_to(pilot, "model.attention")
