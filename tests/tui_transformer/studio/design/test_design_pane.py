@@ -115,6 +115,7 @@ async def test_positions_are_drawn_once_the_engine_is_there(app: App, size: tupl
             await go_to(pilot, "model.position")
         if size != SIZES[0]:
             assert "position rope" in app.text
+            assert all(words in app.text for words in ("↓ first", "queries, →", "−1;", "angles", "(cosines)"))
 
 
 async def test_what_cannot_be_chosen_says_why_and_what_else_it_takes(app: App) -> None:
