@@ -43,3 +43,9 @@ def place_of(entry: CorpusEntry, folders: Sequence[Path]) -> Path | None:
     assert wanted is not None
     kept = hub.found(wanted, folders)
     return None if kept is None else kept.folder
+
+
+def is_missing(name: str, folders: Sequence[Path]) -> bool:
+    """Whether a named corpus has to be downloaded first; False for any other corpus."""
+    entry = CORPORA.get(name.partition("#")[0])
+    return entry is not None and entry.is_fetched and place_of(entry, folders) is None

@@ -17,10 +17,12 @@ from engine.clean import clean_line
 from engine.command_line import RUNS, as_typed, command_line
 from engine.config.keys import diff
 from engine.config.toml import parse
-from engine.errors import InputError, listed, no_process
+from engine.errors import InputError, listed, no_process, refused
 from engine.language import tr, trn
 from engine.lints import lint
+from engine.plain_files import read_plain
 from engine.retelling import told
+from engine.runs.files import write_atomic
 from engine.runs.lineage import ARROW, INIT_FROM
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import (
@@ -78,7 +80,8 @@ from tui_transformer.lab.studies.record import (
 from tui_transformer.lab.studies.runner import Runner
 from tui_transformer.lab.studies.study import Cell, Change, Study, read_study, shipped_studies, study_of
 
-MEASURED = {"study", "device", "jobs", "cells", "took"}  # input of `measure-study`
+MEASURED = {"study", "device", "jobs", "cells", "took", "known"}  # input of `measure-study`
+MOST_PLANNED = 2**26  # bytes of a plan
 MOST_SHOWN = 10  # seeds
 STARTS = 60.0  # seconds for a detached runner to lock its study
 
@@ -92,6 +95,7 @@ class RunOptions:
     runs_dir: Path
     data_dir: Path | None  # searched first for named corpora
     workers: Workers | None = None  # started elsewhere, in place of a runner here
+    plan: Path | None = None  # of the same study, measured before: it is not timed again
 
 
 @command(20)
@@ -146,6 +150,7 @@ def ablate(
         str | None, typer.Option("--address", help=tr("With --via ray: cluster address; defaults to this machine."))
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help=tr("List the built-in studies."))] = False,
+    plan_file: Annotated[Path | None, typer.Option("--plan", hidden=True)] = None,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
@@ -165,7 +170,7 @@ def ablate(
         more = slurm_options(slurm) if via == "slurm" else tuple(filter(None, (hosts or address or "").split(",")))
         count = len(more) if via == "ssh" else workers or 1
         elsewhere = Workers(via, asked.name, runs_dir, data_dir, device, count, retry_failed, more)
-    options = RunOptions(device, jobs, failed, json, runs_dir, data_dir, elsewhere)
+    options = RunOptions(device, jobs, failed, json, runs_dir, data_dir, elsewhere, plan_file)
     with nullcontext() if dry_run else only_runner(runs_dir, asked.name):
         with loading(tr("measuring one step of each variant")):
             ready, plan, standings = _make_ready(asked, options)
@@ -188,7 +193,7 @@ def ablate(
         if elsewhere is None and not detach:
             return _run(ready, plan, standings, options)
         stop_file(runs_dir, ready.name).unlink(missing_ok=True)  # it stopped earlier workers
-    return _detach(ready.name, plan.jobs, options) if elsewhere is None else start(elsewhere, as_json=json)
+    return _detach(ready.name, plan, options) if elsewhere is None else start(elsewhere, as_json=json)
 
 
 def _list(*, as_json: bool) -> None:
@@ -233,13 +238,29 @@ def _make_ready(asked: Study, options: RunOptions) -> tuple[Study, Plan, list[Ce
     device = options.device
     if options.workers is not None and device != "cpu":
         device = "auto"  # the workers' need not be here
-    plan = measured(study, device=device, jobs=options.jobs, cells=max(1, todo), took=took, data_dir=options.data_dir)
+    plan = measured(
+        study,
+        device=device,
+        jobs=options.jobs,
+        cells=max(1, todo),
+        took=took,
+        known=_planned(options.plan),
+        data_dir=options.data_dir,
+    )
     if options.workers is not None:
         plan = plan.model_copy(update={"devices": (options.workers.via,), "jobs": options.workers.count})
     if not chosen:
         study = replace(study, changes={**study.changes, THREADS: plan.threads})
         cells = study.cells()
     return study, plan, look_at_all(cells, paths)
+
+
+def _planned(file: Path | None) -> Plan:
+    """Read an earlier plan; an empty one if there is none, or it cannot be read."""
+    try:
+        return Plan.read(json_text.loads(read_plain(file, MOST_PLANNED))) if file is not None else Plan()
+    except (OSError, ValueError, RecursionError):
+        return Plan()
 
 
 def _show_plan(study: Study, plan: Plan, standings: Sequence[CellStatus], options: RunOptions) -> None:
@@ -352,11 +373,16 @@ def _changed(baseline: Cell, cell: Cell) -> dict[str, Change]:
     return {key: change for key, change in found.items() if not (staged and key == INIT_FROM)}
 
 
-def _detach(name: str, jobs: int, options: RunOptions) -> int:
+def _detach(name: str, plan: Plan, options: RunOptions) -> int:
     runs_dir = options.runs_dir
     file, log = study_file(runs_dir, name).resolve(), runs_dir / f".{name}.study.log"
-    words = ["ablate", "--study", str(file), "--device", options.device]
-    words += ["--jobs", str(jobs), "--runs-dir", str(runs_dir.resolve())]
+    planned = runs_dir.resolve() / f".{name}.study.plan"
+    try:
+        write_atomic(planned, json_text.dumps(plan.dump()))
+    except OSError as error:
+        raise refused(tr("cannot write {filename}", filename=error.filename or planned), error) from None
+    words = ["ablate", "--study", str(file), "--device", options.device, "--plan", str(planned)]
+    words += ["--jobs", str(plan.jobs), "--runs-dir", str(runs_dir.resolve())]
     words += [f"--{options.failed}-failed"] if options.failed else []
     words += ["--data-dir", str(options.data_dir.resolve())] if options.data_dir is not None else []
     try:
@@ -394,8 +420,8 @@ def measure_study(data_dir: DataDir = None) -> None:
         asked = None
     if not isinstance(asked, dict) or asked.keys() != MEASURED or not isinstance(asked["study"], str):
         raise InputError(tr("measure-study: reserved for the studio, which sends it a study on standard input"))
-    study = study_of(parse(asked.pop("study").encode(), "study"), Path("study"))
-    emit(plan_of(study, **asked, data_dir=data_dir).dump())
+    study, known = study_of(parse(asked.pop("study").encode(), "study"), Path("study")), Plan.read(asked.pop("known"))
+    emit(plan_of(study, **asked, known=known, data_dir=data_dir).dump())
 
 
 def _run(study: Study, plan: Plan, before: Sequence[CellStatus], options: RunOptions) -> int:

@@ -170,9 +170,11 @@ async def plan(study: Study, target: LaunchTarget) -> Estimate:
     raise InputError(tr("measurement failed: ablate returned no plan"))
 
 
-async def start(study: Study, target: LaunchTarget) -> str:
-    """Hand a study to a process that outlives this one; return the outcome in one sentence."""
-    if not _of_kind("study", await _ask_ablate(study, target, "--detach", stays=True)):
+async def start(study: Study, target: LaunchTarget, plan: Estimate | None = None) -> str:
+    """Hand a study, and its plan if it was measured, to a process that outlives this one; return the outcome in one
+    sentence.
+    """
+    if not _of_kind("study", await _ask_ablate(study, target, "--detach", plan, stays=True)):
         listed = command_line("runs", runs_dir=target.runs_dir)
         raise InputError(
             tr(
@@ -189,20 +191,29 @@ async def start(study: Study, target: LaunchTarget) -> str:
     )
 
 
-async def _ask_ablate(study: Study, target: LaunchTarget, option: str, *, stays: bool = False) -> list[str]:
-    with tempfile.NamedTemporaryFile("w", suffix=SUFFIX, encoding="utf-8", delete=False) as file:
-        file.write(study.to_toml())
-    path, left = Path(file.name), False
+async def _ask_ablate(
+    study: Study, target: LaunchTarget, option: str, plan: Estimate | None = None, *, stays: bool = False
+) -> list[str]:
+    path, left = _kept(study.to_toml(), SUFFIX), False
+    planned = [_kept(json.dumps(plan.dump()), ".json")] if plan is not None else []
+    words = [*target.words(path), option, *(word for file in planned for word in ("--plan", str(file)))]
     try:
-        code, lines, complaint = await _run([*target.words(path), option], stays=stays)
+        code, lines, complaint = await _run(words, stays=stays)
     except OSError as error:
         raise no_process(error) from None
     except asyncio.CancelledError:
         left = stays  # the process still has to read it
         raise
     finally:
-        if not left:
-            path.unlink(missing_ok=True)
+        for file in () if left else (path, *planned):
+            file.unlink(missing_ok=True)
     if code != 0:
         raise InputError(complaint or tr("ablate failed without an error message"))
     return lines
+
+
+def _kept(text: str, suffix: str) -> Path:
+    """A file of this text, for another process to read."""
+    with tempfile.NamedTemporaryFile("w", suffix=suffix, encoding="utf-8", delete=False) as file:
+        file.write(text)
+    return Path(file.name)

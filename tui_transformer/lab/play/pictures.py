@@ -36,6 +36,7 @@ class Canvas:
     width: int = 80
     lines: int = 20  # of a picture alone; 24 lines have room for its captions too
     colour: bool = False  # greys, two positions a line; else characters, and shades one position a line
+    brief: bool = False  # fewer words
 
     def rows(self, length: int) -> int:
         return max(1, min(length, 2 * self.lines if self.colour else self.lines))
@@ -136,6 +137,8 @@ def mask_picture(stack: StackPlan, canvas: Canvas) -> Text:
     """Who may look at whom: queries down, keys across, N × N in half blocks, under two lines of words."""
     n = drawn(stack.length, canvas)
     words = tr("rows: queries, columns: keys; position 0 at the top left{share}", share=_share(n, stack.length))
+    if canvas.brief:
+        words = tr("↓ {queries}, → keys", queries=_first(n, stack.length, tr("queries")))
     rows = [Text(line) for line in half_blocks(visible(stack.see, n))]
     return Text("\n").join([Text(who_sees_whom(stack, n)), Text(words), _ruler(n, 1), *_framed(rows, n, 2)])
 
@@ -158,6 +161,10 @@ def who_sees_whom(stack: StackPlan, n: int) -> str:
 
 def _share(n: int, length: int) -> str:
     return tr("; first {n} of {length:,}", n=n, length=length) if n < length else ""
+
+
+def _first(n: int, length: int, rows: str) -> str:
+    return tr("first {n} of {length:,} {rows}", n=n, length=length, rows=rows) if n < length else rows
 
 
 def _step(n: int) -> int:
@@ -238,13 +245,12 @@ def bias_picture(values: Values, *, length: int, title: str, canvas: Canvas) -> 
     n, characters, shades = len(values), 1 if canvas.colour else 2, SHADES[1:]  # cells are square in both cases
     legend = _legend(values, colour=canvas.colour, shades=shades)
     words = tr("rows: queries, columns: keys; blank where a key is not seen{share}", share=_share(n, length))
-    head = [
-        Text.assemble(tr("{title}: ", title=title), legend, tr(" added to the score")),
-        Text(words),
-        _ruler(n, characters),
-    ]
+    head = [Text.assemble(tr("{title}: ", title=title), legend, tr(" added to the score")), Text(words)]
+    if canvas.brief:
+        axes = tr("↓ {queries}, → keys", queries=_first(n, length, tr("queries")))
+        head = [Text(tr("{title}, added to the score", title=title)), Text.assemble(legend, tr("; {more}", more=axes))]
     rows = shaded(values, colour=canvas.colour, characters=characters, shades=shades)
-    return Text("\n").join([*head, *_framed(rows, n, 2 if canvas.colour else 1)])
+    return Text("\n").join([*head, _ruler(n, characters), *_framed(rows, n, 2 if canvas.colour else 1)])
 
 
 def table_picture(values: Values, *, length: int, title: str, rows: str, columns: str, canvas: Canvas) -> Text:
@@ -262,6 +268,10 @@ def table_picture(values: Values, *, length: int, title: str, rows: str, columns
         Text.assemble(tr("{title}: ", title=title), legend),
         Text(tr("rows: {rows}, columns: {some}{share}", rows=rows, some=some, share=_share(n, length))),
     ]
+    if canvas.brief:
+        across = tr("{n:,} of {some}", n=len(kept), some=f"{width:,} {columns}") if every > 1 else some
+        axes = tr("↓ {rows}, → {columns}", rows=_first(n, length, rows), columns=across)
+        head = [Text(title), Text.assemble(legend, tr("; {more}", more=axes))]
     characters = 2 if width <= canvas.columns(2) else 1
     lines = shaded(shown, colour=canvas.colour, characters=characters, shades=SHADES)
     return Text("\n").join([*head, *_framed(lines, n, 2 if canvas.colour else 1)])
@@ -280,19 +290,21 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Ca
     picture = partial(table_picture, length=stack.length, canvas=canvas)
     if position.rotates:
         title = tr("position {kind} rotates queries and keys, later columns more slowly (cosines)", kind=kind)
-        return picture(
-            turned_values(scheme, model, n), title=title, rows=tr("positions"), columns=tr("angles of a head")
-        )
+        columns = tr("angles of a head")
+        if canvas.brief:
+            title, columns = tr("position {kind} rotates queries and keys", kind=kind), tr("angles (cosines)")
+        return picture(turned_values(scheme, model, n), title=title, rows=tr("positions"), columns=columns)
     if position.acts_on == "content":
         waves = None if scheme.waves is None else embedded_values(scheme.waves, n)
         if waves is None:
             return Text(tr("position {kind}: its term depends on the query's content", kind=kind))
-        note = Text(
-            tr("position {kind}: its term depends on the query's content; one factor of it is drawn", kind=kind) + "\n"
-        )
-        return note + picture(
-            waves, title=tr("sinusoids of the distance"), rows=tr("distances q − k"), columns=tr("features")
-        )
+        title, note = tr("sinusoids of the distance"), Text()
+        if canvas.brief:
+            title = tr("position {kind}: {factor}", kind=kind, factor=title)
+        else:
+            said = tr("position {kind}: its term depends on the query's content; one factor of it is drawn", kind=kind)
+            note = Text(said + "\n")
+        return note + picture(waves, title=title, rows=tr("distances q − k"), columns=tr("features"))
     owner = tr(", {stack}", stack=told(stack.name)) if stack.name else ""
     learned = tr(" (shown as initialized)") if name == "learned" else tr(" (learned; shown as initialized)")
     learned = learned if position.learned else ""

@@ -124,14 +124,22 @@ def shared_out(
 
 
 def measured(
-    study: Study, *, device: str, jobs: int | None, cells: int, took: Mapping[str, float], data_dir: Path | None
+    study: Study,
+    *,
+    device: str,
+    jobs: int | None,
+    cells: int,
+    took: Mapping[str, float],
+    known: Plan,
+    data_dir: Path | None,
 ) -> Plan:
     """Plan a study with so many `cells` left to run, in a separate process.
 
-    `took` are seconds of a finished run, by `Cell.kind`. Raises InputError for a device, a corpus or a config that does
-    not work here, or too little memory.
+    `took` are seconds of a finished run, by `Cell.kind`; what `known`, an earlier plan of these configs, timed is not
+    timed again. Raises InputError for a device, a corpus or a config that does not work here, or too little memory.
     """
     asked = {"study": study.to_toml(), "device": device, "jobs": jobs, "cells": cells, "took": dict(took)}
+    asked["known"] = known.dump()
     command = [sys.executable, "-m", "tui_transformer", "--language", code(), "measure-study"]
     command += ["--data-dir", str(data_dir)] if data_dir is not None else []
     try:
@@ -144,7 +152,14 @@ def measured(
 
 
 def plan_of(
-    study: Study, *, device: str, jobs: int | None, cells: int, took: Mapping[str, float], data_dir: Path | None
+    study: Study,
+    *,
+    device: str,
+    jobs: int | None,
+    cells: int,
+    took: Mapping[str, float],
+    known: Plan,
+    data_dir: Path | None,
 ) -> Plan:
     """Plan in this process: loads torch and times. Arguments as `measured`'s."""
     import psutil
@@ -172,16 +187,16 @@ def plan_of(
     configs = {cell.kind: cell.config for cell in first}
     where = tr("study '{name}', variant", name=study.name)
     tasks: dict[str, Task] = {}
-    known: dict[str, Task] = {}
+    made: dict[str, Task] = {}
     for cell in first:
         name, config = cell.kind, cell.config
         parent = kinds.get(cell.after, "")
         given = tasks[parent].tokenizer if parent else None
         said = json.dumps([config.data.model_dump(mode="json"), config.task.name, config.model.context_length])
         said += given.sha256 if given is not None else ""
-        if said not in known:
-            known[said] = make_task(config, data_dir, given)
-        tasks[name] = known[said]
+        if said not in made:
+            made[said] = make_task(config, data_dir, given)
+        tasks[name] = made[said]
         configs[name] = tasks[name].resolved(config, f"{where} '{name}'", fixed or 1)
         if parent:
             # Find a stage whose model cannot take the previous one's weights now, not after training that.
@@ -201,10 +216,12 @@ def plan_of(
         jobs = jobs or min(len(devices), cells)
         threads = fixed or max(1, min(4, default_threads() // jobs))
     torch.set_num_threads(threads)
+    alike = known.devices == devices and known.threads == threads
+    timed = {name: price.seconds for name, price in known.prices.items() if alike and price.seconds}
     prices = {}
     for (name, config), (_, vocabulary) in zip(configs.items(), sized, strict=True):
         parameters = size.parameter_count(config.model, vocabulary)
-        seconds = took.get(name)
+        seconds = took.get(name, timed.get(name))
         if seconds is None:
             on = torch.device(devices[0])
             repeats = 3 if threads_worth([(config, vocabulary)]) == 1 else 1  # slow steps are steady

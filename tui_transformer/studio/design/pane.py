@@ -20,7 +20,7 @@ from engine.command_line import options
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.data.corpus import CorpusPreview, data_folders, fetch_folder
-from engine.data.known import CORPORA
+from engine.data.known import CORPORA, is_missing
 from engine.errors import listed
 from engine.language import tr
 from engine.runs.names import free_name
@@ -30,7 +30,7 @@ from tui_transformer.lab.design.forecast import Forecast, Machine, base_trained_
 from tui_transformer.lab.design.history import History
 from tui_transformer.lab.design.kept import kept, restored
 from tui_transformer.lab.design.processes import Benchmarks, LaunchTarget
-from tui_transformer.lab.design.study_draft import GENERIC, StudyDraft
+from tui_transformer.lab.design.study_draft import GENERIC, Estimate, StudyDraft
 from tui_transformer.settings import KeptDesign
 from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.corpus_preview import anywhere, corpus_key, preview_corpus
@@ -107,6 +107,7 @@ class DesignPane(Vertical):
         self._studies: dict[str, StudyDraft] = {}  # also by entry
         self._options = options(runs_dir=runs_dir, data_dir=data_dir, device=device)  # as on the command line
         self._benchmarks = Benchmarks(device, data_dir, runs_dir)
+        self._plans: dict[str, Estimate] = {}  # of measured studies, by the study as a file
         self._corpora: dict[str, CorpusPreview] = {}
         self._measuring = Measurement(self, self._preview)
         self._fetching = Measurement(self, self._preview, "download")  # of a corpus, by name
@@ -323,12 +324,16 @@ class DesignPane(Vertical):
         choices = draft.choices(switch.key)
         if switch.key == CORPUS:  # two kinds, only one selectable
             choices.sort(key=lambda choice: bool(choice[1]))
+        folders = data_folders(self.data_dir)
         for value, reason in choices:
-            answers.append(Answer({switch.key: value}, shown(value), reason, sentence(switch.key, value)))
+            missing = [tr("not here")] if switch.key == CORPUS and is_missing(value, folders) else []
+            about = " · ".join(filter(None, [*missing, sentence(switch.key, value)]))
+            answers.append(Answer({switch.key: value}, shown(value), reason, about))
             changes = draft.way(switch.key, value) if reason else None
             if changes is not None:
                 others = listed(f"{key} = {shown(one)}" for key, one in changes.items() if key != switch.key)
-                answers.append(Answer(changes, tr("  ↳ {value}, with {changes}", value=shown(value), changes=others)))
+                label = tr("  ↳ {value}, with {changes}", value=shown(value), changes=others)
+                answers.append(Answer(changes, " · ".join([label, *missing])))
         if switch.key == CORPUS:
             possible = sum(not reason for _, reason in choices)
             answers.insert(possible, Answer({FILE: FILE}, FILES.get(_corpus_kind(draft), tr("a text file …"))))
@@ -542,22 +547,23 @@ class DesignPane(Vertical):
         study = replace(study, name=free_study_name(study.name, self.runs_dir))
         seen = self._corpus(draft)
         target = LaunchTarget(self.runs_dir, self.data_dir, self.device)
-        builder = StudyBuilder(study, self._benchmarks.known(draft), seen, self._machine, self._options, target)
+        known = self._benchmarks.known(draft)
+        builder = StudyBuilder(study, known, seen, self._machine, self._options, target, self._plans)
         self._studies[at], launched = await self.app.push_screen_wait(builder)
         if launched is not None:
-            runs = self._studies[at].runs
-            say(
-                self,
-                tr(
+            runs, plan = self._studies[at].runs, self._plans.get(launched.to_toml())
+            words = tr("{name}: its {runs} runs are starting", name=launched.name, runs=runs)
+            if plan is None:
+                words = tr(
                     "{name}: its {runs} runs start once one step of each variant has been timed",
                     name=launched.name,
                     runs=runs,
-                ),
-            )
+                )
+            say(self, words)
             # Where its runs will appear; now, since nobody expects the pane to change when the start is done.
             await self.run_action("app.show_pane('train')")
             with errors_said(self):
-                say(self, await processes.start(launched, target))
+                say(self, await processes.start(launched, target, plan))
 
     def action_measure(self) -> None:
         draft = self.draft

@@ -1,7 +1,6 @@
 """The third column: the attention mask, what positions add, the cost, the differences, the corpus's beginning."""
 
 import asyncio
-import re
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -53,8 +52,6 @@ CORPUS_LINES = 10  # shown of the corpus; more where there is room
 TABLE_FROM = 40  # least columns for the table of components
 REST = 0.06  # idle seconds before torch is asked
 LONGEST_WORDS = (110, 80)  # characters above a picture, so that these always take as many lines
-# How much of a picture is drawn: the end of its words.
-SHARE = re.compile(re.sub(r"\\\{.*?\\\}", r"[\\d,]+", re.escape(tr("; first {n} of {length:,}").strip("; ；"))))
 WRAPS = Console()  # which a text wants for wrapping
 PICTURED = tuple[str, int, Canvas]
 
@@ -208,7 +205,7 @@ class Preview(VerticalScroll, can_focus=True):
         left = self.size.height - (WORDS if columns < self.scrollable_content_region.width else NARROW_WORDS)
         lines = max(LEAST_LINES, min(left, MOST_LINES, (columns - FRAME + 1) // 2))
         colour = self.app.console.color_system in ("256", "truecolor") and not self.app.no_color
-        canvas = Canvas(columns, lines, colour)
+        canvas = Canvas(columns, lines, colour, brief)
         masks = [mask_picture(plan, canvas) for plan in plans]
         for mask in masks:
             mask.highlight_regex("[█▀▄]+", palette.calm)
@@ -285,21 +282,10 @@ def _row(pictures: list[Text], widths: list[int], palette: Palette, *, brief: bo
     for width in widths:
         row.add_column(width=width)
     lines = sum(-(-longest // max(1, min(widths))) for longest in LONGEST_WORDS[: 1 if brief else 2])
-    heads = (heading(words, palette.dim, brief=brief) for words, _ in parts)
-    row.add_row(*(_of_lines(head, width, lines) for head, width in zip(heads, widths, strict=True)))
+    heads = (heading(words, width, lines, palette.dim) for (words, _), width in zip(parts, widths, strict=True))
+    row.add_row(*heads)
     row.add_row(*(body for _, body in parts))
     return row
-
-
-def _of_lines(text: Text, width: int, lines: int) -> Text:
-    """A text wrapped to exactly so many lines: what is below it stays where it is."""
-    wrapped = list(text.wrap(WRAPS, width))
-    if len(wrapped) > lines:
-        last = wrapped[lines - 1]
-        last.rstrip()
-        last.truncate(width - 1)
-        wrapped[lines - 1] = Text.assemble(last, "…")
-    return Text("\n").join([*wrapped[:lines], *[Text()] * (lines - len(wrapped))])
 
 
 def _page(pictures: list[Table], words: list[Text], width: int, *, cost_first: bool) -> Table:
@@ -335,13 +321,21 @@ def cut(picture: Text) -> tuple[list[Text], Text]:
     return lines[:at], Text("\n", no_wrap=True).join(lines[at:])
 
 
-def heading(words: list[Text], style: str, *, brief: bool) -> Text:
-    """A picture's words; if brief, what it is and how much of it is drawn."""
-    if brief and len(words) > 1:
-        part = SHARE.search(words[-1].plain)
-        words = [Text.assemble(words[-2], tr("; {more}", more=part[0]) if part else "")]
-    dimmed = Text(style=style)
-    return dimmed.append_text(Text("\n").join(words))
+def heading(words: list[Text], width: int, lines: int, style: str) -> Text:
+    """A picture's words, wrapped to exactly so many lines: what is below stays where it is.
+
+    Where there are too many, the last are kept: they say what its rows, columns and shades are.
+    """
+    above = [line for text in words[:-1] or words for line in text.wrap(WRAPS, width)]
+    below = list(words[-1].wrap(WRAPS, width)) if len(words) > 1 else []
+    room = max(1, lines - len(below))
+    if len(above) > room:
+        last = above[room - 1]
+        last.rstrip()
+        last.truncate(width - 1)
+        above[room - 1 :] = [Text.assemble(last, "…")]
+    wrapped = [*above, *below][:lines]
+    return Text("\n", style=style).join([*wrapped, *[Text()] * (lines - len(wrapped))])
 
 
 # In words

@@ -81,12 +81,12 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
         machine: Machine,
         options: list[str],  # what the studio was started with, as command-line arguments
         target: LaunchTarget,
+        measured: dict[str, Estimate],  # by the study as a file; a new measurement is added
     ) -> None:
         super().__init__()
         self._draft, self._benchmark, self._machine = draft, benchmark, machine
         self._characters, self._train_tokens = (corpus.characters, corpus.train_tokens) if corpus else (None, None)
-        self._options, self._target = options, target
-        self._measured: dict[str, Estimate] = {}  # by the study as a file
+        self._options, self._target, self._measured = options, target, measured
         self._measuring = Measurement(self, self._redraw)
         self._ids: list[str] = []
         self._started = started_names(target.runs_dir)

@@ -11,6 +11,8 @@ import pytest
 from engine.errors import InputError
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.processes import LaunchTarget
+from tui_transformer.lab.design.study_draft import Estimate
+from tui_transformer.lab.studies.plan import Price
 from tui_transformer.lab.studies.study import Study, Variant
 
 STUDY = Study("small", "demo", (Variant("design"), Variant("one", changes={"model.n_layers": 1})), "design", (1, 2))
@@ -82,6 +84,15 @@ async def test_a_started_study_says_where_it_will_be(place, monkeypatch, asked) 
     instead(monkeypatch, code)
     said = await processes.start(STUDY, place)
     assert "4 runs" in said and "Train (2)" in said and "Compare (3)" in said and left(asked) == []
+
+
+async def test_a_plan_that_was_measured_goes_along(place, monkeypatch, asked) -> None:
+    code = """import json, sys
+assert sys.argv[2:4] == ['--detach', '--plan'] and json.load(open(sys.argv[4]))['prices']['one']['seconds'] == 7.0
+print('{"kind": "study", "pid": 1}')"""
+    instead(monkeypatch, code)
+    plan = Estimate(devices=("cpu",), jobs=2, threads=1, prices={"one": Price(seconds=7.0)}, seconds=60.0)
+    assert "4 runs" in await processes.start(STUDY, place, plan) and left(asked) == []
 
 
 async def _cancelled(ask, place) -> list[psutil.Process]:

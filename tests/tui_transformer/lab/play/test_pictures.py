@@ -278,6 +278,31 @@ def test_every_network_fits_a_terminal_of_80_by_24(
         assert ("sees the whole source" in text) == (config.model.architecture == "encoder-decoder")
 
 
+@pytest.mark.parametrize(
+    ("position", "said"),
+    [
+        (
+            "rope",
+            "position rope rotates queries and keys\n1 █████ −0.99; ↓ first 16 of 99 positions, → 4 angles (cosines)",
+        ),
+        ("sinusoidal", "added to the embeddings\n1 █████ −1; ↓ first 16 of 99 positions, → 16 features"),
+        ("alibi", "head 1 of 2, added to the score\n0 █████ −0.938; ↓ first 16 of 99 queries, → keys"),
+        ("xl", "position xl: sinusoids of the distance\n1 █████ −1; ↓ first 16 of 99 distances q − k, → 16 features"),
+    ],
+)
+def test_few_words_say_what_the_rows_columns_and_shades_are(tiny, position: str, said: str) -> None:
+    model = tiny(f"model.position={position}", "model.context_length=99").model
+    canvas = Canvas(60, 8, colour=True, brief=True)
+    assert said in position_picture(model, stacks(model)[0], 1, canvas).plain
+    assert "before it\n↓ first 16 of 99 queries, → keys\n" in mask_picture(stacks(model)[0], canvas).plain
+
+
+def test_few_words_say_how_many_columns_are_drawn(tiny) -> None:
+    model = tiny("model.d_model=192").model
+    picture = position_picture(model, stacks(model)[0], 1, Canvas(width=30, brief=True))
+    assert "→ 24 of 192 features" in picture.plain
+
+
 def test_a_window_wider_than_the_picture_is_said_to_be(tiny) -> None:
     wide, narrow = (
         next(

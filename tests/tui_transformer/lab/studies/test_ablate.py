@@ -12,7 +12,9 @@ from typing import Any
 import psutil
 import pytest
 
+from engine.config.schema import RunConfig
 from engine.runs.reader import LIVE_STATES, RunReader
+from engine.training.trial import StepCost
 from tests.tui_transformer.lab.studies.tiny import (
     VARIANTS,
     at_work,
@@ -25,6 +27,8 @@ from tests.tui_transformer.lab.studies.tiny import (
     written,
 )
 from tui_transformer.__main__ import main
+from tui_transformer.cli import ablate
+from tui_transformer.lab.studies.plan import plan_of
 from tui_transformer.lab.studies.record import is_run
 from tui_transformer.lab.studies.study import read_study
 
@@ -90,6 +94,27 @@ def test_a_dry_run_tells_runs_time_disk_and_what_differs_and_writes_nothing(tmp_
     said = capsys.readouterr().out
     assert "primary measure: loss" in said
     assert "2 variants × 2 seeds (1, 2) = 4 runs" in said and 'model.position = "alibi"' in said and "of disk" in said
+
+
+def test_what_a_plan_has_timed_is_not_timed_again(tmp_path, capsys, monkeypatch) -> None:
+    timed = []
+
+    def step_cost(config: RunConfig, *_: object) -> StepCost:
+        timed.append(config.model.position)
+        return StepCost(0.5, None, 64.0)
+
+    monkeypatch.setattr(ablate, "measured", plan_of)
+    monkeypatch.setattr("engine.training.trial.step_cost", step_cost)
+    asked, file = [*words(written(tmp_path), tmp_path / "runs"), "--dry-run", "--json"], tmp_path / "plan.json"
+    assert main(asked) == 0 and timed == ["rope", "alibi"]
+    first = capsys.readouterr().out
+    file.write_text(first)
+    assert main([*asked, "--plan", str(file)]) == 0 and timed == ["rope", "alibi"]
+    assert json.loads(capsys.readouterr().out) == json.loads(first)
+    for other in ('{"threads": 7', '{"devices": ["cuda:0"]', ""):  # timed otherwise; torn
+        file.write_text(other and f"{other}, {first[1:]}".replace('"threads": 1', '"jobs": 2'))
+        timed.clear()
+        assert main([*asked, "--plan", str(file)]) == 0 and timed == ["rope", "alibi"]
 
 
 def test_another_study_under_the_name_is_refused_with_what_differs(undisturbed, capsys, tmp_path) -> None:

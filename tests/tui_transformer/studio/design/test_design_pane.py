@@ -115,6 +115,7 @@ async def test_positions_are_drawn_once_the_engine_is_there(app: App, size: tupl
             await go_to(pilot, "model.position")
         if size != SIZES[0]:
             assert "position rope" in app.text
+            assert all(words in app.text for words in ("↓ first", "queries, →", "−1;", "angles", "(cosines)"))
 
 
 async def test_what_cannot_be_chosen_says_why_and_what_else_it_takes(app: App) -> None:
@@ -146,7 +147,8 @@ async def test_arrows_pass_over_what_cannot_be(app: App) -> None:
         await go_to(pilot, "model.architecture")
         await pilot.press("right")
         assert app.pane.draft.changes.keys() <= {"model.attention"}
-        assert "architecture has no other " in app.text and "valid value; press enter to see why" in app.text
+        lines = (line.split("││")[1].strip() for line in app.text.splitlines() if "││" in line)
+        assert "architecture has no other valid value; press enter to see why" in " ".join(lines)
 
 
 async def test_a_number_is_typed_in_its_place(app: App) -> None:
@@ -468,6 +470,26 @@ async def test_a_corpus_that_is_missing_is_downloaded_by_one_key(app: App, tmp_p
         await pilot.press("ctrl+d")
         await until(pilot, lambda: "8,550 characters to train on" in app.text)
         assert "not on this machine" not in app.text and "downloaded tiny-shakespeare" in app.said
+
+
+async def test_the_list_of_corpora_marks_those_that_are_not_on_this_machine(app: App, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("TUI_TRANSFORMER_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr("engine.data.corpus.user_data_path", lambda name: tmp_path / "nothing")
+    here = tmp_path / "data" / "tiny-shakespeare" / "input.txt"
+    here.parent.mkdir(parents=True)
+    here.write_text("to be or not to be\n" * 500)
+    async with app.run_test(size=(200, 50)) as pilot:
+        await go_to(pilot, "data.corpus")
+        await pilot.press("enter")
+        await pilot.pause()
+        answers = {tuple(answer.value.items()): answer for answer in app.screen._answers}
+        named = [answers[("data.corpus", name),] for name in ("playlets", "tiny-shakespeare", "ptb", "fineweb-edu")]
+        assert [answer.about.startswith("not here · ") for answer in named] == [False, False, True, True]
+        other = answers[("data.corpus", "ag-news"), ("objective.kind", "classification")]
+        assert other.label == "  ↳ ag-news, with objective.kind = classification · not here"
+        await pilot.press(*"ptb")
+        await pilot.pause()
+        assert "ptb                 not here · Penn Treebank" in app.text
 
 
 async def test_what_is_below_a_mask_stays_where_it_is(app: App) -> None:

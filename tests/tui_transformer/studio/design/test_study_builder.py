@@ -61,9 +61,9 @@ def started(monkeypatch) -> list[Study]:
     """What was started; nothing is."""
     found: list[Study] = []
 
-    async def start(study: Study, place: processes.LaunchTarget) -> str:
+    async def start(study: Study, place: processes.LaunchTarget, plan: Estimate | None) -> str:
         found.append(study)
-        return f"{study.name} runs"
+        return f"{study.name} runs" + (", as measured" if plan is not None else "")
 
     async def plan(study: Study, place: processes.LaunchTarget) -> Estimate:
         each = {variant.name: Price(seconds=100.0) for variant in study.variants}
@@ -181,7 +181,7 @@ async def test_only_f5_launches(app: App, started) -> None:
 
 
 async def test_a_study_that_cannot_be_started_says_why(app: App, monkeypatch) -> None:
-    async def start(study: Study, place: processes.LaunchTarget) -> str:
+    async def start(study: Study, place: processes.LaunchTarget, plan: Estimate | None) -> str:
         raise InputError("study 'x' was \x1b[31mstarted otherwise")
 
     monkeypatch.setattr(processes, "start", start)
@@ -252,6 +252,22 @@ async def test_it_is_measured_in_a_process_and_until_then_estimated(app: App) ->
         assert "one at a time" in app.text
         await pilot.press("minus")
         assert "2 at a time" in app.text
+
+
+@pytest.mark.parametrize("changed", [False, True])
+async def test_a_launch_takes_the_measurement_of_the_same_study(app: App, started, changed: bool) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        await opened(pilot)
+        await fill_in(pilot, "v", "model.n_heads=2")
+        await pilot.press("m")
+        await until(pilot, lambda: "2 at a time" in app.text)
+        await pilot.press("escape")
+        await opened(pilot)
+        assert "2 at a time" in app.text
+        await pilot.press(*["plus"] * changed, "f5")
+        await until(pilot, lambda: "demo-study runs" in app.said)
+        assert ("runs, as measured" in app.said) == (not changed) and len(started) == 1
+        assert ("start once one step of each variant has been timed" in app.said) == changed
 
 
 async def test_a_measurement_that_fails_says_why_and_a_change_ends_one(app: App, monkeypatch) -> None:
