@@ -19,6 +19,7 @@ from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Json, RunArgument, RunsDir, run_names
 from tui_transformer.cli.output import emit, is_terminal, print_columns, say, tell
 from tui_transformer.lab.records.badges import in_a_cell, marked, seen_of, worst_first
+from tui_transformer.lab.records.run_files import RunFiles
 from tui_transformer.lab.records.seen import acknowledged
 
 FROM = tr("from")
@@ -58,7 +59,7 @@ def _described(reader: RunReader) -> tuple[dict[str, object], tuple[str, ...]]:
     loss, perplexity = (last.loss, last.perplexity) if last else (None, None)
     preset = born.preset if "preset" in born.model_fields_set else ""
     elsewhere = state in LIVE_STATES and status.host not in ("", socket.gethostname())
-    badges, checked = list(worst_first(reader.badges)), reader.checked
+    badges, checked = list(worst_first(RunFiles(reader.path).badges)), reader.checked
     record = {
         "run": reader.name,
         "state": state,
@@ -180,7 +181,7 @@ def note(
     else:
         see, unsee = acknowledged(reader, seen or []), acknowledged(reader, unseen or [])
         notes = manage.write_notes(reader.path, text=text, add=tag or [], remove=untag or [], see=see, unsee=unsee)
-    known = seen_of(reader.badges, notes)
+    known = seen_of(RunFiles(reader.path).badges, notes)
     parts = (notes.text, " ".join(f"#{tag}" for tag in notes.tags), " ".join(marked(n, seen=True) for n in known))
     shown = "\n".join(part for part in parts if part)
     none = tr(

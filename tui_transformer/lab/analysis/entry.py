@@ -3,47 +3,33 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from engine.config.keys import flatten
 from engine.config.tasks import NextToken, TaskKind, task_named
-from engine.config.toml import MAX_BYTES, parse, read
-from engine.errors import InputError, listed
-from engine.language import english, tr
+from engine.language import english
 from engine.measures import MEASURE, MEASURES, Measure, probe
-from engine.plain_files import read_plain
 from engine.retelling import told
-from engine.runs.files import read_json
 from engine.runs.lineage import INIT_FROM
-from engine.runs.reader import LIVE_STATES, RunReader, badges_of, softened
+from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.record_version import redefined
 from engine.runs.records import (
     LARGEST,
-    MOST_PROBES,
-    Checks,
     DataFacts,
     Lead,
     MajorityFacts,
-    ModelFacts,
-    Notes,
     Origin,
     Record,
-    Run,
-    Status,
     StudyPlace,
-    Summary,
     ValidationRecord,
 )
 from tui_transformer.lab.formatting import readers_in_words
 from tui_transformer.lab.records.badges import seen_of
+from tui_transformer.lab.records.run_files import RunFiles
 
-DAMAGED, DAMAGED_FILES = english("damaged"), "DAMAGED"
+DAMAGED = english("damaged")
 ENDED_EARLY = (english("stopped"), english("interrupted"), english("failed"), english("lost"))
 NO_RUN = english("no run")  # the state of the row for always giving the same answer
-CONFIG = "config.toml"
-READ = (CONFIG, Status.file, Summary.file, Checks.file, ModelFacts.file, DataFacts.file, Notes.file)
 REDEFINED_HERE = ("excess", "probes", "flops_per_token")  # the redefinable numbers shown here
 ASKED = ("corpus", "corpus_seed", "corpus_size", "validation_fraction", "test_fraction")
 LOSS = MEASURE["loss"]
@@ -197,28 +183,15 @@ def majorities(entries: Iterable[Entry]) -> list[MajorityFacts]:
 
 def read_entry(path: Path) -> Entry:
     """Read a run directory as it is now. Never raises: damaged parts are left out and listed in `problems`."""
-    reader, problems = RunReader(path), []
-
-    def read_record(kind: type[R], file: str) -> R:
-        data = read_json(path / file)
-        if not isinstance(data, dict) and (path / file).exists():
-            problems.append(file)
-        return kind.read(data)
-
-    born, status = read_record(Run, Run.file), read_record(Status, Status.file)
-    summary = read_record(Summary, Summary.file)
-    try:
-        config = config_table(path / CONFIG)
-    except (InputError, RecursionError):
-        problems.append(CONFIG)
-        config = {}
+    reader, files = RunReader(path), RunFiles(path)
+    born, status, summary, config = files.born, files.status, files.summary, files.config
+    model, data, notes = files.model, files.data, reader.notes
     study = born.study if born.study.name else None
     if study is not None and study.after and INIT_FROM in config:
         _, at, checkpoint = setting(config, INIT_FROM).rpartition("@")
         config[INIT_FROM] = f"{study.after}{at}{checkpoint if at else ''}"
     best, last = summary.best or ValidationRecord(), summary.last or ValidationRecord()
     state = reader.state if status.state in LIVE_STATES else status.state or DAMAGED
-    model, data, notes = read_record(ModelFacts, ModelFacts.file), read_record(DataFacts, DataFacts.file), reader.notes
     objective = setting(config, "objective.kind") or NextToken.name
     task = task_named(objective)
     # A translation's BLEU may be compared with an older one: only outputs that hit the length limit differ.
@@ -226,18 +199,9 @@ def read_entry(path: Path) -> Entry:
     known = {"excess": last.excess is not None, "flops_per_token": model.flops_per_token is not None}
     known["probes"] = "probes" in last.model_fields_set
     older = tuple(name for name in REDEFINED_HERE if name in names and known[name])
-    verdicts = softened(read_record(Checks, Checks.file).verdicts, data)
-    badges = badges_of(verdicts)
+    badges = files.badges
     if state == "failed" and _NO_NUMBER.search(status.reason):
         badges.setdefault("DIVERGED", told(status.reason))
-    if problems:  # an unreadable file does not mean that nothing is wrong
-        badges[DAMAGED_FILES] = tr("{problems} cannot be read", problems=listed(problems))
-    if last.probes_recorded > MOST_PROBES:
-        badges[DAMAGED_FILES] = tr(
-            "summary.json has {probes_recorded:,} probes; only the first {most_probes} are read",
-            probes_recorded=last.probes_recorded,
-            most_probes=MOST_PROBES,
-        )
     gap = last.loss - best.loss if last.loss is not None and best.loss is not None else None
     majority, characters = data.majority, config.get("data.tokenizer", "characters") == "characters"
     return Entry(
@@ -266,7 +230,7 @@ def read_entry(path: Path) -> Entry:
         places=_places(data, last, task),
         badges=badges,
         seen=seen_of(badges, notes),
-        checked=bool(verdicts) and last.loss is not None,
+        checked=bool(files.verdicts) and last.loss is not None,
         notes=notes.text,
         tags=notes.tags,
         seed=seed if type(seed := config.get("seed")) is int and abs(seed) <= LARGEST else None,
@@ -283,7 +247,7 @@ def read_entry(path: Path) -> Entry:
             stride=last.stride,
         ),
         config=config,
-        problems=tuple(problems),
+        problems=tuple(files.damaged),
         majority=majority if _is_share(majority) else None,
         classified=Classified.of(data, last),
         lead=data.lead,
@@ -321,35 +285,3 @@ def _places(data: DataFacts, last: ValidationRecord, task: TaskKind) -> dict[str
         found = {name: min(n, asked) if n else None for name, n in found.items()}
     found |= {EXACT_MATCH: asked, "accuracy": asked or of_text}
     return {name: n for name, n in found.items() if n and n > 0}
-
-
-# The settings of a run as a flat table, straight from config.toml: validating five hundred configs takes seconds. Most
-# runs in a folder share most sections verbatim, so a file is parsed section by section, and each distinct section
-# only once; a file for which that is unsafe is parsed whole.
-
-_HEADER = re.compile(rb"^(?=\[\w+\]\r?$)", re.MULTILINE)
-
-
-def config_table(path: Path) -> dict[str, Any]:
-    """Return the settings by dotted key; raises InputError if they cannot be read."""
-    try:
-        raw = read_plain(path, MAX_BYTES)
-    except OSError:
-        return flatten(read(path))  # says why
-    if len(raw) > MAX_BYTES or b'"""' in raw or b"'''" in raw:
-        return flatten(read(path))
-    sections = _HEADER.split(raw)
-    names = [section.partition(b"]")[0][1:].decode("ascii", "replace") for section in sections[1:]]
-    try:
-        tables = [_section(section) for section in sections]
-    except InputError:
-        return flatten(read(path))
-    above = {key.partition(".")[0] for key in tables[0]}
-    if len(set(names)) < len(names) or above.intersection(names):  # TOML forbids both: let the parser say so
-        return flatten(read(path))
-    return {key: value for table in tables for key, value in table.items()}
-
-
-@lru_cache(4096)
-def _section(raw: bytes) -> dict[str, Any]:
-    return flatten(parse(raw, CONFIG))

@@ -13,7 +13,8 @@ from engine.config.toml import read
 from engine.errors import InputError
 from engine.runs.records import Count, Record, Text
 from engine.runs.tail import Stamp, stamp
-from tui_transformer.lab.analysis.entry import READ, Entry, read_entry
+from tui_transformer.lab.analysis.entry import Entry, read_entry
+from tui_transformer.lab.records.run_files import READ
 from tui_transformer.lab.records.scan import RunsScan
 from tui_transformer.lab.studies.record import SUFFIX
 

@@ -107,13 +107,11 @@ class Prompt:
     complain: Callable[[str], None] = print  # shows a mistake
     done: bool = field(default=False, init=False)
     history: list[str] = field(default_factory=list, init=False)
-    typed: Settings = field(
-        default_factory=dict, init=False
-    )  # settings of the last line, also those it left as they were
+    _made: Settings = field(default_factory=dict, init=False)  # settings, by the last line, changed or not
 
-    def take(self, line: str) -> None:
-        """Handle a line: a command or a text. Mistakes are shown, never raised."""
-        self.typed = {}
+    def take(self, line: str) -> Settings:
+        """Handle a line: a command or a text; return the settings that it set. Mistakes are shown, never raised."""
+        self._made = {}
         try:
             if line.startswith("/"):
                 self._command(line[1:])
@@ -124,6 +122,10 @@ class Prompt:
                 self.answer(line)
         except InputError as error:
             self.complain(str(error))
+        return self._made
+
+    def _make(self, name: str, value: float | int) -> None:
+        self.settings[name] = self._made[name] = value
 
     def _command(self, line: str) -> None:
         written, _, rest = line.strip(" ").partition(" ")
@@ -143,7 +145,7 @@ class Prompt:
             raise InputError(f"/{name}: {command.why_not[self.place]}")
         if isinstance(command, Setting):
             if value := rest.strip():
-                self.settings[name] = self.typed[name] = checked(name, value)
+                self._make(name, checked(name, value))
             self.say(
                 f"{name} {self.settings[name]:g}" if name != "seed" else tr("seed {seed}", seed=self.settings[name])
             )
@@ -158,7 +160,7 @@ class Prompt:
         elif name == "again":
             if not self.history:
                 raise InputError(tr("/again: nothing has been asked yet"))
-            self.settings["seed"] = int(self.settings["seed"]) + 1
+            self._make("seed", int(self.settings["seed"]) + 1)
             self.remark(tr("the same prompt with seed {seed}", seed=self.settings["seed"]))
             self.answer(self.history[-1])
         else:

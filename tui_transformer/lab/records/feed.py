@@ -12,13 +12,13 @@ from engine.runs.records import TrainRecord, ValidationRecord
 from engine.runs.tail import History, newest_records, stamp
 from tui_transformer.lab.launch.line import Line
 from tui_transformer.lab.records.badges import seen_of, worst_first
+from tui_transformer.lab.records.run_files import DAMAGED_FILES, READ, RunFiles
 from tui_transformer.lab.records.run_view import Followed, RunRow, RunView
 from tui_transformer.lab.records.scan import RunsScan
 from tui_transformer.lab.records.study_row import StudyRow, Totals, Waits, studies
 
 FOLLOWED = 4  # runs whose curves are kept after another was chosen
 FEW = 50  # train records kept of a study's runs, whose evaluations alone are drawn
-WATCHED = ("status.json", "summary.json", "checks.json", "notes.json")
 QUEUED, DAMAGED = english("queued"), english("damaged")
 
 
@@ -45,10 +45,10 @@ class Feed:
         self._clock = clock
         self._scan = RunsScan(
             runs_dir,
-            WATCHED,
+            READ,
             lambda path: _row(RunReader(path)),
             moving=lambda row: row.live or row.state == "lost",
-            broke=lambda row, before: row.state == DAMAGED,
+            broke=lambda row, before: row.state == DAMAGED or DAMAGED_FILES in {*row.badges} - {*before.badges},
         )
         self._runs_dir = runs_dir
         self._followed: dict[Path, Followed] = {}
@@ -114,9 +114,10 @@ class Feed:
 
 
 def _row(reader: RunReader) -> RunRow:
-    status, born, badges = reader.status, reader.run, worst_first(reader.badges)
+    files = RunFiles(reader.path)
+    status, born, badges = files.status, files.born, worst_first(files.badges)
     state = reader.state if status.state in LIVE_STATES else status.state or DAMAGED
-    last = reader.summary.last
+    last = files.summary.last
     loss = None if last is None else last.loss
     scored = loss is not None
     if not scored and state in LIVE_STATES:

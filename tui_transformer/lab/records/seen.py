@@ -8,6 +8,7 @@ from engine.language import tr
 from engine.runs.manage import write_notes
 from engine.runs.reader import RunReader
 from tui_transformer.lab.records.badges import badge, is_warning, worst_first
+from tui_transformer.lab.records.run_files import RunFiles
 
 
 def why_not_seen(name: str, badges: Iterable[str]) -> str:
@@ -42,11 +43,11 @@ def turn(run: Path, badges: Iterable[str]) -> str:
 
 def acknowledged(reader: RunReader, texts: Iterable[str]) -> list[str]:
     """Return the warnings of a run that are meant, each by its name or its word; `InputError`: it has no such one."""
-    found = []
+    found, badges = [], RunFiles(reader.path).badges
     for text in texts:
-        meant = next((name for name in reader.badges if text.upper() in (name, badge(name).word)), None)
+        meant = next((name for name in badges if text.upper() in (name, badge(name).word)), None)
         if meant is None:
-            has = tr("it has {badges}", badges=listed(reader.badges)) if reader.badges else tr("it has no badges")
+            has = tr("it has {badges}", badges=listed(badges)) if badges else tr("it has no badges")
             raise InputError(
                 tr("run '{name}' has no badge '{badge}'; {has}", name=reader.name, badge=text[:40], has=has)
             )

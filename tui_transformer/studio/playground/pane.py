@@ -282,16 +282,14 @@ class PlaygroundPane(Vertical):
             self._first.take(self._first.run_path, self._first.which)
 
     def _take_line(self, line: str) -> None:
-        before = dict(self.session.settings)
+        made: Settings = {}
         if line.startswith("/") or self._mode == "write":
-            self.session.take(line)
+            made = self.session.take(line)
         else:
             self.session.history.append(line)
             self._show_of(line)
-        changed = {name: value for name, value in self.session.settings.items() if before[name] != value}
-        changed |= self.session.typed
-        self._set_by_hand(changed)
-        if changed.keys() & SEARCH.keys() and self._mode == "write" and self._first.given:
+        self._set_by_hand(made)
+        if made.keys() & SEARCH.keys() and self._mode == "write" and self._first.given:
             self.give(self._first.given)
 
     def _say_setting(self, words: str) -> None:
@@ -299,8 +297,8 @@ class PlaygroundPane(Vertical):
         if words.split(" ")[0] in SEARCH:
             say(self, words)
 
-    def _set_by_hand(self, changed: Settings) -> None:
-        self._own.setdefault(self._first.run_path, {}).update(changed)
+    def _set_by_hand(self, made: Settings) -> None:
+        self._own.setdefault(self._first.run_path, {}).update(made)
         self._controls.show(self.session.settings)
 
     def _ask(self, text: str) -> None:

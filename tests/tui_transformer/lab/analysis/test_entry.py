@@ -13,13 +13,13 @@ from engine.errors import InputError
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, entry, variant
 from tests.tui_transformer.lab.records.test_feed import POISON, spoil
 from tests.tui_transformer.recorded import put_status, record
-from tui_transformer.lab.analysis import entry as entries
 from tui_transformer.lab.analysis.columns import columns
 from tui_transformer.lab.analysis.detail import detail
-from tui_transformer.lab.analysis.entry import config_table, read_entry
+from tui_transformer.lab.analysis.entry import read_entry
 from tui_transformer.lab.analysis.export import FORMATS, table
 from tui_transformer.lab.analysis.folder import Folder
 from tui_transformer.lab.analysis.query import Known, begun
+from tui_transformer.lab.records.run_files import READ, config_table
 from tui_transformer.lab.records.scan import RESTING
 
 
@@ -39,7 +39,7 @@ def test_metrics_are_never_read(tmp_path) -> None:
     before = read_entry(run)
     (run / "metrics.jsonl").unlink()
     (run / "metrics.jsonl").mkdir()
-    assert read_entry(run) == before and "metrics.jsonl" not in entries.READ
+    assert read_entry(run) == before and "metrics.jsonl" not in READ
 
 
 def test_a_run_that_failed_for_no_number_has_diverged(tmp_path) -> None:
@@ -66,7 +66,7 @@ def test_losses_over_tokens_are_not_per_character(tmp_path) -> None:
     assert read_entry(run).protocol.unit == "token"
 
 
-@pytest.mark.parametrize("file", entries.READ)
+@pytest.mark.parametrize("file", READ)
 @pytest.mark.parametrize("damage", [b'{"schema": 1, "lo', b"\xff\xfe\x00", b"[[[", b"", b"[" * 100_000])
 def test_a_damaged_file_is_named_and_hides_nothing_else(tmp_path, file, damage) -> None:
     run = record(tmp_path, "a")

@@ -177,6 +177,23 @@ def test_a_damaged_status_is_forgiven_for_a_moment(root) -> None:
     assert states[0] == "running" and states[-1] == "damaged"
 
 
+@pytest.mark.parametrize("file", ["data.json", "model.json", "config.toml"])
+def test_a_run_at_rest_is_marked_once_it_stays_damaged_and_no_longer_once_it_is_whole(root, file) -> None:
+    run, clock = record(root, "baseline"), Clock()
+    feed = Feed(root, clock)
+    feed.look(run)
+    whole = (run / file).read_bytes()
+    (run / file).write_bytes(b"[[[")
+    marks = []
+    for _ in range(4):
+        clock.now += RESTING
+        marks.append(feed.look(run).rows[0].badges)
+    assert marks[0] == () and marks[-1] == ("DAMAGED",)
+    (run / file).write_bytes(whole)
+    clock.now += RESTING
+    assert feed.look(run).rows[0].badges == ()
+
+
 def spoil(run: Path, poison: object) -> None:
     """Every value of every file becomes this one."""
     keys = ("step", "steps", "phase", "reason", "attempt", "device", "control_id", "checkpoint", "pid")

@@ -97,6 +97,18 @@ def test_nothing_is_hidden_from_a_reader_of_results(tmp_path) -> None:
     assert sum("SUSPICIOUS" in text for text in before) >= 6
 
 
+def test_a_damaged_run_is_marked_in_every_list_and_its_mark_can_be_seen(tmp_path, capsys) -> None:
+    run = record(tmp_path, "torn", verdicts=[FALLING])
+    (run / "data.json").write_text('{"floor"')
+    (row,) = Feed(tmp_path).look(full=False).rows
+    assert set(row.badges) == read_entry(run).badges.keys() == {"STILL-FALLING", "DAMAGED"} and seen_in(run) == ()
+    assert turn(run, row.badges).startswith("torn: UNDERTRAINED, DAMAGED marked as seen")
+    assert seen_in(run) == ("STILL-FALLING", "DAMAGED")
+    assert main(["note", "torn", "--unseen", "DAMAGED", "--runs-dir", str(tmp_path)]) == 0
+    assert main(["runs", "--runs-dir", str(tmp_path)]) == 0
+    assert "UNDERTRAINED (seen) DAMAGED\n" in capsys.readouterr().out
+
+
 def test_a_note_of_anothers_shows_nothing_but_known_badges(tmp_path) -> None:
     run = record(tmp_path, "low", verdicts=[SUSPICIOUS])
     (run / "notes.json").write_text(json.dumps({"seen": ["\x1b[31m", "[red]x", "SUSPICIOUS", 5, None]}))

@@ -78,6 +78,18 @@ async def test_each_model_has_its_own_alpha_unless_one_is_typed(app, fakes) -> N
         await until(pilot, lambda: alphas() == [1.5, 1.5])
 
 
+async def test_a_text_that_is_not_continued_sets_nothing(app, fakes) -> None:
+    fakes.known["win16"] = FakeWriter(kind="translation")
+    async with app.run_test(size=(120, 36)) as pilot:
+        found = await opened(pilot)
+        await type_line(pilot, "/alpha 1.5")
+        found._own.clear()  # as for another run
+        found.action_mode("surprise")
+        await type_line(pilot, "I see. → Ich sehe.")
+        await until(pilot, lambda: found.session.history[-1:] == ["I see. → Ich sehe."])
+        assert not any(found._own.values())
+
+
 async def test_escape_ends_a_search(app, fakes) -> None:
     gate = threading.Event()
     fakes.known["win16"] = FakeWriter(kind="translation", gate=gate)

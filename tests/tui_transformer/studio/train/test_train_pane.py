@@ -155,6 +155,9 @@ async def test_damaged_files_are_named(root) -> None:
     (run / "status.json").write_text("[")
     async with Open(root, "old") as studio:
         await studio.until(lambda: "damaged: data.json" in studio.text and "status.json is missing" in studio.text)
+        assert " old DAMAGED " in studio.text
+        await studio.pilot.press("Y")
+        await studio.until(lambda: " old DAMAGED (seen) " in studio.text)
 
 
 async def test_two_charts_where_there_is_room_and_one_where_not(root) -> None:
