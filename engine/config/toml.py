@@ -24,13 +24,10 @@ MAX_BYTES = 64 * 1024
 # What pydantic says of a value, translated when it is shown.
 PYDANTICS = (
     english("should be a valid integer"),
-    english("should be a valid integer, unable to parse string as an integer"),
     english("should be a valid integer, got a number with a fractional part"),
     english("should be a valid number"),
-    english("should be a valid number, unable to parse string as a number"),
     english("should be a finite number"),
     english("should be a valid boolean"),
-    english("should be a valid boolean, unable to interpret input"),
     english("should be a valid string"),
     english("should be a valid list"),
     english("should be a valid dictionary"),
@@ -43,6 +40,7 @@ PYDANTICS = (
     english("String should have at most {max_length} characters"),
     english("Field required"),
 )
+UNABLE = ", unable to "  # begins what a person need not know, such as "parse string as a number"
 MAX_DEPTH = 32
 _COMMA = re.compile(r"[+-]?[0-9]{1,20}(,[0-9]{1,20})+")
 _LONG_KEY = re.compile(rb"^(?:[^#=\n]{2000,}|[^#=\n]*(?:\.[^#=\n.]*){64,})", re.MULTILINE)
@@ -148,7 +146,8 @@ def _first(error: ValidationError) -> str:
     usual = flatten(RunConfig().dump()).get(row)
     if isinstance(usual, list) and (row != key or problem["type"] in ("tuple_type", "too_long", "too_short")):
         return tr("{row}: must be {n} values, e.g. {usual}", row=row, n=len(usual), usual=usual)
-    message = told(problem["msg"].removeprefix("Value error, ").removeprefix("Input "))
+    said, _, _ = problem["msg"].removeprefix("Value error, ").removeprefix("Input ").partition(UNABLE)
+    message = told(said)
     if problem["type"] == "value_error":
         return f"{key}: {message}"
     if isinstance(value, str) and _COMMA.fullmatch(value):

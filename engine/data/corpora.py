@@ -170,7 +170,7 @@ class TextCorpus(Corpus):
         )
         lines = [
             (tr("characters"), tr("{counted}; {size} distinct", counted=counted(characters), size=size)),
-            (tr("words"), tr("{counted}, line ends included", counted=counted(words))),
+            (tr("words"), tr("{counted}, line breaks included", counted=counted(words))),
             (tr("losses"), tr("{losses} nats per character on validation", losses=losses)),
             *overlap_lines,
             *(

@@ -70,7 +70,7 @@ def show(
         typer.Option(
             "--mask",
             help=tr(
-                "Instead of the settings, draw which positions can see which, and what the position encoding adds."
+                "Draw the attention mask and what the position encoding adds to it, instead of listing the settings."
             ),
         ),
     ] = False,
