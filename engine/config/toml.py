@@ -40,7 +40,7 @@ PYDANTICS = (
     english("String should have at most {max_length} characters"),
     english("Field required"),
 )
-UNABLE = ", unable to "  # begins what a person need not know, such as "parse string as a number"
+UNABLE = ", unable"  # to parse string as a number: nothing that a person needs to know
 MAX_DEPTH = 32
 _COMMA = re.compile(r"[+-]?[0-9]{1,20}(,[0-9]{1,20})+")
 _LONG_KEY = re.compile(rb"^(?:[^#=\n]{2000,}|[^#=\n]*(?:\.[^#=\n.]*){64,})", re.MULTILINE)
