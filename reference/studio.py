@@ -12,7 +12,8 @@ TITLES = {"everywhere": "Everywhere", "study": "Study builder"}
 
 def keys() -> str:
     blocks = [
-        "`?` in the studio lists the keys of the current pane. To change keys, put their names under `[keys]` in the "
+        "`?` in the studio lists the keys of the current pane. To change keys, press `,` and choose Keys: `enter` asks "
+        "for a command's new key, and `del` restores the default. Changed keys are kept by name under `[keys]` in the "
         'settings file, whose path is shown by `?`: `launch = "f9"`.',
     ]
     for pane, bindings in PANES.items():

@@ -113,7 +113,11 @@ class Settings(BaseModel):
         title=tr("On quitting"),
         description=tr("What happens to a run that is training in the studio when you quit."),
     )
-    keys: dict[str, str] = Field(default_factory=dict)  # remapped keys, by the ids shown in the help
+    keys: dict[str, str] = Field(  # remapped keys, by the ids shown in the help
+        default_factory=dict,
+        title=tr("Keys"),
+        description=tr("Enter lists every command with its key, and changes keys."),
+    )
     slurm: Slurm = Field(default_factory=Slurm)
     welcomed: bool = False
     pane: str = "design"  # the one shown last

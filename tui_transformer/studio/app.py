@@ -335,6 +335,8 @@ class Studio(TypingOrder):
             self.theme = str(value)  # which keeps it
         else:
             self._keep(**{name: value})
+        if name == "keys":
+            self.set_keymap(self.settings.keys)
 
     def export_screenshot(self, *, title: str | None = None, simplify: bool = False) -> str:
         return with_widths(super().export_screenshot(title=title, simplify=simplify))

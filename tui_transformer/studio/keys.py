@@ -1,6 +1,7 @@
 """The studio's keys, from keys.toml: the source of bindings, footer, palette and help. Users remap them by id."""
 
 import tomllib
+from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 from textual.binding import Binding
+from textual.keys import key_to_character
 from textual.widgets import Static
 
 from engine.language import tr
@@ -55,9 +57,58 @@ SIGNS = {
 }
 
 
+# What lists, dialogs and lines to fill in need; and what a terminal or Textual does not leave to others.
+RESERVED = {
+    *("escape", "enter", "tab", "shift+tab", "space", "delete", "backspace"),
+    *("up", "down", "left", "right", "home", "end", "pageup", "pagedown"),
+    *("ctrl+c", "ctrl+z", *"0123456789"),
+}
+
+
+def _keys(key: Binding, changed: dict[str, str]) -> list[str]:
+    return changed.get(key.id or "", key.key).split(",")
+
+
+def sign(key: str) -> str:
+    """A key as it is shown."""
+    character = SIGNS.get(key) or key_to_character(key)
+    return character if character and character.isprintable() and not character.isspace() else key
+
+
 def signs(key: Binding, changed: dict[str, str]) -> str:
     """A command's keys as they are shown; `changed` are remapped keys by id."""
-    return " ".join(SIGNS.get(sign, sign) for sign in changed.get(key.id or "", key.key).split(","))
+    return " ".join(map(sign, _keys(key, changed)))
+
+
+def wrong_key(id: str, pressed: str, changed: dict[str, str]) -> str:
+    """Why a command cannot have a key, or its default if `pressed` is "": the key is reserved, or another command's
+    where this one works. "" if it can; `changed` are remapped keys by id.
+    """
+    if pressed in RESERVED:
+        return tr("{key} is reserved for moving, choosing and typing", key=sign(pressed))
+    for pane, own in _everything():
+        for other, key in _everything() if own.id == id else ():
+            taken = {*([pressed] if pressed else _keys(own, {}))} & {*_keys(key, changed)}
+            if key.id != id and taken and _meet(pane, own, other, key):
+                said = " · ".join((titled(other), key.tooltip))
+                return tr("{key} is taken: {said}", key=sign(taken.pop()), said=said)
+    return ""
+
+
+def _everything() -> Iterator[tuple[str, Binding]]:
+    return ((pane, key) for pane, keys in PANES.items() for key in keys)
+
+
+def _meet(pane: str, key: Binding, other_pane: str, other: Binding) -> bool:
+    """Whether two commands can be used at the same time; over the study builder, of the rest only what has priority."""
+    if pane == other_pane:
+        return True
+    rest = next((one for at, one in ((pane, key), (other_pane, other)) if at == "everywhere"), None)
+    return rest is not None and (rest.priority or "study" not in (pane, other_pane))
+
+
+def titled(pane: str) -> str:
+    return (tr("study builder") if pane == "study" else tr(pane)).capitalize()
 
 
 # As shown, unless they are remapped.
@@ -78,7 +129,11 @@ def help_screen(pane: str, changed: dict[str, str], where: Path) -> Read:
     groups[-1][1].append(("tab shift+tab", tr("move between the parts of a pane; the mouse works everywhere")))
     notes = Text(f"\n{NOTES[pane]}\n" if pane in NOTES else "")
     names = "  ".join(f"{key.id} {signs(key, changed)}" for name in (pane, "everywhere") for key in PANES[name])
-    how = tr('To change keys, put their names under [keys] in {file}, e.g. launch = "f9":', file=where)
+    how = tr(
+        'To change keys, press {key} and choose Keys; or put their names under [keys] in {file}, e.g. launch = "f9":',
+        key=next(signs(key, changed) for key in PANES["everywhere"] if key.id == "settings"),
+        file=where,
+    )
     notes.append(f"\n{how}\n{names}", "dim")
     return Read(tr("Keys"), Keys(groups), notes)
 

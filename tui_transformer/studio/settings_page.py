@@ -1,23 +1,30 @@
-"""The settings on a screen: each with its values to choose from; a change applies and is saved at once."""
+"""The settings on a screen, with their values to choose from, and the keys; a change applies and is saved at once."""
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar, get_args
+from typing import ClassVar, Literal, get_args, get_origin
 
 from rich.text import Text
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.clean import clean_line
-from engine.language import tr
+from engine.errors import listed
+from engine.language import tr, trn
 from tui_transformer.lab.formatting import fitted
 from tui_transformer.settings import Settings
+from tui_transformer.studio.keys import PANES, signs, wrong_key
+from tui_transformer.studio.keys import titled as pane_titled
+from tui_transformer.studio.shared.dialog import Answer, Ask
 from tui_transformer.studio.themes import THEMES
 
+KEYS = "keys"  # the setting
 WORDS = {  # for values that need more than themselves
     "auto": tr("auto"),
     "ask": tr("ask"),
@@ -29,13 +36,13 @@ WORDS = {  # for values that need more than themselves
 
 
 def choices() -> dict[str, tuple[object, ...]]:
-    """The values of each setting that has a few."""
+    """The values of each setting on the screen; none of the keys, which have a list of their own."""
     return {
         "theme": tuple(theme.name for theme in THEMES),
         **{
-            name: values
+            name: get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
             for name, field in Settings.model_fields.items()
-            if field.title and (values := get_args(field.annotation))
+            if field.title and name != "theme"
         },
     }
 
@@ -71,6 +78,10 @@ class SettingsPage(ModalScreen[None]):
         names = self.query_one(OptionList)
         for name, values in choices().items():
             value = getattr(self._settings, name)
+            if name == KEYS:
+                said = trn("{n} changed", "{n} changed", len(value)) if value else tr("unchanged")
+                names.replace_option_prompt(name, Text(fitted(titled(name), 22)).append(f"{said} …", "bold"))
+                continue
             line = Text(fitted(titled(name), 20)).append("‹ ", "dim")
             line.append(clean_line(WORDS.get(value, str(value))), "bold").append(" ›", "dim")
             place = tr("{n:,} of {total:,}", n=values.index(value) + 1, total=len(values)) if value in values else ""
@@ -78,11 +89,8 @@ class SettingsPage(ModalScreen[None]):
             names.replace_option_prompt(name, line)
         chosen = names.highlighted_option
         about = Settings.model_fields[chosen.id].description if chosen is not None and chosen.id else ""
-        keys = tr(
-            'To change keys, put their names under [keys] in {file}, e.g. launch = "f9"; the help (?) lists the names.',
-            file=self._file,
-        )
-        self.query_one("#setting-about", Static).update(Text(f"\n{about}\n\n{clean_line(keys)}"))
+        kept = tr("The settings are kept in {file}.", file=self._file)
+        self.query_one("#setting-about", Static).update(Text(f"\n{about}\n\n{clean_line(kept)}"))
 
     def on_option_list_option_highlighted(self) -> None:
         self._redraw()
@@ -93,6 +101,66 @@ class SettingsPage(ModalScreen[None]):
     def action_turn(self, by: int) -> None:
         at = self.query_one(OptionList).highlighted_option
         assert at is not None and at.id is not None
+        if at.id == KEYS:
+            self._change_keys()
+            return
         values, value = choices()[at.id], getattr(self._settings, at.id)
         self._change(at.id, values[(values.index(value) + by) % len(values)] if value in values else values[0])
         self._redraw()
+
+    @work
+    async def _change_keys(self) -> None:
+        """List the commands by pane; ask for one's new key, until escape."""
+        at: tuple[str, str] | None = None
+        while True:
+            changed = dict(self._settings.keys)
+            answers = [
+                Answer(
+                    (pane, key.id or ""),
+                    ("● " if key.id in changed else "  ") + signs(key, changed),
+                    about=" · ".join((pane_titled(pane), key.description, key.tooltip)),
+                )
+                for pane in sorted(PANES, key=lambda pane: pane == "everywhere")
+                for key in PANES[pane]
+            ]
+            at = await self.app.push_screen_wait(Ask(tr("Change which key?"), answers, at=at))
+            if at is None:
+                return
+            pressed = await self.app.push_screen_wait(PressKey(*at, changed))
+            if pressed is None:
+                continue
+            changed.pop(at[1], None)
+            self._change(KEYS, changed | ({at[1]: pressed} if pressed else {}))
+            self._redraw()
+
+
+class PressKey(ModalScreen[str | None]):
+    """Asks for a command's new key; returns it, "" for the default, or None."""
+
+    takes_every_key = True  # see `typing_order`
+
+    def __init__(self, pane: str, id: str, changed: dict[str, str]) -> None:
+        super().__init__()
+        self._command, self._changed = next(key for key in PANES[pane] if key.id == id), changed
+
+    def compose(self) -> ComposeResult:
+        command = self._command
+        panes = [pane for pane, keys in PANES.items() if any(key.id == command.id for key in keys)]
+        now, usual = signs(command, self._changed), signs(command, {})
+        words = tr("Press the new key. Now: {keys}", keys=now) + (tr("; default: {keys}", keys=usual) * (now != usual))
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_subtitle = tr("del: default · esc: cancel")
+            title = f"{listed(map(pane_titled, panes))} · {command.description} · {command.tooltip}"
+            yield Static(Text(title, style="bold"), classes="dialog-title")
+            yield Static(Text(words), classes="dialog-text")
+            yield Static("", classes="dialog-wrong")
+
+    def on_key(self, event: Key) -> None:
+        event.stop()
+        pressed = "" if event.key in ("delete", "backspace", self._command.key) else event.key
+        if event.key == "escape":
+            self.dismiss(None)
+        elif wrong := wrong_key(self._command.id or "", pressed, self._changed):
+            self.query_one(".dialog-wrong", Static).update(Text(wrong))
+        else:
+            self.dismiss(pressed)

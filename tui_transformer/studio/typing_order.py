@@ -55,7 +55,9 @@ class TypingOrder(App[None]):
         await super().on_event(event)
 
     async def _check_bindings(self, key: str, priority: bool = False) -> bool:
-        """Run a bound key at once, unless the focused widget takes it as text."""
+        """Run a bound key at once, unless the focused widget takes it as text, or the screen asks for a key."""
+        if getattr(self.screen, "takes_every_key", False):
+            return False
         if not priority:
             return await super()._check_bindings(key)
         if await super()._check_bindings(key, priority=True):

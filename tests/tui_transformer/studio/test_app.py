@@ -19,7 +19,7 @@ from tui_transformer.__main__ import main
 from tui_transformer.cli.responsiveness import HELP_SHOWS
 from tui_transformer.studio.app import Studio, Welcome
 from tui_transformer.studio.command_palette import Finder, Offer
-from tui_transformer.studio.keys import PANES, Keys
+from tui_transformer.studio.keys import PANES, Keys, wrong_key
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, Read
 from tui_transformer.studio.shared.key_line import KeyLine
 from tui_transformer.studio.themes import THEMES
@@ -180,6 +180,63 @@ async def test_the_settings_page_changes_and_keeps_each_setting(tmp_path) -> Non
         assert len(app.screen_stack) == 1
     found = settings.load()[0]
     assert (found.theme, found.launch, found.on_quit) == (THEMES[1].name, "process", "stop")
+
+
+async def test_the_settings_page_changes_keys_at_once(tmp_path) -> None:
+    app = studio(tmp_path)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.press("comma", "end")
+        await until(pilot, lambda: "unchanged …" in shown(app))
+        await pilot.press("enter", *"design", "space", *"launch", "enter")
+        await until(pilot, lambda: "Press the new key. Now: f5" in shown(app))
+        for taken, said in {"m": "Design · measure time", "ctrl+q": "Everywhere · quit"}.items():
+            await pilot.press(taken)
+            await until(pilot, lambda taken=taken, said=said: f"{taken} is taken: {said}" in shown(app))
+        await pilot.press("f9")
+        await until(pilot, lambda: "● f9" in shown(app))
+        assert settings.load()[0].keys == {"launch": "f9"}
+        await pilot.press("escape", "escape")
+        await until(pilot, lambda: "f9 launch" in app.query_one(KeyLine).render().plain)
+        bound = app.screen.active_bindings
+        assert bound["f9"].binding.id == "launch" and "f5" not in bound
+        await pilot.press("comma", "end", "enter", *"train", "space", *"this", "enter", "delete")
+        await until(pilot, lambda: not settings.load()[0].keys)
+        await pilot.press("escape", "escape")
+        await until(pilot, lambda: "f5 launch" in app.query_one(KeyLine).render().plain)
+
+
+async def test_a_key_dialog_is_left_without_a_change(tmp_path) -> None:
+    app = studio(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("comma", "end", "enter", "enter", "tab")
+        await until(pilot, lambda: "tab is reserved" in shown(app) and "esc: cancel" in shown(app))
+        await pilot.press("escape", "escape", "escape")
+        await until(pilot, lambda: len(app.screen_stack) == 1)
+    assert settings.load()[0].keys == {}
+
+
+@pytest.mark.parametrize(
+    ("id", "pressed", "said"),
+    [
+        ("zoom", "f", "f is taken: Compare · the answer as a forest plot, or the table of runs"),  # also in Train
+        ("zoom", "m", ""),  # only Design's
+        ("settings", "m", "m is taken: Design · measure time and memory over a few steps; m or esc cancels"),
+        ("settings", "P", ""),  # the study builder covers it
+        ("palette", "P", "P is taken: Study builder · pick presets that change one thing"),
+        ("study-toml", "f12", ""),
+        ("launch", "up", "up is reserved for moving, choosing and typing"),
+        ("launch", "f9", "f9 is taken: Design · rename the run before it starts"),  # since it was changed
+        ("launch", "n", ""),
+        ("queue", "", "Q is taken: Design · rename the run before it starts"),
+    ],
+)
+def test_a_key_that_would_do_two_things_is_refused(id: str, pressed: str, said: str) -> None:
+    changed = {"run-name": "f9,Q", "queue": "f8"}
+    assert wrong_key(id, pressed, changed) == said
+
+
+def test_no_default_key_is_refused() -> None:
+    assert [key.id for keys in PANES.values() for key in keys if wrong_key(key.id or "", "", {})] == []
 
 
 async def test_every_dialog_says_how_to_leave_it_without_an_answer(tmp_path) -> None:

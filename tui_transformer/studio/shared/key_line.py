@@ -55,7 +55,7 @@ class KeyLine(Widget):
                 words = self._words(self.app.get_key_display(binding), binding.description)
                 by_action[binding.action] = ShownKey(binding.key, words, tooltip or binding.tooltip)
         last = None
-        if self._palette and (found := active.get(self.app.COMMAND_PALETTE_BINDING)) is not None:
+        if self._palette and (found := next((a for a in active.values() if a.binding.id == "palette"), None)):
             words = self._words(self.app.get_key_display(found.binding), found.binding.description)
             last = ShownKey(found.binding.key, words, found.binding.tooltip or found.binding.description)
         if (shown := list(by_action.values())) != self._shown or last != self._last:
