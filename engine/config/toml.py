@@ -146,14 +146,19 @@ def _first(error: ValidationError) -> str:
     usual = flatten(RunConfig().dump()).get(row)
     if isinstance(usual, list) and (row != key or problem["type"] in ("tuple_type", "too_long", "too_short")):
         return tr("{row}: must be {n} values, e.g. {usual}", row=row, n=len(usual), usual=usual)
-    said, _, _ = problem["msg"].removeprefix("Value error, ").removeprefix("Input ").partition(UNABLE)
-    message = told(said)
+    message = in_words(problem["msg"])
     if problem["type"] == "value_error":
         return f"{key}: {message}"
     if isinstance(value, str) and _COMMA.fullmatch(value):
         thousands = re.fullmatch(r"[1-9][0-9]{0,2}(,[0-9]{3})+", value)
         message += tr("; did you mean {value}?", value=value.replace(",", "") if thousands else value.replace(",", "."))
     return f"{key} = {shown(value)}: {message}"
+
+
+def in_words(message: str) -> str:
+    """Pydantic's message about a value, without what a person need not know."""
+    said, _, _ = message.removeprefix("Value error, ").removeprefix("Input ").partition(UNABLE)
+    return told(said)
 
 
 def shown(value: Any) -> str:

@@ -63,8 +63,10 @@ def usage_line(error: TyperException, words: Sequence[str]) -> str:
             "unexpected argument '{word}'{misplaced}", word=word[:80], misplaced=_misplaced(word, flags, words)
         )
     elif parameter is not None and error.message:
+        from engine.config.toml import in_words
+
         name = parameter.opts[-1] if parameter.param_type_name == "option" else str(parameter.name)
-        message = told(message.removeprefix("Input "))
+        message = in_words(message)
         message = f"{name}: {message}" if name not in message else message
     else:
         message = told(message)
