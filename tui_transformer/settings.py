@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import tomli_w
+from filelock import FileLock
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -25,6 +26,7 @@ from engine.runs.files import write_atomic
 from tui_transformer.languages import settings_file
 
 LARGEST = 64 * 1024  # bytes
+PATIENCE = 2.0  # seconds for another studio to finish saving
 MOST_KEPT = 32 * 1024  # bytes of kept designs; larger ones are not kept
 T = TypeVar("T", bound=BaseModel)
 
@@ -116,7 +118,7 @@ class Settings(BaseModel):
     keys: dict[str, str] = Field(  # remapped keys, by the ids shown in the help
         default_factory=dict,
         title=tr("Keys"),
-        description=tr("Enter lists every command with its key, and changes keys."),
+        description=tr("Press enter to see the key of every command, and to change it."),
     )
     slurm: Slurm = Field(default_factory=Slurm)
     welcomed: bool = False
@@ -158,7 +160,9 @@ def save(settings: Settings) -> str:
         return tr("{wrong}; the setting was not saved", wrong=wrong)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path.resolve(), tomli_w.dumps(settings.model_dump()), shared=True)
+        path = path.resolve()
+        with FileLock(path.with_name(".lock"), timeout=PATIENCE):  # another studio may be saving
+            write_atomic(path, tomli_w.dumps(settings.model_dump()))
     except OSError as error:
         return tr(
             "{path} cannot be written: {strerror}; the setting will only last until you quit",

@@ -40,7 +40,7 @@ PYDANTICS = (
     english("String should have at most {max_length} characters"),
     english("Field required"),
 )
-UNABLE = ", unable"  # to parse string as a number: nothing that a person needs to know
+UNABLE = ", unable"  # where Pydantic goes on with what its parser could not do
 MAX_DEPTH = 32
 _COMMA = re.compile(r"[+-]?[0-9]{1,20}(,[0-9]{1,20})+")
 _LONG_KEY = re.compile(rb"^(?:[^#=\n]{2000,}|[^#=\n]*(?:\.[^#=\n.]*){64,})", re.MULTILINE)
@@ -146,9 +146,9 @@ def _first(error: ValidationError) -> str:
     usual = flatten(RunConfig().dump()).get(row)
     if isinstance(usual, list) and (row != key or problem["type"] in ("tuple_type", "too_long", "too_short")):
         return tr("{row}: must be {n} values, e.g. {usual}", row=row, n=len(usual), usual=usual)
-    message = in_words(problem["msg"])
     if problem["type"] == "value_error":
-        return f"{key}: {message}"
+        return f"{key}: {told(problem['msg'].removeprefix('Value error, '))}"
+    message = in_words(problem["msg"])
     if isinstance(value, str) and _COMMA.fullmatch(value):
         thousands = re.fullmatch(r"[1-9][0-9]{0,2}(,[0-9]{3})+", value)
         message += tr("; did you mean {value}?", value=value.replace(",", "") if thousands else value.replace(",", "."))
@@ -156,9 +156,9 @@ def _first(error: ValidationError) -> str:
 
 
 def in_words(message: str) -> str:
-    """Pydantic's message about a value, without what a person need not know."""
-    said, _, _ = message.removeprefix("Value error, ").removeprefix("Input ").partition(UNABLE)
-    return told(said)
+    """Pydantic's message about a value of the wrong kind, without the parser's part; any other message as it is."""
+    about = message.removeprefix("Input ")
+    return told(about.partition(UNABLE)[0] if about.startswith("should be ") else about)
 
 
 def shown(value: Any) -> str:

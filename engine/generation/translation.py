@@ -5,6 +5,7 @@ length limit of a translation depends only on its own source, so a translation d
 """
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -72,7 +73,7 @@ class Translator:
         beam: int = 1,
         n_best: int = 1,
         alpha: float | None = None,
-        most: int | None = None,
+        most: int = sys.maxsize,
         between: Callable[[], None] = lambda: None,
     ) -> list[list[Translation]]:
         """Return the `n_best` translations of each source, at most `beam`, best first; a beam of 1 is greedy.
@@ -88,7 +89,6 @@ class Translator:
         generation = self.config.generation
         alpha = generation.alpha if alpha is None else alpha
         penalty = penalty_of(generation.length_penalty, alpha)
-        longest = math.inf if most is None else most
         with evaluating(self.model):
             for rows in self._together(order, sources):
                 some = [sources[i] for i in rows]
@@ -105,7 +105,7 @@ class Translator:
                     penalty=penalty,
                     specials=self.special.target,
                     allowed=self.tokenizer.vocab_size,
-                    max_length=[int(min(self.most(len(sources[i]) + 1), longest)) for i in rows],
+                    max_length=[min(self.most(len(sources[i]) + 1), most) for i in rows],
                     between=between,
                 )
                 for i, hypotheses in zip(rows, found, strict=True):

@@ -53,11 +53,9 @@ def append_whole(file: IO[bytes], data: bytes) -> None:
         raise
 
 
-def write_atomic(path: Path, text: str, *, shared: bool = False) -> None:
-    """Replace a file atomically: a reader sees the old text or the new. An `OSError` names the file. `shared`: other
-    processes may write it at the same time.
-    """
-    with new_file(path, shared=shared) as file:
+def write_atomic(path: Path, text: str) -> None:
+    """Replace a file atomically: a reader sees the old text or the new. An `OSError` names the file."""
+    with new_file(path) as file:
         file.write(text.encode("utf-8", "surrogatepass"))
 
 
@@ -73,9 +71,9 @@ def write_named(path: Path, text: str) -> None:
 
 
 @contextlib.contextmanager
-def new_file(path: Path, *, shared: bool = False) -> Iterator[IO[bytes]]:
+def new_file(path: Path) -> Iterator[IO[bytes]]:
     """Yield a file to fill, which atomically replaces another once complete; errors as in `write_atomic`."""
-    staged = path.with_name(f".{path.name}.{os.getpid()}.new" if shared else f".{path.name}.new")
+    staged = path.with_name(f".{path.name}.new")
     try:
         with staged.open("wb") as file:
             yield file

@@ -69,9 +69,7 @@ def show(
         bool,
         typer.Option(
             "--mask",
-            help=tr(
-                "Draw the attention mask and what the position encoding adds to it, instead of listing the settings."
-            ),
+            help=tr("Draw the attention mask and the effect of the position encoding instead of listing the settings."),
         ),
     ] = False,
     json: Json = False,

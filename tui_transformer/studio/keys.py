@@ -90,7 +90,7 @@ def wrong_key(id: str, pressed: str, changed: dict[str, str]) -> str:
         for other, key in _everything() if own.id == id else ():
             taken = {*([pressed] if pressed else _keys(own, {}))} & {*_keys(key, changed)}
             if key.id != id and taken and _meet(pane, own, other, key):
-                said = " · ".join((titled(other), key.tooltip))
+                said = " · ".join((pane_title(other), key.tooltip))
                 return tr("{key} is taken: {said}", key=sign(taken.pop()), said=said)
     return ""
 
@@ -107,7 +107,7 @@ def _meet(pane: str, key: Binding, other_pane: str, other: Binding) -> bool:
     return rest is not None and (rest.priority or "study" not in (pane, other_pane))
 
 
-def titled(pane: str) -> str:
+def pane_title(pane: str) -> str:
     return (tr("study builder") if pane == "study" else tr(pane)).capitalize()
 
 
@@ -130,12 +130,12 @@ def help_screen(pane: str, changed: dict[str, str], where: Path) -> Read:
     notes = Text(f"\n{NOTES[pane]}\n" if pane in NOTES else "")
     names = "  ".join(f"{key.id} {signs(key, changed)}" for name in (pane, "everywhere") for key in PANES[name])
     how = tr(
-        'To change keys, press {key} and choose Keys; or put their names under [keys] in {file}, e.g. launch = "f9":',
+        'To change keys, press {key} and choose Keys, or list them under [keys] in {file}, e.g. launch = "f9":',
         key=next(signs(key, changed) for key in PANES["everywhere"] if key.id == "settings"),
         file=where,
     )
     notes.append(f"\n{how}\n{names}", "dim")
-    return Read(tr("Keys"), Keys(groups), notes)
+    return Read(tr("Keys"), KeyColumns(groups), notes)
 
 
 def _grouped(name: str) -> list[tuple[str, list[Binding]]]:
@@ -148,7 +148,7 @@ def _grouped(name: str) -> list[tuple[str, list[Binding]]]:
 Groups = list[tuple[str, list[tuple[str, str]]]]
 
 
-class Keys(Static):
+class KeyColumns(Static):
     """Groups of keys, in two columns where there is room."""
 
     def __init__(self, groups: Groups) -> None:

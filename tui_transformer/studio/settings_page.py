@@ -16,11 +16,10 @@ from textual.widgets.option_list import Option
 
 from engine.clean import clean_line
 from engine.errors import listed
-from engine.language import tr, trn
+from engine.language import tr
 from tui_transformer.lab.formatting import fitted
 from tui_transformer.settings import Settings
-from tui_transformer.studio.keys import PANES, signs, wrong_key
-from tui_transformer.studio.keys import titled as pane_titled
+from tui_transformer.studio.keys import PANES, pane_title, signs, wrong_key
 from tui_transformer.studio.shared.dialog import Answer, Ask
 from tui_transformer.studio.themes import THEMES
 
@@ -79,7 +78,7 @@ class SettingsPage(ModalScreen[None]):
         for name, values in choices().items():
             value = getattr(self._settings, name)
             if name == KEYS:
-                said = trn("{n} changed", "{n} changed", len(value)) if value else tr("unchanged")
+                said = tr("{n} changed", n=len(value)) if value else tr("unchanged")
                 names.replace_option_prompt(name, Text(fitted(titled(name), 22)).append(f"{said} …", "bold"))
                 continue
             line = Text(fitted(titled(name), 20)).append("‹ ", "dim")
@@ -89,7 +88,7 @@ class SettingsPage(ModalScreen[None]):
             names.replace_option_prompt(name, line)
         chosen = names.highlighted_option
         about = Settings.model_fields[chosen.id].description if chosen is not None and chosen.id else ""
-        kept = tr("The settings are kept in {file}.", file=self._file)
+        kept = tr("Settings are stored in {file}.", file=self._file)
         self.query_one("#setting-about", Static).update(Text(f"\n{about}\n\n{clean_line(kept)}"))
 
     def on_option_list_option_highlighted(self) -> None:
@@ -118,7 +117,7 @@ class SettingsPage(ModalScreen[None]):
                 Answer(
                     (pane, key.id or ""),
                     ("● " if key.id in changed else "  ") + signs(key, changed),
-                    about=" · ".join((pane_titled(pane), key.description, key.tooltip)),
+                    about=" · ".join((pane_title(pane), key.description, key.tooltip)),
                 )
                 for pane in sorted(PANES, key=lambda pane: pane == "everywhere")
                 for key in PANES[pane]
@@ -150,7 +149,7 @@ class PressKey(ModalScreen[str | None]):
         words = tr("Press the new key. Now: {keys}", keys=now) + (tr("; default: {keys}", keys=usual) * (now != usual))
         with Vertical(classes="dialog") as dialog:
             dialog.border_subtitle = tr("del: default · esc: cancel")
-            title = f"{listed(map(pane_titled, panes))} · {command.description} · {command.tooltip}"
+            title = f"{listed(map(pane_title, panes))} · {command.description} · {command.tooltip}"
             yield Static(Text(title, style="bold"), classes="dialog-title")
             yield Static(Text(words), classes="dialog-text")
             yield Static("", classes="dialog-wrong")

@@ -19,7 +19,7 @@ from tui_transformer.__main__ import main
 from tui_transformer.cli.responsiveness import HELP_SHOWS
 from tui_transformer.studio.app import Studio, Welcome
 from tui_transformer.studio.command_palette import Finder, Offer
-from tui_transformer.studio.keys import PANES, Keys, wrong_key
+from tui_transformer.studio.keys import PANES, KeyColumns, wrong_key
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, Read
 from tui_transformer.studio.shared.key_line import KeyLine
 from tui_transformer.studio.themes import THEMES
@@ -89,7 +89,7 @@ async def test_the_help_names_every_key_of_the_pane(tmp_path) -> None:
 
 async def test_the_columns_of_the_help_stay_apart_and_only_keys_and_titles_are_marked() -> None:
     groups = [("One", [("a", "does this " * 9)]), ("Two", [(f"f{n}", "does that " * 9) for n in range(1, 4)])]
-    keys = Keys(groups)
+    keys = KeyColumns(groups)
 
     class Alone(App[None]):
         def compose(self) -> ComposeResult:
@@ -174,7 +174,7 @@ async def test_the_settings_page_changes_and_keeps_each_setting(tmp_path) -> Non
     app = studio(tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("comma", "right", "down", "down", "enter", "down", "left")
-        assert "stop and save a checkpoint" in shown(app) and "esc: close" in shown(app)
+        await until(pilot, lambda: "stop and save a checkpoint" in shown(app) and "esc: close" in shown(app))
         assert app.theme == THEMES[1].name
         await pilot.press("escape")
         assert len(app.screen_stack) == 1

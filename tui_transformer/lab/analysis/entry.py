@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from engine.config.tasks import NextToken, TaskKind, task_named
 from engine.language import english
@@ -19,7 +19,6 @@ from engine.runs.records import (
     Lead,
     MajorityFacts,
     Origin,
-    Record,
     StudyPlace,
     ValidationRecord,
 )
@@ -43,7 +42,6 @@ SCORES = {measure.key: measure for measure in MEASURES if not measure.probe and 
 BY_BYTES = replace(MEASURE["bits_per_byte"], margin=0.01)
 EXACT_MATCH = "exact_match"
 _NO_NUMBER = re.compile(r"not a number|not finite|\bnan\b|\binf", re.IGNORECASE)
-R = TypeVar("R", bound=Record)
 
 
 @dataclass(frozen=True)

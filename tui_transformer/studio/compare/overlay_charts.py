@@ -64,11 +64,8 @@ class OverlayDrawing:
         log = [(LOG, "dim")] if made.log else []
         longest = max((cell_len(name) for _, name in names), default=0)
         brief = clean_line(made.brief)
-        labels = [
-            (clean_line(made.title), True),
-            (brief, True),
-            (brief, False),
-        ]  # and whether the legend says how many seeds
+        # With each, whether the legend says how many seeds.
+        labels = [(clean_line(made.title), True), (brief, True), (brief, False)]
         for label, seeds in (*labels, *([("", True)] if zoomed is None else [])):
             with_seeds = [(s if seeds else replace(s, seeds=None), name) for s, name in names]
             for room in range(longest, SHORTEST - 1, -1):

@@ -313,7 +313,7 @@ class PlaygroundPane(Vertical):
 
     @property
     def _how(self) -> Settings:
-        """The settings of an answer; how a beam searches is each model's own unless set by hand."""
+        """The settings of an answer; beam settings are each model's own unless set by hand."""
         by_hand = self._own.get(self._first.run_path, {})
         return {name: value for name, value in self.session.settings.items() if name not in SEARCH or name in by_hand}
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from filelock import FileLock
 
 from tui_transformer import settings
 from tui_transformer.lab.design.draft import Draft
@@ -72,12 +73,12 @@ def test_what_the_file_cannot_hold_is_not_kept(own_settings) -> None:
     assert mine.design == KeptDesign() and settings.save(mine) == "" and settings.load() == (mine, "")
 
 
-def test_settings_being_written_by_another_studio_are_not_disturbed(own_settings) -> None:
-    others = own_settings.with_name(f".{own_settings.name}.1.new")
-    others.write_text("half of")
-    assert settings.save(settings.Settings(welcomed=True)) == ""
-    assert others.read_text() == "half of" and settings.load()[0].welcomed
-    assert [path.name for path in own_settings.parent.glob(".*.new")] == [others.name]
+def test_settings_that_another_studio_is_saving_are_waited_for(own_settings, monkeypatch) -> None:
+    mine = settings.Settings(welcomed=True)
+    monkeypatch.setattr(settings, "PATIENCE", 0.1)
+    with FileLock(own_settings.with_name(".lock")):
+        assert "the setting will only last until you quit" in settings.save(mine)
+    assert settings.save(mine) == "" and settings.load()[0].welcomed
 
 
 def test_keeping_the_design_leaves_what_was_edited_meanwhile(own_settings) -> None:
