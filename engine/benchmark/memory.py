@@ -91,7 +91,12 @@ def _measured(config: RunConfig, where: str) -> Peak:
         task = make_task(config, None)
     except InputError:
         task = None
-    words = config.data.bpe_size if task is None else task.vocab_size
+    if task is not None:
+        words = task.vocab_size
+    elif config.model.vocab_size is not None:  # without its data, a preset's own size is all there is to go by
+        words = config.model.vocab_size - config.needed_tokens(0)
+    else:
+        words = config.data.bpe_size
     vocabulary = config.needed_tokens(words)
     if task is not None:
         resolved = task.resolved(config, config.preset, 1)
