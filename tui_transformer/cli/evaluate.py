@@ -20,6 +20,7 @@ from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, RunsDir
 from tui_transformer.cli.output import loading, padded, stamp, tell
 from tui_transformer.lab.formatting import confusion_lines
+from tui_transformer.lab.records.run_files import RunFiles
 
 SPLITS = ("train", "validation", "test")
 
@@ -160,7 +161,7 @@ def evaluate(
         "run": reader.name,
         **(own or {"split": split}),
         "checkpoint": checkpoint,
-        "badges": list(reader.badges),
+        "badges": list(RunFiles(reader.path).badges),
         "step": step,
     }
     whole = tr("{split} split of {of}", split=split, of=reader.raw("data").get("corpus"))

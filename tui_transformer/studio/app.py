@@ -39,7 +39,7 @@ from tui_transformer.lab.launch.logs import hung_up
 from tui_transformer.lab.wide_characters import break_between_characters, with_widths
 from tui_transformer.languages import settings_file
 from tui_transformer.settings import KeptDesign
-from tui_transformer.studio.keys import PANES, SPARE, help_screen
+from tui_transformer.studio.keys import KEYS, PANES, SPARE, help_screen, remap
 from tui_transformer.studio.messages import How, Play, Resume, errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask
 from tui_transformer.studio.shared.key_line import KeyLine
@@ -226,7 +226,7 @@ class Studio(TypingOrder):
                 self._has_all_panes = True
 
     def on_mount(self) -> None:
-        self.set_keymap(self.settings.keys)
+        self._remap()
         if self._wrong_settings:
             say(self, self._wrong_settings, "warning")
         bar = self.query_one(TopBar)
@@ -336,7 +336,11 @@ class Studio(TypingOrder):
         else:
             self._keep(**{name: value})
         if name == "keys":
-            self.set_keymap(self.settings.keys)
+            self._remap()
+
+    def _remap(self) -> None:
+        self.set_keymap(self.settings.keys)
+        remap(self.settings.keys)
 
     def export_screenshot(self, *, title: str | None = None, simplify: bool = False) -> str:
         return with_widths(super().export_screenshot(title=title, simplify=simplify))
@@ -455,7 +459,7 @@ class Studio(TypingOrder):
             await self.action_leave()
 
     def action_help_quit(self) -> None:
-        say(self, tr("{keys} quits", keys=self.settings.keys.get("quit", "ctrl+q")))
+        say(self, tr("{keys} quits", keys=KEYS["quit"]))
 
     async def action_quit(self) -> None:
         await self.action_leave()

@@ -111,8 +111,15 @@ def pane_title(pane: str) -> str:
     return (tr("study builder") if pane == "study" else tr(pane)).capitalize()
 
 
-# As shown, unless they are remapped.
-KEYS = {pane: {key.id or "": signs(key, {}) for key in keys} for pane, keys in PANES.items()}
+KEYS: dict[str, str] = {}  # each command's first key by its id, as it is shown
+
+
+def remap(changed: dict[str, str]) -> None:
+    """Show the keys as the user has remapped them, by id."""
+    KEYS.update((key.id or "", sign(_keys(key, changed)[0])) for _, key in _everything())
+
+
+remap({})
 
 
 def help_screen(pane: str, changed: dict[str, str], where: Path) -> Read:

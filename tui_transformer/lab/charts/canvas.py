@@ -26,6 +26,7 @@ FROM_ZERO = 0.2  # share of the largest x: if the first point is nearer to 0, th
 LOWEST = 1e-12  # on a log axis; smaller values are drawn there
 ROOM_FOR_AXIS = 10  # least rows for the x axis to get its own line
 LABELS = 4  # least on an axis
+REACH = 0.8  # share of the x axis that its labels reach at least, if the axis has its own line
 SPARE = 0.25  # most of a chart's height that is left empty at its top, so that labels are evenly spaced
 APART = 4  # least columns between two dots on a line
 TURN = 2  # columns that each of several lines has in turn, where they cover each other
@@ -182,7 +183,7 @@ def draw(
     named = {canvas.row_of(level.y): level for level in reversed(levels) if level.label}
     labels |= {row: (_numbers([round(level.y, 3)])[0], level.style) for row, level in named.items()}
     margin = max((len(text) for text, _ in labels.values()), default=0) + 1
-    across = _x_labels(low_x, high_x, width - margin, x_text, x_label)
+    across = _x_labels(low_x, high_x, width - margin, x_text, x_label, reach=REACH if own_line else 0.0)
     canvas = replace(canvas, cells=[[BLANK] * width for _ in range(height)], margin=margin)
     columns = [canvas.column_of(x) for x, _ in across]
     canvas = replace(canvas, labelled=(sorted(labels), columns))
@@ -340,9 +341,11 @@ def _numbers(values: Sequence[float]) -> list[str]:
 
 
 def _x_labels(
-    low: float, high: float, columns: int, x_text: Callable[[float], str], x_label: str
+    low: float, high: float, columns: int, x_text: Callable[[float], str], x_label: str, *, reach: float
 ) -> list[tuple[float, str]]:
-    """Round numbers with gaps between them, and room for the x name at the end unless that leaves too few."""
+    """Round numbers with gaps between them, and room for the x name at the end unless that leaves too few, or none
+    beyond `reach`, a share of the axis.
+    """
     found: list[tuple[float, str]] = []
     usual, short = max(LABELS, columns // 14), columns - cell_len(x_label) - 1
     for end, least in ((short, usual), (short, 2 * usual), (columns, usual)) if x_label else ((columns, usual),):
@@ -353,7 +356,7 @@ def _x_labels(
             if start >= free and start + len(label) <= end and label not in (said for _, said in found):
                 found.append((value, label))
                 free = start + len(label) + 2
-        if len(found) >= LABELS:
+        if len(found) >= LABELS and found[-1][0] >= low + reach * (high - low):
             break
     return found
 

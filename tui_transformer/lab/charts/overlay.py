@@ -177,7 +177,7 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
             zero=True,
             waiting=tr("p: set a run as the baseline"),
         )
-    brief = tr("difference") if means else tr("Δ at equal {equal}", equal=EQUAL[axis])
+    brief = tr("loss difference, above 0: worse") if means else tr("Δ loss at equal {equal}", equal=EQUAL[axis])
     how = tr("by seed") if means else tr("at equal {equal}", equal=EQUAL[axis])
     unit = unit_of(baseline.runs)
     title = tr("validation loss − {baseline}'s {how}, {unit}", baseline=baseline.label, how=how, unit=unit)

@@ -109,11 +109,11 @@ class Machine:
             held_out = config.data.validation_fraction
             steps += evaluation_steps(config, tokens, int(train_tokens * held_out / (1 - held_out)))
         estimated = None if steps is None else BEGINNING + steps * max(LEAST_STEP, work / rate)
-        source = (
-            tr("estimated from the speed of {run}", run=like[0].run)
-            if like
-            else tr("estimated; no earlier run on this machine to go by")
-        )
+        source = tr("estimated; no earlier run on this machine to go by")
+        if len(like) == 1:
+            source = tr("estimated from the speed of {run}", run=like[0].run)
+        elif like:
+            source = tr("estimated from the speed of {n} earlier runs", n=len(like))
         return Forecast(self.device, estimated, cost.memory, disk, source, at_most=cost.at_most)
 
 

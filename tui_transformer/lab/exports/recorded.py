@@ -9,6 +9,7 @@ from engine.config.keys import flatten
 from engine.runs.files import flat
 from engine.runs.reader import RunReader
 from engine.runs.records import LARGEST, MEASURED, Event, Sample, TrainRecord
+from tui_transformer.lab.records.run_files import RunFiles
 
 Line = Mapping[str, object]  # metrics.jsonl as written: an export keeps fields unknown to this version
 NO_SCALARS = ("kind", "step", "profile")  # the profile, by place in the window, is a curve of its own
@@ -16,6 +17,11 @@ BEGINNINGS = ("started", "resumed")
 
 
 class ExportedRun(RunReader):
+    @property
+    def badges(self) -> dict[str, str]:
+        """What is wrong with its scores and its files."""
+        return RunFiles(self.path).badges
+
     @cached_property
     def settings(self) -> Mapping[str, object]:
         """Every setting by its dotted key, lists as text."""

@@ -16,6 +16,7 @@ from engine.language import tr
 from tui_transformer.lab.design.forecast import VERY_LONG, Forecast
 from tui_transformer.lab.formatting import memory
 from tui_transformer.studio.design.own_files import wrong_name
+from tui_transformer.studio.keys import KEYS
 from tui_transformer.studio.shared.palette import Palette
 
 ROOMY, VERY_ROOMY = 100, 118  # columns for the whole sentence
@@ -48,11 +49,11 @@ class LaunchLine(Horizontal):
         yield Static("", id="launch-wrong")
 
     def show(self, name: str, forecast: Forecast | None, palette: Palette, *, problem: bool) -> None:
-        width, line = self.size.width, Text(no_wrap=True)
+        width, line, launch = self.size.width, Text(no_wrap=True), KEYS["launch"]
         if problem:
-            line.append(" f5  ", palette.dim).append(tr("this design cannot be trained"), palette.bad)
+            line.append(f" {launch}  ", palette.dim).append(tr("this design cannot be trained"), palette.bad)
         else:
-            line.append(" f5 ", "reverse").append(f" {tr('train')} " if width >= ROOMY else " ").append(
+            line.append(f" {launch} ", "reverse").append(f" {tr('train')} " if width >= ROOMY else " ").append(
                 clean_line(name), "bold"
             )
         if forecast is not None and not problem:
@@ -68,7 +69,7 @@ class LaunchLine(Horizontal):
                 )
             for size, what in zip((forecast.memory, forecast.disk), words, strict=True):
                 line.append(" · ", palette.dim).append(memory(size)).append(what, palette.dim)
-        rename = Text.assemble((" n ", "reverse"), f" {tr('rename')} ")
+        rename = Text.assemble((f" {KEYS['run-name']} ", "reverse"), f" {tr('rename')} ")
         if not problem and line.cell_len + rename.cell_len < width:
             line.append(" " * (width - line.cell_len - rename.cell_len)).append_text(rename)
         for shown in self.query("#launch-words").results(Static):  # none until composed, or as the app closes

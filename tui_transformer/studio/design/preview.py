@@ -31,6 +31,7 @@ from tui_transformer.lab.play.pictures import KIND, Canvas, mask_picture, positi
 from tui_transformer.lab.reports.languages import language
 from tui_transformer.lab.studies.plan import PROCESS
 from tui_transformer.studio.design.launch_line import time_colour
+from tui_transformer.studio.keys import KEYS
 from tui_transformer.studio.shared.engine_thread import in_engine_thread
 from tui_transformer.studio.shared.palette import Palette
 
@@ -74,7 +75,7 @@ class Download:
                 tr("downloading … {duration}, {done:.1f} MB  ", duration=duration(self.seconds), done=self.done / 1e6),
                 palette.accent,
             )
-            return text.append(" ctrl+d ", "reverse").append(tr(" cancels\n"), palette.dim)
+            return text.append(f" {KEYS['download']} ", "reverse").append(tr(" cancels\n"), palette.dim)
         if self.failed:
             text.append("✗ ", palette.bad).append(clean_line(self.failed) + "\n")
         again = tr("downloads it (at most {memory})", memory=memory(self.most))
@@ -83,7 +84,7 @@ class Download:
                 "tries again; `{command_line}` explains what to do offline",
                 command_line=command_line("data", "fetch", self.corpus),
             )
-        return text.append(" ctrl+d ", "reverse").append(f" {again}\n", palette.dim)
+        return text.append(f" {KEYS['download']} ", "reverse").append(f" {again}\n", palette.dim)
 
 
 @dataclass(frozen=True)
@@ -377,12 +378,12 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
         text.append(tr(" on {device}, {source}\n", device=facts.forecast.device, source=source), palette.dim)
     if benchmark is None and facts.measuring is not None:
         text.append(f"{facts.doing} … {duration(facts.measuring)}  ", palette.accent)
-        text.append(" m ", "reverse").append(tr(" cancels\n"), palette.dim)
+        text.append(f" {KEYS['fit']} ", "reverse").append(tr(" cancels\n"), palette.dim)
     elif benchmark is None and facts.failed:
         text.append("✗ ", palette.bad).append(clean_line(facts.failed) + "\n")
     elif benchmark is None:
         what = tr("time and memory") if width >= TABLE_FROM else tr("the time")
-        text.append(" m ", "reverse").append(tr(" measures {what}\n", what=what), palette.dim)
+        text.append(f" {KEYS['fit']} ", "reverse").append(tr(" measures {what}\n", what=what), palette.dim)
     if facts.download is not None:
         text.append_text(facts.download.words(palette))
     elif facts.corpus is not None and facts.corpus.problem:

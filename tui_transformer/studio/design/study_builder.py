@@ -61,11 +61,11 @@ LONGEST_NAME = 26
 ROOMY = 64  # least columns for parameters and time
 LONG_KEYS = 96  # and for keys with their sections
 MOST_SEEDS = 8  # listed at most
-EMPTY = (
-    (KEYS["study"]["study-presets"], tr("pick presets that change one thing")),
-    (KEYS["study"]["study-values"], tr("type values for a setting: model.n_heads=1,2,4,8")),
-    (KEYS["study"]["study-take"], tr("use the variants of a built-in study")),
-)
+EMPTY = {  # what to do first, by the command's id
+    "study-presets": tr("pick presets that change one thing"),
+    "study-values": tr("type values for a setting: model.n_heads=1,2,4,8"),
+    "study-take": tr("use the variants of a built-in study"),
+}
 
 
 class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
@@ -437,7 +437,8 @@ def variant_line(line: VariantLine, draft: StudyDraft, estimate: Estimate, width
 
 def invitation(palette: Palette) -> list[Text]:
     lines = [Text(), Text(tr("  Compare this design to what?"))]
-    lines += [Text("  ").append(f" {key} ", f"reverse {palette.dim}".strip()).append(f" {what}") for key, what in EMPTY]
+    style = f"reverse {palette.dim}".strip()
+    lines += [Text("  ").append(f" {KEYS[id]} ", style).append(f" {what}") for id, what in EMPTY.items()]
     return lines
 
 

@@ -138,18 +138,16 @@ class Controls(Widget, can_focus=True):
         return line
 
 
-MODES = tuple(
-    (mode, KEYS["playground"][mode]) for mode in (english("write"), english("surprise"), english("attention"))
-)
+MODES = english("write"), english("surprise"), english("attention")
 NATS = ("0.7", "1.6", "3.0", "4.6")  # −log of the levels
 
 
 def mode_line(chosen: str, palette: Palette, width: int) -> tuple[Text, Places]:
     line = Text(no_wrap=True, overflow="ellipsis")
     places: Places = []
-    for mode, key in MODES:
+    for mode in MODES:
         start = line.cell_len
-        line.append(tr(mode), f"bold {palette.accent}" if mode == chosen else "").append(f" {key}", palette.dim)
+        line.append(tr(mode), f"bold {palette.accent}" if mode == chosen else "").append(f" {KEYS[mode]}", palette.dim)
         places.append((start, line.cell_len, mode))
         line.append("  ")
     legend = _legend(chosen, palette, brief=width < 76)

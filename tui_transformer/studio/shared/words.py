@@ -5,6 +5,7 @@ from textual.widgets import Static
 
 from engine.clean import clean_line
 from engine.language import tr
+from tui_transformer.studio.keys import KEYS
 
 
 class Words(Static):
@@ -22,5 +23,7 @@ def nothing_here(title: str, hint: str, problem: str = "") -> Text:
         words.append(f"{clean_line(problem)}\n\n", "bold")
         return words.append(tr("The studio checks again every two seconds."))
     words.append(f"{title}\n\n", "bold")
-    words.append("1", "bold").append(tr("  choose a design      ")).append("f5", "bold").append(tr("  train it\n\n"))
+    words.append("1", "bold").append(tr("  choose a design      ")).append(KEYS["launch"], "bold").append(
+        tr("  train it\n\n")
+    )
     return words.append(hint, "dim")

@@ -20,7 +20,7 @@ from tui_transformer.lab.records.run_view import RunView
 from tui_transformer.studio.keys import KEYS
 from tui_transformer.studio.shared.name_line import NameLine, Places
 
-TABS = tuple((name, KEYS["train"][name]) for name in (english("samples"), english("checks"), english("log")))
+TABS = english("samples"), english("checks"), english("log")
 DIM = "$foreground 65%"
 STYLES = {"good": "$success", "bad": "$error bold", "warn": "$warning bold"}  # of findings
 BAR = 10  # columns of a probe's bar
@@ -84,7 +84,7 @@ class RunTabs(Vertical):
 
     def __init__(self) -> None:
         super().__init__(id="run-tabs")
-        self.tab = TABS[0][0]
+        self.tab = TABS[0]
         self.two = False  # whether another fits beside it
         self._line = NameLine(self._names, self.choose, id="tab-line")
         self._first, self._beside = TabBody(id="tab-first"), TabBody(id="tab-second")
@@ -127,10 +127,10 @@ class RunTabs(Vertical):
     def _tabs(self, line: Content = Content()) -> tuple[Content, Places]:
         """The tabs' names, lit up where their text is shown, after the start of a line."""
         places = []
-        for name, key in TABS:
+        for name in TABS:
             start, other = line.cell_length, name == self._other
             style = "$accent bold" if name == self.tab else "$foreground bold" if other else "$foreground 75%"
-            line = Content.assemble(line, (f"{tr(name)} ", style), (key, DIM))
+            line = Content.assemble(line, (f"{tr(name)} ", style), (KEYS[name], DIM))
             if name == "checks" and self._wrong:
                 line = Content.assemble(line, (f" ✗{self._wrong}", "$error bold"))
             places.append((start, line.cell_length, name))

@@ -54,6 +54,7 @@ def test_one_slow_run_among_many_does_not_count() -> None:
     speeds = tuple(Speed(str(n), 4e9, 1e9 if n == 0 else 1e11) for n in range(5))
     found = of("demo", Machine("cpu", speeds))
     assert found.seconds is not None and found.seconds < 200
+    assert found.source == "estimated from the speed of 5 earlier runs"
 
 
 def test_a_measurement_takes_the_place_of_an_estimate() -> None:
