@@ -124,8 +124,8 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         yield Refusal(
             ("model.position", "model.n_heads"),
             tr(
-                "{position} rotates features in pairs, but a head has {head_width} features; d_model / n_heads must "
-                "be even (is {d_model} / {n_heads})",
+                "{position} rotates features in pairs, but a head has {head_width} features; d_model / n_heads "
+                "must be even (got {d_model} / {n_heads})",
                 position=turning[0],
                 head_width=c.model.head_width,
                 d_model=c.model.d_model,
@@ -198,7 +198,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         yield Refusal(
             ("data.tokenizer", "data.corpus"),
             tr(
-                "playlets works only with character tokens, on which its floor and probes are defined: --set "
+                "playlets works only with character tokens, for which its floor and probes are defined: --set "
                 "data.tokenizer=characters, or choose another corpus"
             ),
         )
@@ -318,7 +318,7 @@ def uneven_ranks(config: RunConfig, n: int) -> str:
     if config.train.accumulation % n == 0:
         return ""
     return tr(
-        "{n} ranks cannot share a step of train.accumulation = {shards}; set it to a multiple of {n}",
+        "{n} ranks cannot evenly share a step with train.accumulation = {shards}; set it to a multiple of {n}",
         n=n,
         shards=config.train.accumulation,
     )

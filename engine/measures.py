@@ -170,7 +170,7 @@ MEASURES = (
         margin=0.01,
         charted=True,
         tabled=True,
-        selects=english("the most texts in the right class"),
+        selects=english("the most texts classified correctly"),
         tolerance=(0.0, 2e-3),
     ),
     _share(

@@ -156,7 +156,7 @@ POSITIONS: dict[str, Position] = {
         parameters=lambda m, stack: stack.longest * m.d_model,
     ),
     "rope": Position(
-        sentence=tr("queries and keys are rotated by their position, so that scores depend on relative distance"),
+        sentence=tr("queries and keys are rotated according to position, so that scores depend on relative distance"),
         citation="Su et al. 2021",
         title={"en": "Positions: queries and keys are rotated (RoPE)", "zh": "位置编码：对查询与键作旋转（RoPE）"},
         formula=lambda m: (
@@ -520,7 +520,7 @@ class Schedule(Scheme):
 def whole_steps(duration: int | str | None) -> int:
     if not isinstance(duration, int):
         raise ValueError(
-            tr("the duration {duration!r} is not resolved to steps; see RunConfig.resolved", duration=duration)
+            tr("the duration {duration!r} has not been resolved to steps; see RunConfig.resolved", duration=duration)
         )
     return duration
 
@@ -668,7 +668,8 @@ OPTIMIZERS: dict[str, Optimizer] = {
     ),
     "adam": Optimizer(
         sentence=tr(
-            "each weight's step size adapts to two moments of its gradient; weight decay is added to the gradient"
+            "each weight's step size adapts to the first two moments of its gradient; weight decay is added to "
+            "the gradient"
         ),
         citation="Kingma and Ba 2015",
         formula=lambda o: (
@@ -679,8 +680,8 @@ OPTIMIZERS: dict[str, Optimizer] = {
     ),
     "muon": Optimizer(
         sentence=tr(
-            "orthogonalized momentum for the layers' matrices, with singular values of about equal size; "
-            "AdamW for everything else"
+            "orthogonalized momentum, with roughly equal singular values, for the layers' matrices; AdamW for "
+            "everything else"
         ),
         citation="Jordan et al. 2024",
         formula=lambda o: (

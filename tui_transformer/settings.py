@@ -99,7 +99,7 @@ class Settings(BaseModel):
     language: Literal["auto", "en", "zh"] = Field(
         "auto",
         title=tr("Language"),
-        description=tr("The interface language; takes effect at the next start. auto follows your locale."),
+        description=tr("The interface language; takes effect on next startup. auto follows your locale."),
     )
     theme: str = Field("studio-dark", title=tr("Theme"), description=tr("The studio's colours."))
     launch: Literal["thread", "process"] = Field(
@@ -118,7 +118,7 @@ class Settings(BaseModel):
     keys: dict[str, str] = Field(  # remapped keys, by the ids shown in the help
         default_factory=dict,
         title=tr("Keys"),
-        description=tr("Press enter to see the key of every command, and to change it."),
+        description=tr("Press enter to see or change the key for each command."),
     )
     slurm: Slurm = Field(default_factory=Slurm)
     welcomed: bool = False

@@ -235,7 +235,7 @@ class ModelConfig(Section):
         1.0,
         Part(
             words=english("rope part"),
-            sentence=english("only the first part of each head is rotated; the rest carries no position"),
+            sentence=english("only the first part of each head is rotated; the rest ignores position"),
             citation="Black et al. 2022",
             title={"en": "Partial rotary embedding", "zh": "部分旋转位置编码"},
             formula=lambda m: (
@@ -290,7 +290,8 @@ class ModelConfig(Section):
                     "high frequencies are unchanged and low ones divided by the factor; scores are sharpened slightly"
                 ),
                 "llama3": english(
-                    "wavelengths well below the training context are unchanged; those above it grow by the factor"
+                    "wavelengths well below the training context are unchanged; those above it are multiplied "
+                    "by the factor"
                 ),
             },
             title={"en": "RoPE scaling for longer contexts", "zh": "旋转位置编码的长度外推"},
@@ -326,7 +327,7 @@ class ModelConfig(Section):
                     ("model.rope_scaling", "model.attention"),
                     lambda m: m.rope_scaling == "yarn" and (m.attention, m.position) == ("linear", "rope"),
                     lambda m: tr(
-                        "yarn sharpens the scores before a softmax, but linear attention has no scores and no "
+                        "yarn sharpens the scores before the softmax, but linear attention has no scores and no "
                         "softmax; choose linear, ntk or llama3"
                     ),
                 ),
@@ -377,10 +378,10 @@ class ModelConfig(Section):
         Says("factor by which YaRN multiplies queries and keys; unset: 0.1 ln(rope_factor) + 1"),
     ] = later(None)
     llama3_low: Annotated[
-        float, Says("wavelengths per training context below which Llama 3's scaling divides a frequency")
+        float, Says("wavelengths per training context below which Llama 3 divides a frequency by the factor")
     ] = later(1.0, gt=0.0, le=1e6)
     llama3_high: Annotated[
-        float, Says("wavelengths per training context above which Llama 3's scaling keeps a frequency")
+        float, Says("wavelengths per training context above which Llama 3 leaves a frequency unchanged")
     ] = later(4.0, gt=0.0, le=1e6)
     relative_max_distance: Annotated[Positive, Says("distance in tokens at which relative positions are clipped")] = 64
     t5_buckets: Annotated[
@@ -422,7 +423,7 @@ class ModelConfig(Section):
         ),
     ] = bookkeeping("auto")
 
-    norm: Annotated[NormName, Says("how the scale of activations is kept steady")] = "layer"
+    norm: Annotated[NormName, Says("how activations are normalized")] = "layer"
     norm_placement: Annotated[
         Literal["pre", "post", "sandwich"],
         Says(
@@ -800,7 +801,7 @@ class ModelConfig(Section):
                     ("model.zero_init", "model.norm_placement"),
                     lambda m: m.norm_placement == "sandwich",
                     lambda m: tr(
-                        "a sandwich norm scales a branch to full size as soon as its output leaves zero, at the "
+                        "a sandwich norm scales a branch to full size as soon as its output is nonzero, after the "
                         "first step; --set model.norm_placement=pre"
                     ),
                 ),

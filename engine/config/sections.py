@@ -67,7 +67,7 @@ class DataConfig(Section):
         ),
     ] = later(None)
     lowercase: Annotated[
-        StrictBool, Says("whether a classifier lowercases its texts: fewer different words, each seen more often")
+        StrictBool, Says("whether a classifier lowercases its texts: fewer distinct words, each seen more often")
     ] = later(False)
     shared_vocabulary: Annotated[StrictBool, Says("whether source and target share one vocabulary")] = True
     max_length: Annotated[
@@ -79,11 +79,11 @@ class DataConfig(Section):
     )
     test_fraction: Annotated[Fraction, Says("share of the text held out for testing")] = 0.0
     window_stride: Annotated[
-        Positive | None, Says("tokens between the starts of training windows; unset: windows start at random places")
+        Positive | None, Says("tokens between the starts of training windows; unset: windows start at random positions")
     ] = None
     across_documents: Annotated[
         StrictBool,
-        Says("whether a window of text may see past <|endoftext|>, the token that ends a document"),
+        Says("whether tokens may see across <|endoftext|>, the token that ends a document"),
     ] = later(False)
 
     @model_validator(mode="after")
@@ -191,7 +191,7 @@ class TrainConfig(Section):
         Says(
             "whether several ranks add up gradients in an order that does not depend on how many there are",
             {
-                "on": "the same bits on any number of ranks",
+                "on": "bit-identical on any number of ranks",
                 "off": "as DistributedDataParallel does, while gradients are still being computed",
             },
         ),
@@ -242,7 +242,7 @@ class TrainConfig(Section):
     ] = None
     ema: Annotated[
         Fraction,
-        Says("decay of a moving average of the weights (the `ema` checkpoint); 0.999 averages about 1,000 steps"),
+        Says("decay of a moving average of the weights (the `ema` checkpoint); 0.999 averages over about 1,000 steps"),
     ] = later(0.0)
 
     @model_validator(mode="after")
@@ -299,7 +299,7 @@ class OptimizerConfig(Section):
     ] = 0.5
     decay_from: Annotated[Fraction, Says("fraction of the run at which `wsd` begins to decay")] = later(0.8)
     momentum: Annotated[
-        Fraction, Says("share of the last update direction that Muon and SGD keep (Sutskever et al. 2013)")
+        Fraction, Says("share of the previous update direction that Muon and SGD keep (Sutskever et al. 2013)")
     ] = later(0.95)
     nesterov: Annotated[
         StrictBool,

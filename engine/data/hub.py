@@ -216,7 +216,7 @@ def chosen(wanted: HubCorpus, names: Iterable[str]) -> list[str]:
         )
     raise InputError(
         tr(
-            "{corpus}: several folders contain text ({folders}); name one: {first}",
+            "{corpus}: several folders contain text ({folders}); name one, as in {first}",
             corpus=wanted.spelled,
             folders=listed(folders[:8]),
             first=f"{PREFIX}{wanted.repository}/{prefix}{folders[0]}",

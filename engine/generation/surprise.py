@@ -56,8 +56,8 @@ def surprise(model: Network, config: RunConfig, vocab_size: int, ids: Tensor, al
     if config.task.fills_gaps:
         raise InputError(
             tr(
-                "surprise: this model fills gaps from both sides, so it gives no probability for a character "
-                "from the text before it alone"
+                "surprise: this model fills gaps from both sides, so it cannot give a character's probability from "
+                "the preceding text alone"
             )
         )
     if sees_ahead(config.model):

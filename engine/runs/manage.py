@@ -131,5 +131,5 @@ def write_notes(
             record = {"schema": SCHEMA, "text": notes.text, "tags": list(notes.tags)}
             write_json(run / Notes.file, record | ({"seen": list(seen)} if seen else {}))
     except OSError as error:
-        raise refused(tr("cannot write notes in {run}", run=str(run)[:200]), error) from None
+        raise refused(tr("cannot write notes to {run}", run=str(run)[:200]), error) from None
     return notes

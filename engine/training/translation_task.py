@@ -94,7 +94,7 @@ class TranslationTask(Task):
         if tags and untold is not None:
             raise InputError(
                 tr(
-                    "{file}: line {line}: must start with the tag of the language to translate to: {known}",
+                    "{file}: line {line}: must start with the tag of the language to translate into: {known}",
                     file=files["source"][:200],
                     line=untold,
                     known=one_of(tagged("…", tag) for tag in tags),

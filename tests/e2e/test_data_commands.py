@@ -133,7 +133,7 @@ def test_the_phrasebook_is_shown_with_its_own_splits_and_note(capsys) -> None:
     assert main(["data", "show", "phrasebook"]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("phrasebook@2, en → de, generated") and "unseen_pairs" in shown
-    assert "note        " in shown and "by heart" in shown
+    assert "note        " in shown and "memorizes" in shown
 
 
 def test_documents_are_shown_with_questions_baseline_and_examples(capsys) -> None:
@@ -321,7 +321,7 @@ def test_fetch_takes_files_from_a_mirror_folder(capsys, tmp_path, monkeypatch, r
         (["--preset", "multi30k", "--corpus", "biographies"], "translation needs sentence pairs, such as phrasebook"),
         (
             ["--preset", "demo", "--set", "data.tokenizer=words"],
-            "playlets works only with character tokens, on which its floor and probes are defined",
+            "playlets works only with character tokens, for which its floor and probes are defined",
         ),
         (["--preset", "multi30k", "--set", "data.tokenizer=words"], "word tokens are for texts and documents"),
     ],

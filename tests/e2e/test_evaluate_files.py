@@ -159,7 +159,7 @@ BAD = {
         ["classes", "--csv", "a.csv"],
         "a.csv: class 'nonsense' is not one of the run's classes; it must be",
     ),
-    "no references": (["pairs", "--source", "a.en"], "--reference FILE is missing; it goes with --source"),
+    "no references": (["pairs", "--source", "a.en"], "--source also needs --reference FILE"),
     "a split too": (["text", "--text", "a.txt", "--split", "test"], "leave it out to score a.txt"),
     "no such file": (["text", "--text", "nowhere.txt"], "nowhere.txt: cannot be read"),
     "unknown signs": (["text", "--text", "zh.txt"], "zh.txt: this model has never seen '中'"),

@@ -295,5 +295,5 @@ def test_ranks_that_do_not_divide_a_step_are_refused_in_one_line(tmp_path: Path)
         [*line, "--runs-dir", str(tmp_path / "runs")], capture_output=True, text=True, timeout=PATIENCE
     )
     assert found.returncode == 2
-    assert "3 ranks cannot share a step of train.accumulation = 1" in found.stderr
+    assert "3 ranks cannot evenly share a step with train.accumulation = 1" in found.stderr
     assert not list((tmp_path / "runs").glob("*")) if (tmp_path / "runs").exists() else True

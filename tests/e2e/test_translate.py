@@ -151,7 +151,7 @@ def test_the_language_is_chosen_by_option_by_command_or_in_the_text(two, capsys)
     german, dutch = (translated(capsys, two, "--text", "I see the dog.", "--to", one) for one in ("de", "nl"))
     assert translated(capsys, two, "--text", "I see the dog.") == german
     assert translated(capsys, two, "--text", "<nl> I see the dog.") == dutch
-    assert "does not translate to 'fr'; choose de or nl" in refused(capsys, two, "--text", "a", "--to", "fr")
+    assert "does not translate into 'fr'; choose de or nl" in refused(capsys, two, "--text", "a", "--to", "fr")
     work = Translating(two, "cpu", "best", False)
     work.take_run("pb")
     prompt = Prompt(work.settings, work.answer, {"to": work.towards}, TRANSLATING, complain=lambda said: None)
@@ -164,7 +164,7 @@ def test_the_language_is_chosen_by_option_by_command_or_in_the_text(two, capsys)
 
 
 def test_a_run_of_one_language_has_no_choice(runs, capsys) -> None:
-    assert "one language only" in refused(capsys, runs, "--text", "a", "--to", "de")
+    assert "into only one language" in refused(capsys, runs, "--text", "a", "--to", "de")
 
 
 def test_your_own_sentences_say_which_language_each_is_for(two, capsys, tmp_path) -> None:

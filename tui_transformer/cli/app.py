@@ -22,9 +22,7 @@ app = typer.Typer(
         "Build a Transformer from its parts, train it in your terminal, "
         "and compare variants with results you can trust."
     ),
-    epilog=tr(
-        "Exit codes: 0 done · 1 the run failed · 2 bad input · 130, 143, 129 interrupted (ctrl-c, TERM, hang-up)."
-    ),
+    epilog=tr("Exit codes: 0 done · 1 the run failed · 2 bad input · 130, 143, 129 interrupted (ctrl-c, TERM, HUP)."),
     no_args_is_help=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,

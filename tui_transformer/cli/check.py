@@ -150,8 +150,8 @@ def check(
             )
             if least is None
             else tr(
-                "  here, '{attention}' attention saves time from about {least:,} tokens on (measured: "
-                "forward and backward pass of one layer)",
+                "  here, '{attention}' attention saves time above about {least:,} tokens (measured: forward and "
+                "backward pass of one layer)",
                 attention=kind.attention,
                 least=least,
             )

@@ -69,7 +69,7 @@ def compare(
     json: Json = False,
     csv: Annotated[bool, typer.Option("--csv", help=tr("CSV, for a spreadsheet."))] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help=tr("A Markdown table, for a README."))] = False,
-    latex: Annotated[bool, typer.Option("--latex", help=tr(r"A tabular for \input."))] = False,
+    latex: Annotated[bool, typer.Option("--latex", help=tr("A LaTeX table for \\input."))] = False,
     latex_document: Annotated[
         bool, typer.Option("--latex-document", help=tr("A complete document for pdflatex."))
     ] = False,

@@ -49,7 +49,7 @@ class Finding:
 def doctor(
     run: Annotated[
         str | None,
-        typer.Argument(help=tr("A run to check; defaults to this machine."), autocompletion=run_names),
+        typer.Argument(help=tr("A run to check; without one, checks this machine."), autocompletion=run_names),
     ] = None,
     gpu: Annotated[
         bool, typer.Option("--gpu", help=tr("Prove that training works on a GPU; takes up to ten minutes."))
@@ -75,7 +75,9 @@ def doctor(
         if given:
             raise InputError(tr("doctor {option}: only works with --gpu", option=option))
     if via not in (None, "slurm") or (slurm is not None and via is None) or (via is not None and run is not None):
-        raise InputError(tr("doctor: --via takes only slurm, and no run; --slurm only works with --via slurm"))
+        raise InputError(
+            tr("doctor: --via must be slurm and cannot be combined with a run; --slurm only works with --via slurm")
+        )
     reader = RunReader.resolve(run, runs_dir) if run is not None else None
     if via is None:
         findings = list(machine(runs_dir, data_dir) if reader is None else of_run(reader))
@@ -188,7 +190,8 @@ def of_run(reader: RunReader) -> Iterator[Finding]:
         with open_plain(reader.path / "metrics.jsonl") as file:
             torn = sum(record is None for record in parsed_lines(file))
             left = os.fstat(file.fileno()).st_size - file.tell()
-        found = tr("intact") if torn == 0 else trn("{n:,} line torn or damaged", "{n:,} lines torn or damaged", torn)
+        bad = trn("{n:,} line truncated or damaged", "{n:,} lines truncated or damaged", torn)
+        found = bad if torn else tr("intact")
         found += tr("; the remaining {memory} was not read", memory=memory(left)) if left > 0 else ""
         yield Finding("metrics.jsonl", torn == 0, found)
     except OSError as error:

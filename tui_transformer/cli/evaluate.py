@@ -54,7 +54,7 @@ def evaluate(
     ] = None,
     checkpoint: Annotated[str, typer.Option("--checkpoint", help=tr("best, last, average, ema, or a step."))] = "best",
     stride: Annotated[
-        int | None, typer.Option("--stride", help=tr("Tokens between window starts; defaults to the run's own."))
+        int | None, typer.Option("--stride", help=tr("Tokens between window starts; defaults to the run's stride."))
     ] = None,
     context: Annotated[
         int | None,
@@ -65,11 +65,11 @@ def evaluate(
         typer.Option("--set", "-s", help=tr("Override a setting of the run, e.g. model.rope_scaling=yarn")),
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option("--batch-size", min=1, help=tr("Windows at once; affects only speed."))
+        int | None, typer.Option("--batch-size", min=1, help=tr("Windows per batch; affects only speed."))
     ] = None,
     beam: Annotated[
         int | None,
-        typer.Option("--beam", min=1, max=1000, help=tr("Beam width for translation; defaults to the run's own.")),
+        typer.Option("--beam", min=1, max=1000, help=tr("Beam width for translation; defaults to the run's setting.")),
     ] = None,
     sentences: Annotated[
         int,
@@ -177,7 +177,7 @@ def evaluate(
     if changed:
         named["read_as"] = {f"model.{name}": value for name, value in changed.items()}
         settings_read = listed(f"{name} = {value}" for name, value in changed.items())
-        title += tr(", read with {settings}", settings=settings_read)
+        title += tr(", scored with {settings}", settings=settings_read)
     tell({"kind": "evaluation", **named, **record}, "\n".join([title, *map(clean, words)]), as_json=json)
 
 
@@ -206,9 +206,7 @@ def _own_files(reader: RunReader, config: RunConfig, split: str | None, **given:
             )
     missing = [option for option in known if option not in files]
     if missing:
-        raise InputError(
-            tr("--{option} FILE is missing; it goes with --{other}", option=missing[0], other=next(iter(files)))
-        )
+        raise InputError(tr("--{other} also needs --{option} FILE", option=missing[0], other=next(iter(files))))
     if split is not None:
         raise InputError(
             tr(
@@ -245,8 +243,8 @@ def _otherwise(config: RunConfig, context: int | None, settings: Sequence[str]) 
             if now <= trained:
                 raise InputError(
                     tr(
-                        "--set model.rope_scaling={scaling}: only for contexts longer than the {trained:,} tokens of "
-                        "training; add --context {longer}",
+                        "--set model.rope_scaling={scaling}: only for contexts longer than the training context of "
+                        "{trained:,} tokens; add --context {longer}",
                         scaling=asked["rope_scaling"],
                         trained=trained,
                         longer=4 * trained,
@@ -274,8 +272,8 @@ def _require_same(reader: RunReader, corpus: str, splits: Mapping[str, str], spl
     if reader.data.sha256.get(part + split) != known[split]:
         raise InputError(
             tr(
-                "corpus {corpus}: its {split} split differs from the one run '{name}' was trained with "
-                "(SHA-256 mismatch); restore the original text, or train a new run on this text",
+                "corpus {corpus}: its {split} split has changed since run '{name}' was trained (SHA-256 mismatch); "
+                "restore the original text, or train a new run on this text",
                 corpus=corpus,
                 split=split,
                 name=reader.name,

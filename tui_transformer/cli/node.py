@@ -64,9 +64,7 @@ def on_node(options: tuple[str, ...], runs_dir: Path, data_dir: Path | None) -> 
             asked("scancel", job)
         log.unlink(missing_ok=True)
     if not report:
-        found = tr(
-            "Slurm job {job}: {state}; it wrote nothing into {runs_dir}", job=job, state=state, runs_dir=runs_dir
-        )
+        found = tr("Slurm job {job}: {state}; it wrote nothing to {runs_dir}", job=job, state=state, runs_dir=runs_dir)
         advice = tr("the runs folder must be on a disk that the nodes share")
         return [Finding(tr("runs folder"), False, found, advice)], False
     return _findings(report, runs_dir, folders)
@@ -111,18 +109,18 @@ def _findings(report: str, runs_dir: Path, folders: list[Path]) -> tuple[list[Fi
         Finding(
             tr("runs folder"),
             said.get("runs") == "yes",
-            tr("{folder}: can be written", folder=runs_dir) if said.get("runs") == "yes" else said.get("runs", ""),
+            tr("{folder}: writable", folder=runs_dir) if said.get("runs") == "yes" else said.get("runs", ""),
             tr("the runs folder must be on a disk that the nodes share"),
         ),
     ]
     for folder in folders:
         seen = said.get(f"data {folder}", "")
         ok = seen == str(folder)
-        found = tr("{folder}: can be read", folder=folder) if ok else seen
-        findings.append(Finding(tr("data folder"), ok, found, tr("corpora there cannot be read on the node")))
+        found = tr("{folder}: readable", folder=folder) if ok else seen
+        findings.append(Finding(tr("data folder"), ok, found, tr("the node cannot read the corpora there")))
     ok = bool(re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]+|NONE|N/A|Unknown", squeue))
     found = tr("answers; the job's time runs out at {time}", time=squeue) if ok else squeue or tr("does not answer")
-    advice = tr("a worker then learns of its time limit only from Slurm's signal")
+    advice = tr("without it, a worker learns its time limit only from Slurm's signal")
     findings.append(Finding("squeue", ok, found, advice))
     return [*findings, *inside], all(finding.ok for finding in findings)
 

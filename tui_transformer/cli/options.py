@@ -73,7 +73,7 @@ RunsDir = Annotated[
 ]
 DataDir = Annotated[
     Path | None,
-    typer.Option("--data-dir", help=tr("Folder to search first for named corpora, and for texts that were moved.")),
+    typer.Option("--data-dir", help=tr("Folder to search first for named corpora and for texts that have moved.")),
 ]
 PresetName = Annotated[
     str | None,
@@ -97,7 +97,7 @@ Json = Annotated[bool, typer.Option("--json", help=tr("Print one JSON object per
 Detach = Annotated[bool, typer.Option("--detach", help=tr("Train in the background and return at once."))]
 Device = Annotated[str, typer.Option("--device", help=tr("auto, cpu, cuda, cuda:0 or mps."))]
 RanksOption = Annotated[
-    int, typer.Option("--ranks", min=1, help=tr("Train on this many devices or processes of this machine at once."))
+    int, typer.Option("--ranks", min=1, help=tr("Number of devices or processes on this machine to train with."))
 ]
 SlurmOptions = Annotated[
     str | None, typer.Option("--slurm", help=tr('Options for sbatch, e.g. "--partition=gpu --gres=gpu:1".'))

@@ -139,7 +139,11 @@ def every_proof() -> list[Proof]:
         *networks.preset_proofs(),
         *memory.memory_proofs(),
         Proof(
-            english("studio: a run trains in a thread beside a live chart"), "studio", studio, seconds=35.0, limit=180.0
+            english("studio: a run trains in a thread alongside a live chart"),
+            "studio",
+            studio,
+            seconds=35.0,
+            limit=180.0,
         ),
         Proof(
             english("two runs on one device, in one process and in two"), "queue", two_runs, seconds=20.0, limit=240.0

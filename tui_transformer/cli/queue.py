@@ -24,19 +24,17 @@ from tui_transformer.lab.launch.line import Line, Turn
     {
         "queue": tr("Train the queued runs now."),
         "queue --list": tr("Show whose run is next, and when."),
-        "queue --limit 30m --stay": tr("Share a device in turns of half an hour; whoever has used it least is next."),
+        "queue --limit 30m --stay": tr("Share a device in half-hour turns; whoever has used it least goes next."),
     }
 )
 def queue(
     limit: Annotated[
         str | None,
-        typer.Option("--limit", help=tr("Maximum turn, e.g. 30m; an unfinished run resumes at its next turn.")),
+        typer.Option("--limit", help=tr("Longest turn, e.g. 30m; an unfinished run resumes on its next turn.")),
     ] = None,
     until: Until = None,
     stay: Annotated[bool, typer.Option("--stay", help=tr("Wait for more runs when none is left."))] = False,
-    list_: Annotated[
-        bool, typer.Option("--list", help=tr("List the queued runs in the order of their turns; train none."))
-    ] = False,
+    list_: Annotated[bool, typer.Option("--list", help=tr("List the queued runs in turn order; train none."))] = False,
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,

@@ -95,7 +95,7 @@ def _settle(readers: Iterable[RunReader]) -> None:
         names = listed(clean_line(reader.name) for reader in doubted)
         say(
             tr(
-                "{names}: on another machine; waiting up to {seconds:.0f} s for a sign of training",
+                "{names}: on another machine; waiting up to {seconds:.0f} s for signs of activity",
                 names=names,
                 seconds=STILL,
             )
@@ -168,13 +168,11 @@ def note(
         list[str] | None,
         typer.Option("--seen", help=tr("A warning to mark as seen, by its badge; it stays listed.")),
     ] = None,
-    unseen: Annotated[
-        list[str] | None, typer.Option("--unseen", help=tr("A warning to mark as seen no longer."))
-    ] = None,
+    unseen: Annotated[list[str] | None, typer.Option("--unseen", help=tr("A warning to mark as unseen."))] = None,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> None:
-    """Show or change a run's notes and tags, and which of its warnings were seen."""
+    """Show or change a run's notes and tags, and which of its warnings are marked as seen."""
     reader = RunReader.resolve(run, runs_dir)
     if text is None and not (tag or untag or seen or unseen):
         notes = reader.notes

@@ -213,7 +213,7 @@ def drawn(board: Board, going: Sequence[CellStatus]) -> RenderableType:
             Text(where if standing.step else told(LOADING.get(standing.state, standing.state)), style="dim"),
         )
     # The last line is short: a terminal that echoes ctrl-c at the end of a full one draws all bars again.
-    return Group(grid, Text(tr("ctrl-c saves checkpoints and stops; run the same command to continue"), style="dim"))
+    return Group(grid, Text(tr("ctrl-c saves checkpoints and stops; run the same command to resume"), style="dim"))
 
 
 @contextmanager

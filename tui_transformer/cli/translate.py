@@ -113,7 +113,10 @@ class Translating(Session[TranslationWriter]):
             raise InputError(tr("/align: nothing has been translated yet"))
         if not self.writers[0].config.has_source:
             raise InputError(
-                tr("/align: a decoder has no cross-attention; the Playground shows where each of its heads looked")
+                tr(
+                    "/align: a decoder-only model has no cross-attention; the Playground shows where each of its "
+                    "heads looked"
+                )
             )
         steps = list(self.writers[0].translator.stream(self.last))
         source, target = [*self.writers[0].translator.pieces(self.last), END], [piece for piece, *_ in steps]
@@ -153,7 +156,7 @@ def translate(
     ] = None,
     to: Annotated[
         str | None,
-        typer.Option("--to", help=tr("Language to translate to, if the run has several; the first is the default.")),
+        typer.Option("--to", help=tr("Language to translate into, if the run has several; the first is the default.")),
     ] = None,
     checkpoint: Annotated[str, typer.Option("--checkpoint", help=tr("best, last, average, ema, or a step."))] = "best",
     device: Device = "auto",

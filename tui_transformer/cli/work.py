@@ -39,7 +39,8 @@ def work(
     study: Annotated[
         str | None,
         typer.Argument(
-            help=tr("A study started in the runs folder; defaults to the queued runs."), autocompletion=study_names
+            help=tr("A study started in the runs folder; leave it out to train the queued runs."),
+            autocompletion=study_names,
         ),
     ] = None,
     until: Until = None,
@@ -51,8 +52,8 @@ def work(
 ) -> int:
     """Train the runs of a started study that no other worker has claimed, one after another, until none is left.
 
-    Any number of workers can share a study, on any machines that see its runs folder. TERM and ctrl-c stop the worker
-    with a checkpoint; another worker, or this one started again, resumes from there.
+    Any number of workers can share a study, on any machines with access to its runs folder. TERM and ctrl-c stop
+    the worker with a checkpoint; another worker, or this one started again, resumes from there.
     """
     if study is None:
         if retry_failed:
@@ -103,8 +104,8 @@ def work(
     if shown.failed >= MOST_FAILED:
         complain(
             tr(
-                "{n} runs in a row failed here before their first step, so this worker stops: something may be missing "
-                "on {host}; --retry-failed retries them",
+                "{n} runs in a row failed here before their first step, so this worker is stopping: something may "
+                "be missing on {host}; --retry-failed retries them",
                 n=shown.failed,
                 host=socket.gethostname(),
             )
@@ -125,7 +126,7 @@ def work(
         complain(
             trn("{n} run failed; --retry-failed retries it", "{n} runs failed; --retry-failed retries them", failed)
         )
-    text = tr("{so_far}; no more are left to claim", so_far=so_far)
+    text = tr("{so_far}; none left to claim", so_far=so_far)
     return _ended(name, "unfinished", found, text, as_json=json) or (ExitCode.FAILED if failed else ExitCode.DONE)
 
 

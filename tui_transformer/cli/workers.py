@@ -68,7 +68,7 @@ def start(workers: Workers, *, as_json: bool) -> int:
     else:
         answer(started.said)
         how = {tr("to see the runs:"): runs, tr("to see the workers:"): started.watch, tr("logs:"): started.log}
-        how[tr("to stop, with checkpoints:")] = started.stop
+        how[tr("to save checkpoints and stop:")] = started.stop
         for what, command in how.items():
             if command:
                 answer(f"{what} {command}")

@@ -146,7 +146,9 @@ class PressKey(ModalScreen[str | None]):
         command = self._command
         panes = [pane for pane, keys in PANES.items() if any(key.id == command.id for key in keys)]
         now, usual = signs(command, self._changed), signs(command, {})
-        words = tr("Press the new key. Now: {keys}", keys=now) + (tr("; default: {keys}", keys=usual) * (now != usual))
+        words = tr("Press the new key. Current: {keys}", keys=now) + (
+            tr("; default: {keys}", keys=usual) * (now != usual)
+        )
         with Vertical(classes="dialog") as dialog:
             dialog.border_subtitle = tr("del: default · esc: cancel")
             title = f"{listed(map(pane_title, panes))} · {command.description} · {command.tooltip}"

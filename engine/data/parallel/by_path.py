@@ -165,7 +165,7 @@ def _two_files(base: str, chosen: tuple[str, ...] | None) -> ParallelCorpus:
         )
     if chosen is not None:
         raise InputError(
-            tr("corpus '{base}': # selects columns of a table, but these two files have none", base=base[:200])
+            tr("corpus '{base}': # selects columns of a table, but these two files have no columns", base=base[:200])
         )
     named = [file.name.removesuffix(".gz").rpartition(".")[2] for file in files]
     languages = tuple(name if name.lower() in LANGUAGES else side for name, side in zip(named, SIDES, strict=True))

@@ -48,7 +48,8 @@ def load_phrasebook(entry: CorpusEntry, data: DataConfig, place: None) -> Parall
         )
     phrases = tuple(pair.source for pair in phrasebook.PHRASES)
     note = tr(
-        "{n} everyday phrases appear {phrase_repeats} times per epoch in the training split: they are learned by heart",
+        "{n} everyday phrases each appear {phrase_repeats} times per epoch in the training split, so the model "
+        "memorizes them",
         n=len(phrases),
         phrase_repeats=phrasebook.PHRASE_REPEATS,
     )

@@ -125,7 +125,7 @@ def _any_json(data: Any) -> AnyTokenizer:
     model, split = data["model"], data.get("pre_tokenizer") or {}
     plain = split.get("type") == "ByteLevel" and not split.get("add_prefix_space") and split.get("use_regex", True)
     if model.get("type") != "BPE" or not plain or data.get("normalizer") is not None:
-        raise ValueError(tr("only byte-level BPE that splits text as GPT-2 does can be read"))
+        raise ValueError(tr("only byte-level BPE with GPT-2's pre-tokenization can be read"))
     merges = [pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]]
     ends = any(one.get("content") == END_OF_TEXT for one in data.get("added_tokens") or ())
     return _by_signs(merges, end_of_text=ends)

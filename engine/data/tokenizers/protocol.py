@@ -104,7 +104,7 @@ class Tokenizer(AnyTokenizer):
         """Return typed texts as sources that say which language to translate them to, if there is a choice."""
         if language:
             raise InputError(
-                tr("this model translates to one language only; leave out '{language}'", language=language[:20])
+                tr("this model translates into only one language; leave out '{language}'", language=language[:20])
             )
         return list(texts)
 

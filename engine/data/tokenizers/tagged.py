@@ -78,7 +78,7 @@ class TaggedTokenizer(Tokenizer):
         if language not in self.tags:
             raise InputError(
                 tr(
-                    "this model does not translate to '{language}'; choose {known}",
+                    "this model does not translate into '{language}'; choose {known}",
                     language=language[:20],
                     known=one_of(self.tags),
                 )

@@ -48,9 +48,9 @@ def test_tags_do_not_stand_before_tags(tmp_path) -> None:
 def test_typed_texts_are_addressed_and_unknown_languages_named() -> None:
     assert TAGGED.addressed(["a", "<zh-CN> b"]) == ["<de> a", "<zh-CN> b"]
     assert TAGGED.addressed(["a"], "zh-CN") == ["<zh-CN> a"]
-    with pytest.raises(InputError, match="does not translate to 'fr'; choose de or zh-CN"):
+    with pytest.raises(InputError, match="does not translate into 'fr'; choose de or zh-CN"):
         TAGGED.addressed(["a"], "fr")
-    with pytest.raises(InputError, match="one language only"):
+    with pytest.raises(InputError, match="into only one language"):
         PLAIN.addressed(["a"], "fr")
 
 

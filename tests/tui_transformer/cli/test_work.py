@@ -106,7 +106,7 @@ def test_what_is_in_the_hands_of_others_is_left_to_them(runs, capsys) -> None:
     there(runs, "finished", count=3)
     theirs = claim(runs, CELLS[3].name)  # by this process, which lives
     assert works(runs) == 0
-    assert capsys.readouterr().out == "3 of 4 runs are done; no more are left to claim\n"
+    assert capsys.readouterr().out == "3 of 4 runs are done; none left to claim\n"
     assert theirs is not None and theirs.held
 
 

@@ -188,7 +188,7 @@ async def test_the_settings_page_changes_keys_at_once(tmp_path) -> None:
         await pilot.press("comma", "end")
         await until(pilot, lambda: "unchanged …" in shown(app))
         await pilot.press("enter", *"design", "space", *"launch", "enter")
-        await until(pilot, lambda: "Press the new key. Now: f5" in shown(app))
+        await until(pilot, lambda: "Press the new key. Current: f5" in shown(app))
         for taken, said in {"m": "Design · measure time", "ctrl+q": "Everywhere · quit"}.items():
             await pilot.press(taken)
             await until(pilot, lambda taken=taken, said=said: f"{taken} is taken: {said}" in shown(app))

@@ -31,8 +31,8 @@ EXPLAINED = {  # by key; others are told by their name
     "last": tr("the validation loss at the newest evaluation"),
     "Δlast": tr("the last loss minus the baseline's; below zero is better (– while the run is training)"),
     "Δbits_per_byte": tr(
-        "bits per byte minus the baseline's: the only score that can be compared across runs with different tokens; "
-        "below zero is better"
+        "bits per byte minus the baseline's: the only score that can be compared across runs with different "
+        "tokenizers; below zero is better"
     ),
     "best": tr("the lowest validation loss so far"),
     "Δbest": tr("the best loss minus the baseline's; below zero is better"),

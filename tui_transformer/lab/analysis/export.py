@@ -162,8 +162,8 @@ DATA = ("csv", "json")  # for programs: one number per cell
 FORMATS = {
     "csv": Format("CSV", "csv", tr("for a spreadsheet or pandas"), to_csv),
     "markdown": Format("Markdown", "md", tr("for a README or an issue"), to_markdown),
-    "latex": Format(tr("LaTeX table"), "tex", tr(r"for \input in a paper; no package is needed"), tabular),
-    "latex-document": Format(tr("LaTeX document"), "tex", tr("a page that pdflatex compiles"), document),
+    "latex": Format(tr("LaTeX table"), "tex", tr("for \\input in a paper; needs no packages"), tabular),
+    "latex-document": Format(tr("LaTeX document"), "tex", tr("a page to compile with pdflatex"), document),
     "json": Format("JSON", "json", tr("for a program"), to_json),
 }
 

@@ -116,7 +116,7 @@ class View:
         query, mistake = begun(options.query, known)
         key = "" if mistake else unfinished(options.query, query, entries, known)
         if key:  # a half-typed term would hide every run
-            query, mistake = Query(query.terms[:-1]), tr("{key} needs a comparison: = != < <= > >= or :", key=key)
+            query, mistake = Query(query.terms[:-1]), tr("{key} needs an operator: = != < <= > >= or :", key=key)
         chosen = [by_path[path] for path in options.selected if path in by_path]
         among = chosen if options.only else entries
         matching = query(among, baseline)

@@ -185,7 +185,7 @@ async def start(study: Study, target: LaunchTarget, plan: Estimate | None = None
         )
     runs = len(study.cells())
     return tr(
-        "{name} started: its {runs} runs appear one by one in Train (2), and their table in Compare (3)",
+        "{name} started: its {runs} runs appear one by one in Train (2) and as a table in Compare (3)",
         name=study.name,
         runs=runs,
     )

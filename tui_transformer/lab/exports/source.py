@@ -128,8 +128,8 @@ def refusal(config: RunConfig) -> str | None:
     narrow = "window" in config.model.attentions or config.model.sinks
     if config.on_rows and narrow and config.model.attention_dropout:
         return tr(
-            "export --to package supports model.attention_dropout with model.attention = window or model.sinks only on "
-            "texts, which have no padding"
+            "export --to package supports model.attention_dropout with model.attention = window or model.sinks "
+            "only for plain text, which has no padding"
         )
     if config.model.backend == "sdpa" and config.model.attention_dropout:
         return tr(

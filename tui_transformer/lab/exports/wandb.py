@@ -41,4 +41,4 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
         logged.summary.update({"badges": list(run.badges), "state": run.state})
     if mode == "offline":
         return folder, tr("no data has left this machine; to upload the run: wandb sync {folder}", folder=folder)
-    return folder, tr("W&B's client ran with WANDB_MODE={mode}", mode=mode)
+    return folder, tr("the W&B client ran with WANDB_MODE={mode}", mode=mode)

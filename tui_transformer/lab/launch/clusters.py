@@ -255,7 +255,7 @@ def _start_ray(workers: Workers) -> Started:
             ray.shutdown()
         return failed
 
-    said = tr("Ray at {address}: workers requested: {n}; they end with this process", address=address, n=workers.count)
+    said = tr("Ray at {address}: workers requested: {n}; they exit with this process", address=address, n=workers.count)
     return Started(said, tuple(logs), str(workers.file("ray-*.log")), wait=wait)
 
 

@@ -149,7 +149,7 @@ class QueueRunner:
     def _pass_over(self, path: Path, why: str) -> None:
         if self._told.get(path) != why:
             self._told[path] = why
-            self.said(tr("{name} is passed over: {why}", name=path.name, why=why))
+            self.said(tr("skipping {name}: {why}", name=path.name, why=why))
 
     def wait(self) -> None:
         """Wait until the device is free. The turn of a run that an earlier runner began ends too."""

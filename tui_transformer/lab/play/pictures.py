@@ -147,7 +147,7 @@ def who_sees_whom(stack: StackPlan, n: int) -> str:
     """A stack's mask in a sentence; its first N positions are drawn."""
     see = stack.see
     far = 0 if see.window is None else see.window if see.causal else see.window // 2 + 1
-    what = stack.sees + (tr(" (more than is drawn)") if n < stack.length and far >= n else "")
+    what = stack.sees + (tr(" (more than shown here)") if n < stack.length and far >= n else "")
     owner = tr("{stack}'s ", stack=told(stack.name)) if stack.name else ""
     where = tr(" in {layers}", layers=stack.layers) if stack.layers else ""
     return tr(
@@ -263,7 +263,7 @@ def table_picture(values: Values, *, length: int, title: str, rows: str, columns
     kept = [i for i in range(width) if i // 2 % every == 0]
     shown = [[row[i] for i in kept] for row in values]
     legend = _legend(shown, colour=canvas.colour, shades=SHADES)
-    some = f"{width:,} {columns}" + (tr(", one pair in {every:,}", every=every) if every > 1 else "")
+    some = f"{width:,} {columns}" + (tr(", one in {every:,} pairs", every=every) if every > 1 else "")
     head = [
         Text.assemble(tr("{title}: ", title=title), legend),
         Text(tr("rows: {rows}, columns: {some}{share}", rows=rows, some=some, share=_share(n, length))),
@@ -302,7 +302,7 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Ca
         if canvas.brief:
             title = tr("position {kind}: {factor}", kind=kind, factor=title)
         else:
-            said = tr("position {kind}: its term depends on the query's content; one factor of it is drawn", kind=kind)
+            said = tr("position {kind}: its term depends on the query's content; only one factor is drawn", kind=kind)
             note = Text(said + "\n")
         return note + picture(waves, title=title, rows=tr("distances q − k"), columns=tr("features"))
     owner = tr(", {stack}", stack=told(stack.name)) if stack.name else ""

@@ -259,7 +259,7 @@ class TextWriter(Writer):
         tokens = len(text) if self.tokenizer.per_character else len(self.tokenizer.encode(text))
         if not self.continues:
             trained, given = self.config.model.source_tokens, tokens
-            then = tr("only the end is used") if given > trained else tr("other lengths are new to the model")
+            then = tr("only the end is used") if given > trained else tr("the model has not seen other lengths")
             words = tr(
                 "the model was trained on sources of {trained} {units}, but this one has {given}: {then}",
                 trained=trained,

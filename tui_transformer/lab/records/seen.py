@@ -19,7 +19,7 @@ def why_not_seen(name: str, badges: Iterable[str]) -> str:
     if not names:
         return tr("{name} has no warning to mark as seen", name=name)
     return tr(
-        "{name}: {badge} cannot be marked as seen, because it makes the scores void",
+        "{name}: {badge} cannot be marked as seen, because it invalidates the scores",
         name=name,
         badge=badge(names[0]).word,
     )
@@ -38,7 +38,7 @@ def turn(run: Path, badges: Iterable[str]) -> str:
         write_notes(run, unsee=warnings)
         return tr("{name}: {badges} no longer marked as seen", name=run.name, badges=words)
     write_notes(run, see=warnings)
-    return tr("{name}: {badges} marked as seen; press again to take it back", name=run.name, badges=words)
+    return tr("{name}: {badges} marked as seen; press again to undo", name=run.name, badges=words)
 
 
 def acknowledged(reader: RunReader, texts: Iterable[str]) -> list[str]:

@@ -43,8 +43,8 @@ class StudyArgs:
         if self.study is None and self.preset is None:
             raise InputError(
                 tr(
-                    "say what to study: --study NAME (`{command_line}` lists them), "
-                    "or --preset NAME --vary KEY=VALUE,VALUE",
+                    "say what to study: --study NAME (`{command_line}` lists all studies), or --preset NAME --vary "
+                    "KEY=VALUE,VALUE",
                     command_line=command_line("ablate", "--list"),
                 )
             )
@@ -156,7 +156,9 @@ def grid(axes: Mapping[str, Sequence[Any]]) -> tuple[Variant, ...]:
     """A variant per combination, last axis fastest; named by key and value: `n_heads-2.position-rope`."""
     count = math.prod(len(values) for values in axes.values())
     if count > MOST_RUNS:
-        raise InputError(tr("--vary: {n:,} combinations; a study has at most {most:,} runs", n=count, most=MOST_RUNS))
+        raise InputError(
+            tr("--vary: {n:,} combinations; a study can have at most {most:,} runs", n=count, most=MOST_RUNS)
+        )
     lasts = [key.rpartition(".")[2] for key in axes]
     shown = {key: last if lasts.count(last) == 1 else key for key, last in zip(axes, lasts, strict=True)}
     return tuple(

@@ -108,7 +108,7 @@ def gone_on_with(asked: "Study", before: "Study") -> "Study":
         raise InputError(
             tr(
                 "study '{name}' was started with different settings: {changed}{more}; give the new one a different "
-                "--name, or continue the old one",
+                "--name, or resume the old one",
                 name=asked.name,
                 changed="; ".join(changed[:3]),
                 more=more,

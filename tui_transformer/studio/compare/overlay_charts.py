@@ -139,7 +139,7 @@ VIEWS = (CURVES, DIFFERENCE, DISTANCE)
 ABOUT = {  # of means over seeds
     CURVES: tr("Each line is the mean over a variant's seeds; the shading is its 95 % interval."),
     DIFFERENCE: tr(
-        "Each line is the mean difference from the baseline, seed by seed; the shading is its 95 % interval."
+        "Each line is the mean difference from the baseline, paired by seed; the shading is its 95 % interval."
     ),
     DISTANCE: tr("How often the model is right, by how far back it has to look. Dotted: chance. ┊ a model's reach."),
 }

@@ -51,7 +51,7 @@ def _of_large(corpus: str, kind: str, data_dir: Path | None) -> CorpusPreview | 
                 if len(beginning) > PART:
                     break
             if not beginning.strip():
-                raise InputError(tr("corpus {corpus}: its beginning is all white space", corpus=corpus))
+                raise InputError(tr("corpus {corpus}: its beginning is all whitespace", corpus=corpus))
             return CorpusPreview(corpus, beginning[: 40 * LINES * WIDEST].lstrip("\n").split("\n")[:LINES])
     if kind == "pairs":
         from engine.data.parallel.by_path import files_of, split_selector

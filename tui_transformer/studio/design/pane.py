@@ -61,8 +61,8 @@ OF_DOCUMENTS = tr(
     "train.tsv and validation.tsv."
 )
 OF_LABELLED = tr(
-    "A CSV file, or a folder with train.csv; the class is in the first column, or in one named class, label or "
-    "category."
+    "A CSV file, or a folder with train.csv; the class is in the first column, or in a column named class, label "
+    "or category."
 )
 OF_PAIRS = tr("A TSV table, two file names separated by a comma, or a folder with train.en, train.de and so on.")
 

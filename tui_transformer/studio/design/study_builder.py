@@ -346,7 +346,7 @@ class StudyBuilder(ModalScreen[tuple[StudyDraft, Study | None]]):
             return
         command, unsaved = self._command()
         self.app.copy_to_clipboard(command)
-        first = tr("; press ctrl+s to save the file it names") if unsaved else ""
+        first = tr("; press ctrl+s to save the study file first") if unsaved else ""
         say(
             self,
             tr("copied to the clipboard (if your terminal allows it): {command}{hint}", command=command, hint=first),

@@ -225,8 +225,8 @@ def _workers(study: StudyRow) -> list[str]:
     where = [f"{host} {device} × {n}" if n > 1 else f"{host} {device}" for (host, device), n in study.workers.items()]
     workers, rest = sum(study.workers.values()), study.unclaimed
     facts = [trn("{n} worker: {where}", "{n} workers: {where}", workers, where=listed(where))] if where else []
-    facts += [trn("{n:,} run waits for a worker", "{n:,} runs wait for a worker", rest)] if rest > 0 else []
-    facts += [tr("workers wait in Slurm: {why}", why=study.waits_for)] if study.waits_for else []
+    facts += [trn("{n:,} run waiting for a worker", "{n:,} runs waiting for a worker", rest)] if rest > 0 else []
+    facts += [tr("workers queued in Slurm: {why}", why=study.waits_for)] if study.waits_for else []
     return [*facts, *([tr("{n:.3g} runs an hour", n=study.per_hour)] if study.per_hour is not None else [])]
 
 

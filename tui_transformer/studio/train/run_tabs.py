@@ -201,7 +201,7 @@ def _translation(row: WrittenRow) -> Content:
 
 def checks_text(view: RunView) -> Content:
     if not (view.findings or view.probes):
-        return Content.styled(tr("no checks yet: they run before training and at evaluations"), DIM)
+        return Content.styled(tr("no checks yet: they run before training and at each evaluation"), DIM)
     lines = []
     for finding in view.findings:
         style = STYLES[finding.style]

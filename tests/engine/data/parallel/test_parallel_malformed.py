@@ -120,7 +120,11 @@ CASES: dict[str, tuple[Files, str, str]] = {
     "a folder for a file": (pair(EN, DE) | {"sub/x": ""}, "{}/a.en,{}/sub", r"sub: this is a folder"),
     "three files": (pair(EN, DE), "{}/a.en,{}/a.de,{}/a.fr", r"name two files separated by one comma"),
     "a comma too many": (pair(EN, DE), "{}/a.en,", r"name two files separated by one comma"),
-    "columns of two files": (pair(EN, DE), AB + "#1,2", r"# selects columns of a table, but these two files have none"),
+    "columns of two files": (
+        pair(EN, DE),
+        AB + "#1,2",
+        r"# selects columns of a table, but these two files have no columns",
+    ),
     "too few to cut": (pair("One.\n", "Eins.\n"), AB, r"its 1 pairs form 1 groups .*nothing for train"),
     "all hang together": (
         pair(EN, "".join(f"Dasselbe{' ' * (i % 3)}.\n" if i else "DASSELBE .\n" for i in range(40))),

@@ -317,7 +317,7 @@ def test_doctor_ends_when_a_job_leaves_no_report(cluster, monkeypatch, capsys, s
     monkeypatch.setattr("tui_transformer.cli.node.LATE", 0.1)
     monkeypatch.setattr("tui_transformer.cli.node.LOOK", 0.1)
     code, found = doctor(cluster, capsys)
-    assert code == 1 and "wrote nothing into" in found["runs folder"]["found"]
+    assert code == 1 and "wrote nothing to" in found["runs folder"]["found"]
     assert ("UNKNOWN" if squeue == "exit 1" else "FAILED") in found["runs folder"]["found"]
 
 

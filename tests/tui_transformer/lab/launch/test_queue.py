@@ -68,7 +68,7 @@ def test_a_run_that_cannot_be_begun_holds_nobody_up(tmp_path, begun) -> None:
     assert queue.work(tmp_path, "cpu", said.append) == 3
     assert begun == [("c", None), ("d", None)] and not (tmp_path / "victim").exists()
     assert [RunReader(tmp_path / name).state for name in "abcd"] == ["queued", "failed", "finished", "finished"]
-    assert any(text.startswith("a is passed over: ") and "is a link" in text for text in said)
+    assert any(text.startswith("skipping a: ") and "is a link" in text for text in said)
 
 
 def test_a_run_of_a_machine_that_is_gone_holds_the_queue_up_for_a_minute(tmp_path, begun, monkeypatch) -> None:
@@ -340,11 +340,11 @@ def test_a_run_that_may_not_be_read_or_written_is_passed_over_with_one_line(tmp_
     assert queue.work(tmp_path / "runs", "cpu", said.append) == 1
     assert [name for _, name, _ in clock.told] == ["ana-2"]
     assert sorted(said) == [
-        f"ana-1 is passed over: it belongs to ana, and {tmp_path}/runs/ana-1/metrics.jsonl cannot be written",
         "ana-2: finished",
-        f"ben-1 is passed over: {tmp_path}/runs/ben-1 cannot be read",
-        f"cy-1 is passed over: {tmp_path}/runs/cy-1 is a link",
-        f"dan-1 is passed over: {tmp_path}/runs/dan-1 cannot be read",
+        f"skipping ana-1: it belongs to ana, and {tmp_path}/runs/ana-1/metrics.jsonl cannot be written",
+        f"skipping ben-1: {tmp_path}/runs/ben-1 cannot be read",
+        f"skipping cy-1: {tmp_path}/runs/cy-1 is a link",
+        f"skipping dan-1: {tmp_path}/runs/dan-1 cannot be read",
         "starting ana-2",
     ]
     assert RunReader(elsewhere).state == "queued"

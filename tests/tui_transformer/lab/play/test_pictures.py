@@ -310,7 +310,7 @@ def test_a_window_wider_than_the_picture_is_said_to_be(tiny) -> None:
         )
         for w in (40, 39)
     )
-    assert "(more than is drawn)" in wide.plain and "(more than is drawn)" not in narrow.plain
+    assert "(more than shown here)" in wide.plain and "(more than shown here)" not in narrow.plain
 
 
 def test_a_table_past_all_memory_is_not_made(tiny) -> None:

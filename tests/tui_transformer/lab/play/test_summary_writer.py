@@ -53,7 +53,7 @@ def test_align_needs_cross_attention(run, capsys) -> None:
     if run.config.has_source:
         work.align("")
     else:
-        with pytest.raises(InputError, match="a decoder has no cross-attention"):
+        with pytest.raises(InputError, match="a decoder-only model has no cross-attention"):
             work.align("")
 
 

@@ -673,7 +673,7 @@ async def test_a_study_on_other_machines_shows_its_workers_and_one_on_this_machi
         assert "worker" not in studio.text
         status = json.loads((run / "status.json").read_text())
         (run / "status.json").write_text(json.dumps(status | {"host": "node2", "device": "cuda:0"}))
-        await studio.until(lambda: "1 worker: node2 cuda:0 · 5 runs wait for a worker" in studio.text)
+        await studio.until(lambda: "1 worker: node2 cuda:0 · 5 runs waiting for a worker" in studio.text)
         await studio.pilot.press("s")
         await studio.until(lambda: stop_file(root, "pos").exists() and bool(read_commands(run)))
     assert read_commands(run) == [(1, Command.STOP)]
