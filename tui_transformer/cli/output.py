@@ -179,8 +179,6 @@ def warn(text: str) -> None:
 
 
 def stamp(reader: "RunReader") -> None:
-    """Print one line per problem with a run's scores or files; every command that reads a run calls this."""
-    from tui_transformer.lab.records.run_files import RunFiles
-
-    for badge, why in RunFiles(reader.path).badges.items():
+    """Print one line per problem with a run's scores; every command that reads a run calls this."""
+    for badge, why in reader.badges.items():
         complain(tr("{badge}: run '{name}': {why}", badge=badge, name=reader.name, why=why))

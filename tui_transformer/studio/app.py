@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
@@ -129,7 +130,13 @@ class Welcome(ModalScreen[bool]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,f5", "dismiss(True)", tr("start")),
         Binding("escape", "dismiss(False)", tr("look around")),
+        *(replace(key, action="app.help") for key in PANES["everywhere"] if key.id == "help"),
+        *(replace(key, action=f"go({key.id!r})") for key in PANES["everywhere"] if key.id in PANE_NAMES),
     ]
+
+    def action_go(self, pane: str) -> None:
+        self.dismiss(False)
+        self.app.call_next(self.app.run_action, f"show_pane('{pane}')")
 
     def compose(self) -> ComposeResult:
         words = Text()

@@ -166,7 +166,8 @@ def test_what_cannot_be_fetched_is_one_line(served, tmp_path, corpus: str, said:
 
 def test_several_folders_are_named(served, tmp_path) -> None:
     served.files = {"one/a.jsonl": rows("a"), "two/b.jsonl": rows("b")}
-    with pytest.raises(InputError, match=r"several folders contain text \(one, two\); name one: hf:some/stories/one"):
+    said = r"several folders contain text \(one, two\); name one, as in hf:some/stories/one"
+    with pytest.raises(InputError, match=said):
         hub.fetch(hub.parsed("hf:some/stories"), tmp_path)
     served.files = {"plain_text/train-0.jsonl": rows("a"), "plain_text/deep/b.jsonl": rows("b"), "../evil.jsonl": b""}
     assert len(hub.fetch(hub.parsed("hf:some/stories"), tmp_path).files) == 2

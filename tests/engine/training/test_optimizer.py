@@ -114,7 +114,7 @@ def test_wsd_stays_until_its_decay_begins_and_ends_at_the_minimum() -> None:
 
 
 def test_durations_must_be_resolved_first() -> None:
-    with pytest.raises(ValueError, match="not resolved"):
+    with pytest.raises(ValueError, match="not been resolved"):
         rate(1, warmup="5 epochs")
 
 

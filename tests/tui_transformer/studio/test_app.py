@@ -39,8 +39,12 @@ async def test_the_first_start_explains_itself_once(tmp_path, own_settings) -> N
         await pilot.pause()
         assert isinstance(app.screen, Welcome)
         assert "a minute or two" in shown(app)
+        await pilot.press("question_mark")
+        await until(pilot, lambda: "train this design" in shown(app))
         await pilot.press("escape")
-        assert not isinstance(app.screen, Welcome)
+        assert isinstance(app.screen, Welcome)
+        await pilot.press("3")
+        await until(pilot, lambda: not isinstance(app.screen, Welcome) and app.pane == "compare")
     assert tomllib.loads(own_settings.read_text())["welcomed"] is True
     again = studio(tmp_path)
     async with again.run_test(size=(80, 24)) as pilot:

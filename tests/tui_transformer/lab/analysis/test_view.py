@@ -31,7 +31,7 @@ def test_what_is_typed_hides_no_run_before_it_is_a_term(tmp_path) -> None:
     study(tmp_path)
     entries, view = Folder(tmp_path).look().entries, View()
     typed = view.arrange(entries, Options(query="n_he"))
-    assert len(typed.rows) == 8 and "n_heads needs a comparison" in typed.mistake
+    assert len(typed.rows) == 8 and "n_heads needs an operator" in typed.mistake
     assert len(view.arrange(entries, Options(query="n_heads=2")).rows) == 1
     assert len(view.arrange(entries, Options(query="young n_hed=2")).rows) == 1
 
