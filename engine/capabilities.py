@@ -188,7 +188,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
         yield Refusal(
             ("model.position_init", "model.position"),
             tr(
-                "position_init = 'zero' is for a learned table, and position = '{position}' has none; leave "
+                "position_init = 'zero' needs a learned table, but position = '{position}' has none; leave "
                 "position_init out or choose position = 'learned'",
                 position=c.model.position,
             ),

@@ -20,6 +20,10 @@ TAILS = (",", ";", " (")  # a message that begins so goes on from another
 QUOTE = "'"
 # Texts that only runs of earlier versions have: they stay in the catalogue.
 EARLIER = (
+    english("it was paused when handed over"),
+    english("could not be handed over: {error}"),
+    english("handed over by the studio"),
+    english("{bound:.2f}, lower than expected for natural text"),
     english("samples differ as expected by chance"),
     english(
         "the samples at steps {old} and {new} share {size} characters; the probability of that by chance is "

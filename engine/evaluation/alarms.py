@@ -92,7 +92,7 @@ def implausible(
     else:
         below = loss
         bound = facts.plausible or PLAUSIBLE_SHARE * (facts.unigram or 0.0)
-        line = english("{bound:.2f}, lower than expected for natural text", bound=bound)
+        line = english("{bound:.2f}, the lowest loss expected for natural text", bound=bound)
     if not below < bound:  # the trainer handles a loss that is not finite
         return Verdict("plausible", "evaluation", step, OK, below, english("the loss is plausible"))
     if floor is None and not facts.plausible:

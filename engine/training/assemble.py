@@ -155,7 +155,7 @@ def resume(
         if handed_over and reader.status.state != "handing-over":
             raise InputError(
                 tr(
-                    "run '{name}' was not handed over; its state is {state}",
+                    "run '{name}' was not being moved to another process; its state is {state}",
                     name=reader.name,
                     state=told(reader.status.state),
                 )

@@ -227,7 +227,7 @@ def resume(
         from engine.training.assemble import resume
 
         if paused:
-            control.request(Command.PAUSE, english("it was paused when handed over"))
+            control.request(Command.PAUSE, english("it was paused when it moved to the background"))
         return resume(
             reader.path, data_dir=data_dir, device=device, control=control, launch=launch, handed_over=handed_over
         )

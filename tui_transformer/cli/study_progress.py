@@ -94,7 +94,7 @@ def how_it_stands(standing: CellStatus) -> str:
         "stopped": tr("stopped at {where}", where=where),
         "interrupted": tr("interrupted at {where}", where=where),
         SKIPPED: tr("skipped"),
-        ABSENT: tr("not begun"),
+        ABSENT: tr("not started"),
     }
     said = texts.get(standing.state, tr("{state} at {where}", state=told(standing.state), where=where))
     if standing.reason and standing.state in ("failed", SKIPPED, ABSENT):

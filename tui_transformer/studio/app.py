@@ -384,7 +384,7 @@ class Studio(TypingOrder):
                 Answer("queue", tr("Queue it: it starts when the device is free")),
                 Answer(None, tr("Cancel")),
             ]
-            question = tr("{name} is already training here. What about {name2}?", name=here.name, name2=event.name)
+            question = tr("{name} is already training here. How should {name2} run?", name=here.name, name2=event.name)
             how = await self.push_screen_wait(Ask(question, answers))
         if how is None:
             return

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 from textual.binding import Binding
+from textual.geometry import Size
 from textual.keys import key_to_character
 from textual.widgets import Static
 
@@ -161,18 +162,30 @@ class KeyColumns(Static):
     def __init__(self, groups: Groups) -> None:
         super().__init__()
         self._groups = groups
+        self._rows: dict[int, list[Text]] = {}  # by width: Textual asks several times
 
-    def on_resize(self) -> None:
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self._rows_at(width))
+
+    def render(self) -> Text:
+        # As text: Rich lays out nested tables six times.
+        return Text("\n", no_wrap=True).join(self._rows_at(self.size.width))
+
+    def _rows_at(self, width: int) -> list[Text]:
+        if width not in self._rows:
+            self._rows[width] = self._lay_out(width)
+        return self._rows[width]
+
+    def _lay_out(self, width: int) -> list[Text]:
         half = len(self._groups)
-        if self.size.width >= TWO_COLUMNS:  # a title, its keys and a blank line each
+        if width >= TWO_COLUMNS:  # a title, its keys and a blank line each
             sizes = [len(keys) + 2 for _, keys in self._groups]
             half = min(range(half + 1), key=lambda at: max(sum(sizes[:at]), sum(sizes[at:])))
         parts = [part for part in (self._groups[:half], self._groups[half:]) if part]
-        widths = [self.size.width // len(parts) - GAP * (part is not parts[-1]) for part in parts]
+        widths = [width // len(parts) - GAP * (part is not parts[-1]) for part in parts]
         columns = [_column(part, width, self.app.console) for part, width in zip(parts, widths, strict=True)]
         columns[0] += [Text(" " * (widths[0] + GAP))] * (len(columns[-1]) - len(columns[0]))
-        rows = [Text().join(row) for row in zip_longest(*columns, fillvalue=Text())]
-        self.update(Text("\n", no_wrap=True).join(rows))  # as text: Rich lays out nested tables six times
+        return [Text().join(row) for row in zip_longest(*columns, fillvalue=Text())]
 
 
 def _column(groups: Groups, width: int, console: Console) -> list[Text]:

@@ -100,7 +100,7 @@ async def test_the_columns_of_the_help_stay_apart_and_only_keys_and_titles_are_m
             yield keys
 
     async with Alone().run_test(size=(110, 30)):
-        lines = keys.content.split("\n", allow_blank=True)
+        lines = keys.render().split("\n", allow_blank=True)
         left = [line.plain[:20].rstrip() for line in lines]
         assert left[:3] == ["One", "a  does this does th", "   does this does th"] and not any(left[4:])
         assert "Two" in lines[0].plain and lines[0].plain.index("Two") == 55

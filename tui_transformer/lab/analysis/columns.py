@@ -27,7 +27,7 @@ Value = Any  # a number, a text, a tuple of texts, or None
 EXPLAINED = {  # by key; others are told by their name
     "run": tr("the run's name; ◆ marks the baseline, and a letter marks a drawn curve"),
     "variant": tr("what was changed; ◆ marks the baseline, and a letter marks a drawn curve"),
-    "n": tr("the number of seeds that count"),
+    "n": tr("the number of seeds included"),
     "last": tr("the validation loss at the newest evaluation"),
     "Δlast": tr("the last loss minus the baseline's; below zero is better (– while the run is training)"),
     "Δbits_per_byte": tr(

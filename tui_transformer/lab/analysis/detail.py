@@ -229,7 +229,7 @@ def group_detail(standing: VariantResult) -> Blocks:
 def _run(group: Group, run: Entry) -> Line:
     seed, reason = run.seed_of_study, group.left_out.get(run.path)
     best = "" if run.best is None else tr("   best {best:.4f}", best=run.best)
-    left_out = tr("   does not count: {reason}", reason=tr(reason)) if reason else ""
+    left_out = tr("   excluded: {reason}", reason=tr(reason)) if reason else ""
     head = tr("seed {seed}  {name}", seed=seed if seed is not None else UNSET, name=run.name)
     return _line(head, _state(run, best=best) + left_out, "warn" if reason else "plain")
 

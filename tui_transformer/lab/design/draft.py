@@ -92,7 +92,7 @@ class Benchmark(Record):
         """`≈ 4 min on cpu (68 ms a step)`."""
         step = self.seconds_per_step
         each = f"{step:.1f} s" if step >= 1 else f"{step * 1000:.3g} ms"
-        return tr("≈ {time} on {device} ({each} a step)", time=about(self.seconds), device=self.device, each=each)
+        return tr("≈ {time} on {device} ({each} per step)", time=about(self.seconds), device=self.device, each=each)
 
 
 def vocabulary(config: RunConfig, characters: Characters | None = None) -> Vocabulary | None:

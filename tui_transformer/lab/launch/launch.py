@@ -212,7 +212,7 @@ class Training:
                 self.control.hand_over(identity(process.pid), reason)
             except (OSError, psutil.Error) as error:
                 process = None
-                self.stop(english("could not be handed over: {error}", error=error), signal=0)
+                self.stop(english("could not be moved to the background: {error}", error=error), signal=0)
         elif self.alive:
             self.stop(reason, signal=0)
         self.join()

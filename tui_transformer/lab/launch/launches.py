@@ -37,7 +37,7 @@ class Launches:
 
     def _require_free(self, instead: str) -> None:
         if (here := self.here) is not None:
-            raise InputError(tr("{name} is already training here. {instead}", name=here.name, instead=instead))
+            raise InputError(tr("{name} is already training here. {instead}.", name=here.name, instead=instead))
 
     def begins(self, run: Path) -> bool:
         """Return whether this app is about to begin a run that still looks queued."""
@@ -151,7 +151,7 @@ class Launches:
         training = self.training
         if training is None or not training.alive:
             return ""
-        process = training.hand_over(english("handed over by the studio"))
+        process = training.hand_over(english("moved to the background by the studio"))
         reader = RunReader(training.run)
         state = reader.state
         if process is None or state not in ("handing-over", *LIVE_STATES):

@@ -42,6 +42,7 @@ _BARE = re.compile(rf"\s*{MARK}\s*")
 TRIED, LATEST, MOST = 3, 4, 1 << 16  # prompts to try, from so many samples in so many last bytes
 BEGINNING, LETTERS = 16, 3  # most characters of a written line's first words, and fewest letters, as a prompt
 FOLLOWED = 8  # beam width of the search for the likeliest answers
+WHICH = {"self": "", "cross": tr(", cross-attention"), "encoder": tr(", encoder self-attention")}
 GREEDY: Settings = {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 50}
 
 
@@ -165,7 +166,7 @@ class Writer(ABC):
             found.visible.cpu().numpy(),
             None if found.bias is None else found.bias.float().cpu().numpy(),
             tr("layer {layer} of {layers}, head {head} of {heads}", layer=layer, layers=layers, head=head, heads=heads)
-            + (f", {which}" if which != "self" else ""),
+            + WHICH[which],
             self.crossing if which == "cross" else who_sees_whom(plan, plan.length),
             which == "cross",
         )

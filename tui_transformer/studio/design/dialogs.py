@@ -36,8 +36,8 @@ class Ticks(ModalScreen[StudyDraft | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", tr("back")),
-        Binding("space", "tick", tr("tick")),
-        Binding("enter", "take", tr("take"), priority=True),
+        Binding("space", "tick", tr("toggle")),
+        Binding("enter", "take", tr("apply"), priority=True),
     ]
 
     def __init__(self, draft: StudyDraft, offered: Sequence[VariantLine]) -> None:

@@ -355,7 +355,10 @@ class Switches(OptionList):
             said = (
                 tr("{label} has no other valid value; press enter to see why", label=switch.label.strip())
                 if switch.ladder is None
-                else tr("{label} cannot go any further; type a number, or press enter", label=switch.label.strip())
+                else tr(
+                    "{label} is at its limit in this direction; type a number, or press enter",
+                    label=switch.label.strip(),
+                )
             )
             self.post_message(self.Said(said))
             return

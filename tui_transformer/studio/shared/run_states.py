@@ -27,13 +27,13 @@ class StateStyle(NamedTuple):
 
 STATES = {
     "running": StateStyle("●", "live"),
-    "starting": StateStyle("◌", "live", tr("starts")),
+    "starting": StateStyle("◌", "live", tr("starting")),
     "handing-over": StateStyle("»", "live", tr("moving")),
     "paused": StateStyle("‖", "paused", tr("paused")),
     "queued": StateStyle("◌", "queued", tr("queued")),
     english("finished"): StateStyle("✓", "good"),
     "stopped": StateStyle("■", "ended", tr("stopped")),
-    "interrupted": StateStyle("■", "ended", tr("cut off")),
+    "interrupted": StateStyle("■", "ended", tr("interrupted")),
     "failed": StateStyle("✗", "bad", tr("failed")),
     "lost": StateStyle("!", "bad", tr("lost")),
     "damaged": StateStyle("!", "bad", tr("damaged")),
@@ -155,13 +155,13 @@ def why_not(action: str, row: RunRow | None, here: bool) -> str:
     if row is None:
         return tr("no run is selected")
     state, name = row.state, row.name
+    if state == "handing-over" and action in ("pause", "checkpoint", "stop", "resume"):
+        return tr("{name} is moving to the background; try again in a moment", name=name)
     said = {"name": name, "state": tr(state)}
     match action:
         case "pause" if state not in ("running", "paused"):
             return tr("{name}: {state}; there is nothing to pause", **said)
         case "checkpoint" if state not in ("running", "paused"):
-            if state == "handing-over":
-                return tr("{name} is moving to the background; try again in a moment", name=name)
             return tr("{name}: {state}; there is nothing to save", **said)
         case "stop" if state not in ("starting", "running", "paused"):
             return tr("{name}: {state}; there is nothing to stop", **said)

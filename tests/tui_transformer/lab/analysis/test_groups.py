@@ -86,8 +86,8 @@ def test_seeds_and_variants_that_are_not_begun_are_said(tmp_path) -> None:
     attention_file(tmp_path)
     found = standings(tmp_path)
     assert found["win16"].n == "1/3" and found["win16"].verdict() == "one seed: inconclusive"
-    assert found["win16"].seeds() == "1 of 3 seeds; 2 not begun"
-    assert "Not begun yet: heads2." in text_of(list(found.values()))
+    assert found["win16"].seeds() == "1 of 3 seeds; 2 not started"
+    assert "Not started yet: heads2." in text_of(list(found.values()))
 
 
 def attention_file(root: Path) -> None:

@@ -180,7 +180,7 @@ def test_pairing_removes_what_the_seed_does():
         ({1: 1.0, 2: 2.0}, {1: 1.0, 2: 2.0}, "same", "no difference at all"),
         ({1: 1.001, 2: 1.999, 3: 1.0}, {1: 1.0, 2: 2.0, 3: 1.0}, "same", "no difference larger than 0.002"),
         ({1: 1.1, 2: 1.8, 3: 1.2}, {1: 1.0, 2: 2.0, 3: 1.0}, "inconclusive", "there may be no difference; if"),
-        ({1: 1.1, 2: 1.8, 3: 1.1}, {1: 1.0, 2: 2.0, 3: 1.0}, "inconclusive", "1,000 seeds would not show one"),
+        ({1: 1.1, 2: 1.8, 3: 1.1}, {1: 1.0, 2: 2.0, 3: 1.0}, "inconclusive", "1,000 seeds could not detect one"),
         ({1: 1.1, 2: 1.3, 3: 1.2}, {1: 1.0, 2: 1.11, 3: 1.0}, "inconclusive", "(range 4 to 54)"),
         ({1: 1.5, 2: 2.5}, {1: 1.0, 2: 2.0}, "inconclusive", "exactly the same for every seed"),
     ],

@@ -112,8 +112,8 @@ def test_an_interval_that_would_flatten_the_others_is_cut_off_with_an_arrow(tmp_
 def test_the_answer_is_a_sentence_for_a_report(att) -> None:
     text = said(answers(att)[0])
     assert text.startswith("win16 and hot are worse than global; heads2 is no different from global.")
-    assert "leaky (LEAK: not comparable) does not count." in text
-    assert "Without 1 of 3 seeds that diverged, the mean of hot looks better" in text
+    assert "leaky (LEAK: not comparable) is excluded." in text
+    assert "1 of 3 seeds of hot diverged and were excluded, so its mean looks better" in text
     assert said(answers(att, "recall<110")[0]).startswith("By near recall, win16 is worse than global")
 
 

@@ -22,7 +22,7 @@ def test_a_study_is_judged_by_variant_and_its_leaky_one_is_not_compared(tmp_path
     assert "Worse than the baseline global, in nats per character: win16 (by 0.0508 ± " in said
     assert "3 seeds can miss small differences" in said
     assert "leaky cannot be compared: it leaks." in strong(made)
-    assert "Without 1 of 3 seeds that diverged, the mean of hot looks better" in strong(made)
+    assert "1 of 3 seeds of hot diverged and were excluded, so its mean looks better" in strong(made)
     assert "leaky (" not in said  # it has no amount
     assert isinstance(made.blocks[0], Verdict) and made.blocks[0].alarm
 

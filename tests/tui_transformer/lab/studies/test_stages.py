@@ -84,7 +84,7 @@ def test_a_failed_stage_that_is_retried_lets_the_next_one_go_on(played, retry: b
 def test_a_stage_that_somebody_stopped_holds_up_what_starts_from_it_until_the_next_time(played) -> None:
     played.script[FIRST] = [lambda path: put(path, "stopped", step=3)]
     found = played.run()
-    assert found[LAST].state == ABSENT and how_it_stands(found[LAST]) == "not begun: its stage 'pretrain' is stopped"
+    assert found[LAST].state == ABSENT and how_it_stands(found[LAST]) == "not started: its stage 'pretrain' is stopped"
     assert played.run()[LAST].state == "finished"
     assert played.verbs(FIRST) == ["begin", "resume"]
 
