@@ -252,7 +252,7 @@ class Studio(TypingOrder):
 
                 self.query_one(DesignPane).choose("demo")
 
-        if not self.settings.welcomed and not self._known_runs:
+        if not self.settings.welcomed:  # even if there are runs: `make demo` leaves one
             self.push_screen(Welcome(), welcomed)
 
     async def _show_live(self) -> None:

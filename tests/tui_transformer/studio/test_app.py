@@ -32,8 +32,11 @@ def studio(tmp_path: Path) -> Studio:
     return Studio(runs_dir=tmp_path / "runs", device="cpu")
 
 
-async def test_the_first_start_explains_itself_once(tmp_path, own_settings) -> None:
+@pytest.mark.parametrize("runs", [(), ("demo",)])  # `make demo` leaves one
+async def test_the_first_start_explains_itself_once(tmp_path, own_settings, runs) -> None:
     own_settings.unlink()
+    for run in runs:
+        record(tmp_path / "runs", run)
     app = studio(tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()

@@ -61,8 +61,13 @@ class Group:
 
     @property
     def by_seed(self) -> dict[int, Entry]:
-        """One run per seed; of two with the same seed, which are not independent, the later."""
-        return {run.seed if run.seed is not None else -1 - i: run for i, run in enumerate(self.runs)}
+        """One run per seed; of two with the same seed, which are not independent, the first that finished."""
+        found: dict[int, Entry] = {}
+        for i, run in enumerate(self.runs):
+            seed = run.seed if run.seed is not None else -1 - i
+            if seed not in found or found[seed].state != "finished":
+                found[seed] = run
+        return found
 
 
 @dataclass(frozen=True)

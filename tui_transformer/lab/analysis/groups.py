@@ -156,8 +156,13 @@ class Group:
 
     @cached_property
     def drawn(self) -> tuple[Entry, ...]:
-        """The runs whose curves are drawn: those that count, and those that still may."""
-        hidden = {path for path, reason in self.left_out.items() if reason not in ("still training", "ended early")}
+        """The runs whose curves are drawn: those that count, and of other seeds those that still may."""
+        may = ("still training", "ended early")
+        hidden = {
+            run.path
+            for run in self.runs
+            if (why := self.left_out.get(run.path)) and (why not in may or run.seed_of_study in self.counted)
+        }
         return tuple(run for run in self.runs if run.path not in hidden) or self.runs
 
     @property

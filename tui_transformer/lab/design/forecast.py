@@ -1,7 +1,7 @@
 """What training a design will take, without measuring: from its operations, and what this machine did in earlier runs.
 
-Nothing here loads torch. A run on this machine tells how many operations a second it reached; the run whose step is
-closest in size counts. Without one, a plain guess about the device does.
+Nothing here loads torch. A run on this machine tells how many operations a second it reached; the runs whose steps are
+closest in size count. Without one, a plain guess about the device does.
 """
 
 import math
@@ -10,7 +10,7 @@ import shutil
 import statistics
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.config import presets
@@ -41,6 +41,7 @@ class Speed:
     run: str
     work: float  # operations a step
     rate: float  # operations a second
+    threads: int | None = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Machine:
         for reader in list_runs(runs_dir)[-MOST_RUNS:][::-1]:
             speed, attempt = _speed(reader), next(iter(reader.environment.attempts[::-1]), None)
             if speed is not None and attempt is not None and attempt.host == here:
-                found.setdefault(attempt.device.partition(" ")[0], []).append(speed)
+                found.setdefault(attempt.device.partition(" ")[0], []).append(replace(speed, threads=attempt.threads))
         wanted = "cuda:0" if wanted == "cuda" else wanted
         device = next(iter(found), _likely_device()) if wanted == "auto" else wanted
         return cls(device, tuple(found.get(device, ())))
@@ -91,6 +92,16 @@ class Machine:
         cores = psutil.cpu_count(logical=False) or 2
         return GUESS.get(kind, GUESS["cpu"]) * (min(cores, CORES) if kind == "cpu" else 1)
 
+    def _like(self, config: RunConfig, work: float) -> list[Speed]:
+        """The earlier runs to go by: on a CPU those with as many threads, as a study's runs share the cores."""
+        import psutil
+
+        speeds = list(self.speeds)
+        if self.device == "cpu":
+            threads = config.train.threads or psutil.cpu_count(logical=False)
+            speeds = [speed for speed in speeds if speed.threads == threads] or speeds
+        return sorted(speeds, key=lambda one: abs(math.log(one.work / work)))[:NEAREST]
+
     def forecast(
         self, config: RunConfig, cost: Cost, train_tokens: int | None = None, benchmark: Benchmark | None = None
     ) -> Forecast:
@@ -101,7 +112,7 @@ class Machine:
             return Forecast(benchmark.device, seconds, benchmark.memory_bytes, disk, "measured")
         tokens = tokens_a_step(config)
         work, steps = cost.flops * tokens, steps_of(config, tokens, train_tokens)
-        like = sorted(self.speeds, key=lambda one: abs(math.log(one.work / work)))[:NEAREST]
+        like = self._like(config, work)
         rate = statistics.median(one.rate for one in like) if like else self._guess
         if like and work > MUCH * like[0].work:
             rate = max(rate, self._guess)

@@ -627,11 +627,15 @@ class ComparePane(Vertical, can_focus=True):
 
     @work(exit_on_error=False)
     async def action_export(self) -> None:
-        if not self.shown.rows:
+        shown, results = self.shown, self._results
+        if not shown.rows and not results:
             say(self, tr("no runs to export"), "warning")
             return
+        count = trn("{n} variant", "{n} variants", len(results)) if results else _counted(shown)
         answers = [Choice(key, tr("{name}: {what}", name=kind.name, what=kind.what)) for key, kind in FORMATS.items()]
-        words = tr("{count}, in the order and with the filter shown.", count=_counted(self.shown))
+        words = tr("{count}, in the order and with the filter shown.", count=count)
+        if self.answer is not None:  # which has no filter
+            words = tr("{count}, in the order shown.", count=count)
         key = await self.app.push_screen_wait(Ask(tr("Export the comparison"), answers, words))
         if key is None:
             return
@@ -645,19 +649,19 @@ class ComparePane(Vertical, can_focus=True):
         path = Path(text).expanduser()
         if not await may_replace(self.app, path, tr("{path} already exists.", path=path)):
             return
-        shown, everything = self.shown, self.options.all_settings
+        everything = self.options.all_settings
 
         def export() -> None:
             made = (
-                group_table(shown.variants, data=key in DATA, all_settings=everything)
-                if shown.by == VARIANTS
+                group_table(results, data=key in DATA, all_settings=everything)
+                if results
                 else table(shown.runs, shown.baseline, all_settings=everything)
             )
             save(FORMATS[key].write(made), path)
 
         with errors_said(self):
             await asyncio.to_thread(export)
-            say(self, tr("{count} written to {path}", count=_counted(shown), path=path.absolute()))
+            say(self, tr("{count} written to {path}", count=count, path=path.absolute()))
 
     def what_is_reported(self) -> ReportSelection:
         look, selection = self.look, self.selection

@@ -44,7 +44,12 @@ class Likeliest(Widget, can_focus=True):
         if piece is not self._piece:
             self._at = 0
         self._piece, self._takes, self._nothing = piece, takes, nothing
+        self.set_class(not self._inspects, "-nothing")
         self.refresh(layout=True)
+
+    @property
+    def _inspects(self) -> bool:
+        return self._piece is not None and self._piece.probability is not None
 
     def action_go(self, by: int) -> None:
         if self._piece is not None and self._piece.alternatives:

@@ -5,9 +5,10 @@ import pytest
 
 from engine.runs.records import ValidationRecord
 from tests.tui_transformer.lab.analysis.seeds import WINDOW, attention, seeded
-from tests.tui_transformer.lab.analysis.variants import entry
+from tests.tui_transformer.lab.analysis.variants import AT, entry
 from tui_transformer.lab.analysis.curves import Curves, Group, band, difference_band, scored, seeds_of
 from tui_transformer.lab.analysis.entry import Entry, read_entry
+from tui_transformer.lab.analysis.groups import Grouping
 from tui_transformer.lab.charts.overlay import Drawn, Overlay, differences, distances, losses, shading
 
 T_2 = 4.302652729911275  # Student's t at 97.5 % with 2 degrees of freedom
@@ -100,6 +101,17 @@ def test_variants_without_a_study_are_named_by_what_their_runs_share(tmp_path) -
 def test_two_runs_of_one_seed_count_once(tmp_path) -> None:
     runs = [entry(tmp_path, name, "seed=1") for name in ("a", "b")]
     assert len(Group("a", tuple(runs)).by_seed) == 1
+
+
+def test_a_finished_run_keeps_its_curve_while_a_copy_of_it_trains(tmp_path) -> None:
+    states = {"a": "stopped", "b": "finished", "c": "running"}
+    runs = [
+        entry(tmp_path, name, "seed=1", state=state, created=AT(n)) for n, (name, state) in enumerate(states.items())
+    ]
+    assert Group("a", tuple(runs)).by_seed == {1: runs[1]}
+    assert Group("a", tuple(runs[::2])).by_seed == {1: runs[2]}
+    (group,) = Grouping().of(runs)
+    assert group.drawn == (runs[1],)
 
 
 def drawn(root: Path, baseline: str = "global") -> Drawn:

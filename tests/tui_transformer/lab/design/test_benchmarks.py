@@ -32,7 +32,7 @@ def printing(*lines: str, code: int = 0) -> list[str]:
 
 async def test_an_answer_is_read() -> None:
     fit = await measure(printing("not json", *LINES, "[]"))
-    assert fit.words == "≈ 3 min on cpu (68 ms a step)"
+    assert fit.words == "≈ 3 min on cpu (68 ms per step)"
     assert memory(fit.memory_bytes) == "61 MB" and [verdict.verdict for verdict in fit.verdicts] == ["ok", "inert"]
     with pytest.raises(InputError, match="returned no result"):
         await measure(printing(*LINES[:2]))

@@ -135,6 +135,20 @@ async def test_variants_are_sorted_and_exported_as_they_are_shown(root, tmp_path
             assert [row["variant"] for row in csv.DictReader(file)] == studio.names
 
 
+async def test_at_an_answer_its_variants_are_exported_and_not_the_table_behind(root, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    attention(root)
+    variant(root, "alone")
+    async with Open(root, answer=True) as studio:
+        await studio.press("E")
+        await studio.until(lambda: "5 variants, in the order shown." in studio.text)
+        await studio.press("enter", "enter")
+        await studio.until(lambda: studio.said("5 variants written"))
+        with (tmp_path / "comparison.csv").open() as file:
+            named = [row["variant"] for row in csv.DictReader(file)]
+        assert named == [result.name for result in studio.pane.answer.results]
+
+
 async def test_a_study_that_grows_gets_its_seeds_as_they_finish(root) -> None:
     attention(root, seeds=(1,))
     async with Open(root) as studio:

@@ -383,7 +383,7 @@ async def test_a_measurement_is_shown_until_the_design_changes(app: App, monkeyp
     monkeypatch.setattr("tui_transformer.lab.design.processes.measure", measured)
     async with app.run_test(size=MEDIUM) as pilot:
         await pilot.press("m")
-        await until(pilot, lambda: "(68 ms a step)" in app.text)
+        await until(pilot, lambda: "(68 ms per step)" in app.text)
         assert "✓ leak" in app.text and "✗ switch effect" in app.text
         await go_to(pilot, "model.n_layers")
         await pilot.press("left")

@@ -18,6 +18,7 @@ from tui_transformer.lab.play.prompt import COMMANDS, SETTINGS, Prompt
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.keys import PANES
 from tui_transformer.studio.playground import pane as playground
+from tui_transformer.studio.playground.likeliest import Likeliest
 from tui_transformer.studio.playground.lines import stepped
 from tui_transformer.studio.playground.pane import EACH_ITS_OWN, PlaygroundPane
 from tui_transformer.studio.shared.dialog import Ask, AskText, Read
@@ -93,6 +94,23 @@ async def test_the_whole_way_through_with_two_runs(app, monkeypatch) -> None:
         assert copied == [first.whole]
         await pilot.press("2")
         assert app.query_one("#panes", ContentSwitcher).current == "train"
+
+
+async def test_two_runs_share_a_small_terminal_and_a_hint_takes_no_room_from_them(app) -> None:
+    async with app.run_test(size=(80, 24)) as pilot:
+        found = await opened(pilot)
+        await pilot.press("escape", "plus")
+        await until(pilot, lambda: isinstance(app.screen, Ask))
+        await pilot.press("down", "down", "enter")
+        await until(pilot, lambda: len(found.columns) == 2 and found._second.writer is not None)
+        likeliest = app.query_one(Likeliest)
+        await until(pilot, lambda: likeliest.outer_size.height == 2)
+        heights = [column.outer_size.height for column in found.columns]
+        found._line.focus()
+        await answered(pilot, "the gate")
+        await pilot.press("escape", "home", *["right"] * 8)
+        await until(pilot, lambda: likeliest.outer_size.height >= 7)
+        assert min(heights) >= 6
 
 
 async def test_the_token_under_the_cursor_tells_its_alternatives(app) -> None:
