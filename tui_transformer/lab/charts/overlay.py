@@ -75,7 +75,7 @@ class Stroke:
 
 @dataclass(frozen=True)
 class Overlay:
-    title: str = ""  # what y is; `brief` for little room
+    title: str = ""  # what y is; `brief` for little room, `briefest` for the least
     brief: str = ""
     axis: str = "step"  # of x
     strokes: tuple[Stroke, ...] = ()  # those with points are drawn
@@ -88,6 +88,7 @@ class Overlay:
     # vertical lines: x, and the letters on it
     reaches: tuple[tuple[float, tuple[int, ...]], ...] = ()
     notes: tuple[str, ...] = ()  # what else to know, shortest first; as many as fit
+    briefest: str = ""
 
     @property
     def drawn(self) -> tuple[Stroke, ...]:
@@ -210,7 +211,8 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
         waiting = drawn.waiting(alone) if means else alone
     apart = (EACH,) if any(stroke.curve.ends for stroke in strokes) else ()
     notes = (*(_notes(strokes) if means else ()), *apart)
-    return Overlay(title, brief, axis, tuple(strokes), zero=True, waiting=waiting, notes=notes)
+    briefest = tr("above 0: worse")
+    return Overlay(title, brief, axis, tuple(strokes), zero=True, waiting=waiting, notes=notes, briefest=briefest)
 
 
 def _reason(group: Group, baseline: Group, *, brief: bool) -> str:

@@ -66,6 +66,8 @@ class OverlayDrawing:
         brief = clean_line(made.brief)
         # With each, whether the legend says how many seeds.
         labels = [(clean_line(made.title), True), (brief, True), (brief, False)]
+        if made.briefest and zoomed is None:
+            labels += [(made.briefest, True), (made.briefest, False)]
         for label, seeds in (*labels, *([("", True)] if zoomed is None else [])):
             with_seeds = [(s if seeds else replace(s, seeds=None), name) for s, name in names]
             for room in range(longest, SHORTEST - 1, -1):
