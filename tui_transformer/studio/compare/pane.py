@@ -744,10 +744,10 @@ def _answer_title(answer: Answer, of: int) -> list[tuple[str, int]]:
     )
     baseline = answer.family.baseline
     parts = [(tr("Study  {study}", study=answer.study) if answer.study else tr("Runs"), 0), (counts, 1), (done, 2)]
-    parts += [(tr("baseline {name}", name=baseline.name), 3)] if baseline is not None else []
-    name = tr(measure.name)
-    parts += [(tr("{name} (← → measure {at} of {n})", name=name, at=at, n=measures) if measures > 1 else name, 0)]
-    return [*parts, (tr("V: next of {of}", of=of), 4)] if of > 1 else parts
+    parts += [(tr("baseline {name}", name=baseline.name), 5)] if baseline is not None else []
+    parts += [(tr(measure.name), 3)]  # under the plot, too
+    parts += [(tr("← → measure {at} of {n}", at=at, n=measures), 4)] if measures > 1 else []
+    return [*parts, (tr("V: next of {of}", of=of), 6)] if of > 1 else parts
 
 
 def _title(shown: Shown, options: Options) -> list[tuple[str, int]]:
