@@ -193,7 +193,7 @@ class TrainPane(Horizontal):
                 return  # keep the previous run's curves for a moment: most runs are read faster than that
             self._charts.show(row, view, self._ghost)
             self._gauges.show(row, view)
-            self._tabs.show(view)
+            self._tabs.show(row, view)
 
     def _show_settings(self, lines: int) -> None:
         """Show what the chosen run was asked for, in the room that the list leaves."""
