@@ -50,7 +50,7 @@ from tui_transformer.lab.analysis.verdict import (
     verdict,
 )
 from tui_transformer.lab.formatting import confusion_lines, fitted, lead_in_words
-from tui_transformer.lab.records.badges import marked
+from tui_transformer.lab.records.badges import badge, marked
 from tui_transformer.lab.records.run_view import averaged
 
 UNSET = "–"
@@ -137,7 +137,7 @@ def _classified(entry: Entry) -> Iterator[Line]:
 def _badges(badges: Mapping[str, str], seen: Sequence[str], *, of_several: bool = False) -> Iterator[Line]:
     for name, why in badges.items():
         known = IN_USE.badge(name)
-        yield _line(marked(name, seen=name in seen), known.means, "plain" if name in seen else known.severity)
+        yield _line(marked(known.called, seen=name in seen), known.means, "plain" if name in seen else known.severity)
         if why:
             yield _line("", why if of_several else tr("Why: {why}", why=why))
         yield _line("", tr("What to do: {advice}", advice=known.advice), "advice")
@@ -236,7 +236,8 @@ def _run(group: Group, run: Entry) -> Line:
 
 def _state(run: Entry, *, unit: str = "", best: str = "") -> str:
     loss = UNSET if run.last is None else f"{run.last:.4f}{unit}"
-    state, badges = fitted(tr(run.state), STATE), "".join(f"   {marked(n, seen=n in run.seen)}" for n in run.badges)
+    state = fitted(tr(run.state), STATE)
+    badges = "".join(f"   {marked(badge(n).called, seen=n in run.seen)}" for n in run.badges)
     return tr("{state}  last {loss}{best}{badges}", state=state, loss=loss, best=best, badges=badges)
 
 
