@@ -22,7 +22,7 @@ from tui_transformer.lab.analysis.columns import (
     Column,
     changes,
     score,
-    setting_text,
+    setting_shown,
 )
 from tui_transformer.lab.analysis.entry import LOSSES, Entry, probes, scores
 from tui_transformer.lab.analysis.folder import StudyFile
@@ -162,14 +162,14 @@ def _beside(entry: Entry, baseline: Entry | None) -> Iterator[Line]:
 def _changes(entry: Entry, baseline: Entry, besides: str = "") -> Iterator[Line]:
     changed = [change for change in changes(entry, baseline) if change[0] != besides]
     for key, *values in changed:
-        own, others = (UNSET if value is None else setting_text(value) for value in values)
+        own, others = (UNSET if value is None else setting_shown(value) for value in values)
         yield _line(key, tr("{value}   (baseline: {baseline})", value=own, baseline=others))
     if entry.config and baseline.config and not changed:
         yield Line("", tr("No settings differ, apart from bookkeeping."))
 
 
 def _setting(key: str, value: Any) -> str:
-    text = setting_text(value)
+    text = setting_shown(value)
     return tr(text) if key == "description" else text
 
 
