@@ -46,7 +46,7 @@ from tui_transformer.studio.shared.run_states import Pending, why_not, why_not_s
 from tui_transformer.studio.shared.words import Words, nothing_here
 from tui_transformer.studio.train.run_charts import RunCharts
 from tui_transformer.studio.train.run_header import Gauges, RunHeader
-from tui_transformer.studio.train.run_list import Part, run_line, settings_text, study_line
+from tui_transformer.studio.train.run_list import Part, badges_at, run_line, settings_text, study_line
 from tui_transformer.studio.train.run_tabs import RunTabs
 
 ROOMY, WIDE = 100, 160  # least screen columns for a roomy list, and for two charts
@@ -68,7 +68,7 @@ class TrainPane(Horizontal):
         self.snapshot = Snapshot()
         # Kept, not queried: a poll may end while the screen is being removed.
         self._title, self._nothing = Words(id="runs-title"), Words(id="nothing")
-        self._list = LineList(self._line, id="runs")
+        self._list = LineList(self._line, id="runs", tip=self._tip)
         self._listed: list[RunRow | StudyRow] = []
         self._opened: set[Path] = set()  # studies whose runs are listed
         self._ghosts, self._haunted = Ghosts(), True  # the second: whether one is drawn
@@ -242,6 +242,10 @@ class TrainPane(Horizontal):
         if isinstance(line, StudyRow):
             return study_line(line, width, opened=line.path in self._opened)
         return run_line(line, width, inside=bool(line.study.name))
+
+    def _tip(self, at: int, width: int, x: int) -> str:
+        line = self._listed[at]
+        return badges_at(line, width, x, inside=bool(line.study.name)) if isinstance(line, RunRow) else ""
 
     def _study_of(self, row: RunRow | None) -> StudyRow | None:
         return next((study for study in self.snapshot.studies if row in study.runs), None) if row is not None else None
