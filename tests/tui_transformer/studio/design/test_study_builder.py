@@ -10,13 +10,14 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
+from engine.config import presets
 from engine.errors import InputError
 from tests.tui_transformer.studio.on_screen import until
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Benchmark
 from tui_transformer.lab.design.study_draft import Estimate
 from tui_transformer.lab.studies.plan import Price
-from tui_transformer.lab.studies.study import Study, find_study, read_study
+from tui_transformer.lab.studies.study import Study, Variant, find_study, read_study
 from tui_transformer.studio import app as studio
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.design import own_files
@@ -149,6 +150,18 @@ async def test_presets_to_tick_are_found_by_typing_and_space_ticks_what_was_foun
         await pilot.press("space", *(["backspace"] * 3), *"alibi", "space", "enter")
         await pilot.pause()
         assert set(app.names) == {"demo", "win16", "alibi"}
+
+
+async def test_under_the_ticked_presets_is_what_each_of_them_does(app: App) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        builder = await opened(pilot)
+        ticked = (Variant("win16", "win16"), Variant("alibi", "alibi"), Variant("two", changes={"model.n_heads": 2}))
+        builder._show(builder._draft.with_variants(ticked))
+        await pilot.press("home")
+        await pilot.pause()
+        listed = app.text.partition("what the others do")[2]
+        assert all(presets.find(name).description[:40] in listed for name in ("win16", "alibi"))
+        assert "two " not in listed and "expected of the others" not in app.text
 
 
 async def test_a_shipped_study_is_taken_with_what_it_expects(app: App, started) -> None:
