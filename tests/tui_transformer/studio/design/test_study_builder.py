@@ -12,6 +12,7 @@ from textual.widgets import Input, OptionList
 
 from engine.config import presets
 from engine.errors import InputError
+from tests.tui_transformer.lab.records.test_study_row import cell
 from tests.tui_transformer.studio.on_screen import until
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Benchmark
@@ -281,6 +282,39 @@ async def test_a_launch_takes_the_measurement_of_the_same_study(app: App, starte
         await until(pilot, lambda: "demo-study runs" in app.said)
         assert ("runs, as measured" in app.said) == (not changed) and len(started) == 1
         assert ("start once one step of each variant has been timed" in app.said) == changed
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_study_is_listed_while_its_variants_are_timed_and_leaves_nothing_if_that_fails(
+    app: App, monkeypatch, tmp_path, fails: bool
+) -> None:
+    timed = asyncio.Event()
+
+    async def start(study: Study, place: processes.LaunchTarget, plan: Estimate | None) -> str:
+        await timed.wait()
+        if fails:
+            raise InputError("out of memory")
+        return f"{study.name} runs"
+
+    monkeypatch.setattr(processes, "start", start)
+    async with app.run_test(size=MEDIUM) as pilot:
+        await opened(pilot)
+        await fill_in(pilot, "v", "model.n_heads=2")
+        await fill_in(pilot, "n", "pos")
+        await pilot.press("f5")
+        await until(pilot, lambda: "▸ pos " in app.text and "0/6" in app.text and "◌ timing" in app.text)
+        assert "then its runs start" in app.text and "Nothing has been trained yet" not in app.text
+        await pilot.press("r", "s", "enter")
+        assert "there is nothing to resume" in app.said and "none of pos's runs is training" in app.said
+        timed.set()
+        if fails:
+            await until(pilot, lambda: "Nothing has been trained yet" in app.text)
+            assert "out of memory" in app.said and "▸ pos" not in app.text
+        else:
+            await until(pilot, lambda: "pos runs" in app.said)
+            cell(tmp_path / "runs", "rope", 1)
+            await until(pilot, lambda: "1/1" in app.text and "timing" not in app.text)
+    assert not list((tmp_path / "runs").glob("*.toml"))
 
 
 async def test_a_measurement_that_fails_says_why_and_a_change_ends_one(app: App, monkeypatch) -> None:
