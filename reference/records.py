@@ -125,7 +125,9 @@ def _colour(name: str) -> Html:
 def _badge(name: str) -> Iterator[str]:
     badge = BADGES[name]
     yield heading(2, name)
-    if badge.word != name:
+    if badge.full:
+        yield f"<p>Shown as {code(badge.full)}; files and commands call it {code(name)}.</p>"
+    elif badge.word != name:
         yield f"<p>Shown as {code(badge.word)} in tables.</p>"
     yield f"<p>{_colour(name).capitalize()}. {words(badge.means)}</p>"
     yield f"<p>{words(badge.advice)}</p>"

@@ -23,6 +23,7 @@ from tui_transformer.cli.options import DataDir, Json, RunsDir, SlurmOptions, ru
 from tui_transformer.cli.output import ExitCode, emit, is_terminal, padded, stdout, width_of
 from tui_transformer.cli.workers import slurm_options
 from tui_transformer.lab.formatting import memory
+from tui_transformer.lab.records.badges import badge
 
 LITTLE_DISK = 2_000_000_000  # bytes
 RUN_FILES = ("run.json", "model.json", "data.json", "environment.json", "status.json")
@@ -92,12 +93,13 @@ def doctor(
     else:
         from rich.text import Text
 
-        width = max(width_of(finding.what) for finding in findings)
+        names = [badge(finding.what).called for finding in findings]  # what is no badge keeps its name
+        width = max(map(width_of, names))
         text = Text()
-        for finding in findings:
+        for name, finding in zip(names, findings, strict=True):
             text.append("✓ " if finding.ok else "! ", style="green" if finding.ok else "bold yellow")
             advice = tr("; {advice}", advice=finding.advice) if finding.advice and not finding.ok else ""
-            text.append(clean_line(f"{padded(finding.what, width)}  {finding.found}{advice}") + "\n")
+            text.append(clean_line(f"{padded(name, width)}  {finding.found}{advice}") + "\n")
         text.rstrip()
         stdout().print(text)
     return ExitCode.DONE if well else ExitCode.FAILED
@@ -173,8 +175,8 @@ def of_run(reader: RunReader) -> Iterator[Finding]:
         state not in ("lost", "failed", "unknown"),
         tr("{state}: {why}", state=told(state), why=told(why)) if why else told(state),
     )
-    for badge, problem in reader.badges.items():
-        yield Finding(badge, False, problem)
+    for name, problem in reader.badges.items():
+        yield Finding(name, False, problem)
     for name in RUN_FILES:
         path = reader.path / name
         if unsaved and not path.exists():

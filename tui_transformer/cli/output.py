@@ -180,5 +180,7 @@ def warn(text: str) -> None:
 
 def stamp(reader: "RunReader") -> None:
     """Print one line per problem with a run's scores; every command that reads a run calls this."""
-    for badge, why in reader.badges.items():
-        complain(tr("{badge}: run '{name}': {why}", badge=badge, name=reader.name, why=why))
+    from tui_transformer.lab.records.badges import badge  # not needed for `--help`
+
+    for name, why in reader.badges.items():
+        complain(tr("{badge}: run '{name}': {why}", badge=badge(name).called, name=reader.name, why=why))

@@ -18,7 +18,7 @@ from engine.runs.reader import LIVE_STATES, STILL, RunReader, list_runs, no_runs
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Json, RunArgument, RunsDir, run_names
 from tui_transformer.cli.output import emit, is_terminal, print_columns, say, tell
-from tui_transformer.lab.records.badges import in_a_cell, marked, seen_of, worst_first
+from tui_transformer.lab.records.badges import badge, in_a_cell, marked, seen_of, worst_first
 from tui_transformer.lab.records.run_files import RunFiles
 from tui_transformer.lab.records.seen import acknowledged
 
@@ -180,7 +180,11 @@ def note(
         see, unsee = acknowledged(reader, seen or []), acknowledged(reader, unseen or [])
         notes = manage.write_notes(reader.path, text=text, add=tag or [], remove=untag or [], see=see, unsee=unsee)
     known = seen_of(RunFiles(reader.path).badges, notes)
-    parts = (notes.text, " ".join(f"#{tag}" for tag in notes.tags), " ".join(marked(n, seen=True) for n in known))
+    parts = (
+        notes.text,
+        " ".join(f"#{tag}" for tag in notes.tags),
+        " ".join(marked(badge(n).called, seen=True) for n in known),
+    )
     shown = "\n".join(part for part in parts if part)
     none = tr(
         "{name} has no notes; to add some: {command}",

@@ -41,7 +41,7 @@ from tui_transformer.lab.wide_characters import break_between_characters, with_w
 from tui_transformer.languages import settings_file
 from tui_transformer.settings import KeptDesign
 from tui_transformer.studio.keys import KEYS, PANES, SPARE, help_screen, remap
-from tui_transformer.studio.messages import How, Play, Resume, errors_said, say
+from tui_transformer.studio.messages import How, Play, Resume, Timing, errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask
 from tui_transformer.studio.shared.key_line import KeyLine
 from tui_transformer.studio.themes import THEMES
@@ -400,6 +400,9 @@ class Studio(TypingOrder):
     async def on_resume(self, event: Resume) -> None:
         with errors_said(self):
             await self._watch_over(self.launches.resume, event.run, self._mode(event.how))
+
+    def on_timing(self, event: Timing) -> None:
+        self._train.show_timing(event)
 
     async def _watch_over(self, begin: Callable[[Path, LaunchMode], str], run: Path, how: LaunchMode) -> None:
         """Begin or resume off the event loop, then watch the training thread.

@@ -34,6 +34,15 @@ class Resume(Message):
     how: How
 
 
+@dataclass
+class Timing(Message):
+    """A study was launched, and its variants are being timed: it has no runs yet. Or they no longer are."""
+
+    study: str
+    runs: int  # that it will have
+    state: Literal["begun", "done", "failed"] = "begun"
+
+
 def say(widget: Widget | App[Any], text: str, severity: SeverityLevel = "information") -> None:
     """Show a notification, never parsed as markup; nothing if it is empty."""
     if text:

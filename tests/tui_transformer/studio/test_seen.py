@@ -28,6 +28,27 @@ async def test_train_marks_a_warning_and_takes_it_back(tmp_path) -> None:
         assert RunReader(run).notes.seen == () and "no longer marked as seen" in said(train)
 
 
+async def test_the_name_of_the_checks_counts_what_is_not_seen_and_looks_like_the_worst_of_it(tmp_path) -> None:
+    cleared = ("learning", "NOT-LEARNING", "no better yet"), ("learning", "ok", "better now")
+    variant(tmp_path, "low", verdicts=[*cleared, SUSPICIOUS, FALLING])
+    variant(tmp_path, "leaky", verdicts=[SUSPICIOUS, LEAK])
+
+    def name() -> tuple[str, str]:
+        line = train.pane._tabs._tabs()[0]
+        text, start = line.plain, line.plain.index("checks")
+        styles = {str(span.style) for span in line.spans if text[span.start : span.end].strip()[:1] in ("!", "✗")}
+        return text[start : text.index("log")].split(" ", 2)[2].strip(), " ".join(styles)
+
+    async with OpenTrain(tmp_path, "low") as train:
+        assert name() == ("!2", "$warning bold")
+        await train.pilot.press("Y")
+        await train.until(lambda: name() == ("", ""))
+        train.pane.show(tmp_path / "leaky")
+        await train.until(lambda: name() == ("✗2", "$error bold"))
+        await train.pilot.press("Y")
+        await train.until(lambda: name() == ("✗1", "$error bold"))
+
+
 async def test_train_says_what_cannot_be_marked(tmp_path) -> None:
     variant(tmp_path, "leaky", verdicts=[LEAK])
     variant(tmp_path, "fine")

@@ -149,6 +149,11 @@ def setting_text(value: Any) -> str:
     return str(value)
 
 
+def setting_shown(value: Any) -> str:
+    """Return a config value as the screen has it: `1,200` as for every other count."""
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else setting_text(value)
+
+
 def _difference(of: Callable[[Entry], Value], *, whatever: bool = False) -> Callable[[Entry, Entry | None], Value]:
     def value(entry: Entry, baseline: Entry | None) -> Value:
         if baseline is None or entry.path == baseline.path or not (whatever or comparable(entry, baseline)):
@@ -336,7 +341,7 @@ def setting(key: str, title: str = "") -> Column:
         usual = getattr(usual, part, None)
     numeric = usual is None or (isinstance(usual, int | float) and not isinstance(usual, bool))
     of = lambda e, b: e.config.get(key)
-    return Column(key, title or key, key, of, setting_text, setting_text, right=numeric, dotted=key)
+    return Column(key, title or key, key, of, setting_shown, setting_text, right=numeric, dotted=key)
 
 
 def probe(name: str) -> Column:

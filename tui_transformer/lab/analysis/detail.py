@@ -22,7 +22,7 @@ from tui_transformer.lab.analysis.columns import (
     Column,
     changes,
     score,
-    setting_text,
+    setting_shown,
 )
 from tui_transformer.lab.analysis.entry import LOSSES, Entry, probes, scores
 from tui_transformer.lab.analysis.folder import StudyFile
@@ -50,7 +50,7 @@ from tui_transformer.lab.analysis.verdict import (
     verdict,
 )
 from tui_transformer.lab.formatting import confusion_lines, fitted, lead_in_words
-from tui_transformer.lab.records.badges import marked
+from tui_transformer.lab.records.badges import badge, marked
 from tui_transformer.lab.records.run_view import averaged
 
 UNSET = "–"
@@ -137,7 +137,7 @@ def _classified(entry: Entry) -> Iterator[Line]:
 def _badges(badges: Mapping[str, str], seen: Sequence[str], *, of_several: bool = False) -> Iterator[Line]:
     for name, why in badges.items():
         known = IN_USE.badge(name)
-        yield _line(marked(name, seen=name in seen), known.means, "plain" if name in seen else known.severity)
+        yield _line(marked(known.called, seen=name in seen), known.means, "plain" if name in seen else known.severity)
         if why:
             yield _line("", why if of_several else tr("Why: {why}", why=why))
         yield _line("", tr("What to do: {advice}", advice=known.advice), "advice")
@@ -162,14 +162,14 @@ def _beside(entry: Entry, baseline: Entry | None) -> Iterator[Line]:
 def _changes(entry: Entry, baseline: Entry, besides: str = "") -> Iterator[Line]:
     changed = [change for change in changes(entry, baseline) if change[0] != besides]
     for key, *values in changed:
-        own, others = (UNSET if value is None else setting_text(value) for value in values)
+        own, others = (UNSET if value is None else setting_shown(value) for value in values)
         yield _line(key, tr("{value}   (baseline: {baseline})", value=own, baseline=others))
     if entry.config and baseline.config and not changed:
         yield Line("", tr("No settings differ, apart from bookkeeping."))
 
 
 def _setting(key: str, value: Any) -> str:
-    text = setting_text(value)
+    text = setting_shown(value)
     return tr(text) if key == "description" else text
 
 
@@ -236,7 +236,8 @@ def _run(group: Group, run: Entry) -> Line:
 
 def _state(run: Entry, *, unit: str = "", best: str = "") -> str:
     loss = UNSET if run.last is None else f"{run.last:.4f}{unit}"
-    state, badges = fitted(tr(run.state), STATE), "".join(f"   {marked(n, seen=n in run.seen)}" for n in run.badges)
+    state = fitted(tr(run.state), STATE)
+    badges = "".join(f"   {marked(badge(n).called, seen=n in run.seen)}" for n in run.badges)
     return tr("{state}  last {loss}{best}{badges}", state=state, loss=loss, best=best, badges=badges)
 
 

@@ -47,6 +47,12 @@ class Badge:
     means: str  # one sentence
     advice: str  # what to do about it, one sentence
     void: bool = False  # whether its loss must not be compared with others
+    full: str = ""  # the name that people read, if not the one in checks.json
+
+    @property
+    def called(self) -> str:
+        """Its name where there is room for all of it."""
+        return self.full or self.name
 
     @property
     def severity(self) -> Literal["bad", "warn"]:
@@ -133,7 +139,7 @@ def findings(verdicts: Iterable[VerdictRecord]) -> tuple[Finding, ...]:
         name = CHECKS.get(check, check)
         if said != "ok":
             alarmed.add(check)
-            words = said
+            words = badge(said).called
         elif len(passed) > 1 and when == "before" and check in passed:
             if check != passed[0]:
                 continue

@@ -47,7 +47,11 @@ def acknowledged(reader: RunReader, texts: Iterable[str]) -> list[str]:
     for text in texts:
         meant = next((name for name in badges if text.upper() in (name, badge(name).word)), None)
         if meant is None:
-            has = tr("it has {badges}", badges=listed(badges)) if badges else tr("it has no badges")
+            has = (
+                tr("it has {badges}", badges=listed(badge(name).called for name in badges))
+                if badges
+                else tr("it has no badges")
+            )
             raise InputError(
                 tr("run '{name}' has no badge '{badge}'; {has}", name=reader.name, badge=text[:40], has=has)
             )

@@ -9,6 +9,7 @@ from statistics import median
 
 from engine.clean import clean_line
 from engine.errors import InputError
+from engine.language import english
 from engine.runs.names import check_name
 from engine.runs.records import ValidationRecord
 from engine.runs.tail import Stamp, stamp
@@ -17,6 +18,7 @@ from tui_transformer.lab.records.run_view import RunRow
 from tui_transformer.lab.studies.record import SUFFIX
 from tui_transformer.lab.studies.study import chain, read_study
 
+TIMING = english("timing")
 TOLD = 0.05  # share of a run after which its time so far says how long it takes
 ASK, ANSWER = 30.0, 5.0  # seconds between two questions to Slurm, and to wait for the answer
 ROUGH = 5.0  # seconds to which the time left is rounded
@@ -25,7 +27,7 @@ ROUGH = 5.0  # seconds to which the time left is rounded
 @dataclass(frozen=True)
 class StudyRow:
     path: Path  # of its file
-    runs: tuple[RunRow, ...]  # those that exist, by variant and seed
+    runs: tuple[RunRow, ...]  # those that exist, by variant and seed; none while its variants are being timed
     total: int  # runs it will have
     eta: float | None = None  # seconds left; None if unknown or not training
     per_hour: float | None = None  # runs that its workers finish in an hour; None if unknown or not training
@@ -68,6 +70,8 @@ class StudyRow:
     @property
     def state(self) -> str:
         """The state of a run that stands for all: what they do now, or why they do not finish."""
+        if not self.runs:
+            return TIMING
         states = [run.state for run in self.runs]
         if "running" in states or not self.live:
             ended = next(
@@ -158,9 +162,12 @@ def _total(path: Path) -> int:
 
 
 def tree(rows: Sequence[RunRow], studies: Sequence[StudyRow], opened: Collection[Path]) -> list[RunRow | StudyRow]:
-    """The runs, those of a study under it in the place of the first; not those of a study that is not opened."""
+    """The runs, those of a study under it in the place of the first; not those of a study that is not opened.
+
+    Before all of them are the studies that have no runs yet.
+    """
     of = {run.path: study for study in studies for run in study.runs}
-    lines: dict[Path, RunRow | StudyRow] = {}
+    lines: dict[Path, RunRow | StudyRow] = {study.path: study for study in studies if not study.runs}
     for row in rows:
         study = of.get(row.path)
         if study is None:

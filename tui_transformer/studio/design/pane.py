@@ -42,7 +42,7 @@ from tui_transformer.studio.design.preview import DesignFacts, Download, Preview
 from tui_transformer.studio.design.study_builder import StudyBuilder, free_study_name
 from tui_transformer.studio.design.switches import BASE, SIGNS, Switches
 from tui_transformer.studio.keys import PANES
-from tui_transformer.studio.messages import How, errors_said, say
+from tui_transformer.studio.messages import How, Timing, errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, may_replace
 from tui_transformer.studio.shared.line_list import SearchLine
 from tui_transformer.studio.shared.palette import Palette
@@ -562,8 +562,17 @@ class DesignPane(Vertical):
             say(self, words)
             # Where its runs will appear; now, since nobody expects the pane to change when the start is done.
             await self.run_action("app.show_pane('train')")
+            timing = Timing(launched.name, runs)
+            if plan is None:
+                self.post_message(timing)
             with errors_said(self):
-                say(self, await processes.start(launched, target, plan))
+                over = replace(timing, state="failed")
+                try:
+                    said = await processes.start(launched, target, plan)
+                    over = replace(timing, state="done")
+                finally:
+                    self.post_message(over)
+                say(self, said)
 
     def action_measure(self) -> None:
         draft = self.draft

@@ -462,13 +462,15 @@ def at_hand(line: VariantLine | None, draft: StudyDraft, width: int, palette: Pa
     if said := expected(line):
         words.append(tr("expected: ") if says_what_to_expect(line) else "", palette.dim).append(f"{said}\n")
     others = [other for other in draft.kept if other is not line and other.variant.name != draft.held_against]
-    others = [other for other in others if says_what_to_expect(other)]
     drawn = line.config is not None and width >= DRAWN_FROM
     names, room = name_width(draft, width), width - (NETWORK + GAP if drawn else 0)
-    words.append(tr("\nexpected of the others\n") if others else "", f"bold {palette.dim}".strip())
-    for other in others:  # a line each
-        words.append(fitted(clean_line(other.variant.name), names) + " " * GAP)
-        words.append(fitted(expected(other), room - names - GAP) + "\n", palette.dim)
+    foretold = [other for other in others if says_what_to_expect(other)]
+    told = [other for other in others if other not in foretold and expected(other)]
+    for title, these in ((tr("\nexpected of the others\n"), foretold), (tr("\nwhat the others do\n"), told)):
+        words.append(title if these else "", f"bold {palette.dim}".strip())
+        for other in these:  # a line each
+            words.append(fitted(clean_line(other.variant.name), names) + " " * GAP)
+            words.append(fitted(expected(other), room - names - GAP) + "\n", palette.dim)
     if line.config is None or not drawn:
         return words
     table = Table.grid(padding=(0, GAP, 0, 0), pad_edge=False, expand=True)

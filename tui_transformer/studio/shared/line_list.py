@@ -52,10 +52,19 @@ class LineList(ScrollView, can_focus=True):
 
     letter: ClassVar[int | None] = None  # the column of a letter, if lines have any
 
-    def __init__(self, line: Callable[[int, int], list[tuple[str, str]]], *, id: str) -> None:
-        """`line` takes a line's number and width, and returns its parts from the left: text and style name."""
+    def __init__(
+        self,
+        line: Callable[[int, int], list[tuple[str, str]]],
+        *,
+        id: str,
+        tip: Callable[[int, int, int], str] = lambda at, width, x: "",
+    ) -> None:
+        """`line` takes a line's number and width, and returns its parts from the left: text and style name.
+
+        `tip` takes the same and a column, and returns what to tell while the mouse is over it.
+        """
         super().__init__(id=id)
-        self._line = line
+        self._line, self._tip = line, tip
         self.paths: list[Path] = []  # of the runs, by line
         self.at = 0  # the cursor
 
@@ -94,7 +103,7 @@ class LineList(ScrollView, can_focus=True):
 
     def tip(self, at: int, x: int) -> str:
         """What to tell about a column of a line that the mouse is over; "" for nothing."""
-        return ""
+        return self._tip(at, self.scrollable_content_region.width, x)
 
     def on_mouse_move(self, event: MouseMove) -> None:
         offset, said = event.get_content_offset(self), ""

@@ -12,7 +12,7 @@ from engine.runs.reader import LIVE_STATES, WAITING_FOR_SPACE
 from tui_transformer.lab.formatting import about, duration
 from tui_transformer.lab.records.run_view import RunRow, RunView, averaged
 from tui_transformer.lab.records.seen import why_not_seen
-from tui_transformer.lab.records.study_row import StudyRow
+from tui_transformer.lab.records.study_row import TIMING, StudyRow
 
 ACTIONS = ("pause", "stop", "checkpoint", "resume", "detach", "play", "rename", "delete", "seen")
 LONGER = tr("To train longer, press 1 and raise train.steps. Most schedules span all steps, so this starts a new run.")
@@ -28,6 +28,7 @@ class StateStyle(NamedTuple):
 STATES = {
     "running": StateStyle("●", "live"),
     "starting": StateStyle("◌", "live", tr("starting")),
+    TIMING: StateStyle("◌", "live", tr("timing")),
     "handing-over": StateStyle("»", "live", tr("moving")),
     "paused": StateStyle("‖", "paused", tr("paused")),
     "queued": StateStyle("◌", "queued", tr("queued")),
@@ -197,7 +198,7 @@ def why_not_study(action: str, study: StudyRow) -> str:
         return ""
     if action in ("pause", "stop") and not study.live:
         return tr("none of {name}'s runs is training", name=study.name)
-    if action == "resume" and study.live:
+    if action == "resume" and (study.live or study.state == TIMING):
         return tr("{name}: {state}; there is nothing to resume", name=study.name, state=tr(study.state))
     if action == "resume" and study.state == "finished":
         return tr("all runs of {name} have finished", name=study.name)

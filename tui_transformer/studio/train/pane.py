@@ -5,8 +5,9 @@ pane is shown. Actions on a run may wait for a disk or a process, so they run in
 """
 
 import asyncio
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -35,9 +36,10 @@ from tui_transformer.lab.records.pace import SLOW, PollInterval
 from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.lab.records.seen import turn
 from tui_transformer.lab.records.study_row import StudyRow, tree
+from tui_transformer.lab.studies.record import study_file
 from tui_transformer.lab.studies.study import read_study
 from tui_transformer.studio.keys import PANES
-from tui_transformer.studio.messages import How, Play, Resume, errors_said, say
+from tui_transformer.studio.messages import How, Play, Resume, Timing, errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, complaint
 from tui_transformer.studio.shared.line_list import LineList
 from tui_transformer.studio.shared.palette import Palette
@@ -46,7 +48,7 @@ from tui_transformer.studio.shared.run_states import Pending, why_not, why_not_s
 from tui_transformer.studio.shared.words import Words, nothing_here
 from tui_transformer.studio.train.run_charts import RunCharts
 from tui_transformer.studio.train.run_header import Gauges, RunHeader
-from tui_transformer.studio.train.run_list import Part, run_line, settings_text, study_line
+from tui_transformer.studio.train.run_list import Part, badges_at, run_line, settings_text, study_line
 from tui_transformer.studio.train.run_tabs import RunTabs
 
 ROOMY, WIDE = 100, 160  # least screen columns for a roomy list, and for two charts
@@ -68,7 +70,7 @@ class TrainPane(Horizontal):
         self.snapshot = Snapshot()
         # Kept, not queried: a poll may end while the screen is being removed.
         self._title, self._nothing = Words(id="runs-title"), Words(id="nothing")
-        self._list = LineList(self._line, id="runs")
+        self._list = LineList(self._line, id="runs", tip=self._tip)
         self._listed: list[RunRow | StudyRow] = []
         self._opened: set[Path] = set()  # studies whose runs are listed
         self._ghosts, self._haunted = Ghosts(), True  # the second: whether one is drawn
@@ -84,6 +86,8 @@ class TrainPane(Horizontal):
         self._blank: Timer | None = None
         self._allowed: object = None
         self._pending: dict[Path, Pending] = {}
+        # Studies that have no runs yet, and the clock time until which they are listed without.
+        self._timed: dict[Path, tuple[StudyRow, float]] = {}
 
     def compose(self) -> ComposeResult:
         with Vertical(id="left"):
@@ -135,8 +139,9 @@ class TrainPane(Horizontal):
             replace(row, state="starting") if row.state == QUEUED and self.launches.begins(row.path) else row
             for row in snapshot.rows
         )
-        if rows != snapshot.rows:
-            snapshot = replace(snapshot, rows=rows)
+        timed = self._still_timed(snapshot.studies)
+        if rows != snapshot.rows or timed:
+            snapshot = replace(snapshot, rows=rows, studies=(*timed, *snapshot.studies))
         self.snapshot, self._ghost = snapshot, ghost
         within = self._study_of(snapshot.row(self.chosen))
         if within is not None:  # the chosen run must be in view
@@ -151,10 +156,30 @@ class TrainPane(Horizontal):
         if self._seen():
             self.redraw()
 
+    def show_timing(self, event: Timing) -> None:
+        """List a study whose variants are being timed, and choose it; one that could not start is gone at once."""
+        path = study_file(self.runs_dir, event.study)
+        if event.state == "begun":
+            self._timed[path] = StudyRow(path, (), event.runs), math.inf
+            self.show(path)
+        elif event.state == "failed":
+            self._timed.pop(path, None)
+        elif path in self._timed:
+            self._timed[path] = self._timed[path][0], time.monotonic() + PATIENCE
+        self.look_now()
+
+    def _still_timed(self, known: Sequence[StudyRow]) -> list[StudyRow]:
+        """The studies without runs, less those `known` by theirs."""
+        for path in [*self._timed]:
+            if time.monotonic() > self._timed[path][1] or any(study.path == path for study in known):
+                del self._timed[path]
+        return [study for study, _ in self._timed.values()]
+
     def redraw(self) -> None:
         snapshot, rows = self.snapshot, self.snapshot.rows
-        self.set_class(not rows, "-empty")
-        if not rows:
+        nothing = not rows and not snapshot.studies
+        self.set_class(nothing, "-empty")
+        if nothing:
             hint = tr(
                 "Runs in {runs_dir} appear here automatically, wherever they were started.", runs_dir=self.runs_dir
             )
@@ -193,7 +218,7 @@ class TrainPane(Horizontal):
                 return  # keep the previous run's curves for a moment: most runs are read faster than that
             self._charts.show(row, view, self._ghost)
             self._gauges.show(row, view)
-            self._tabs.show(view)
+            self._tabs.show(row, view)
 
     def _show_settings(self, lines: int) -> None:
         """Show what the chosen run was asked for, in the room that the list leaves."""
@@ -242,6 +267,10 @@ class TrainPane(Horizontal):
         if isinstance(line, StudyRow):
             return study_line(line, width, opened=line.path in self._opened)
         return run_line(line, width, inside=bool(line.study.name))
+
+    def _tip(self, at: int, width: int, x: int) -> str:
+        line = self._listed[at]
+        return badges_at(line, width, x, inside=bool(line.study.name)) if isinstance(line, RunRow) else ""
 
     def _study_of(self, row: RunRow | None) -> StudyRow | None:
         return next((study for study in self.snapshot.studies if row in study.runs), None) if row is not None else None

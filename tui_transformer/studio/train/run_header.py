@@ -17,7 +17,7 @@ from tui_transformer.lab.charts.curves import curve_of
 from tui_transformer.lab.formatting import BARS, done_at, duration, fitted, memory, short
 from tui_transformer.lab.records.badges import badge, explained, marked
 from tui_transformer.lab.records.run_view import RunRow, RunView
-from tui_transformer.lab.records.study_row import StudyRow
+from tui_transformer.lab.records.study_row import TIMING, StudyRow
 from tui_transformer.studio.shared.name_line import Places, name_at
 from tui_transformer.studio.shared.panel import DOT
 from tui_transformer.studio.shared.run_states import STATES, UNKNOWN, next_steps, notice
@@ -108,7 +108,10 @@ class RunHeader(Static):
         keys = tr("space pauses all of its runs, s stops them") if study.live else tr("r resumes its unfinished runs")
         if study.state == "finished":
             keys = tr("next: 3 compare its variants")
-        lines.append(Content.styled(tr("{keys} · enter lists its runs", keys=keys), COLOURS["dim"]))
+        keys = tr("{keys} · enter lists its runs", keys=keys)
+        if study.state == TIMING:
+            keys = tr("one step of each variant is being timed; then its runs start")
+        lines.append(Content.styled(keys, COLOURS["dim"]))
         self._put(lines)
 
     def _put(self, lines: list[Content]) -> None:
@@ -231,6 +234,8 @@ def _workers(study: StudyRow) -> list[str]:
 
 
 def _counted(study: StudyRow) -> list[str]:
+    if not study.runs:
+        return []
     variants, seeds = ({getattr(run.study, key) for run in study.runs} for key in ("variant", "seed"))
     counts = trn("{n} variant", "{n} variants", len(variants)), trn("{n} seed", "{n} seeds", len(seeds))
     said = " × ".join(counts)

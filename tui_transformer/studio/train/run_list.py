@@ -13,7 +13,7 @@ from engine.clean import clean_line
 from engine.language import trn
 from tui_transformer.lab.design.draft import shown
 from tui_transformer.lab.formatting import duration, fitted, middle
-from tui_transformer.lab.records.badges import SIGNS, badge, marked
+from tui_transformer.lab.records.badges import SIGNS, badge, explained, marked
 from tui_transformer.lab.records.run_view import RunRow
 from tui_transformer.lab.records.study_row import StudyRow
 from tui_transformer.studio.shared.run_states import STATES, UNKNOWN
@@ -59,6 +59,14 @@ def run_line(row: RunRow, width: int, *, inside: bool) -> list[Part]:
         *([(f" {score}", "name" if row.scored else "dim")] if score else []),
         (" ", "name"),
     ]
+
+
+def badges_at(row: RunRow, width: int, x: int, *, inside: bool) -> str:
+    """What the badges of a run's line mean, if column `x` of it is over the one that stands for them; else ""."""
+    if not row.badges:
+        return ""
+    lead, name, shown, *_ = (cell_len(text) for text, _ in run_line(row, width, inside=inside))
+    return explained(row.badges) if lead + name < x < lead + name + shown else ""
 
 
 def study_line(study: StudyRow, width: int, *, opened: bool) -> list[Part]:

@@ -16,13 +16,14 @@ from engine.measures import probe_name
 from engine.retelling import told
 from engine.runs.records import WrittenRow
 from tui_transformer.lab.formatting import about, bar, fitted
-from tui_transformer.lab.records.run_view import RunView
+from tui_transformer.lab.records.badges import SIGNS, badge, worst_first
+from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.studio.keys import KEYS
 from tui_transformer.studio.shared.name_line import NameLine, Places
 
 TABS = english("samples"), english("checks"), english("log")
 DIM = "$foreground 65%"
-STYLES = {"good": "$success", "bad": "$error bold", "warn": "$warning bold"}  # of findings
+STYLES = {"good": "$success", "bad": "$error bold", "warn": "$warning bold"}  # of findings, by severity
 BAR = 10  # columns of a probe's bar
 STEP = 11  # columns of a step
 EVENTS = {
@@ -88,6 +89,7 @@ class RunTabs(Vertical):
         self.two = False  # whether another fits beside it
         self._line = NameLine(self._names, self.choose, id="tab-line")
         self._first, self._beside = TabBody(id="tab-first"), TabBody(id="tab-second")
+        self._row: RunRow | None = None
         self._view: RunView | None = None
         self._shown: object = None  # what the line of names shows
 
@@ -99,11 +101,11 @@ class RunTabs(Vertical):
 
     def choose(self, tab: str) -> None:
         self.tab = tab
-        self.show(self._view)
+        self._redraw()
 
-    def show(self, view: RunView | None) -> None:
-        self._view = view
-        shown = (self.tab, self._other, self._wrong, self._first.has_focus or self._beside.has_focus)
+    def show(self, row: RunRow | None, view: RunView | None) -> None:
+        self._row, self._view = row, view
+        shown = (self.tab, self._other, self._unseen, self._first.has_focus or self._beside.has_focus)
         if shown != self._shown:
             self._shown = shown
             self._line.refresh()
@@ -120,9 +122,14 @@ class RunTabs(Vertical):
         return ("checks" if self.tab != "checks" else "samples") if self.two else ""
 
     @property
-    def _wrong(self) -> int:
-        """The number of checks that found something."""
-        return sum(not finding.fine for finding in self._view.findings) if self._view is not None else 0
+    def _unseen(self) -> tuple[str, ...]:
+        """The badges of the findings that still hold and that nobody has marked as seen, worst first."""
+        if self._row is None or self._view is None:
+            return ()
+        left = {*self._row.badges} - {*self._row.seen}
+        return worst_first(
+            name for finding in self._view.findings if (name := finding.badge) is not None and name in left
+        )
 
     def _tabs(self, line: Content = Content()) -> tuple[Content, Places]:
         """The tabs' names, lit up where their text is shown, after the start of a line."""
@@ -131,8 +138,9 @@ class RunTabs(Vertical):
             start, other = line.cell_length, name == self._other
             style = "$accent bold" if name == self.tab else "$foreground bold" if other else "$foreground 75%"
             line = Content.assemble(line, (f"{tr(name)} ", style), (KEYS[name], DIM))
-            if name == "checks" and self._wrong:
-                line = Content.assemble(line, (f" ✗{self._wrong}", "$error bold"))
+            if name == "checks" and (unseen := self._unseen):
+                severity = badge(unseen[0]).severity
+                line = Content.assemble(line, (f" {SIGNS[severity]}{len(unseen)}", STYLES[severity]))
             places.append((start, line.cell_length, name))
             line = Content.assemble(line, ("  ", ""))
         return line, places
@@ -158,7 +166,7 @@ class RunTabs(Vertical):
     @on(DescendantFocus)
     @on(DescendantBlur)
     def _redraw(self) -> None:
-        self.show(self._view)
+        self.show(self._row, self._view)
 
 
 def _no_samples(view: RunView) -> str:

@@ -17,9 +17,12 @@ from markdown_it import MarkdownIt
 from engine.errors import InputError
 from tests.tui_transformer.lab.analysis.studies import attention
 from tests.tui_transformer.lab.analysis.variants import LEAK, entry, study
+from tui_transformer.lab.analysis import columns
+from tui_transformer.lab.analysis.detail import detail
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.export import FORMATS, Table, document, save, table, tabular
 from tui_transformer.lab.analysis.folder import Folder
+from tui_transformer.lab.analysis.query import parse
 from tui_transformer.lab.escaping import LATEX_SIGNS, latex_text
 
 HOSTILE = (
@@ -60,6 +63,18 @@ def test_files_have_full_names_units_badges_and_verdicts(tmp_path) -> None:
 def test_mixed_units_are_not_given_one(sound) -> None:
     other = replace(sound, protocol=replace(sound.protocol, unit="token"))
     assert "last validation loss (nats, per the unit in each row)" in table([sound, other], None).heads
+
+
+def test_a_large_setting_is_easy_to_read_on_the_screen_and_plain_in_files(tmp_path) -> None:
+    base, short = entry(tmp_path, "base", "train.steps=12000"), entry(tmp_path, "short", "train.steps=1200")
+    found = detail(short, base)
+    assert ("train.steps", "1,200") in [(line.head, line.text) for line in found["Settings"]]
+    assert "1,200   (baseline: 12,000)" in [line.text for line in found["Compared to the baseline"]]
+    steps = columns.setting("train.steps")
+    assert steps.shown(short, base) == "1,200" and steps.written(short, base) == "1200"
+    for kind in ("csv", "json", "markdown"):
+        assert "1,200" not in FORMATS[kind].write(table([short, base], base))
+    assert parse("train.steps=1200", [base, short])([base, short], base) == (short,)
 
 
 @pytest.mark.parametrize("text", HOSTILE)

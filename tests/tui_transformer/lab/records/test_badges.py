@@ -5,13 +5,19 @@ import json
 import pytest
 
 from engine.evaluation import verdict as engine_verdict
+from engine.runs.manage import write_notes
+from engine.runs.reader import RunReader
 from tests.tui_transformer.lab.analysis.variants import variant
+from tests.tui_transformer.lab.reports.reports import document, words
 from tests.tui_transformer.recorded import record
+from tui_transformer.__main__ import main
+from tui_transformer.cli.output import stamp
 from tui_transformer.cli.runs import runs as list_runs
 from tui_transformer.lab.analysis.columns import FIXED
+from tui_transformer.lab.analysis.detail import group_detail
 from tui_transformer.lab.analysis.entry import read_entry
-from tui_transformer.lab.analysis.groups import comparable, why_not
-from tui_transformer.lab.analysis.verdict import verdict
+from tui_transformer.lab.analysis.groups import Grouping, comparable, why_not
+from tui_transformer.lab.analysis.verdict import VariantResults, verdict
 from tui_transformer.lab.records.badges import BADGES, badge, in_a_cell, worst_first
 from tui_transformer.lab.records.feed import Feed
 from tui_transformer.lab.reports.languages import language
@@ -75,6 +81,22 @@ def test_the_worst_badge_comes_first(tmp_path) -> None:
     assert row.badges == ("OVERLAP", "STILL-FALLING", "SUSPICIOUS")
     assert worst_first(["OVERFIT", "LEAK"]) == ("LEAK", "OVERFIT")
     assert in_a_cell(["OVERLAP"], checked=True) == "OVERLAP"
+
+
+def test_a_badge_that_people_know_by_another_name_has_that_name_wherever_they_read_it(tmp_path, capsys) -> None:
+    run = variant(tmp_path, "short", verdicts=[FALLING])
+    write_notes(run, see=["STILL-FALLING"])
+    (standing,) = VariantResults().of(Grouping().of([read_entry(run)]), {})
+    variant_of = "\n".join(f"{one.head} {one.text}" for lines in group_detail(standing).values() for one in lines)
+    stamp(RunReader(run))
+    for command in (["doctor", "short"], ["note", "short"], ["note", "short", "--seen", "LEAK"]):
+        main([*command, "--runs-dir", str(tmp_path)])
+    typed = "".join(capsys.readouterr())
+    assert typed.count("UNDERTRAINED") == 4 and variant_of.count("UNDERTRAINED") == 2
+    reported = "\n".join(words(document(tmp_path, "short")))
+    assert "UNDERTRAINED" in reported and "STILL-FALLING" not in typed + variant_of + reported
+    main(["doctor", "short", "--json", "--runs-dir", str(tmp_path)])
+    assert '"STILL-FALLING"' in capsys.readouterr().out
 
 
 def test_json_keeps_names(tmp_path, capsys) -> None:

@@ -19,7 +19,7 @@ def test_the_same_finding_at_many_evaluations_is_one_line_with_the_newest_reason
     )
     assert found == (
         Finding(None, "no leak, before training", "no later token is seen"),
-        Finding("STILL-FALLING", "STILL-FALLING, while training, 2 times", "0.1 a thousand steps"),
+        Finding("STILL-FALLING", "UNDERTRAINED, while training, 2 times", "0.1 a thousand steps"),
         Finding(None, "shape: ok again, after training", "it fell no more"),
     )
 

@@ -10,13 +10,15 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
+from engine.config import presets
 from engine.errors import InputError
+from tests.tui_transformer.lab.records.test_study_row import cell
 from tests.tui_transformer.studio.on_screen import until
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Benchmark
 from tui_transformer.lab.design.study_draft import Estimate
 from tui_transformer.lab.studies.plan import Price
-from tui_transformer.lab.studies.study import Study, find_study, read_study
+from tui_transformer.lab.studies.study import Study, Variant, find_study, read_study
 from tui_transformer.studio import app as studio
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.design import own_files
@@ -151,6 +153,18 @@ async def test_presets_to_tick_are_found_by_typing_and_space_ticks_what_was_foun
         assert set(app.names) == {"demo", "win16", "alibi"}
 
 
+async def test_under_the_ticked_presets_is_what_each_of_them_does(app: App) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        builder = await opened(pilot)
+        ticked = (Variant("win16", "win16"), Variant("alibi", "alibi"), Variant("two", changes={"model.n_heads": 2}))
+        builder._show(builder._draft.with_variants(ticked))
+        await pilot.press("home")
+        await pilot.pause()
+        listed = app.text.partition("what the others do")[2]
+        assert all(presets.find(name).description[:40] in listed for name in ("win16", "alibi"))
+        assert "two " not in listed and "expected of the others" not in app.text
+
+
 async def test_a_shipped_study_is_taken_with_what_it_expects(app: App, started) -> None:
     async with app.run_test(size=MEDIUM) as pilot:
         await opened(pilot)
@@ -268,6 +282,39 @@ async def test_a_launch_takes_the_measurement_of_the_same_study(app: App, starte
         await until(pilot, lambda: "demo-study runs" in app.said)
         assert ("runs, as measured" in app.said) == (not changed) and len(started) == 1
         assert ("start once one step of each variant has been timed" in app.said) == changed
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_study_is_listed_while_its_variants_are_timed_and_leaves_nothing_if_that_fails(
+    app: App, monkeypatch, tmp_path, fails: bool
+) -> None:
+    timed = asyncio.Event()
+
+    async def start(study: Study, place: processes.LaunchTarget, plan: Estimate | None) -> str:
+        await timed.wait()
+        if fails:
+            raise InputError("out of memory")
+        return f"{study.name} runs"
+
+    monkeypatch.setattr(processes, "start", start)
+    async with app.run_test(size=MEDIUM) as pilot:
+        await opened(pilot)
+        await fill_in(pilot, "v", "model.n_heads=2")
+        await fill_in(pilot, "n", "pos")
+        await pilot.press("f5")
+        await until(pilot, lambda: "▸ pos " in app.text and "0/6" in app.text and "◌ timing" in app.text)
+        assert "then its runs start" in app.text and "Nothing has been trained yet" not in app.text
+        await pilot.press("r", "s", "enter")
+        assert "there is nothing to resume" in app.said and "none of pos's runs is training" in app.said
+        timed.set()
+        if fails:
+            await until(pilot, lambda: "Nothing has been trained yet" in app.text)
+            assert "out of memory" in app.said and "▸ pos" not in app.text
+        else:
+            await until(pilot, lambda: "pos runs" in app.said)
+            cell(tmp_path / "runs", "rope", 1)
+            await until(pilot, lambda: "1/1" in app.text and "timing" not in app.text)
+    assert not list((tmp_path / "runs").glob("*.toml"))
 
 
 async def test_a_measurement_that_fails_says_why_and_a_change_ends_one(app: App, monkeypatch) -> None:

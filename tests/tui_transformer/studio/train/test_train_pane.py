@@ -648,6 +648,25 @@ async def test_a_badge_in_the_header_says_what_it_means(root) -> None:
         assert header.tooltip is None
 
 
+async def test_a_badge_in_the_list_says_what_it_means(root) -> None:
+    record(root, "leaky", verdicts=[("leak", "LEAK", "it sees"), ("shape", "STILL-FALLING", "it still fell")])
+    record(root, "sound", verdicts=[])
+    async with Open(root, "leaky") as studio:
+        runs = studio.app.query_one("#runs", LineList)
+        at = [path.name for path in runs.paths].index("leaky")
+        line = "".join(segment.text for segment in runs.render_line(at))
+        start, meant = (
+            line.index("LEAK"),
+            "\n".join(f"{BADGES[n].word}: {BADGES[n].means}" for n in ("LEAK", "STILL-FALLING")),
+        )
+        for x in (start, start + len("LEAK") - 1):
+            await studio.pilot.hover(runs, offset=(x, at))
+            assert str(runs.tooltip) == meant
+        for place in ((start - 1, at), (start + len("LEAK"), at), (start, 1 - at)):
+            await studio.pilot.hover(runs, offset=place)
+            assert runs.tooltip is None
+
+
 async def test_a_running_run_and_a_study_say_when_they_will_be_done(root, monkeypatch) -> None:
     monkeypatch.setattr(run_header, "now", lambda: datetime(2026, 11, 25, 23, 59, 30, tzinfo=UTC))
     record(root, "win16", state="running", step=1240)

@@ -14,7 +14,7 @@ from tui_transformer.lab.analysis.columns import setting_text
 from tui_transformer.lab.analysis.detail import UNSET
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.verdict import VariantResult
-from tui_transformer.lab.records.badges import PASSED
+from tui_transformer.lab.records.badges import PASSED, badge
 from tui_transformer.lab.reports.context import ReportContext, base_name, corpus_name
 from tui_transformer.lab.reports.document import NONE, Block, Cell, Figure, Heading, Math, Paragraph, Table, cells
 from tui_transformer.lab.reports.figures.diagram import diagram
@@ -53,7 +53,7 @@ def runs(context: ReportContext) -> Iterator[Block]:
                 *(context.bracketed(state, reason if reason != state else ""), step),
                 *(NONE if value is None else f"{value:.4f}" for value in (run.last, run.best)),
             ]
-            checks = " ".join(run.badges) or (PASSED if run.checked else NONE)
+            checks = " ".join(badge(name).called for name in run.badges) or (PASSED if run.checked else NONE)
             rows.append((*map(Cell, texts), Cell(checks, strong=bool(run.badges))))
     heads = context.heads("variant", "run", "seed", "state", "step", "last", "best", "checks")
     notes = [say("runs.left-out")] if any(standing.group.left_out for standing in context.standings) else []
