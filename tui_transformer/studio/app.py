@@ -45,7 +45,7 @@ from tui_transformer.studio.messages import How, Play, Resume, errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask
 from tui_transformer.studio.shared.key_line import KeyLine
 from tui_transformer.studio.themes import THEMES
-from tui_transformer.studio.typing_order import TypingOrder, hear_alt_digits
+from tui_transformer.studio.typing_order import TypingOrder, hear_alt_digits, know_signs
 
 if TYPE_CHECKING:
     from tui_transformer.studio.design.pane import DesignPane
@@ -174,6 +174,7 @@ class Studio(TypingOrder):
     def __init__(self, *, runs_dir: Path, data_dir: Path | None = None, device: str = "auto") -> None:
         super().__init__()
         hear_alt_digits()
+        know_signs()
         break_between_characters()
         self.runs_dir, self.data_dir, self.device = runs_dir, data_dir, device
         self.launches = Launches(runs_dir, data_dir, device)
