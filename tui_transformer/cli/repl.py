@@ -14,7 +14,7 @@ from platformdirs import user_state_path
 from engine.errors import InputError, all_of
 from engine.language import tr
 from engine.runs.reader import RunReader
-from tui_transformer.cli.output import complain, is_terminal, loading, say, stamp
+from tui_transformer.cli.output import complain, is_terminal, loading, print_columns, say, stamp
 from tui_transformer.lab.play.prompt import Prompt, Settings, Table
 from tui_transformer.lab.play.writers import Writer
 
@@ -65,7 +65,12 @@ def converse(
     settings: Settings, answer: Callable[[str], None], actions: Mapping[str, Callable[[str], None]], table: Table
 ) -> None:
     """Answer lines from the terminal or a pipe until one of them quits or the input ends."""
-    prompt = Prompt(settings, answer, actions, table, remark=say, complain=complain)
+
+    def help(_: str) -> None:
+        print(table.first)
+        print_columns(prompt.rows)
+
+    prompt = Prompt(settings, answer, {**actions, "help": help}, table, remark=say, complain=complain)
     with _line_editing(prompt.completions):
         while not prompt.done:
             try:
