@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from platformdirs import user_state_path
+from rich.text import Text
 
 from engine.errors import InputError, all_of
 from engine.language import tr
 from engine.runs.reader import RunReader
-from tui_transformer.cli.output import complain, is_terminal, loading, print_columns, say, stamp
+from tui_transformer.cli.output import complain, has_colour, is_terminal, loading, print_columns, say, stamp, stdout
 from tui_transformer.lab.play.prompt import Prompt, Settings, Table
 from tui_transformer.lab.play.writers import Writer
+from tui_transformer.lab.play.written import level
 
 HISTORY_LINES = 1000
+STYLES = ("", "green", "yellow", "red underline", "bold red underline")  # by level, on a terminal
 W = TypeVar("W", bound=Writer)
 
 
@@ -86,6 +89,15 @@ def converse(
                 prompt.take(line)
             except KeyboardInterrupt:  # stops the answer, not the prompt
                 print()
+
+
+def show(text: str, probability: float | None) -> None:
+    """Write a token's text, which must be clean, at once; in colour by its probability where there is colour."""
+    if has_colour():
+        stdout().print(Text(text, STYLES[level(probability)]), end="", soft_wrap=True)
+    else:
+        sys.stdout.write(text)
+        sys.stdout.flush()
 
 
 @contextmanager
