@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from platformdirs import user_state_path
+from rich.text import Text
 
 from engine.errors import InputError, all_of
 from engine.language import tr
 from engine.runs.reader import RunReader
-from tui_transformer.cli.output import complain, is_terminal, loading, say, stamp
+from tui_transformer.cli.output import complain, has_colour, is_terminal, loading, print_columns, say, stamp, stdout
 from tui_transformer.lab.play.prompt import Prompt, Settings, Table
 from tui_transformer.lab.play.writers import Writer
+from tui_transformer.lab.play.written import level
 
 HISTORY_LINES = 1000
+STYLES = ("", "green", "yellow", "red underline", "bold red underline")  # by level, on a terminal
 W = TypeVar("W", bound=Writer)
 
 
@@ -65,7 +68,12 @@ def converse(
     settings: Settings, answer: Callable[[str], None], actions: Mapping[str, Callable[[str], None]], table: Table
 ) -> None:
     """Answer lines from the terminal or a pipe until one of them quits or the input ends."""
-    prompt = Prompt(settings, answer, actions, table, remark=say, complain=complain)
+
+    def help(_: str) -> None:
+        print(table.first)
+        print_columns(prompt.rows)
+
+    prompt = Prompt(settings, answer, {**actions, "help": help}, table, remark=say, complain=complain)
     with _line_editing(prompt.completions):
         while not prompt.done:
             try:
@@ -81,6 +89,15 @@ def converse(
                 prompt.take(line)
             except KeyboardInterrupt:  # stops the answer, not the prompt
                 print()
+
+
+def show(text: str, probability: float | None) -> None:
+    """Write a token's text, which must be clean, at once; in colour by its probability where there is colour."""
+    if has_colour():
+        stdout().print(Text(text, STYLES[level(probability)]), end="", soft_wrap=True)
+    else:
+        sys.stdout.write(text)
+        sys.stdout.flush()
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir, run_names
 from tui_transformer.cli.output import answer, emit, is_terminal, loading, say, stdout, warn
-from tui_transformer.cli.repl import Session, converse
+from tui_transformer.cli.repl import STYLES, Session, converse, show
 from tui_transformer.lab.play.prompt import ASKING, WRITING, Settings, checked
 from tui_transformer.lab.play.writers import Writer, load_writer
 from tui_transformer.lab.play.written import AnswerToken, in_words, level, number, sign
@@ -25,7 +25,6 @@ from tui_transformer.lab.play.written import AnswerToken, in_words, level, numbe
 OTHERS = 3  # other answers listed beside the one given
 LISTED = 5  # tokens listed by /alternatives, and alternatives of each
 AROUND = 12  # characters before a listed token
-STYLES = ("", "green", "yellow", "red underline", "bold red underline")  # by level, on a terminal
 
 
 @dataclass
@@ -62,7 +61,7 @@ class Writing(Session[Writer]):
                         sys.stdout.write(clean(text))
                 pieces.append(piece)
                 if not self.as_json and not writer.ranks:
-                    _show(piece)
+                    show(clean(piece.text), piece.probability)
             written = "".join(piece.text for piece in pieces)
             wholes = writer.wholes(text, written, OTHERS)
             filled = writer.filled(text, written)
@@ -231,16 +230,6 @@ def sample(
         "to": writing.towards,
     }
     converse(settings, lambda text: writing.answer(text, settings), actions, ASKING if first.ranks else WRITING)
-
-
-def _show(piece: AnswerToken) -> None:
-    """Write a token at once; on a terminal coloured by its probability."""
-    text, console = clean(piece.text), stdout()
-    if console.color_system is None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    else:
-        console.print(Text(text, STYLES[level(piece.probability)]), end="", soft_wrap=True)
 
 
 def _alternatives_line(pieces: Sequence[AnswerToken], at: int) -> Text:

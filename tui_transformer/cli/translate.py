@@ -21,7 +21,7 @@ from engine.runs.reader import RunReader
 from tui_transformer.cli.commands import command, examples
 from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir
 from tui_transformer.cli.output import answer, emit, has_colour, is_terminal, padded, say, stdout, width_of
-from tui_transformer.cli.repl import Session, converse
+from tui_transformer.cli.repl import Session, converse, show
 from tui_transformer.lab.play.alignment import alignment_picture, by_words
 from tui_transformer.lab.play.prompt import TRANSLATING, Settings, checked
 from tui_transformer.lab.play.writers import TranslationWriter
@@ -82,9 +82,8 @@ class Translating(Session[TranslationWriter]):
         if self.as_json:
             self.write([sentence])
         elif self.greedy:
-            for piece, *_ in self.writers[0].translator.stream(sentence):
-                sys.stdout.write(clean_line(piece))
-                sys.stdout.flush()
+            for piece, token, _ in self.writers[0].translator.stream(sentence):
+                show(clean_line(piece), token.probability)
             answer(flush=True)
         else:
             for one in self.found([sentence])[0]:

@@ -26,7 +26,7 @@ from textual.containers import Horizontal, Vertical
 from textual.events import Click, Event, InputEvent, Paste, Resize
 from textual.screen import ModalScreen
 from textual.widget import Widget
-from textual.widgets import ContentSwitcher, Input, Static
+from textual.widgets import ContentSwitcher, Static
 
 from engine.clean import clean
 from engine.errors import reason
@@ -45,7 +45,7 @@ from tui_transformer.studio.messages import How, Play, Resume, Timing, errors_sa
 from tui_transformer.studio.shared.dialog import Answer, Ask
 from tui_transformer.studio.shared.key_line import KeyLine
 from tui_transformer.studio.themes import THEMES
-from tui_transformer.studio.typing_order import TypingOrder, hear_alt_digits
+from tui_transformer.studio.typing_order import TypingOrder, hear_alt_digits, know_signs, types
 
 if TYPE_CHECKING:
     from tui_transformer.studio.design.pane import DesignPane
@@ -73,6 +73,8 @@ class TopBar(Horizontal):
             event.stop()
             await self.run_action(f"app.show_pane('{self.pane}')")
 
+    _typing = False  # whether digits are typed where the focus is
+
     def compose(self) -> ComposeResult:
         yield Static(Text(" tui-transformer ", style="bold"), id="brand")
         for number, pane in enumerate(PANE_NAMES, 1):
@@ -84,6 +86,9 @@ class TopBar(Horizontal):
             tab.set_class(tab.pane == pane, "chosen")
 
     def tell_keys(self, *, typing: bool) -> None:
+        if typing == self._typing:
+            return
+        self._typing = typing
         for tab in self.query(TopBar.Tab):
             tab.tell_key(typing=typing)
 
@@ -174,6 +179,7 @@ class Studio(TypingOrder):
     def __init__(self, *, runs_dir: Path, data_dir: Path | None = None, device: str = "auto") -> None:
         super().__init__()
         hear_alt_digits()
+        know_signs()
         break_between_characters()
         self.runs_dir, self.data_dir, self.device = runs_dir, data_dir, device
         self.launches = Launches(runs_dir, data_dir, device)
@@ -237,7 +243,9 @@ class Studio(TypingOrder):
         if self._wrong_settings:
             say(self, self._wrong_settings, "warning")
         bar = self.query_one(TopBar)
-        self.watch(self.screen, "focused", lambda focused: bar.tell_keys(typing=isinstance(focused, Input)))
+        self.screen.bindings_updated_signal.subscribe(
+            bar, lambda screen: bar.tell_keys(typing=types(screen.focused, "1"))
+        )
         switcher = self.query_one(PaneSwitcher)
         self.watch(switcher, "current", bar.choose)
         self._listen()

@@ -8,11 +8,11 @@ import asyncio
 from contextlib import suppress
 from enum import Enum
 
-from textual import _ansi_sequences
+from textual import _ansi_sequences, keys
 from textual.app import App
 from textual.events import Event, Key
-from textual.keys import key_to_character
 from textual.screen import Screen
+from textual.widget import Widget
 
 PATIENCE = 1.0  # most seconds a key waits for the effects of earlier keys
 GLANCE = 0.005  # seconds between checks on a dialog that is being built
@@ -30,6 +30,21 @@ def hear_alt_digits() -> None:
     table = _ansi_sequences.ANSI_SEQUENCES_KEYS
     assert isinstance(table, dict)
     table |= {f"\x1b{key.value[-1]}": (key,) for key in AltDigit}
+
+
+def know_signs() -> None:
+    """Let a line take / + - @ \\ _ as text even where they are bound: Textual finds no character for its short names of
+    these keys.
+    """
+    keys.KEY_TO_UNICODE_NAME |= {
+        short: keys.KEY_TO_UNICODE_NAME.get(name, name) for short, name in keys.REPLACED_KEYS.items()
+    }
+    keys.key_to_character.cache_clear()
+
+
+def types(widget: Widget | None, key: str) -> bool:
+    """Whether a widget, if it has the focus, takes a key as text."""
+    return widget is not None and widget.check_consume_key(key, keys.key_to_character(key))
 
 
 class TypingOrder(App[None]):
@@ -62,8 +77,7 @@ class TypingOrder(App[None]):
             return await super()._check_bindings(key)
         if await super()._check_bindings(key, priority=True):
             return True
-        focused = self.focused
-        if focused is not None and focused.check_consume_key(key, key_to_character(key)):
+        if types(self.focused, key):
             return False
         return await super()._check_bindings(key)
 

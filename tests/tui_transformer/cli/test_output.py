@@ -1,16 +1,23 @@
+import io
 import math
 import os
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 from rich.console import Console
 
 from engine.clean import clean, clean_line
-from tui_transformer.cli import output
+from tui_transformer.cli import output, repl
 from tui_transformer.cli.output import LONGEST, complain, has_colour, print_columns
+from tui_transformer.cli.repl import converse
+from tui_transformer.cli.translate import Translating
 from tui_transformer.lab.charts.canvas import Line, line_chart, thin
 from tui_transformer.lab.formatting import count, duration, memory, short, sparkline
+from tui_transformer.lab.play.prompt import ASKING, TRANSLATING, WRITING
 
 
 @given(st.text())
@@ -119,6 +126,33 @@ def test_columns_wrap_between_words_on_a_terminal(capsys, monkeypatch) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert lines[1:4] == ["a       one two three four", "        five six seven eight", "        nine ten"]
     assert max(map(len, lines)) <= 30
+
+
+@pytest.mark.parametrize("table", [WRITING, TRANSLATING, ASKING])
+def test_the_help_of_a_prompt_breaks_no_word_on_a_terminal(table, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("tui_transformer.cli.output.is_terminal", lambda _: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdin", io.StringIO("/help\n"))
+    converse(dict.fromkeys(table.settings, 1), print, {}, table)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(cell_len, lines)) <= 80 and lines[0] == table.first
+    assert any(line.startswith(" " * 12) for line in lines) and any(line.startswith("/quit") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("system", "refused", "colour"), [("truecolor", False, True), ("truecolor", True, False), (None, False, False)]
+)
+def test_a_translation_is_coloured_by_probability_where_there_is_colour(
+    system, refused, colour, capsys, monkeypatch
+) -> None:
+    console = Console(force_terminal=system is not None, color_system=system, no_color=refused)
+    for module in (output, repl):
+        monkeypatch.setattr(module, "stdout", lambda: console)
+    tokens = [("gut", SimpleNamespace(probability=0.95), ()), ("!", SimpleNamespace(probability=0.001), ())]
+    writer = SimpleNamespace(translator=SimpleNamespace(stream=lambda sentence: iter(tokens)))
+    Translating(Path(), "cpu", "best", False, writers=[writer], settings={"beam": 1, "nbest": 1}).answer("good!")
+    written = capsys.readouterr().out
+    assert written == ("gut\x1b[1;4;31m!\x1b[0m\n" if colour else "gut!\n")
 
 
 def test_a_sparkline_runs_from_the_lowest_bar_to_the_highest() -> None:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import pytest
 from textual.events import Key
+from textual.keys import _character_to_key
 from textual.widgets import ContentSwitcher, Input
 
 from engine.errors import InputError
@@ -26,9 +27,7 @@ def typed(app: Studio, *keys: str) -> None:
     assert driver is not None
     for key in keys:
         character = {"enter": "\r", "space": " "}.get(key, key if len(key) == 1 else None)
-        driver.send_message(
-            Key({"/": "slash", " ": "space", "?": "question_mark", ",": "comma"}.get(key, key), character)
-        )
+        driver.send_message(Key(_character_to_key(key) if len(key) == 1 else key, character))
 
 
 def pane_of(app: Studio) -> str | None:
@@ -122,6 +121,38 @@ async def test_a_line_that_takes_digits_is_left_with_alt(app, gate, key) -> None
             assert app.query_one(PlaygroundPane)._line.value == "2 a"
 
 
+async def test_signs_are_typed_into_a_line_even_those_that_are_keys_of_the_pane(app, gate) -> None:
+    signs = "".join(map(chr, range(33, 127)))
+    gate.set()
+    async with app.run_test(size=(120, 36)) as pilot:
+        typed(app, "3", "/", *"tok/s>1")
+        await until(pilot, lambda: "tok/s>1" in [one.value for one in app.query(Input)])
+        typed(app, "alt+4", *"ab/c+d-e", *signs)
+        await until(pilot, lambda: app.query_one(PlaygroundPane)._line.value == f"ab/c+d-e{signs}")
+        assert len(app.screen_stack) == 1
+
+
+async def test_a_slash_begins_a_command_in_the_prompt_and_outside_it(app, gate) -> None:
+    gate.set()
+    async with app.run_test(size=(120, 36)) as pilot:
+        for keys in (["4"], ["escape"]):
+            typed(app, *keys, *"/top")
+            await until(pilot, lambda: app.query_one(PlaygroundPane)._line.value == "/top")
+            app.query_one(PlaygroundPane)._line.value = ""
+
+
+@pytest.mark.parametrize("changed", [{}, {"choose-vs": "x"}], ids=["usual", "changed"])
+async def test_the_bottom_line_leaves_out_keys_that_would_be_typed(app, gate, changed) -> None:
+    app.settings.keys = changed
+    gate.set()
+    async with app.run_test(size=(120, 36)) as pilot:
+        key = "x" if changed else "+"
+        typed(app, "4", "escape")
+        await until(pilot, lambda: f"{key} vs" in shown(app))
+        typed(app, "i")
+        await until(pilot, lambda: f"{key} vs" not in shown(app))
+
+
 def test_escape_and_a_digit_typed_at_once_are_read_as_alt_with_the_digit(app) -> None:
     from textual._xterm_parser import XTermParser
 
@@ -199,7 +230,7 @@ class Walk:
         self.text: str | None = None  # of the line that is open
 
     def words(self) -> list[str]:
-        return self.random.choices("abeqrnsvxz123 ", k=self.random.randint(1, 6))
+        return self.random.choices("abeqrnsvxz123 /+-", k=self.random.randint(1, 6))
 
     def keys(self, doors: int = 6) -> list[str]:
         """Keys of one sequence; it may end in an open line."""

@@ -66,6 +66,7 @@ class Line:
     style: str
     dots: bool = False
     dashed: bool = False
+    dash: int = 1  # columns of a dash
     label: str = ""
     shares: bool = False
 
@@ -281,7 +282,7 @@ def _trace(canvas: Canvas, lines: Sequence[Line]) -> None:
             there = crossing.get((row, column), []) if found.shares else []
             if found not in there or len(there) == 1:  # crossings are approximate
                 there = [found]
-            if there := [line for line in there if not (line.dashed and column % 2)]:
+            if there := [line for line in there if not (line.dashed and column % (line.dash + 1) == line.dash)]:
                 canvas.cells[row][canvas.margin + column] = (sign, there[column // TURN % len(there)].style)
     plotext.clear_figure()
 

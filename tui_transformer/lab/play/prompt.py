@@ -178,7 +178,7 @@ class Prompt:
         ]
 
     @property
-    def help(self) -> str:
+    def rows(self) -> list[tuple[str, str]]:
         """The commands that apply here, settings with their values, then the others with the reason."""
         rows, missing = [], []
         for name, command in self.table.commands.items():
@@ -188,5 +188,9 @@ class Prompt:
             value = self.settings[name] if isinstance(command, Setting) else command.argument
             also = tr("; also /exit and ctrl-d") if name == "quit" else ""
             rows.append((f"/{name} {value}".rstrip(), command.what + also))
-        width = max(cell_len(left) for left, _ in rows)
-        return "\n".join([self.table.first, *(f"{fitted(a, width)}  {b}" for a, b in (*rows, *missing))])
+        return rows + missing
+
+    @property
+    def help(self) -> str:
+        width = max(cell_len(left) for left, _ in self.rows)
+        return "\n".join([self.table.first, *(f"{fitted(a, width)}  {b}" for a, b in self.rows)])

@@ -26,6 +26,7 @@ from engine.lints import ACTS
 from tui_transformer.lab.design.draft import MOST_RANKS, Draft, sentence, shown
 from tui_transformer.lab.formatting import fitted
 from tui_transformer.studio.shared.palette import Palette
+from tui_transformer.studio.typing_order import types
 
 LABEL = 14  # columns
 SIGNS = "←→ ⏎"  # the keys that change it
@@ -284,6 +285,7 @@ class Switches(OptionList):
         self._draft = draft
         self._typed: str | None = None  # what is being typed into the current switch
         self._shown: list[str] = []  # keys, headings as "# model"
+        self._takes_digits = False  # as the top bar was last told
 
     @property
     def current(self) -> Switch | None:
@@ -310,6 +312,9 @@ class Switches(OptionList):
         palette = Palette.of(self.app.theme_variables)
         for at, name in enumerate(self._shown):
             self.replace_option_prompt_at_index(at, self._line(name, at == self.highlighted, palette))
+        if (takes := types(self, "1")) != self._takes_digits:
+            self._takes_digits = takes
+            self.refresh_bindings()
 
     def _line(self, name: str, here: bool, palette: Palette) -> Text:
         draft = self._draft

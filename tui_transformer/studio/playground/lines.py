@@ -72,11 +72,12 @@ class Controls(Widget, can_focus=True):
     def __init__(self) -> None:
         super().__init__(id="controls")
         self._settings: Settings = {}
+        self._second: Settings = {}  # of the run beside it, if there is one
         self._chosen = next(iter(NAMES))
         self._places: Places = []
 
-    def show(self, settings: Settings) -> None:
-        self._settings = dict(settings)
+    def show(self, settings: Settings, second: Settings) -> None:
+        self._settings, self._second = dict(settings), dict(second)
         self.refresh()
 
     def action_choose(self, by: int) -> None:
@@ -101,6 +102,7 @@ class Controls(Widget, can_focus=True):
     def _become(self, name: str, value: float | int) -> None:
         if value != self._settings.get(name):
             self._settings[name] = value
+            self._second.pop(name, None)  # a value set by hand is both runs'
             self.refresh()
             self.post_message(self.Changed(name, value))
 
@@ -131,7 +133,8 @@ class Controls(Widget, can_focus=True):
             label = BRIEF.get(name, label) if self.content_size.width < 70 else label
             line.append(f"{label} ", "bold" if chosen else palette.dim)
             value = self._settings.get(name)
-            shown = "–" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:g}"
+            values = dict.fromkeys((value, self._second.get(name, value)))  # one, or each run's own
+            shown = " / ".join("–" if v is None else f"{v:,}" if isinstance(v, int) else f"{v:g}" for v in values)
             line.append(f"‹{shown}›" if chosen else f" {shown} ", f"bold {palette.accent}" if chosen else "bold")
             self._places.append((start, line.cell_len, name))
             line.append(" " * (GAP - 2))

@@ -122,7 +122,7 @@ class PlaygroundPane(Vertical):
 
     def on_mount(self) -> None:
         self._line.placeholder = LOADING
-        self._controls.show(self.session.settings)
+        self._show_settings()
         self.watch(self.app, "theme", self._redraw, init=False)
         self._activate(self._first)
         self.set_interval(NEWER, self._look)
@@ -148,6 +148,7 @@ class PlaygroundPane(Vertical):
             self.remove_class("-two")
             column.run_path, column.writer = None, None
             column.forget()
+            self._show_settings()
             self._activate(self._first)
 
     def focus_first(self) -> None:
@@ -299,7 +300,7 @@ class PlaygroundPane(Vertical):
 
     def _set_by_hand(self, made: Settings) -> None:
         self._own.setdefault(self._first.run_path, {}).update(made)
-        self._controls.show(self.session.settings)
+        self._show_settings()
 
     def _ask(self, text: str) -> None:
         """Ask for a text as if it had been typed, even one that begins with a slash."""
@@ -311,16 +312,20 @@ class PlaygroundPane(Vertical):
         if not self.action_stop_writing():
             self.screen.set_focus(self._active.text)
 
-    @property
-    def _how(self) -> Settings:
-        """The settings of an answer; beam settings are each model's own unless set by hand."""
+    def _how(self, column: RunColumn) -> Settings:
+        """The settings of a model's answer: those made by hand, else its own, beam settings as well."""
         by_hand = self._own.get(self._first.run_path, {})
-        return {name: value for name, value in self.session.settings.items() if name not in SEARCH or name in by_hand}
+        settings = {name: value for name, value in self.session.settings.items() if name not in SEARCH}
+        own = {} if column is self._first or column.writer is None else column.writer.defaults
+        return settings | own | by_hand
+
+    def _show_settings(self) -> None:
+        self._controls.show(self.session.settings, self._how(self._second) if len(self.columns) > 1 else {})
 
     def give(self, text: str) -> None:
         self._set_mode("write")
         for column in self.columns:
-            column.answer(text, self._how)
+            column.answer(text, self._how(column))
 
     def on_controls_changed(self, event: Controls.Changed) -> None:
         self.session.settings[event.setting] = event.value
@@ -472,8 +477,8 @@ class PlaygroundPane(Vertical):
             self.session.settings |= column.writer.defaults | column.writer.searching | by_hand
             self.session.table = PLAYING if column.writer.searching else WRITING
             self._line.offer()
-            self._controls.show(self.session.settings)
         if event.loaded and column.writer is not None:
+            self._show_settings()
             if column is self._first:
                 self._line.placeholder = column.writer.invitation
                 self._line.belong_to(column.writer.name, column.prompts)
@@ -497,7 +502,7 @@ class PlaygroundPane(Vertical):
         if column.given or column.busy or not other.given or other.writer is None:
             return
         if self._mode == "write":
-            column.answer(other.given, self._how)
+            column.answer(other.given, self._how(column))
         else:
             column.given = other.whole if other.writer.continues else other.given
             self._show_of()
@@ -534,13 +539,13 @@ class PlaygroundPane(Vertical):
                 *column.pieces[:at],
                 AnswerToken(one.text, one.probability, one.chance, column.pieces[at].alternatives),
             ]
-            column.answer(column.given, self._how, kept)
+            column.answer(column.given, self._how(column), kept)
 
     def on_resize(self) -> None:
         self.set_class(self.app.size.width >= WIDE, "-wide")
 
     def _redraw(self) -> None:
-        self._controls.show(self.session.settings)
+        self._show_settings()
         self._modes.refresh()
         self._tries.refresh()
         self._detail()

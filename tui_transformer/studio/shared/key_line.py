@@ -9,6 +9,8 @@ from textual import events
 from textual.screen import Screen
 from textual.widget import Widget
 
+from tui_transformer.studio.typing_order import types
+
 
 class ShownKey(NamedTuple):
     key: str
@@ -46,7 +48,12 @@ class KeyLine(Widget):
     def _look(self) -> None:
         if not self.is_attached:  # the screen was closed meanwhile
             return
-        active, by_action = self.screen.active_bindings, dict[str, ShownKey]()
+        focused, by_action = self.screen.focused, dict[str, ShownKey]()
+        active = {  # Textual leaves out only keys that would be typed before the user changed them
+            key: one
+            for key, one in self.screen.active_bindings.items()
+            if one.node is focused or not types(focused, key)
+        }
         usual = [one for one in active.values() if one.binding.show]
         by_id = {one.binding.id: one for one in active.values() if not one.binding.show}
         spare = [by_id[name] for name in self._spare if name in by_id]

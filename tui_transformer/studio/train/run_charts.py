@@ -68,6 +68,7 @@ GAP = tr(
 )
 # Beside the lines, from so many columns
 BEST_POSSIBLE, WHOLE_PAST, ROOM = tr("floor: the best possible"), tr("given the whole past"), 48
+LONG = 3  # columns of a dash that is longer than the ghost's
 LOSS = CHARTS[0]
 TRAIN, VALIDATION = tr("train"), tr("validation")
 
@@ -78,6 +79,7 @@ class RunDrawing:
     unit: str  # of the loss
     ghost: str = ""  # the name of the run behind it
     hidden: frozenset[str] = frozenset()  # styles of what only the legend shows
+    colourless: bool = False  # train is told from validation by long dashes
 
     def canvas(self, width: int, height: int, span: Span | None = None) -> Canvas | None:
         made, hidden = self.made, self.hidden
@@ -87,7 +89,7 @@ class RunDrawing:
         lines = [
             Line(made.ghost.x, made.ghost.y, "ghost", dashed=True),
             Line(made.raw.x, made.raw.y, "raw"),
-            Line(made.train.x, made.train.y, "train"),
+            Line(made.train.x, made.train.y, "train", dashed=self.colourless, dash=LONG),
             Line(made.validation.x, made.validation.y, "validation", dots=True),
         ]
         lines = [line for line in lines if line.style.replace("raw", "train") not in hidden]
@@ -167,7 +169,7 @@ class RunDrawing:
     def _legend(self, made: Picture, form: int) -> list[Cell]:
         legend, brief = [], form >= BRIEF
         if made.train.x and made.measure is not THROUGHPUT:
-            legend.append((f"━ {TRAIN}", "train"))
+            legend.append((f"{'╍' if self.colourless else '━'} {TRAIN}", "train"))
         if made.validation.x:
             legend.append((f"•━ {tr('val') if brief else VALIDATION}", "validation"))
         if made.best is not None:
@@ -306,7 +308,8 @@ class RunCharts(Horizontal):
                 ghost=() if ghost is None else ghost.validation,
             )
             hidden = self._hidden if measure is not THROUGHPUT else frozenset()  # whose line has no name to click on
-            drawing = RunDrawing(made, view.unit, "" if ghost is None else clean_line(ghost.name), hidden)
+            name = "" if ghost is None else clean_line(ghost.name)
+            drawing = RunDrawing(made, view.unit, name, hidden, colourless=self.app.no_color)
             waiting = waiting if made.empty else ALL_HIDDEN
         chart.show(drawing, waiting)
 

@@ -519,6 +519,18 @@ async def test_leaving_ends_a_measurement_under_way(app: App, monkeypatch) -> No
         pytest.fail("the process is still there")
 
 
+async def test_the_top_bar_says_alt_where_digits_are_typed_into_the_switch(app) -> None:
+    bar = lambda: str(app.query_one("#tab-train").render())
+    async with app.run_test(size=MEDIUM) as pilot:
+        await go_to(pilot, "model.n_layers")
+        await until(pilot, lambda: bar() == " alt+2 Train ")
+        await go_to(pilot, "model.position")
+        await until(pilot, lambda: bar() == " 2 Train ")
+        await go_to(pilot, "model.n_layers")
+        await pilot.press("escape")
+        await until(pilot, lambda: bar() == " 2 Train ")
+
+
 async def test_digits_are_typed_into_a_switch_until_escape_goes_back_to_the_presets(app) -> None:
     async with app.run_test(size=MEDIUM) as pilot:
         await go_to(pilot, "model.n_layers")

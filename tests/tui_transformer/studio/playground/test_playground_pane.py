@@ -257,6 +257,24 @@ def test_steps_stay_within_bounds(name) -> None:
     assert stepped(name, stepped(name, value, 1), -1) == pytest.approx(value)
 
 
+async def test_two_runs_have_each_its_own_settings_until_one_is_set_by_hand(app, fakes) -> None:
+    fakes.known["baseline"] = greedy = FakeWriter("baseline")
+    greedy.defaults = greedy.defaults | {"temperature": 0.0}
+    async with app.run_test(size=(120, 36)) as pilot:
+        found = await opened(pilot)
+        await type_line(pilot, "/vs baseline")
+        await until(pilot, lambda: found._second.writer is not None)
+        await answered(pilot)
+        assert [one.writer.asked[-1][1]["temperature"] for one in found.columns] == [0.8, 0.0]
+        await until(pilot, lambda: "temperature  0.8 / 0 " in shown(app))
+        await type_line(pilot, "/temperature 0.3")
+        await answered(pilot, "the gate")
+        assert [one.writer.asked[-1][1]["temperature"] for one in found.columns] == [0.3, 0.3]
+        await until(pilot, lambda: "temperature  0.3 " in shown(app) and " / " not in str(found._controls.render()))
+        await type_line(pilot, "/vs")
+        await until(pilot, lambda: len(found.columns) == 1)
+
+
 async def test_commands_do_what_keys_do(app, monkeypatch) -> None:
     copied: list[str] = []
     monkeypatch.setattr(app, "copy_to_clipboard", copied.append)

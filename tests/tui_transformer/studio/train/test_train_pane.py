@@ -448,6 +448,22 @@ async def test_the_words_of_the_charts_are_explained_in_the_help_and_by_the_lege
         await studio.until(lambda: "Terms" in studio.text and "the best possible loss" in studio.text)
 
 
+@pytest.mark.parametrize("colourless", [False, True])
+async def test_without_colours_the_train_loss_is_drawn_in_dashes(root, monkeypatch, colourless) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if colourless:
+        monkeypatch.setenv("NO_COLOR", "1")
+    record(root, "baseline")
+    async with Open(root, "baseline") as studio:
+        await studio.until(lambda: ("╍ train" if colourless else "━ train") in studio.text)
+        canvas = studio.app.query_one("#chart-first", Chart)._drawing.canvas(100, 30)
+        drawn = {style: set() for style in ("train", "validation")}
+        for row in canvas.cells:
+            for column, (_, style) in enumerate(row):
+                drawn.get(style, set()).add((column - canvas.margin) % 4)
+        assert drawn["train"] == {0, 1, 2} | (set() if colourless else {3}) and drawn["validation"] == {0, 1, 2, 3}
+
+
 async def test_memory_on_a_cpu_is_said_to_be_the_processs(root) -> None:
     record(root, "baseline")
     async with Open(root, "baseline") as studio:
@@ -622,13 +638,13 @@ async def test_a_click_in_the_legend_hides_a_curve_and_shows_it_again(root) -> N
     record(root, "baseline")
     async with Open(root, "baseline") as studio:
         chart = studio.app.query_one("#chart-first", Chart)
-        await studio.until(lambda: "━ train" in title(chart) and "•━ validation" in title(chart))
+        await studio.until(lambda: "╍ train" in title(chart) and "•━ validation" in title(chart))
         for name in ("train", "validation"):
             await studio.pilot.click(chart, offset=(title(chart).index(name) + 1, 0))
             await studio.until(lambda name=name: f"× {name}" in title(chart))
         await studio.until(lambda: "all curves are hidden" in studio.text)
         await studio.pilot.click(chart, offset=(title(chart).index("× train") + 1, 0))
-        await studio.until(lambda: "━ train" in title(chart) and chart._canvas is not None)
+        await studio.until(lambda: "╍ train" in title(chart) and chart._canvas is not None)
         await studio.pilot.hover(chart, offset=(20, 0))
         assert "Drag across the chart" in str(chart.tooltip)
         await studio.pilot.hover(chart, offset=(20, 5))
