@@ -115,8 +115,8 @@ def test_the_studio_reads_its_settings_and_ones_own_presets_and_studies(kept: Pa
         screen.until("▸ my-preset", "your own")
         screen.press("enter", "v")
         screen.until("a study of my-preset")
-        screen.press("l")
-        screen.until("Take whose variants?")
+        screen.press("L")
+        screen.until("Use the variants of which study?")
         screen.press(END)
         screen.until("my-study", "your own")
         screen.press("escape")
@@ -143,7 +143,7 @@ def test_the_studio_shows_the_runs_and_the_study(kept: Path, cache: Path) -> Non
         screen.press("3")
         screen.until("questions", "plain")
         screen.press("4")
-        screen.until("copied-ended", "@best")
+        screen.until("Prompt · translated", "@best")
         screen.press("ctrl+q")
         assert screen.end() == 0
     finally:
