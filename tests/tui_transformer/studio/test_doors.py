@@ -193,8 +193,8 @@ def test_the_title_of_an_overlay_goes_last_but_for_the_count_of_seeds() -> None:
     assert text(42).startswith("mean loss  ") and "n3" not in text(42) and "c win16" in text(42)
     assert all(len(drawing.title(width, "")) <= width for width in range(30, 100))
     long = "loss difference, above 0: worse"
-    drawing = OverlayDrawing(replace(drawing.made, title=long, brief=long, briefest="above 0: worse"))
-    assert text(62).startswith("loss difference, above 0: worse") and text(54).startswith("above 0: worse  ")
+    drawing = OverlayDrawing(replace(drawing.made, title=long, brief=long, briefest="Δ loss, + is worse"))
+    assert text(62).startswith("loss difference, above 0: worse") and text(54).startswith("Δ loss, + is worse  ")
 
 
 async def test_a_report_is_of_the_variants_that_are_selected_wherever_the_cursor_is(tmp_path, monkeypatch) -> None:

@@ -211,7 +211,7 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
         waiting = drawn.waiting(alone) if means else alone
     apart = (EACH,) if any(stroke.curve.ends for stroke in strokes) else ()
     notes = (*(_notes(strokes) if means else ()), *apart)
-    briefest = tr("above 0: worse")
+    briefest = tr("Δ loss, + is worse")
     return Overlay(title, brief, axis, tuple(strokes), zero=True, waiting=waiting, notes=notes, briefest=briefest)
 
 
