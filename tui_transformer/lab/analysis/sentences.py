@@ -59,9 +59,13 @@ def answer_sentences(answer: Answer, language: Language = IN_USE) -> Iterator[st
     if clear and max(clear.values()) > 1:
         compared = f"{max(clear.values()):,}"
         yield language.counted("answer.chance", len(clear), names=_listed([*clear], language), compared=compared)
-    judgements = [result.judgement(measure) for result in unsettled]
-    needed = sorted({judged.seeds for judged in judgements if judged is not None and judged.seeds is not None})
-    if needed:
+    judgements = [(result.name, result.judgement(measure)) for result in unsettled]
+    enough = {name: judged.seeds for name, judged in judgements if judged is not None and judged.seeds is not None}
+    needed = sorted(set(enough.values()))
+    if len(needed) > 1 and len(enough) <= LONGEST_LIST:
+        each = [say("answer.seeds.of", name=name, seeds=f"{n:,}") for name, n in enough.items()]
+        yield say("answer.seeds.each", each=language.joined(each))
+    elif needed:
         key = "answer.seeds" if len(needed) == 1 else "answer.seeds.range"
         yield say(key, seeds=f"{needed[0]:,}", most=f"{needed[-1]:,}")
     if found := by_kind.get("one-seed"):

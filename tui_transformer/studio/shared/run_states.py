@@ -111,12 +111,14 @@ def _so_far(view: RunView | None) -> str:
     best, last = (view.best, view.last) if view is not None else (None, None)
     if view is None or best is None or last is None or best.loss is None or last.loss is None:
         return ""
-    better = (
-        tr("best so far")
-        if best.step == last.step
-        else tr("best {loss:.4g} at step {step:,}", loss=best.loss, step=best.step)
-    )
-    return " · ".join(filter(None, (tr("validation {loss:.4g}", loss=last.loss), _above(view, last.loss), better)))
+    before = view.validation[-2].loss if len(view.validation) > 1 else None
+    better = tr("best {loss:.4g} at step {step:,}", loss=best.loss, step=best.step)
+    if best.step == last.step:
+        better = tr("best so far")
+        if before is not None and before > last.loss:
+            better = tr("best so far, down {by:.2g}", by=before - last.loss)
+    now = tr("validation {loss:.4g} at step {step:,}", loss=last.loss, step=last.step or 0)
+    return " · ".join(filter(None, (now, _above(view, last.loss), better)))
 
 
 def next_steps(row: RunRow, width: int) -> str:
