@@ -70,7 +70,7 @@ def converse(
     """Answer lines from the terminal or a pipe until one of them quits or the input ends."""
 
     def help(_: str) -> None:
-        print(table.first)
+        print_columns([(table.first,)])
         print_columns(prompt.rows)
 
     prompt = Prompt(settings, answer, {**actions, "help": help}, table, remark=say, complain=complain)
