@@ -156,7 +156,7 @@ class Group:
 
     @cached_property
     def drawn(self) -> tuple[Entry, ...]:
-        """The runs whose curves are drawn: those that count, and of other seeds those that still may."""
+        """The runs whose curves are drawn: those that count, and for other seeds those that may yet."""
         may = ("still training", "ended early")
         hidden = {
             run.path

@@ -64,7 +64,7 @@ def answer_sentences(answer: Answer, language: Language = IN_USE) -> Iterator[st
     needed = sorted(set(enough.values()))
     if len(needed) > 1 and len(enough) <= LONGEST_LIST:
         each = [say("answer.seeds.of", name=name, seeds=f"{n:,}") for name, n in enough.items()]
-        yield say("answer.seeds.each", each=language.joined(each))
+        yield say("answer.seeds.each", each=language.joined(each), most=f"{needed[-1]:,}")
     elif needed:
         key = "answer.seeds" if len(needed) == 1 else "answer.seeds.range"
         yield say(key, seeds=f"{needed[0]:,}", most=f"{needed[-1]:,}")

@@ -1,7 +1,7 @@
 """What training a design will take, without measuring: from its operations, and what this machine did in earlier runs.
 
-Nothing here loads torch. A run on this machine tells how many operations a second it reached; the runs whose steps are
-closest in size count. Without one, a plain guess about the device does.
+Nothing here loads torch. An earlier run on this machine says how many operations a second it reached; the runs
+whose steps are closest in size are used. Without any, a rough guess about the device is.
 """
 
 import math

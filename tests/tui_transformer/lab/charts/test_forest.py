@@ -136,6 +136,10 @@ def test_undecided_variants_say_how_many_seeds_would_settle_it(tmp_path) -> None
     enough = r"base with 3 seeds\. Settling that takes about \d+ seeds per variant in total, baseline included\."
     assert re.search(rf"noisy cannot be told apart from {enough}", said(answer))
     assert re.search(r"inconclusive \(≈ \d+ seeds\)", rows(answer)["noisy"])
+    for seed in (1, 2, 3):
+        cell(tmp_path, "s", "other", seed, "model.n_heads=1", loss=(0.2, -0.1, 0.02)[seed - 1])
+    each = r"Seeds needed in all to settle that: about \d+ for \w+ and \d+ for \w+, and \d+ for the baseline\."
+    assert re.search(each, said(answers(tmp_path)[0]))
 
 
 def test_an_interval_that_excludes_0_is_not_enough_among_many_comparisons(tmp_path) -> None:
