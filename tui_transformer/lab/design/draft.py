@@ -89,7 +89,7 @@ class Benchmark(Record):
 
     @property
     def words(self) -> str:
-        """`≈ 4 min on cpu (68 ms a step)`."""
+        """`≈ 4 min on cpu (68 ms per step)`."""
         step = self.seconds_per_step
         each = f"{step:.1f} s" if step >= 1 else f"{step * 1000:.3g} ms"
         return tr("≈ {time} on {device} ({each} per step)", time=about(self.seconds), device=self.device, each=each)

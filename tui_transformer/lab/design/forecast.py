@@ -9,8 +9,9 @@ import platform
 import shutil
 import statistics
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from engine.config import presets
@@ -19,6 +20,7 @@ from engine.errors import InputError
 from engine.language import tr
 from engine.model.size import BatchShape
 from engine.runs.reader import RunReader, list_runs
+from engine.runs.records import Attempt
 from tui_transformer.lab.design.draft import SMALL, Benchmark, Cost
 from tui_transformer.lab.formatting import about
 from tui_transformer.lab.studies.plan import disk_bytes, evaluation_steps
@@ -77,9 +79,10 @@ class Machine:
         """Read the runs of a folder. `wanted`: a device, or `auto`."""
         here, found = platform.node(), dict[str, list[Speed]]()
         for reader in list_runs(runs_dir)[-MOST_RUNS:][::-1]:
-            speed, attempt = _speed(reader), next(iter(reader.environment.attempts[::-1]), None)
-            if speed is not None and attempt is not None and attempt.host == here:
-                found.setdefault(attempt.device.partition(" ")[0], []).append(replace(speed, threads=attempt.threads))
+            attempt = next(iter(reader.environment.attempts[::-1]), None)
+            if attempt is None or attempt.host != here or (speed := _speed(reader, attempt)) is None:
+                continue
+            found.setdefault(attempt.device.partition(" ")[0], []).append(speed)
         wanted = "cuda:0" if wanted == "cuda" else wanted
         device = next(iter(found), _likely_device()) if wanted == "auto" else wanted
         return cls(device, tuple(found.get(device, ())))
@@ -96,7 +99,7 @@ class Machine:
         """The earlier runs to go by: on a CPU those with as many threads, as a study's runs share the cores."""
         import psutil
 
-        speeds = list(self.speeds)
+        speeds: Sequence[Speed] = self.speeds
         if self.device == "cpu":
             threads = config.train.threads or psutil.cpu_count(logical=False)
             speeds = [speed for speed in speeds if speed.threads == threads] or speeds
@@ -152,11 +155,12 @@ def base_trained_last(runs_dir: Path) -> str:
     return SMALL
 
 
-def _speed(reader: RunReader) -> Speed | None:
+def _speed(reader: RunReader, attempt: Attempt) -> Speed | None:
     summary, flops = reader.summary, reader.model.flops_per_token
     if not (summary.step and summary.tokens and summary.seconds and flops):
         return None
-    return Speed(reader.name, flops * summary.tokens / summary.step, flops * summary.tokens / summary.seconds)
+    work = flops * summary.tokens
+    return Speed(reader.name, work / summary.step, work / summary.seconds, attempt.threads)
 
 
 def _likely_device() -> str:

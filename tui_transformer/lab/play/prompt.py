@@ -192,5 +192,6 @@ class Prompt:
 
     @property
     def help(self) -> str:
-        width = max(cell_len(left) for left, _ in self.rows)
-        return "\n".join([self.table.first, *(f"{fitted(a, width)}  {b}" for a, b in self.rows)])
+        rows = self.rows
+        width = max(cell_len(left) for left, _ in rows)
+        return "\n".join([self.table.first, *(f"{fitted(a, width)}  {b}" for a, b in rows)])

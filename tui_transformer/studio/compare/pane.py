@@ -631,11 +631,13 @@ class ComparePane(Vertical, can_focus=True):
         if not shown.rows and not results:
             say(self, tr("no runs to export"), "warning")
             return
-        count = trn("{n} variant", "{n} variants", len(results)) if results else _counted(shown)
+        many = (
+            trn("{n} variant", "{n} variants", len(results)) if results else trn("{n} run", "{n} runs", len(shown.rows))
+        )
         answers = [Choice(key, tr("{name}: {what}", name=kind.name, what=kind.what)) for key, kind in FORMATS.items()]
-        words = tr("{count}, in the order and with the filter shown.", count=count)
+        words = tr("{count}, in the order and with the filter shown.", count=many)
         if self.answer is not None:  # which has no filter
-            words = tr("{count}, in the order shown.", count=count)
+            words = tr("{count}, in the order shown.", count=many)
         key = await self.app.push_screen_wait(Ask(tr("Export the comparison"), answers, words))
         if key is None:
             return
@@ -661,7 +663,7 @@ class ComparePane(Vertical, can_focus=True):
 
         with errors_said(self):
             await asyncio.to_thread(export)
-            say(self, tr("{count} written to {path}", count=count, path=path.absolute()))
+            say(self, tr("{count} written to {path}", count=many, path=path.absolute()))
 
     def what_is_reported(self) -> ReportSelection:
         look, selection = self.look, self.selection
@@ -778,11 +780,6 @@ def _nothing(shown: Shown, problem: str) -> Text:
     words = Text(justify="center").append(f"{clean_line(shown.nothing)}\n\n", "bold")
     words.append("escape", "bold").append(tr("  shows all runs again      "))
     return words.append("/", "bold").append(tr("  changes the filter"))
-
-
-def _counted(shown: Shown) -> str:
-    n = len(shown.rows)
-    return trn("{n} run", "{n} runs", n) if shown.by == RUNS else trn("{n} variant", "{n} variants", n)
 
 
 def wrong_place(text: str, what: Literal["file", "folder"]) -> str:

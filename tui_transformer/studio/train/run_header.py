@@ -110,7 +110,7 @@ class RunHeader(Static):
             keys = tr("next: 3 compare its variants")
         keys = tr("{keys} · enter lists its runs", keys=keys)
         if study.state == TIMING:
-            keys = tr("one step of each variant is being timed; then its runs start")
+            keys = tr("timing one step of each variant; the runs start after that")
         lines.append(Content.styled(keys, COLOURS["dim"]))
         self._put(lines)
 
