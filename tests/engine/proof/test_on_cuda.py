@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine.benchmark import measure
 from engine.proof import memory, resuming, speed
@@ -70,11 +71,47 @@ class Clock:
         return 1000.0 * (end.at - self.at)
 
 
-def test_a_gpus_products_are_timed_by_its_own_clock(monkeypatch) -> None:
+class Products(TorchDispatchMode):
+    """A graph that counts the products recorded in it, and how often they are replayed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.recorded = self.replays = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.recorded += func is torch.ops.aten.mm.out
+        return func(*args, **(kwargs or {}))
+
+    def replay(self) -> None:
+        self.replays += 1
+
+
+def test_a_gpus_products_are_recorded_and_timed_by_its_own_clock(monkeypatch) -> None:
+    graphs: list[Products] = []
     monkeypatch.setattr(torch.cuda, "Event", Clock)
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: (graphs.append(Products()), graphs[-1])[1])
+    monkeypatch.setattr(torch.cuda, "graph", lambda graph: graph)
     a, b = torch.randn(64, 64), torch.randn(64, 64)
     assert 0 < measure._seconds_on_cuda(a, b) < 0.1
     assert 0 < measure._seconds_on_cuda(a.t(), b) < 0.1
+    assert [(graph.recorded, graph.replays) for graph in graphs] == [(measure.LAUNCHES, measure.REPEATS)] * 2
+
+
+def test_on_a_gpu_the_memory_of_the_first_calls_counts(monkeypatch) -> None:
+    """Later calls of recorded kernels allocate nothing, although they use memory."""
+    calls = 0
+
+    def work() -> int:
+        nonlocal calls
+        calls += 1
+        return 1
+
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: None)
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: None)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 100 * calls)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: min(900, 100 + 400 * calls))
+    (speed_,) = measure.interleaved({"ours": work}, rounds=1, seconds=0.0, device="cuda")
+    assert speed_.peak_bytes == 900
 
 
 def test_a_gpu_is_described(monkeypatch) -> None:
