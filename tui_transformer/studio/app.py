@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
 PANE_NAMES = ("design", "train", "compare", "playground")
 LEAST, NARROW, FRAMED = (60, 18), 100, (100, 30)  # columns and lines
+QUIET = 0.3  # seconds before a help screen is made that nobody has asked for
 LOOK = 0.1  # seconds between checks of the training thread
 TERMINAL = 1.0  # seconds between checks that the terminal still exists
 IMPORTED = 1.0  # seconds between checks for newly imported modules
@@ -236,6 +237,7 @@ class Studio(TypingOrder):
                     await switcher.add_content(self._made(pane))
                 if missing:
                     self.run_worker(self._show_live(), group="live")
+                    self.run_worker(self._make_help(), group="help")
                 self._has_all_panes = True
 
     def on_mount(self) -> None:
@@ -331,7 +333,22 @@ class Studio(TypingOrder):
         self.action_show_pane(PANE_NAMES[(PANE_NAMES.index(self.pane) + by) % len(PANE_NAMES)])
 
     def action_help(self, topic: str = "") -> None:
-        self.push_screen(help_screen(topic or self.pane, self.settings.keys, settings_file()))
+        self.push_screen(self._help(topic or self.pane))
+
+    def _help(self, topic: str) -> str:
+        """Return the name of a help screen, made once for these keys and kept: `?` then shows it at once."""
+        name = f"help on {topic}, {self.settings.keys}"
+        if not self.is_screen_installed(name):
+            self.install_screen(help_screen(topic, self.settings.keys, settings_file()), name)
+        return name
+
+    async def _make_help(self) -> None:
+        """Make the panes' help while nothing is typed; the first `?` is then as quick as the next."""
+        for pane in PANE_NAMES:
+            await asyncio.sleep(QUIET)
+            screen, mounted = self._get_screen(self._help(pane))  # no public method mounts a screen without showing it
+            await mounted
+            screen._refresh_layout(self.size)
 
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, CommandPalette):

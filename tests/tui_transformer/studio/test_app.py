@@ -17,7 +17,7 @@ from tests.tui_transformer.studio.on_screen import shown, until
 from tui_transformer import settings
 from tui_transformer.__main__ import main
 from tui_transformer.cli.responsiveness import HELP_SHOWS
-from tui_transformer.studio.app import Studio, Welcome
+from tui_transformer.studio.app import PANE_NAMES, Studio, Welcome
 from tui_transformer.studio.command_palette import Finder, Offer
 from tui_transformer.studio.keys import PANES, KeyColumns, wrong_key
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, Read
@@ -109,6 +109,36 @@ async def test_the_columns_of_the_help_stay_apart_and_only_keys_and_titles_are_m
         assert "Two" in lines[0].plain and lines[0].plain.index("Two") == 55
         marked = [line.plain[span.start : span.end] for line in lines for span in line.spans if span.style]
         assert marked == ["One", "Two", "a", "f1", "f2", "f3"] and not any(line.style for line in lines)
+
+
+async def test_help_is_made_once_but_opens_at_its_top_with_todays_keys_theme_and_size(tmp_path) -> None:
+    app = studio(tmp_path)
+    async with app.run_test(size=(100, 24)) as pilot:
+        await pilot.press("question_mark")
+        await until(pilot, lambda: "train this design" in shown(app))
+        first, background = app.screen, app.screen.query_one(".dialog").styles.background
+        await pilot.press("end")
+        await until(pilot, lambda: "train this design" not in shown(app))
+        await pilot.press("escape")
+        app.theme = "studio-light"
+        await pilot.resize_terminal(120, 40)
+        await pilot.press("question_mark")
+        await until(pilot, lambda: "train this design" in shown(app))
+        assert app.screen is first and app.screen.size == (120, 40)
+        assert app.screen.query_one(".dialog").styles.background != background
+        await pilot.press("escape")
+        app._set("keys", {"launch": "f9"})
+        await pilot.press("question_mark")
+        await until(pilot, lambda: "f9" in shown(app))
+        assert app.screen is not first
+
+
+async def test_the_help_of_each_pane_is_ready_before_anyone_asks(tmp_path) -> None:
+    app = studio(tmp_path)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: len(app._installed_screens) == len(PANE_NAMES))
+        await until(pilot, lambda: app.get_screen(app._help("playground")).size == (100, 30))
+        assert len(app.screen_stack) == 1 and len(app._installed_screens) == len(PANE_NAMES)
 
 
 async def test_keys_can_be_others(tmp_path, own_settings) -> None:

@@ -217,6 +217,7 @@ async def may_replace(app: App[Any], file: Path, question: str) -> bool:
 class Read(ModalScreen[None]):
     """Texts to read, in a modal screen; escape, enter or q closes it."""
 
+    AUTO_FOCUS = "VerticalScroll"  # arrows scroll
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,q", "dismiss", tr("back"))]
 
     def __init__(self, title: str, *texts: Text | Static) -> None:
@@ -230,5 +231,6 @@ class Read(ModalScreen[None]):
             with VerticalScroll():
                 yield from (Static(text) if isinstance(text, Text) else text for text in self._texts)
 
-    def on_mount(self) -> None:
-        self.query_one(VerticalScroll).focus()  # arrows scroll
+    def on_screen_suspend(self) -> None:
+        for scroll in self.query(VerticalScroll):  # none if it was closed at once
+            scroll.scroll_home(animate=False)
