@@ -11,7 +11,6 @@ from platformdirs import user_data_path
 
 from engine.command_line import command_line
 from engine.config.sections import DataConfig
-from engine.data.download import Remote
 from engine.errors import InputError, listed
 from engine.language import tr
 from engine.retelling import told
@@ -27,6 +26,16 @@ STEMS: dict[str, tuple[str, ...]] = {
     "validation": ("validation", "valid", "val", "dev"),
     "test": ("test", "tst"),
 }
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A file of a corpus, as `data fetch` gets it."""
+
+    url: str  # https; "" if the file has no fixed address
+    file: str  # its place under a data folder
+    sha256: str | None  # the expected hash; None: trusted on first use
+    max_bytes: int  # nothing beyond this is read
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ import shutil
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from engine.command_line import command_line
+from engine.data.corpus import Remote
 from engine.errors import InputError, refused
 from engine.language import tr
 
@@ -25,14 +25,6 @@ BLOCK = 1 << 16
 TIMEOUT = 30.0  # seconds without data
 MIRROR_VARIABLE = "TUI_TRANSFORMER_MIRROR"
 ENDPOINT_VARIABLE = "HF_ENDPOINT"
-
-
-@dataclass(frozen=True)
-class Remote:
-    url: str  # https; "" if the file has no fixed address
-    file: str  # its place under a data folder
-    sha256: str | None  # the expected hash; None: trusted on first use
-    max_bytes: int  # nothing beyond this is read
 
 
 OpenUrl = Callable[[str, int], http.client.HTTPResponse]

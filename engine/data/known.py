@@ -4,8 +4,7 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.data.corpus import CorpusEntry, Kind
-from engine.data.download import Remote
+from engine.data.corpus import CorpusEntry, Kind, Remote
 
 
 def _entries() -> dict[str, CorpusEntry]:

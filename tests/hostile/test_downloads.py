@@ -19,7 +19,8 @@ from engine.config.sections import DataConfig
 from engine.data import download
 from engine.data.catalogue import load_corpus
 from engine.data.corpora import TextCorpus
-from engine.data.download import MIRROR_VARIABLE, Remote, fetch
+from engine.data.corpus import Remote
+from engine.data.download import MIRROR_VARIABLE, fetch
 from engine.data.known import CORPORA
 from engine.data.parallel import lines
 from engine.data.parallel.lines import read_bytes, read_member

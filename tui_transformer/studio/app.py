@@ -24,6 +24,7 @@ from textual.binding import Binding, BindingType
 from textual.command import CommandPalette, Provider
 from textual.containers import Horizontal, Vertical
 from textual.events import Click, Event, InputEvent, Paste, Resize
+from textual.geometry import Size
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Static
@@ -198,6 +199,7 @@ class Studio(TypingOrder):
     # How it looks
 
     def compose(self) -> ComposeResult:
+        self._fit(self.size)  # before there is anything to style again
         yield TopBar()
         first = self.settings.pane if self._known_runs and self.settings.pane in PANE_NAMES else "design"
         with PaneSwitcher(initial=first, id="panes"):
@@ -272,20 +274,31 @@ class Studio(TypingOrder):
             self.action_show_pane("train")
 
     def on_resize(self, event: Resize) -> None:
-        width, height = event.size.width, event.size.height
-        small = width < LEAST[0] or height < LEAST[1]
-        self.set_class(width < NARROW, "narrow")
-        self.set_class(width >= FRAMED[0] and height >= FRAMED[1], "framed")
-        self.set_class(small, "too-small")
-        if small:
+        if self._fit(event.size):
             words = tr(
                 "The studio needs {least} × {least2} characters.\nThis terminal has {width} × {height}.",
                 least=LEAST[0],
                 least2=LEAST[1],
-                width=width,
-                height=height,
+                width=event.size.width,
+                height=event.size.height,
             )
             self.query_one("#too-small", Static).update(Text(words))
+
+    def _fit(self, size: Size) -> bool:
+        """Choose the layout for a size; return whether it is too small for any."""
+        width, height = size
+        small = width < LEAST[0] or height < LEAST[1]
+        self.set_class(width < NARROW, "narrow")
+        self.set_class(width >= FRAMED[0] and height >= FRAMED[1], "framed")
+        self.set_class(small, "too-small")
+        return small
+
+    def refresh_css(self, animate: bool = True) -> None:
+        """Apply the theme. Before there is a screen, its style sheet is not parsed yet: Textual would do that twice."""
+        if self.screen_stack:
+            super().refresh_css(animate)
+        else:
+            self.stylesheet.set_variables(self.get_css_variables())
 
     async def on_event(self, event: Event) -> None:
         """Add the missing panes before any input is handled; clean pasted text, which is untrusted."""

@@ -7,9 +7,8 @@ import pytest
 
 from engine.config.sections import DataConfig
 from engine.data.catalogue import KINDS, kind_of, load_corpus
-from engine.data.corpus import CorpusEntry
+from engine.data.corpus import CorpusEntry, Remote
 from engine.data.documents.corpus import DocumentCorpus
-from engine.data.download import Remote
 from engine.data.known import CORPORA, kind_by_name, names_of
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.errors import InputError

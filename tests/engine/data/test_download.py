@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.data.download import MIRROR_VARIABLE, Remote, fetch, located, open_url, record_of, recorded_sha256
+from engine.data.corpus import Remote
+from engine.data.download import MIRROR_VARIABLE, fetch, located, open_url, record_of, recorded_sha256
 from engine.errors import InputError
 
 CONTENT = bytes(range(256)) * 1000

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from rich.text import Text
 from textual.app import App, ComposeResult
+from textual.color import Color
 from textual.command import CommandPalette
 from textual.content import Content
+from textual.css.tokenizer import Tokenizer
 from textual.widgets import ContentSwitcher
 
 from tests.tui_transformer.recorded import record
@@ -139,6 +141,23 @@ async def test_the_help_of_each_pane_is_ready_before_anyone_asks(tmp_path) -> No
         await until(pilot, lambda: len(app._installed_screens) == len(PANE_NAMES))
         await until(pilot, lambda: app.get_screen(app._help("playground")).size == (100, 30))
         assert len(app.screen_stack) == 1 and len(app._installed_screens) == len(PANE_NAMES)
+
+
+@pytest.mark.parametrize("theme", ["studio-dark", "studio-light"])
+async def test_the_style_sheet_is_read_once_at_the_start(tmp_path, own_settings, monkeypatch, theme: str) -> None:
+    own_settings.write_text(f'welcomed = true\ntheme = "{theme}"\n')
+    read, real = [], Tokenizer.__init__
+
+    def counted(self: Tokenizer, text: str, *given: object, **named: object) -> None:
+        read.append(text)
+        real(self, text, *given, **named)
+
+    monkeypatch.setattr(Tokenizer, "__init__", counted)
+    app = studio(tmp_path)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.pause()
+        assert read.count(Path(app.css_path[0]).read_text()) == 1
+        assert app.screen.styles.background == Color.parse(app.current_theme.background)
 
 
 async def test_keys_can_be_others(tmp_path, own_settings) -> None:

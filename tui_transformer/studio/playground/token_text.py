@@ -149,6 +149,7 @@ class TokenText(ScrollView, can_focus=True):
         self.tokens: list[Token] = []
         self.cursor: int | None = None
         self._lines = Layout()
+        self._followed = False  # whether the end was in view when tokens last came
 
     def show(self, tokens: Sequence[Token], *, follow: bool = False) -> None:
         """Show these tokens; those already there are not laid out again."""
@@ -174,7 +175,7 @@ class TokenText(ScrollView, can_focus=True):
         return 0 <= self._lines.line_of(at) - self.scroll_offset.y < self.size.height
 
     def stand(self, at: int | None) -> None:
-        self.cursor = at
+        self.cursor, self._followed = at, False
         if at is not None and self.tokens:
             y = self._lines.line_of(at)
             self.scroll_to_region(Region(0, y, 1, 1), animate=False, force=True)
@@ -182,13 +183,18 @@ class TokenText(ScrollView, can_focus=True):
 
     def _settle(self, *, follow: bool = False) -> None:
         self.virtual_size = Size(self.size.width, len(self._lines.lines))
+        self._followed = follow
         if follow:
             self.scroll_to(y=len(self._lines.lines), animate=False, force=True)
         self.refresh()
 
+    def watch_show_vertical_scrollbar(self, shown: bool) -> None:
+        if shown:
+            self.vertical_scrollbar.position = self.scroll_y  # Textual would leave it at the top
+
     def on_resize(self) -> None:
         self._lines.reflow(max(4, self.scrollable_content_region.width))
-        self._settle()
+        self._settle(follow=self._followed)
 
     def on_focus(self) -> None:
         if self.cursor is None and self.tokens:

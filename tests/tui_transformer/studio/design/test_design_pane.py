@@ -10,7 +10,8 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
-from engine.data.download import Remote, fetch
+from engine.data.corpus import Remote
+from engine.data.download import fetch
 from engine.runs.records import VerdictRecord
 from tests.tui_transformer.studio.on_screen import until
 from tui_transformer.lab.design import processes
