@@ -466,7 +466,7 @@ def at_hand(line: VariantLine | None, draft: StudyDraft, width: int, palette: Pa
     names, room = name_width(draft, width), width - (NETWORK + GAP if drawn else 0)
     foretold = [other for other in others if says_what_to_expect(other)]
     told = [other for other in others if other not in foretold and expected(other)]
-    for title, these in ((tr("\nexpected of the others\n"), foretold), (tr("\nwhat the others do\n"), told)):
+    for title, these in ((tr("\nexpected from the others\n"), foretold), (tr("\nwhat the others do\n"), told)):
         words.append(title if these else "", f"bold {palette.dim}".strip())
         for other in these:  # a line each
             words.append(fitted(clean_line(other.variant.name), names) + " " * GAP)

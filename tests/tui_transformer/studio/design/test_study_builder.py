@@ -162,7 +162,7 @@ async def test_under_the_ticked_presets_is_what_each_of_them_does(app: App) -> N
         await pilot.pause()
         listed = app.text.partition("what the others do")[2]
         assert all(presets.find(name).description[:40] in listed for name in ("win16", "alibi"))
-        assert "two " not in listed and "expected of the others" not in app.text
+        assert "two " not in listed and "expected from the others" not in app.text
 
 
 async def test_a_shipped_study_is_taken_with_what_it_expects(app: App, started) -> None:
@@ -176,7 +176,7 @@ async def test_a_shipped_study_is_taken_with_what_it_expects(app: App, started) 
         assert "ablate --study attention --seeds 3" in app.text
         await pilot.press("down")
         assert "expected: loss worse, recall worse" in app.text
-        listed = app.text.partition("expected of the others")[2]
+        listed = app.text.partition("expected from the others")[2]
         assert "linear" in listed and "sparse" in listed and "loss worse" in listed
         await pilot.press("f5")
         await until(pilot, lambda: "attention runs" in app.said)
