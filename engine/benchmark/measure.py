@@ -14,7 +14,7 @@ from engine.language import tr
 from engine.retelling import told
 
 REPEATS = 7
-LAUNCHES = 20  # of a matrix product per timing on a GPU, recorded as one
+PRODUCTS = 20  # matrix products per recorded graph
 
 
 Contenders = Mapping[str, Callable[[], int]]  # does a piece of work and returns its units (tokens, calls), by name
@@ -40,13 +40,13 @@ def interleaved(
     device: torch.device | str = "cpu",
     said: Callable[[str], None] = lambda _: None,
 ) -> list[Speed]:
-    """Time contenders in turns of at least `seconds`, each after a warm-up and a run to measure memory."""
+    """Time contenders in turns of at least `seconds`, after a warm-up and a memory measurement (one pass on CUDA)."""
     device = torch.device(device)
     found: dict[str, list[float]] = {name: [] for name in contenders}
     memory: dict[str, int | None] = {}
     for name, work in contenders.items():
         said(tr("warming up {contender}", contender=told(name)))
-        if device.type == "cuda":  # recorded kernels keep the memory that their first calls took
+        if device.type == "cuda":  # include the warm-up: recorded steps allocate on their first calls only
             memory[name] = peak_bytes(partial(_twice, work), device)
         else:
             work()
@@ -113,13 +113,13 @@ def _seconds(a: torch.Tensor, b: torch.Tensor, device: torch.device) -> float:
 
 
 def _seconds_on_cuda(a: torch.Tensor, b: torch.Tensor) -> float:
-    """Seconds per product by the GPU's own clock. Many products are recorded and launched at once, as the host may take
-    longer to launch one than the GPU to compute it.
+    """Seconds per product, by the GPU's clock. Products are replayed from one CUDA graph, because launching one can
+    take the host longer than computing it takes the GPU.
     """
     out = a @ b  # the first call chooses a kernel
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        for _ in range(LAUNCHES):
+        for _ in range(PRODUCTS):
             torch.mm(a, b, out=out)
     times = []
     for _ in range(REPEATS):
@@ -128,5 +128,5 @@ def _seconds_on_cuda(a: torch.Tensor, b: torch.Tensor) -> float:
         graph.replay()
         end.record()
         end.synchronize()
-        times.append(float(start.elapsed_time(end)) / 1000.0 / LAUNCHES)
+        times.append(float(start.elapsed_time(end)) / 1000.0 / PRODUCTS)
     return min(times)

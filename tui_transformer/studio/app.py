@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 PANE_NAMES = ("design", "train", "compare", "playground")
 LEAST, NARROW, FRAMED = (60, 18), 100, (100, 30)  # columns and lines
-QUIET = 0.3  # seconds before a help screen is made that nobody has asked for
+QUIET = 0.3  # seconds to wait before building each pane's help in the background
 LOOK = 0.1  # seconds between checks of the training thread
 TERMINAL = 1.0  # seconds between checks that the terminal still exists
 IMPORTED = 1.0  # seconds between checks for newly imported modules
@@ -294,7 +294,9 @@ class Studio(TypingOrder):
         return small
 
     def refresh_css(self, animate: bool = True) -> None:
-        """Apply the theme. Before there is a screen, its style sheet is not parsed yet: Textual would do that twice."""
+        """Apply the theme. Before the first screen exists, only set the variables; otherwise Textual would parse the
+        style sheet twice.
+        """
         if self.screen_stack:
             super().refresh_css(animate)
         else:
@@ -350,13 +352,13 @@ class Studio(TypingOrder):
 
     def _help(self, topic: str) -> str:
         """Return the name of a help screen, made once for these keys and kept: `?` then shows it at once."""
-        name = f"help on {topic}, {self.settings.keys}"
+        name = repr((topic, self.settings.keys))
         if not self.is_screen_installed(name):
             self.install_screen(help_screen(topic, self.settings.keys, settings_file()), name)
         return name
 
     async def _make_help(self) -> None:
-        """Make the panes' help while nothing is typed; the first `?` is then as quick as the next."""
+        """Build each pane's help in the background, so that the first `?` is as fast as later ones."""
         for pane in PANE_NAMES:
             await asyncio.sleep(QUIET)
             screen, mounted = self._get_screen(self._help(pane))  # no public method mounts a screen without showing it

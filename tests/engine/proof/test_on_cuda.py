@@ -94,7 +94,7 @@ def test_a_gpus_products_are_recorded_and_timed_by_its_own_clock(monkeypatch) ->
     a, b = torch.randn(64, 64), torch.randn(64, 64)
     assert 0 < measure._seconds_on_cuda(a, b) < 0.1
     assert 0 < measure._seconds_on_cuda(a.t(), b) < 0.1
-    assert [(graph.recorded, graph.replays) for graph in graphs] == [(measure.LAUNCHES, measure.REPEATS)] * 2
+    assert [(graph.recorded, graph.replays) for graph in graphs] == [(measure.PRODUCTS, measure.REPEATS)] * 2
 
 
 def test_on_a_gpu_the_memory_of_the_first_calls_counts(monkeypatch) -> None:

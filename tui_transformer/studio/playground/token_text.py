@@ -149,7 +149,7 @@ class TokenText(ScrollView, can_focus=True):
         self.tokens: list[Token] = []
         self.cursor: int | None = None
         self._lines = Layout()
-        self._followed = False  # whether the end was in view when tokens last came
+        self._followed = False  # whether a resize should keep the end in view
 
     def show(self, tokens: Sequence[Token], *, follow: bool = False) -> None:
         """Show these tokens; those already there are not laid out again."""
