@@ -160,6 +160,21 @@ async def test_the_style_sheet_is_read_once_at_the_start(tmp_path, own_settings,
         assert app.screen.styles.background == Color.parse(app.current_theme.background)
 
 
+async def test_panes_without_runs_offer_only_keys_that_do_something(tmp_path) -> None:
+    app = studio(tmp_path)
+    async with app.run_test(size=(120, 30)) as pilot:
+        for pane, more in (("2", ""), ("3", ""), ("4", "L load ")):
+            await pilot.press(pane)
+            await until(pilot, lambda: "yet" in shown(app))
+            keys = f"{more}^q quit ? help , settings ▏^p palette".split()
+            await until(pilot, lambda keys=keys: shown(app).splitlines()[-1].split() == keys)
+        record(tmp_path / "runs", "demo")
+        await pilot.press("2")
+        await until(pilot, lambda: "zoom" in shown(app).splitlines()[-1])
+        await pilot.press("3")
+        await until(pilot, lambda: "answer/table" in shown(app).splitlines()[-1])
+
+
 async def test_keys_can_be_others(tmp_path, own_settings) -> None:
     own_settings.write_text('welcomed = true\n[keys]\ntrain = "f3"\n')
     app = studio(tmp_path)

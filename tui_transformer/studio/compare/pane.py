@@ -98,6 +98,7 @@ class ComparePane(Vertical, can_focus=True):
         self._sentence, self._splitter = Words(id="compare-sentence"), Splitter()
         self._charts = panel(CompareCharts(), tr("Charts"))
         self._looked = False
+        self._nothing_known = False  # whether the runs folder was read and is empty
         self._changed: set[Path] = set()  # runs changed here, to be reread
         self._grouped: tuple[Path, ...] = ()  # the runs of the variants that are drawn
         self._interval = PollInterval()
@@ -198,6 +199,7 @@ class ComparePane(Vertical, can_focus=True):
             marks[selection.baseline] = (selection.slot(selection.baseline), True)
         marks |= {v.path: (self._slot_of(v), v.is_baseline) for v in shown.variants}
         turned = bool(shown.rows) == self.has_class("-empty") or (answer is not None) != self.has_class("-answer")
+        known, self._nothing_known = self._nothing_known, self._looked and not shown.total
         with self.app.batch_update():
             self.set_class(not shown.rows, "-empty")
             self.set_class(answer is not None, "-answer")
@@ -221,10 +223,10 @@ class ComparePane(Vertical, can_focus=True):
                 self._nothing.show(_nothing(shown, look.problem))
             self.draw_charts()
             self._share_out()
-        if turned:
+        if turned or known != self._nothing_known:
             self.refresh_bindings()
-            if self.app.focused in (None, self, self._table, self._forest.list):
-                self._focus_runs()
+        if turned and self.app.focused in (None, self, self._table, self._forest.list):
+            self._focus_runs()
 
     def _select_for(self, answer: Answer | None) -> None:
         """Draw the variants of the answer on screen, else of the first: the baseline, then from the best.
@@ -387,6 +389,8 @@ class ComparePane(Vertical, can_focus=True):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """None, which greys it in the footer, if there is nothing to act on."""
+        if self._nothing_known:
+            return None
         if self.answer is not None and action in (*OF_THE_TABLE, *NEEDS_A_RUN):
             return None
         if action in ("next_study", "hide", "zoom", "split") and not self.shown.rows:

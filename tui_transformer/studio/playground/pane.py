@@ -140,6 +140,7 @@ class PlaygroundPane(Vertical):
     def _take(self, column: RunColumn, run: Path | None) -> None:
         if column is self._first and run is not None:
             self.remove_class("-empty")
+            self.refresh_bindings()
             column.take(run)
         elif run is not None:
             self.add_class("-two")
@@ -150,6 +151,11 @@ class PlaygroundPane(Vertical):
             column.forget()
             self._show_settings()
             self._activate(self._first)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """None, which greys it in the footer, if there is no run to write with; one may have just been trained."""
+        first = (action, parameters) == ("choose", ("first",))
+        return None if self.has_class("-empty") and not first else True
 
     def focus_first(self) -> None:
         self.screen.set_focus(self if self.has_class("-empty") else self._line)  # now: the next keys are for it
@@ -193,6 +199,7 @@ class PlaygroundPane(Vertical):
             if self._line.has_focus:
                 self.screen.set_focus(self)
             self.add_class("-empty")
+            self.refresh_bindings()
         hint = tr("Runs in {runs_dir} appear here automatically.", runs_dir=self.runs_dir)
         words = nothing_here(tr("Nothing has been trained yet"), hint)
         if self._rows:

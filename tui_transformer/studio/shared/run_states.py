@@ -15,6 +15,7 @@ from tui_transformer.lab.records.seen import why_not_seen
 from tui_transformer.lab.records.study_row import TIMING, StudyRow
 
 ACTIONS = ("pause", "stop", "checkpoint", "resume", "detach", "play", "rename", "delete", "seen")
+VIEWS = ("tab", "smooth", "ghost")  # what is shown of a run, but not of a study
 LONGER = tr("To train longer, press 1 and raise train.steps. Most schedules span all steps, so this starts a new run.")
 ENDED = ("stopped", "interrupted", "failed", "lost")  # resumable
 
@@ -204,7 +205,7 @@ def why_not_study(action: str, study: StudyRow) -> str:
         return tr("{name}: {state}; there is nothing to resume", name=study.name, state=tr(study.state))
     if action == "resume" and study.state == "finished":
         return tr("all runs of {name} have finished", name=study.name)
-    if action in ACTIONS and action not in ("pause", "stop", "resume"):
+    if action in (*ACTIONS, *VIEWS) and action not in ("pause", "stop", "resume"):
         return tr("{name} is a study: open it (enter) and choose one of its runs", name=study.name)
     return ""
 

@@ -84,7 +84,8 @@ class TrainPane(Horizontal):
         self._interval = PollInterval()
         self._wake = asyncio.Event()
         self._blank: Timer | None = None
-        self._allowed: object = None
+        self._nothing_known = False  # whether the runs folder was read and is empty
+        self._allowed: object = ""  # what the keys in the footer depend on; "": nothing has been read
         self._pending: dict[Path, Pending] = {}
         # Studies that have no runs yet, and the clock time until which they are listed without.
         self._timed: dict[Path, tuple[StudyRow, float]] = {}
@@ -177,7 +178,7 @@ class TrainPane(Horizontal):
 
     def redraw(self) -> None:
         snapshot, rows = self.snapshot, self.snapshot.rows
-        nothing = not rows and not snapshot.studies
+        nothing = self._nothing_known = not rows and not snapshot.studies
         self.set_class(nothing, "-empty")
         if nothing:
             hint = tr(
@@ -374,6 +375,8 @@ class TrainPane(Horizontal):
 
     def _why_not(self, action: str) -> str:
         study, (row, _) = self.snapshot.study(self.chosen), self.current()
+        if self._nothing_known:
+            return tr("Nothing has been trained yet")
         if study is not None:
             return why_not_study(action, study)
         return why_not(action, row, row is not None and self._is_here(row))

@@ -223,13 +223,13 @@ async def test_keys_are_heard_while_no_run_is_shown_and_go_to_the_table_after(ro
 
 
 async def test_keys_go_to_the_first_runs_when_they_come(root) -> None:
-    async with Open(root) as studio:
+    async with Open(root, answer=True) as studio:
         await studio.until(lambda: "nothing to compare" in studio.text)
         study(root)
         await studio.until(lambda: len(studio.names) == 8)
-        await studio.until(lambda: studio.table.has_focus)
-        await studio.press("space")
-        assert len(studio.pane.selection.runs) == 1
+        await studio.until(lambda: studio.pane._forest.list.has_focus)
+        await studio.press("f", "X", "space")
+        assert studio.table.has_focus and len(studio.pane.selection.runs) == 1
 
 
 async def test_sorting_by_key_and_by_click_keeps_the_cursor_on_its_run(root) -> None:
