@@ -36,6 +36,7 @@ from tui_transformer.lab.launch.names import run_name
 from tui_transformer.lab.studies.study import nested
 
 SMALL = "demo"  # the base that a laptop trains in minutes
+GENERIC = "baseline"  # parent of overlays for any base
 OPTIONS = {"data.corpus": "--corpus", "seed": "--seed"}  # keys with an option of their own
 MOST_RANKS = 1024
 PARTNERS = 4  # changes that a choice may need besides itself: objective, architecture, tokenizer, score, corpus

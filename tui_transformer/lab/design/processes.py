@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.command_line import command_line
 from engine.config.keys import flatten
@@ -22,10 +22,12 @@ from engine.errors import InputError, no_process, reason
 from engine.language import tr
 from engine.retelling import told
 from tui_transformer.lab.design.draft import Benchmark, Draft
-from tui_transformer.lab.design.study_draft import Estimate
 from tui_transformer.lab.launch.logs import last_words
 from tui_transformer.lab.studies.record import SUFFIX
 from tui_transformer.lab.studies.study import Study
+
+if TYPE_CHECKING:
+    from tui_transformer.lab.design.study_draft import Estimate
 
 MOST = 2**26  # bytes of a line
 LEFT_OUT = ("train.steps", "seed", "preset", "description")  # not part of a step's time
@@ -161,8 +163,10 @@ class LaunchTarget:
         return [*words, "--data-dir", str(self.data_dir.resolve())] if self.data_dir is not None else words
 
 
-async def plan(study: Study, target: LaunchTarget) -> Estimate:
+async def plan(study: Study, target: LaunchTarget) -> "Estimate":
     """Time a step of each variant; cancelling this ends the process. Raises as `start`."""
+    from tui_transformer.lab.design.study_draft import Estimate
+
     for one in _of_kind("plan", await _ask_ablate(study, target, "--dry-run")):
         found = Estimate.read(one | {"measured": True})
         if found.seconds is not None:
@@ -170,7 +174,7 @@ async def plan(study: Study, target: LaunchTarget) -> Estimate:
     raise InputError(tr("measurement failed: ablate returned no plan"))
 
 
-async def start(study: Study, target: LaunchTarget, plan: Estimate | None = None) -> str:
+async def start(study: Study, target: LaunchTarget, plan: "Estimate | None" = None) -> str:
     """Hand a study, and its plan if it was measured, to a process that outlives this one; return the outcome in one
     sentence.
     """
@@ -192,7 +196,7 @@ async def start(study: Study, target: LaunchTarget, plan: Estimate | None = None
 
 
 async def _ask_ablate(
-    study: Study, target: LaunchTarget, option: str, plan: Estimate | None = None, *, stays: bool = False
+    study: Study, target: LaunchTarget, option: str, plan: "Estimate | None" = None, *, stays: bool = False
 ) -> list[str]:
     path, left = _kept(study.to_toml(), SUFFIX), False
     planned = [_kept(json.dumps(plan.dump()), ".json")] if plan is not None else []

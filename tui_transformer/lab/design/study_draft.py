@@ -23,7 +23,7 @@ from engine.errors import InputError
 from engine.language import tr
 from engine.lints import lint
 from engine.runs.records import Count, Number
-from tui_transformer.lab.design.draft import Benchmark, Draft, cost
+from tui_transformer.lab.design.draft import GENERIC, Benchmark, Draft, cost
 from tui_transformer.lab.design.forecast import Machine, tokens_a_step
 from tui_transformer.lab.launch.names import run_name
 from tui_transformer.lab.studies.arguments import StudyArgs, grid, parse_axis, parse_seeds
@@ -41,7 +41,6 @@ from tui_transformer.lab.studies.study import (
     variant_config,
 )
 
-GENERIC = "baseline"  # parent of overlays for any base
 NOT_OF_A_STUDY = ("schema", "preset", "description", "seed")
 SEEDS = (1, 2, 3)
 DECIDES = 5  # least seeds for more than an exploratory study

@@ -28,6 +28,8 @@ def run_name(preset: str, changes: Mapping[str, Any], values: Mapping[str, Any])
 
 def _said(changes: Mapping[str, Any], values: Mapping[str, Any]) -> Iterable[str]:
     left, found = dict(changes), list[str]()
+    if not left:  # the first screen need not wait for the presets to be read
+        return found
     for name, own in _one_change_presets().items():
         if own.keys() & left.keys() and own.items() <= values.items():
             found.append(name)

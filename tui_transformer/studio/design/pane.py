@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
 from textual import work
@@ -25,22 +25,19 @@ from engine.errors import listed
 from engine.language import tr
 from engine.runs.names import free_name
 from tui_transformer.lab.design import processes
-from tui_transformer.lab.design.draft import SMALL, Draft, sentence, shown
+from tui_transformer.lab.design.draft import GENERIC, SMALL, Draft, sentence, shown
 from tui_transformer.lab.design.forecast import Forecast, Machine, base_trained_last
 from tui_transformer.lab.design.history import History
 from tui_transformer.lab.design.kept import kept, restored
 from tui_transformer.lab.design.processes import Benchmarks, LaunchTarget
-from tui_transformer.lab.design.study_draft import GENERIC, Estimate, StudyDraft
 from tui_transformer.settings import KeptDesign
 from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.corpus_preview import anywhere, corpus_key, preview_corpus
-from tui_transformer.studio.design.dialogs import CORPUS, TomlPage, which_number, which_setting
 from tui_transformer.studio.design.launch_line import LaunchLine
 from tui_transformer.studio.design.measuring import Measurement
 from tui_transformer.studio.design.preset_list import PresetList, entries
 from tui_transformer.studio.design.preview import DesignFacts, Download, Preview
-from tui_transformer.studio.design.study_builder import StudyBuilder, free_study_name
-from tui_transformer.studio.design.switches import BASE, SIGNS, Switches
+from tui_transformer.studio.design.switches import BASE, CORPUS, SIGNS, Switches
 from tui_transformer.studio.keys import PANES
 from tui_transformer.studio.messages import How, Timing, errors_said, say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText, may_replace
@@ -48,6 +45,9 @@ from tui_transformer.studio.shared.line_list import SearchLine
 from tui_transformer.studio.shared.palette import Palette
 from tui_transformer.studio.shared.panel import panel
 from tui_transformer.studio.shared.words import Words
+
+if TYPE_CHECKING:  # loaded when first needed, as the first screen waits for all others
+    from tui_transformer.lab.design.study_draft import Estimate, StudyDraft
 
 BROAD, TALL = 150, 28  # columns, lines
 KEEP = 2.0  # seconds from a change until the design is kept
@@ -315,6 +315,8 @@ class DesignPane(Vertical):
             self.action_base()
             return
         if switch.ladder is not None:
+            from tui_transformer.studio.design.dialogs import which_number
+
             text = await self.app.push_screen_wait(which_number(draft, switch))
             if text is not None:
                 self._show(switch.typed(draft, text))
@@ -379,6 +381,8 @@ class DesignPane(Vertical):
 
     @work
     async def action_any_setting(self) -> None:
+        from tui_transformer.studio.design.dialogs import which_setting
+
         text = await self.app.push_screen_wait(which_setting(self.draft))
         if text:
             self._show(self.draft.with_text(text))
@@ -507,6 +511,8 @@ class DesignPane(Vertical):
             say(self, draft.problem, "error")
             return
         title, palette = tr("{name}: the complete config", name=draft.name), Palette.of(self.app.theme_variables)
+        from tui_transformer.studio.design.dialogs import TomlPage
+
         self.app.push_screen(TomlPage(title, draft.toml(), palette, changed=draft.changes))
 
     @work
@@ -540,6 +546,9 @@ class DesignPane(Vertical):
         draft, at = self._trainable(), self._at
         if draft is None:
             return
+        from tui_transformer.lab.design.study_draft import StudyDraft
+        from tui_transformer.studio.design.study_builder import StudyBuilder, free_study_name
+
         study = self._studies.get(at) or StudyDraft.of(draft)
         study = study.with_design(draft)
         for offered, name, _ in own_files.offered_studies() if take else ():

@@ -198,6 +198,7 @@ def _of_parts() -> Iterator[Switch]:
 
 
 BASE, RANKS = "base", "devices"  # the switches that are no settings
+CORPUS = "data.corpus"
 SWITCHES: dict[str, tuple[Switch, ...]] = {
     english("start from"): (BaseSwitch(BASE, tr("base")),),
     english("model"): (
