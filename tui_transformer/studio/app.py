@@ -199,7 +199,7 @@ class Studio(TypingOrder):
     # How it looks
 
     def compose(self) -> ComposeResult:
-        self._fit(self.size)  # before there is anything to style again
+        self._fit(self.size)  # later, everything would be styled again
         yield TopBar()
         first = self.settings.pane if self._known_runs and self.settings.pane in PANE_NAMES else "design"
         with PaneSwitcher(initial=first, id="panes"):

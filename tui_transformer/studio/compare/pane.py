@@ -98,7 +98,6 @@ class ComparePane(Vertical, can_focus=True):
         self._sentence, self._splitter = Words(id="compare-sentence"), Splitter()
         self._charts = panel(CompareCharts(), tr("Charts"))
         self._looked = False
-        self._nothing_known = False  # whether the runs folder was read and is empty
         self._changed: set[Path] = set()  # runs changed here, to be reread
         self._grouped: tuple[Path, ...] = ()  # the runs of the variants that are drawn
         self._interval = PollInterval()
@@ -199,7 +198,6 @@ class ComparePane(Vertical, can_focus=True):
             marks[selection.baseline] = (selection.slot(selection.baseline), True)
         marks |= {v.path: (self._slot_of(v), v.is_baseline) for v in shown.variants}
         turned = bool(shown.rows) == self.has_class("-empty") or (answer is not None) != self.has_class("-answer")
-        known, self._nothing_known = self._nothing_known, self._looked and not shown.total
         with self.app.batch_update():
             self.set_class(not shown.rows, "-empty")
             self.set_class(answer is not None, "-answer")
@@ -223,7 +221,7 @@ class ComparePane(Vertical, can_focus=True):
                 self._nothing.show(_nothing(shown, look.problem))
             self.draw_charts()
             self._share_out()
-        if turned or known != self._nothing_known:
+        if turned or not shown.total:
             self.refresh_bindings()
         if turned and self.app.focused in (None, self, self._table, self._forest.list):
             self._focus_runs()
@@ -389,7 +387,7 @@ class ComparePane(Vertical, can_focus=True):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """None, which greys it in the footer, if there is nothing to act on."""
-        if self._nothing_known:
+        if self._looked and not self.shown.total:
             return None
         if self.answer is not None and action in (*OF_THE_TABLE, *NEEDS_A_RUN):
             return None

@@ -46,7 +46,7 @@ from tui_transformer.studio.shared.palette import Palette
 from tui_transformer.studio.shared.panel import panel
 from tui_transformer.studio.shared.words import Words
 
-if TYPE_CHECKING:  # loaded when first needed, as the first screen waits for all others
+if TYPE_CHECKING:  # imported where it is used: the first screen waits for all other imports
     from tui_transformer.lab.design.study_draft import Estimate, StudyDraft
 
 BROAD, TALL = 150, 28  # columns, lines

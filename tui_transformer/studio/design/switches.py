@@ -329,7 +329,7 @@ class Switches(OptionList):
         line = Text()
         line.append(mark, "" if plain else colour)
         line.append(fitted(switch.label, LABEL), "" if plain else palette.dim)
-        width = self.size.width - self.styles.scrollbar_size_vertical  # its bar may come later, and tells nobody
+        width = self.size.width - self.styles.scrollbar_size_vertical  # the bar may appear later, without a resize
         value = clean_line(switch.value(draft))
         if "/" in value and line.cell_len + cell_len(value) > width:  # the end of a path says more
             value = "…/" + value.rsplit("/", 1)[1]

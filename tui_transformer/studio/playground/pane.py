@@ -153,7 +153,7 @@ class PlaygroundPane(Vertical):
             self._activate(self._first)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """None, which greys it in the footer, if there is no run to write with; one may have just been trained."""
+        """None, which greys it in the footer, if there is no run to write with; only choosing one stays possible."""
         first = (action, parameters) == ("choose", ("first",))
         return None if self.has_class("-empty") and not first else True
 

@@ -57,6 +57,7 @@ AROUND, LEAST_SETTINGS = 2, 6  # lines: of a frame, and of the settings with the
 SETTLE = 0.05  # idle seconds of the cursor before its run is read
 BLANK = 0.25  # seconds until the previous run's curves are removed
 PATIENCE = 60.0  # seconds that an action is shown as pending
+UNREAD = Snapshot()  # of a runs folder that has not been read yet
 
 
 class TrainPane(Horizontal):
@@ -67,7 +68,7 @@ class TrainPane(Horizontal):
         self.runs_dir, self.launches = runs_dir, launches
         self.feed = Feed(runs_dir)
         self.chosen: Path | None = None
-        self.snapshot = Snapshot()
+        self.snapshot = UNREAD
         # Kept, not queried: a poll may end while the screen is being removed.
         self._title, self._nothing = Words(id="runs-title"), Words(id="nothing")
         self._list = LineList(self._line, id="runs", tip=self._tip)
@@ -84,7 +85,6 @@ class TrainPane(Horizontal):
         self._interval = PollInterval()
         self._wake = asyncio.Event()
         self._blank: Timer | None = None
-        self._nothing_known = False  # whether the runs folder was read and is empty
         self._allowed: object = ""  # what the keys in the footer depend on; "": nothing has been read
         self._pending: dict[Path, Pending] = {}
         # Studies that have no runs yet, and the clock time until which they are listed without.
@@ -178,7 +178,7 @@ class TrainPane(Horizontal):
 
     def redraw(self) -> None:
         snapshot, rows = self.snapshot, self.snapshot.rows
-        nothing = self._nothing_known = not rows and not snapshot.studies
+        nothing = not rows and not snapshot.studies
         self.set_class(nothing, "-empty")
         if nothing:
             hint = tr(
@@ -375,7 +375,7 @@ class TrainPane(Horizontal):
 
     def _why_not(self, action: str) -> str:
         study, (row, _) = self.snapshot.study(self.chosen), self.current()
-        if self._nothing_known:
+        if self.snapshot is not UNREAD and not self.snapshot.rows and not self.snapshot.studies:
             return tr("Nothing has been trained yet")
         if study is not None:
             return why_not_study(action, study)
