@@ -1,0 +1,44 @@
+"""Wait for a condition, never for a time: how long something takes says how fast the machine is, and nothing else."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+PATIENCE = 300.0  # seconds, for every wait of every test: what takes a moment here may take minutes on a slow machine
+EVERY = 0.01  # seconds between two looks
+
+Found = TypeVar("Found")
+
+
+def wait_for(claim: Callable[[], Found], what: str, state: Callable[[], object] = str) -> Found:
+    """Return what the claim gives as soon as that is true.
+
+    Args:
+        claim: asked again and again; true once the wait is over.
+        what: what is waited for, for the message: "the run's first checkpoint".
+        state: for the message as well: what there is instead.
+
+    Raises:
+        AssertionError: it did not come true within `PATIENCE`.
+    """
+    end = time.monotonic() + PATIENCE
+    while not (found := claim()):
+        if time.monotonic() > end:
+            raise AssertionError(missing(what, state))
+        time.sleep(EVERY)
+    return found
+
+
+async def until(claim: Callable[[], Found], what: str, state: Callable[[], object] = str) -> Found:
+    """`wait_for`, while the event loop goes on."""
+    end = time.monotonic() + PATIENCE
+    while not (found := claim()):
+        if time.monotonic() > end:
+            raise AssertionError(missing(what, state))
+        await asyncio.sleep(EVERY)
+    return found
+
+
+def missing(what: str, state: Callable[[], object]) -> str:
+    return f"waited {PATIENCE:.0f} s in vain for {what}\n{state()}"
