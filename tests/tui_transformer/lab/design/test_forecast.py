@@ -4,7 +4,6 @@ import json
 import platform
 from pathlib import Path
 
-
 from engine import threads
 from engine.config import presets
 from tui_transformer.lab.design.draft import Benchmark, Draft
