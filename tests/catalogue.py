@@ -11,6 +11,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import cache
 from inspect import cleandoc
 from pathlib import Path
 from typing import Any
@@ -36,8 +37,13 @@ DATE = datetime(2026, 11, 25, tzinfo=UTC)  # in every header: a catalogue depend
 Message = tuple[str, str | tuple[str, str]]  # the file, and its text or texts
 
 
-def messages() -> Iterator[Message]:
-    """Yield all messages, file by file."""
+@cache
+def messages() -> tuple[Message, ...]:
+    """Return all messages, file by file."""
+    return tuple(_messages())
+
+
+def _messages() -> Iterator[Message]:
     for path in sorted(file for folder in ("engine", "tui_transformer") for file in (ROOT / folder).rglob("*.py")):
         where, tree = path.relative_to(ROOT).as_posix(), ast.parse(path.read_bytes())
         if where != "engine/language.py":
