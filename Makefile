@@ -23,7 +23,7 @@ test: $(VENV)/.installed-dev lint  ## everything that CI runs
 	$(PY) -m pytest -n auto --dist worksteal -m "not slow"
 
 test-slow: $(VENV)/.installed-dev  ## the slow tests
-	$(PY) -m pytest -m slow
+	$(PY) -m pytest -m "slow and not release"
 
 DEVICE ?= auto
 test-gpu: $(VENV)/.installed  ## test everything on a GPU in at most ten minutes; writes gpu-proof.json
@@ -41,8 +41,9 @@ docs: $(VENV)/.installed-docs  ## build the documentation site into site/
 docs-serve: $(VENV)/.installed-docs  ## serve the site at http://127.0.0.1:8000 and reload it as pages change
 	$(PY) -m mkdocs serve --livereload
 
-pictures: $(VENV)/.installed-dev  ## redraw docs/*.svg from real runs; trains those missing from runs/ (half an hour)
+pictures: $(VENV)/.installed-dev  ## for a release: redraw docs/*.svg from real runs; trains those missing from runs/ (half an hour)
 	$(PY) -m tests.tui_transformer.draw_pictures
+	$(PY) -m pytest -m release tests/e2e
 
 $(VENV)/.python:
 	@$(or $(PYTHON),false) -c '$(NEW_ENOUGH)' 2>/dev/null \
