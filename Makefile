@@ -19,8 +19,8 @@ demo: $(VENV)/.installed  ## train a small model on the built-in corpus (a minut
 studio: $(VENV)/.installed  ## open the studio
 	@$(VENV)/bin/tui-transformer
 
-test: $(VENV)/.installed-dev lint  ## everything that CI runs
-	$(PY) -m pytest -n auto --dist worksteal -m "not slow"
+test: $(VENV)/.installed-dev  ## everything that CI runs
+	$(PY) -m tests.checks -m pytest -n auto --dist worksteal -m "not slow"
 
 test-slow: $(VENV)/.installed-dev  ## the slow tests
 	$(PY) -m pytest -m slow
@@ -30,10 +30,7 @@ test-gpu: $(VENV)/.installed  ## test everything on a GPU in at most ten minutes
 	$(VENV)/bin/tui-transformer doctor --gpu --device $(DEVICE)
 
 lint: $(VENV)/.installed-dev  ## ruff, mypy and the import contracts
-	$(VENV)/bin/ruff check .
-	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy
-	$(VENV)/bin/lint-imports
+	@$(PY) -m tests.checks
 
 docs: $(VENV)/.installed-docs  ## build the documentation site into site/
 	$(PY) -m mkdocs build --strict
