@@ -1,0 +1,75 @@
+"""Runs that really were trained, each config once per test run: all workers share a folder of them, and get copies.
+
+For tests whose claim is about what is done with a trained run. Where training itself is the claim, or where parts of
+the program are replaced by others, a test trains its own: what is kept here must be what the program makes of a config.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import uuid
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from engine.config.schema import RunConfig
+from engine.data.known import CORPORA
+from engine.runs.files import line, read_json, read_lines, write_atomic, write_json
+from engine.runs.writer import now
+from engine.training.assemble import assemble
+from engine.training.control import Control
+
+FOLDER = "TUI_TRANSFORMER_TEST_RUNS"  # the folder that the workers share, set before they start
+
+
+def trained(config: RunConfig, runs_dir: Path, name: str) -> Path:
+    """Return the folder of a run that was trained on the CPU to its end: `name` in `runs_dir`.
+
+    It is the test's own, to change as it likes, with an id and times of its own.
+    """
+    if not only_config_matters(config) or FOLDER not in os.environ:
+        return train_run(config, runs_dir, name)
+    kept = Path(os.environ[FOLDER])
+    key = hashlib.sha256(config.model_dump_json().encode()).hexdigest()
+    whole = kept / key
+    if not whole.exists():
+        kept.mkdir(parents=True, exist_ok=True)
+        with FileLock(kept / f"{key}.lock"):  # let go by the system if its process dies
+            if not whole.exists():
+                begun = Path(tempfile.mkdtemp(dir=kept))
+                train_run(config, begun, key).rename(whole)
+                shutil.rmtree(begun)
+    return copied(whole, runs_dir / name)
+
+
+def train_run(config: RunConfig, runs_dir: Path, name: str) -> Path:
+    """Train a run here and now."""
+    ready = assemble(config, runs_dir=runs_dir, name=name, device="cpu", control=Control())
+    outcome = ready.trainer.run()
+    assert outcome.state == "finished", outcome
+    return ready.path
+
+
+def only_config_matters(config: RunConfig) -> bool:
+    """Whether a run of this config depends on nothing else: neither on files nor on other runs."""
+    entry = CORPORA.get(config.data.corpus)
+    named = (config.data.tokenizer_from, config.train.init_from)
+    return entry is not None and not entry.is_fetched and named == (None, None)
+
+
+def copied(run: Path, to: Path) -> Path:
+    """Copy a run as if it had been trained there just now; only the name of its folder says what it is called."""
+    shutil.copytree(run, to, symlinks=True)
+    time = now()
+    events = "".join(line(changed(event, time=time)) for event in read_lines(to / "events.jsonl"))
+    write_atomic(to / "events.jsonl", events)
+    write_json(to / "run.json", changed(read_json(to / "run.json"), id=str(uuid.uuid4()), created=time))
+    return to
+
+
+def changed(record: dict[str, Any], **values: str) -> dict[str, Any]:
+    assert values.keys() <= record.keys(), json.dumps(record)
+    return record | values
