@@ -97,6 +97,24 @@ def tiny() -> Tiny:
     return build
 
 
+@pytest.fixture(scope="module")
+def checks_remembered() -> Iterator[None]:
+    """For a module: what a run checks of itself is checked once for each config, see `run_checks`."""
+    from tests import run_checks  # which loads the trainer
+
+    with run_checks.remembered():
+        yield
+
+
+@pytest.fixture
+def no_self_check() -> Iterator[None]:
+    """Runs do not check themselves before the first step, see `run_checks`."""
+    from tests import run_checks
+
+    with run_checks.left_out():
+        yield
+
+
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The folder of real corpora, where this machine has one."""

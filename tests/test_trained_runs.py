@@ -19,6 +19,7 @@ def nothing_kept_yet(tmp_path, monkeypatch):
 def test_it_is_trained_once_and_equals_what_is_trained_here(tiny, tmp_path, monkeypatch):
     alone = RunReader(train_run(tiny(*SHORT), tmp_path, "alone"))
     first = RunReader(trained(tiny(*SHORT), tmp_path, "first"))
+    monkeypatch.setattr(trained_runs, "patched", lambda: False)
     monkeypatch.setattr(trained_runs, "train_run", None)
     second = RunReader(trained(tiny(*SHORT), tmp_path / "elsewhere", "second"))
     assert first.summary.fingerprint == second.summary.fingerprint == alone.summary.fingerprint
@@ -49,6 +50,16 @@ def test_a_worker_that_died_training_keeps_no_other_from_it(tiny, tmp_path):
     (kept / lock.stem).rename(kept / "tmp-of-the-dead")  # as it leaves it: the lock's file, and a folder of no name
     second = trained(tiny(*SHORT), tmp_path, "second")
     assert RunReader(first).summary.fingerprint == RunReader(second).summary.fingerprint
+
+
+def test_what_is_trained_while_a_part_is_replaced_is_not_kept(tiny, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("engine.training.inspector.self_check", lambda *_: [])
+        unchecked = RunReader(trained(tiny(*SHORT), tmp_path, "unchecked"))
+        assert not (tmp_path / "kept").exists()
+    monkeypatch.setattr("tui_transformer.languages.use", None)  # a run knows nothing of the app
+    whole = RunReader(trained(tiny(*SHORT), tmp_path, "whole"))
+    assert (tmp_path / "kept").exists() and len(whole.verdicts) > len(unchecked.verdicts)
 
 
 def test_a_run_on_files_is_trained_anew(tiny, tmp_path):
