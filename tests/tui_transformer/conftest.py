@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from tests.waiting import until
 from tui_transformer import languages
-from tui_transformer.studio.app import PANE_NAMES, PaneSwitcher, Studio
+from tui_transformer.studio.app import PaneSwitcher, Studio
 
 NOON = datetime(2026, 11, 25, 12, 0, tzinfo=UTC)
 
@@ -28,14 +29,14 @@ def own_settings(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture(autouse=True)
 def all_panes_there(monkeypatch) -> None:
-    """`run_test` of the studio begins once every pane is there: a test may ask a pane before it types a key."""
+    """`run_test` of the studio begins once its panes are there: a test may ask a pane before it types a key."""
     begin = Studio.run_test
 
     @asynccontextmanager
     async def run_test(app: Studio, **options: Any) -> AsyncIterator[Pilot[None]]:
         async with begin(app, **options) as pilot:
-            while app._exception is None and len(app.query_one(PaneSwitcher).children) < len(PANE_NAMES):
-                await pilot.pause(0.01)
+            children = app.query_one(PaneSwitcher).children
+            await until(lambda: app._exception is not None or len(children) == len(app.panes), f"{app.panes}")
             await pilot.pause()
             yield pilot
 
