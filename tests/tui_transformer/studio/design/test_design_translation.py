@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
 from tests.small_pairs import multi30k, table
-from tests.tui_transformer.studio.on_screen import until
+from tests.tui_transformer.studio.on_screen import said, until
 from tests.tui_transformer.studio.test_snapshots import PICTURES, SIZES, settled
 from tui_transformer.lab.design.processes import Benchmarks
 from tui_transformer.studio import app as studio
@@ -30,12 +30,12 @@ TALL = (120, 70)
 
 
 class App(Studio):
-    """A studio that keeps what it is asked to launch."""
+    """A studio with the Design pane alone that keeps what it is asked to launch."""
 
     CSS_PATH = Path(studio.__file__).with_name("studio.tcss")
 
     def __init__(self, data_dir: Path | None) -> None:
-        super().__init__(runs_dir=Path("runs"), data_dir=data_dir, device="cpu")
+        super().__init__(runs_dir=Path("runs"), data_dir=data_dir, device="cpu", panes=("design",))
         self.asked: list[DesignPane.Launch] = []
 
     def on_design_pane_launch(self, event: DesignPane.Launch) -> None:
@@ -49,7 +49,7 @@ class App(Studio):
 
     @property
     def said(self) -> str:
-        return " ".join(notification.message for notification in self._notifications)
+        return said(self)
 
     @property
     def pane(self) -> DesignPane:
