@@ -32,6 +32,10 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
         signal.signal(number, usual)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-screens", action="store_true", help="store what the studio's screens show now")
+
+
 @pytest.fixture(autouse=True)
 def in_english() -> Iterator[None]:
     """What a test does with the language ends with it."""
