@@ -1,7 +1,8 @@
 """The studio's screens in Chinese as text: `python -m tests.tui_transformer.studio.in_chinese WIDTH HEIGHT FOLDER …`.
 
 A process of its own, for module-level texts are translated when their module is imported. FOLDER is written to: the
-runs that are shown, and each scene of the walks that are named after it as NAME.txt.
+runs that are shown, and each scene of the walks that are named after it as NAME.txt, with the faults of its layout as
+NAME.faults.
 
 A studio is walked through from scene to scene: the keys of one go on from the screen before.
 """
@@ -169,6 +170,7 @@ def pictured(app: Any) -> str:
 async def walk(scenes: list[Scene], runs: Path, folder: Path, size: tuple[int, int]) -> None:
     """Open a studio, and write what it shows after the keys of each scene, once it is at rest."""
     from tests.tui_transformer.studio.at_rest import rest, take
+    from tests.tui_transformer.studio.layout_faults import faults
     from tui_transformer.studio.app import PANE_NAMES, PaneSwitcher, Studio
 
     app = Studio(runs_dir=runs, device="cpu")
@@ -181,6 +183,7 @@ async def walk(scenes: list[Scene], runs: Path, folder: Path, size: tuple[int, i
             await rest(pilot)
             said = "".join(f"{one.severity}: {one.message}\n" for one in app._notifications)
             (folder / f"{name}.txt").write_text(pictured(app) + said, encoding="utf-8")
+            (folder / f"{name}.faults").write_text("\n".join(faults(app)), encoding="utf-8")
 
 
 async def no_time(*_: object) -> None:

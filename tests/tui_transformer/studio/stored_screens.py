@@ -187,25 +187,30 @@ class Stored:
     async def of(
         self, studio: App[Any], size: Size, *steps: Step, of: Sequence[Any], stored: bool | None = None
     ) -> None:
-        """Open a studio, take steps, and hold what it shows against the stored picture: of widgets, or selectors.
-
-        At another size than the smallest only the places of the widgets are stored, if `stored` does not say otherwise.
-        """
+        """Open a studio, take steps, and hold what it shows against the stored picture; see `shot`."""
         async with studio.run_test(size=size) as pilot:
             await rest(pilot)
             await take(pilot, *steps)
             self.shot(studio, *of, stored=stored)
 
     def shot(self, app: App[Any], *of: Any, label: str = "", stored: bool | None = None) -> None:
-        """Hold what is shown now against the stored picture."""
+        """Hold what is shown now against the stored picture, and look for faults of the layout.
+
+        Args:
+            app: an app at rest.
+            of: the widgets, or selectors of the widgets, that the picture is of; without any, all.
+            label: of a picture, where a test has several.
+            stored: by default text and styles are stored at the smallest size, and the places of the widgets at others;
+                whether text is at those as well, or nothing.
+        """
         wrong = faults(app)
         assert not wrong, "\n".join(wrong)
-        small = app.size == SMALL
+        small, region = app.size == SMALL, region_of(app, *of)
         if small or stored:
-            picture = pictured(app, region_of(app, *of))
+            picture = pictured(app, region)
             self._hold(label, lambda file, before: file.drawn(picture, before) if small else text_of(picture))
         elif stored is None:
-            self._hold(label, lambda file, before: [TEXT + line for line in places(app)])
+            self._hold(label, lambda file, before: [TEXT + line for line in places(app, region)])
 
     async def theme(self, pilot: Pilot[Any], *of: Any) -> None:
         """Hold the theme in use against the stored one: what each style of the usual theme is in it."""
@@ -278,12 +283,12 @@ def region_of(app: App[Any], *of: Any) -> Region:
     return Region.from_union([widget.region for widget in widgets]) if widgets else app.screen.region
 
 
-def places(app: App[Any]) -> Iterator[str]:
-    """Where the widgets are that have a name."""
+def places(app: App[Any], region: Region) -> Iterator[str]:
+    """Where the widgets in a region are that have a name."""
     for widget in seen_widgets(app):
-        name = f"#{widget.id}" if widget.id else type(widget).__name__
-        x, y, width, height = widget.region
-        yield f"{name:<18} {x:>3},{y:<3} {width:>3} × {height}"
+        if widget.id and region.contains_region(widget.region):
+            x, y, width, height = widget.region
+            yield f"#{widget.id:<17} {x:>3},{y:<3} {width:>3} × {height}"
 
 
 def unused_sections(file: Path, tests: Iterable[str]) -> list[str]:

@@ -161,6 +161,7 @@ def test_the_studio_is_chinese(tmp_path, names, size, walks) -> None:
         assert CHINESE.search(text), name
         assert not (found := english(text, names | named_in(name), runs, size[0])), (name, found, text)
         assert max(map(cell_len, text.splitlines()[: size[1]])) <= size[0], name
+        assert not (wrong := (tmp_path / f"{name}.faults").read_text(encoding="utf-8")), (name, wrong)
 
 
 def test_the_walks_lead_past_ninety_scenes() -> None:

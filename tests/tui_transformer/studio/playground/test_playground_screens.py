@@ -80,7 +80,7 @@ async def test_states(stored, fakes, size) -> None:
             ("bias", DETAIL, (line("/attention 2 2"), "up")),
         ):
             await take(pilot, *steps)
-            stored.shot(app, *of, label=label, stored=True if label == "attention" else None)
+            stored.shot(app, *of, label=label, stored=size == SMALL or label == "attention")
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -33,7 +33,7 @@ async def test_train_with_a_run_in_each_state(stored, size) -> None:
         seen = []
         while pane.chosen is not None and pane.chosen.name not in seen:
             seen.append(pane.chosen.name)
-            stored.shot(app, RunHeader, label=seen[-1])
+            stored.shot(app, RunHeader, label=seen[-1], stored=size == SMALL)
             if seen[-1] == "win16":
                 below = (RunCharts, Gauges, RunTabs) if size == SMALL else (TrainPane,)
                 stored.shot(app, *below, label="running", stored=True)
