@@ -37,6 +37,10 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
         signal.signal(number, usual)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-screens", action="store_true", help="store what the studio's screens show now")
+
+
 def pytest_unconfigure() -> None:
     """Nothing made for one test run is there in the next."""
     if SHARED:
