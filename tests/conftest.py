@@ -37,10 +37,22 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
         signal.signal(number, usual)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-screens", action="store_true", help="store what the studio's screens show now")
+
+
 def pytest_unconfigure() -> None:
     """Nothing made for one test run is there in the next."""
     if SHARED:
         shutil.rmtree(SHARED, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def nothing_waits_for_the_disk() -> Iterator[None]:
+    """What is synced to disk is only there for power cuts, which no test brings about; a run syncs thirty times."""
+    real, os.fsync = os.fsync, lambda handle: None
+    yield
+    os.fsync = real
 
 
 @pytest.fixture(autouse=True)

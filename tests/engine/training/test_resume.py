@@ -35,7 +35,9 @@ NAMES = [
 ]
 # Two micro-batches a step, two steps an epoch, an evaluation in several batches.
 HARD = ("train.accumulation=2", "data.window_stride=1200", "evaluation.batch_size=8")
-HARD_ROWS = ("train.accumulation=2", "train.batch_tokens=160", "evaluation.batch_size=8")  # ends of epochs too
+HARD_ROWS = (  # ends of epochs too
+    *("train.accumulation=2", "train.batch_tokens=160", "evaluation.batch_size=8", "evaluation.translations=4"),
+)
 
 
 class StopAt(Control):
