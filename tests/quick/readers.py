@@ -55,18 +55,16 @@ READERS: dict[str, tuple[str, ...]] = {
 def readers(path: str, root: Path) -> tuple[str, ...] | None:
     """Return the modules that read a file; None if nobody says so.
 
-    What lies beside a module of its name is read by that one, a stored picture by its test, and other files of the
+    What lies beside a module of its name is read by that one, a stored screen by its test, and other files of the
     tests by the modules of their folder, or of the next one above that has some.
     """
     file = PurePosixPath(path)
     if (root / file.with_suffix(".py")).is_file():
         return (_module(file.with_suffix("")),)
     if file.parts[0] == "tests":
-        if "__snapshots__" in file.parts:
-            at = file.parts.index("__snapshots__")
-            test = PurePosixPath(*file.parts[:at], file.parts[at + 1])
-            if (root / f"{test}.py").is_file():
-                return (_module(test),)
+        test = file.parent.parent / f"test_{file.stem}"
+        if file.parent.name == "screens" and (root / f"{test}.py").is_file():
+            return (_module(test),)
         for folder in file.parents:
             if found := sorted((root / folder).glob("*.py")):
                 return tuple(_module(folder / one.stem) for one in found if one.stem != "__init__")

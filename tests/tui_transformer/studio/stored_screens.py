@@ -193,7 +193,7 @@ class Stored:
             await take(pilot, *steps)
             self.shot(studio, *of, stored=stored)
 
-    def shot(self, app: App[Any], *of: Any, label: str = "", stored: bool | None = None) -> None:
+    def shot(self, app: App[Any], *of: Any, label: str = "", stored: bool | None = None, styles: bool = True) -> None:
         """Hold what is shown now against the stored picture, and look for faults of the layout.
 
         Args:
@@ -202,13 +202,15 @@ class Stored:
             label: of a picture, where a test has several.
             stored: by default text and styles are stored at the smallest size, and the places of the widgets at others;
                 whether text is at those as well, or nothing.
+            styles: whether these are.
         """
         wrong = faults(app)
         assert not wrong, "\n".join(wrong)
         small, region = app.size == SMALL, region_of(app, *of)
         if small or stored:
             picture = pictured(app, region)
-            self._hold(label, lambda file, before: file.drawn(picture, before) if small else text_of(picture))
+            styles = styles and small
+            self._hold(label, lambda file, before: file.drawn(picture, before) if styles else text_of(picture))
         elif stored is None:
             self._hold(label, lambda file, before: [TEXT + line for line in places(app, region)])
 

@@ -1,5 +1,6 @@
 """The Playground held against stored screens."""
 
+import re
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from engine.errors import InputError
 from tests.tui_transformer.fake_writer import WIDE, FakeWriter, FakeWriters
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.studio.at_rest import rest, take
-from tests.tui_transformer.studio.stored_screens import SIZES, SMALL, studio
+from tests.tui_transformer.studio.stored_screens import SIZES, SMALL, pictured, studio
 from tests.waiting import until
 from tui_transformer.studio.playground import pane as playground
 from tui_transformer.studio.playground.pane import PlaygroundPane
@@ -166,7 +167,12 @@ async def test_themes(stored, fakes, plain_surroundings, theme) -> None:
         await stored.theme(pilot, *PANE)
 
 
-@pytest.mark.slow
 async def test_without_colour(stored, fakes, monkeypatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    await stored.of(studio(), SMALL, "4", line("the gate"), "escape", line("/attention 2 1"), "up", of=PANE)
+    async with (app := studio()).run_test(size=SMALL) as pilot:
+        await rest(pilot)
+        await take(pilot, "4", line("the gate"), "escape", line("/attention 2 1"), "up")
+        stored.shot(app, *PANE, styles=False)
+        styles = {run.style for runs in pictured(app, app.screen.region) for run in runs}
+        colours = {colour for style in styles for colour in re.findall("#[0-9a-f]{6}", style)}
+        assert len(colours) > 10 and all(colour[1:3] == colour[3:5] == colour[5:] for colour in colours)
