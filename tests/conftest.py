@@ -1,12 +1,16 @@
 """Shared by all tests: one CPU thread each (three workers share two cores), small configs, a small corpus."""
 
 import os
+import shutil
 import signal
 import tempfile
 
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ.setdefault("NO_COLOR", "1")
-os.environ["TUI_TRANSFORMER_CACHE"] = tempfile.mkdtemp(prefix="tui-transformer-tests-")
+# A folder of this test run, which its workers share; they start with these variables.
+if SHARED := "" if "PYTEST_XDIST_WORKER" in os.environ else tempfile.mkdtemp(prefix="tui-transformer-tests-"):
+    os.environ["TUI_TRANSFORMER_CACHE"] = f"{SHARED}/cache"
+    os.environ["TUI_TRANSFORMER_TEST_RUNS"] = f"{SHARED}/runs"  # see `trained_runs`
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -20,6 +24,7 @@ import torch
 from engine.config.keys import parse_overrides
 from engine.config.presets import merge
 from engine.config.schema import RunConfig
+from tests.rerun_hint import pytest_terminal_summary  # noqa: F401 - a hook
 from tui_transformer import languages
 
 torch.set_num_threads(1)
@@ -30,6 +35,24 @@ hypothesis.settings.load_profile("tests")
 for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-screens", action="store_true", help="store what the studio's screens show now")
+
+
+def pytest_unconfigure() -> None:
+    """Nothing made for one test run is there in the next."""
+    if SHARED:
+        shutil.rmtree(SHARED, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def nothing_waits_for_the_disk() -> Iterator[None]:
+    """What is synced to disk is only there for power cuts, which no test brings about; a run syncs thirty times."""
+    real, os.fsync = os.fsync, lambda handle: None
+    yield
+    os.fsync = real
 
 
 @pytest.fixture(autouse=True)
@@ -85,6 +108,24 @@ def tiny() -> Tiny:
         return RunConfig.model_validate(tables)
 
     return build
+
+
+@pytest.fixture(scope="module")
+def checks_remembered() -> Iterator[None]:
+    """For a module: what a run checks of itself is checked once for each config, see `run_checks`."""
+    from tests import run_checks  # which loads the trainer
+
+    with run_checks.remembered():
+        yield
+
+
+@pytest.fixture
+def no_self_check() -> Iterator[None]:
+    """Runs do not check themselves before the first step, see `run_checks`."""
+    from tests import run_checks
+
+    with run_checks.left_out():
+        yield
 
 
 @pytest.fixture(scope="session")

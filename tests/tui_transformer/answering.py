@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from engine.training.assemble import assemble
-from engine.training.control import Control
 from tests.small_documents import config
+from tests.trained_runs import trained
 
 SHORT = {
     "train": {"steps": 2, "batch_size": 16, "threads": 1},
@@ -14,8 +13,5 @@ SHORT = {
 
 
 def answering(runs: Path, name: str, kind: str = "question-answer", *, reads: bool = False, **changes: dict) -> Path:
-    """Train a run for two steps; `reads` makes it an encoder-decoder."""
-    wanted = config(kind, reads=reads, **SHORT | changes)
-    ready = assemble(wanted, runs_dir=runs, name=name, device="cpu", control=Control())
-    ready.trainer.run()
-    return ready.path
+    """A run that was trained for two steps; `reads` makes it an encoder-decoder."""
+    return trained(config(kind, reads=reads, **SHORT | changes), runs, name)

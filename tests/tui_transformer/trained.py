@@ -5,9 +5,8 @@ from pathlib import Path
 from engine.config.keys import parse_overrides
 from engine.config.presets import merge
 from engine.config.schema import RunConfig
-from engine.training.assemble import assemble
-from engine.training.control import Control
 from tests.conftest import TINY
+from tests.trained_runs import trained
 
 KINDS = {
     "decoder": (),
@@ -19,13 +18,11 @@ KINDS = {
 
 
 def train(runs: Path, name: str, *changes: str) -> Path:
-    """Train a run for a few steps."""
+    """A run that was trained for a few steps."""
     tables = TINY
     for override in parse_overrides(changes):
         tables = merge(tables, override)
-    ready = assemble(RunConfig.model_validate(tables), runs_dir=runs, name=name, device="cpu", control=Control())
-    ready.trainer.run()
-    return ready.path
+    return trained(RunConfig.model_validate(tables), runs, name)
 
 
 def train_all(runs: Path) -> Path:

@@ -261,6 +261,7 @@ def test_its_progress_is_told(tmp_path, small) -> None:
     assert all(shares == sorted(shares) and shares[-1] == 1.0 for shares in steps.values())
 
 
+@pytest.mark.usefixtures("no_self_check")
 @pytest.mark.parametrize("kind", ["characters", "bpe", "words", "bytes"])
 def test_a_run_on_a_large_text_is_the_run_on_the_text_in_memory(tmp_path, small, monkeypatch, tiny, kind: str) -> None:
     asked = (f"data.tokenizer={kind}", *(["data.bpe_size=300"] if kind == "bpe" else []))
@@ -278,6 +279,7 @@ def test_a_run_on_a_large_text_is_the_run_on_the_text_in_memory(tmp_path, small,
     assert losses[0] == losses[1] and len(losses[0]) > 4
 
 
+@pytest.mark.usefixtures("no_self_check")
 def test_training_on_a_large_text_resumes_bit_for_bit(tmp_path, small, tiny) -> None:
     config = tiny(f"data.corpus={written(tmp_path, text_of(30_000))}")
     straight, listened = whole(config, tmp_path / "runs")

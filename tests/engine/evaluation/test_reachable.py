@@ -24,9 +24,10 @@ from engine.evaluation.reachable import reachable_floor
 from engine.evaluation.scorers import TextScorer
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts, Scores
-from engine.training.assemble import assemble
+from engine.training.checkpoint import load_network
 from engine.training.task import task_of_run
 from engine.training.text_task import TextTask
+from tests.trained_runs import trained
 from tests.window_predictions import next_characters
 
 
@@ -179,16 +180,15 @@ def test_data_json_has_both_floors() -> None:
 
 
 def test_a_run_of_an_earlier_version_is_scored_to_its_end_by_the_rules_it_began_with(tiny, tmp_path) -> None:
-    ready = assemble(tiny(), runs_dir=tmp_path, name="run", device="cpu")
-    ready.trainer.run()
-    reader, cpu = RunReader(ready.path), torch.device("cpu")
-    path = ready.path / "run.json"
+    reader, cpu = RunReader(trained(tiny(), tmp_path, "run")), torch.device("cpu")
+    model, *_ = load_network(reader, "last")
+    path = reader.path / "run.json"
     born = json.loads(path.read_text())
     assert born.pop("records") >= 2
-    now = task_of_run(reader, None).scorer(reader.config, cpu).record(ready.trainer.model).dump()
+    now = task_of_run(reader, None).scorer(reader.config, cpu).record(model).dump()
     path.write_text(json.dumps(born))  # as version 1 wrote it
     task = task_of_run(reader, None)
-    then = task.scorer(reader.config, cpu).record(ready.trainer.model).dump()
+    then = task.scorer(reader.config, cpu).record(model).dump()
     assert "probe_places" in now and "probe_places" not in then
     assert set(then["probes"]) > set(now["probes"])  # it asked for what no window showed
     text = corpus_of(task)

@@ -97,6 +97,13 @@ def logits(model: Network, tokens: torch.Tensor, source: torch.Tensor) -> torch.
     return model.logits(tokens, source)
 
 
+def as_read(model: Network, tokens: torch.Tensor, source: torch.Tensor) -> list[torch.Tensor]:
+    """The logits of each token when no later one has been read: of one pass, unless a token can see later ones."""
+    if model.config.architecture == "encoder" and not model.config.causal:
+        return [logits(model, tokens[:, : t + 1], source)[:, t] for t in range(tokens.shape[1])]
+    return list(logits(model, tokens, source).unbind(1))
+
+
 def rows_alone(
     model: Network, tokens: torch.Tensor, source: torch.Tensor, lengths: list[int]
 ) -> Iterator[torch.Tensor]:

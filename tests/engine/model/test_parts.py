@@ -17,7 +17,7 @@ from engine.model.decoding import Predictor
 from engine.model.transformer import build_model
 from engine.training.self_check import DROPOUTS, check_cache, check_reference, small_copy
 from engine.training.trial import switch_effect
-from tests.engine.model.cells import BASE, LENGTH, SOURCE, VOCAB, draw, logits, network, padded, rows_alone
+from tests.engine.model.cells import BASE, LENGTH, SOURCE, VOCAB, as_read, draw, logits, network, padded, rows_alone
 from tests.engine.model.test_estimates import counted
 from tui_transformer.lab.reports.languages import LANGUAGES
 
@@ -140,7 +140,7 @@ def test_a_cache_and_single_steps_give_the_full_pass(cell) -> None:
     assert verdict is None or (verdict.verdict == "ok" and verdict.value <= 1e-10)
     model = network(cell)
     with torch.inference_mode():
-        whole = [logits(model, TOKENS[:, : t + 1], SOURCES)[:, t] for t in range(LENGTH)]
+        whole = as_read(model, TOKENS, SOURCES)
         predictor = Predictor(model, SOURCES)
         predictor.begin(8)
         for t in range(4, LENGTH):

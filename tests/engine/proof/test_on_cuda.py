@@ -1,6 +1,5 @@
 """Code that only runs on CUDA, with the GPU's answers mocked: the paths work before anyone tries them on a GPU."""
 
-import time
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine.benchmark import measure
+from engine.config import presets
 from engine.proof import memory, resuming, speed
 from engine.proof.prove import device_facts
 from engine.proof.result import Context
@@ -25,7 +25,14 @@ def here(tmp_path, monkeypatch) -> Context:
     return Context("cpu", tmp_path)
 
 
-def test_a_wait_is_an_error_only_while_steps_are_checked(here, monkeypatch) -> None:
+@pytest.fixture
+def small_demo(monkeypatch) -> None:
+    """What is timed and compared is the demo in miniature."""
+    real = presets.resolve
+    monkeypatch.setattr(presets, "resolve", lambda preset: real(preset).miniature())
+
+
+def test_a_wait_is_an_error_only_while_steps_are_checked(here, small_demo, monkeypatch) -> None:
     modes: list[Any] = []
     monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
     real, taken = speed.Stepper.step, []
@@ -56,13 +63,16 @@ def test_a_wait_fails_the_proof_and_the_mode_is_restored(here, monkeypatch) -> N
 
 
 class Clock:
-    """An event that takes the host's time."""
+    """An event that says which of all events it is: a second passes from one to the next."""
+
+    recorded = 0
 
     def __init__(self, *, enable_timing: bool) -> None:
-        self.at = 0.0
+        self.at = 0
 
     def record(self) -> None:
-        self.at = time.perf_counter()
+        Clock.recorded += 1
+        self.at = Clock.recorded
 
     def synchronize(self) -> None:
         """Nothing to wait for."""
@@ -92,8 +102,8 @@ def test_a_gpus_products_are_recorded_and_timed_by_its_own_clock(monkeypatch) ->
     monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: (graphs.append(Products()), graphs[-1])[1])
     monkeypatch.setattr(torch.cuda, "graph", lambda graph: graph)
     a, b = torch.randn(64, 64), torch.randn(64, 64)
-    assert 0 < measure._seconds_on_cuda(a, b) < 0.1
-    assert 0 < measure._seconds_on_cuda(a.t(), b) < 0.1
+    assert measure._seconds_on_cuda(a, b) == pytest.approx(1 / measure.PRODUCTS)
+    assert measure._seconds_on_cuda(a.t(), b) == pytest.approx(1 / measure.PRODUCTS)
     assert [(graph.recorded, graph.replays) for graph in graphs] == [(measure.PRODUCTS, measure.REPEATS)] * 2
 
 
@@ -158,7 +168,7 @@ def test_a_step_that_needs_more_memory_than_the_device_has_is_cut_into_pieces(he
     assert fractions == [pytest.approx(0.4), 1.0]
 
 
-def test_recorded_steps_are_compared_with_plain_ones(here, monkeypatch) -> None:
+def test_recorded_steps_are_compared_with_plain_ones(here, small_demo, monkeypatch) -> None:
     monkeypatch.setattr(step, "Recording", Rerun)
     monkeypatch.setattr(step, "records", lambda config, device: True)
     monkeypatch.setattr(speed, "make_repeatable", lambda device: None)

@@ -12,6 +12,8 @@ from engine.model.positions import Positions
 from engine.proof import attention, memory, networks, resuming, speed
 from engine.proof.result import Context, Result
 
+pytestmark = pytest.mark.usefixtures("checks_remembered")
+
 
 @pytest.fixture
 def here(tmp_path) -> Context:
@@ -56,6 +58,7 @@ def test_a_first_loss_that_differs_from_the_cpus_fails_the_preset(here, monkeypa
 
 
 def test_every_attention_backend_is_compared_with_the_reference(here, monkeypatch) -> None:
+    monkeypatch.setattr(attention, "TOKENS", 64)
     assert attention.attention("rope", here).status == "passed"
     monkeypatch.setattr("engine.model.attention._sdpa_mask", lambda case: (None, False))
     result = attention.attention("none", here)

@@ -17,6 +17,7 @@ from engine.proof.result import Context, Proof, Result
 from engine.proof.worker import Raised, TimedOut, Worker, shortened
 from engine.release import release
 from tests.engine.proof import planted
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +145,7 @@ def test_a_call_that_hangs_does_not_outlive_a_killed_parent(tmp_path) -> None:
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    worker.wait(timeout=60)
+    worker.wait(timeout=PATIENCE)
 
 
 def test_a_checkout_that_is_not_installed_knows_its_version(monkeypatch) -> None:

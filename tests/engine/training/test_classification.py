@@ -20,13 +20,13 @@ from engine.model.size import flops_per_token, parameter_count
 from engine.model.transformer import build_model, evaluating
 from engine.runs.reader import RunReader
 from engine.schemes import ATTENTIONS, POSITIONS
-from engine.training.assemble import assemble
 from engine.training.checkpoint import load_network
 from engine.training.self_check import self_check
 from engine.training.step import Stepper
 from engine.training.task import make_task
 from engine.verification.claims import verify
 from engine.verification.finding import Result
+from tests import trained_runs
 
 CPU = torch.device("cpu")
 TINY = {
@@ -51,10 +51,7 @@ def ready(wanted: RunConfig):
 
 
 def trained(wanted: RunConfig, root: Path, name: str = "run") -> RunReader:
-    made = assemble(wanted, runs_dir=root, name=name, device="cpu")
-    outcome = made.trainer.run()
-    assert outcome.state == "finished", outcome.reason
-    return RunReader(made.path)
+    return RunReader(trained_runs.trained(wanted, root, name))
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ import json
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,12 @@ from engine.runs import commands
 from engine.runs.commands import Command, send
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble, resume
-from engine.training.control import LOOKS_PER_SECOND
+from tests import waiting
 from tests.engine.training.test_crash import ENDLESS, wait_for
 from tests.engine.training.test_resume import StopAt
+from tests.waiting import PATIENCE
+
+pytestmark = pytest.mark.usefixtures("checks_remembered")
 
 # Which state may follow which, without what ends a run.
 LEGAL = {
@@ -87,18 +89,18 @@ def test_a_thousand_commands_from_two_apps_and_a_command_line(tmp_path) -> None:
         write(name, data)
 
     trainer.writer._replace = record
-    training = threading.Thread(target=trainer.run)
+    training = threading.Thread(target=trainer.run, daemon=True)
     training.start()
     wait_for(run / "checkpoints" / "last")
     senders = [
         subprocess.Popen([sys.executable, "-c", code, run, str(seed), str(count)], stdout=subprocess.PIPE, text=True)
         for code, seed, count in ((APP, 1, 480), (APP, 2, 480), (LINE, 3, 40))
     ]
-    said = [sender.communicate(timeout=300)[0].splitlines() for sender in senders]
+    said = [sender.communicate(timeout=PATIENCE)[0].splitlines() for sender in senders]
     assert [sender.returncode for sender in senders] == [0, 0, 0]
     sent = [told(line) for lines in said for line in lines]
     last = send(run, Command.STOP)
-    training.join(timeout=120)
+    training.join(PATIENCE)
     assert not training.is_alive() and sorted(number for number, _ in sent) == list(range(1, 1001)) and last == 1001
     assert ids == sorted(ids) and ids[-1] == 1001
     assert all(after in LEGAL[before] for before, after in itertools.pairwise(states))
@@ -126,21 +128,21 @@ FLOOD = (
 
 def test_a_run_outlives_whatever_its_control_file_is_replaced_by(tmp_path) -> None:
     trainer = assemble(ENDLESS, runs_dir=tmp_path, name="run", device="cpu").trainer
-    training = threading.Thread(target=trainer.run)
+    training = threading.Thread(target=trainer.run, daemon=True)
     training.start()
     wait_for(tmp_path / "run" / "checkpoints" / "last")
     file = commands.control_file(tmp_path / "run")
-    for data in FLOOD * 3:
+    for data in FLOOD:
         file.with_name("new").write_bytes(data)
         file.with_name("new").replace(file)
-        time.sleep(1.5 / LOOKS_PER_SECOND)
-    step = trainer.state.step
-    while trainer.state.step == step:  # it goes on
-        assert training.is_alive()
-        time.sleep(0.01)
+        there = (file.stat().st_mtime_ns, file.stat().st_ino)
+        waiting.wait_for(lambda there=there: trainer.control._seen == there or not training.is_alive(), "a look at it")
+        step = trainer.state.step
+        waiting.wait_for(lambda step=step: trainer.state.step > step + 1 or not training.is_alive(), "a further step")
+        assert training.is_alive(), data[:99]
     file.unlink()
     send(tmp_path / "run", Command.STOP)
-    training.join(60)
+    training.join(PATIENCE)
     assert RunReader(tmp_path / "run").state == "stopped"
 
 

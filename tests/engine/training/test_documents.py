@@ -16,11 +16,11 @@ from engine.generation.answering import greedy_answers
 from engine.model.size import parameter_count
 from engine.model.transformer import build_model, evaluating
 from engine.runs.reader import RunReader
-from engine.training.assemble import assemble
 from engine.training.checkpoint import load_network
 from engine.training.document_tasks import QuestionTask
 from engine.training.step import Stepper
 from engine.training.task import Task, make_task
+from tests import trained_runs
 from tests.small_documents import PLACES, config, corpus, folder
 
 CPU = torch.device("cpu")
@@ -52,10 +52,7 @@ def learned(wanted: RunConfig, steps: int) -> tuple[RunConfig, Task, torch.nn.Mo
 
 
 def trained(wanted: RunConfig, root: Path, name: str = "run") -> RunReader:
-    made = assemble(wanted, runs_dir=root, name=name, device="cpu")
-    outcome = made.trainer.run()
-    assert outcome.state == "finished", outcome.reason
-    return RunReader(made.path)
+    return RunReader(trained_runs.trained(wanted, root, name))
 
 
 # What a run leaves behind

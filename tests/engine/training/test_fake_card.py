@@ -34,6 +34,8 @@ from engine.training.trainer import Trainer
 from tests.engine.training.test_resume import StopAt, outcome
 from tests.fake_card import FakeCard, WrongDevice, data_of, fake_card
 
+pytestmark = pytest.mark.usefixtures("checks_remembered")
+
 PRESETS = [preset.name for preset in presets.list_presets()]
 STEPS = 3
 
@@ -199,6 +201,7 @@ def test_a_whole_run_stays_on_its_device(kind: str, preset: str, tmp_path) -> No
     assert run.raw("model")["built"]["precision"] == ("bf16" if kind == "cuda" else "fp32")
 
 
+@pytest.mark.usefixtures("no_self_check")
 def test_a_card_computes_what_the_cpu_does(tmp_path) -> None:
     config = miniature("demo", "train.precision=fp32", "model.dropout=0")
     cpu = assemble.assemble(config, runs_dir=tmp_path, name="on-the-cpu", device="cpu")
@@ -221,10 +224,12 @@ STEPPING = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.usefixtures("no_self_check")
 @STEPPING
 def test_a_run_on_a_card_resumes_bit_for_bit(tmp_path, changes) -> None:
     """Wherever it is stopped: with results that are not read yet, and batches made for a step that was never taken."""
-    config = miniature("baseline", "train.accumulation=2", "log.every=3", "evaluation.sample_length=0", *changes)
+    small = ("train.accumulation=2", "log.every=3", "evaluation.sample_length=0", "data.corpus_size=8000")
+    config = miniature("baseline", *small, *changes)
     with fake_card() as card, found(card):
         control = StopAt(10**9)
         whole = assemble.assemble(config, runs_dir=tmp_path, name="whole", device="cuda", control=control)
@@ -238,6 +243,7 @@ def test_a_run_on_a_card_resumes_bit_for_bit(tmp_path, changes) -> None:
     assert outcome(broken.path) == outcome(whole.path)
 
 
+@pytest.mark.usefixtures("no_self_check")
 @STEPPING
 def test_the_host_waits_once_at_each_log_point_and_never_between(tmp_path, changes) -> None:
     config = miniature("baseline", "train.steps=11", "log.every=4", "checkpoint.every=0", *changes)
@@ -348,6 +354,7 @@ def test_compiling_is_for_large_models_on_cuda(preset: str, device: str, train: 
     assert numerics.compiles(resolved(preset, **train), torch.device(device)) is compiles
 
 
+@pytest.mark.usefixtures("no_self_check")
 def test_a_model_that_cannot_be_compiled_is_trained_uncompiled(tmp_path, monkeypatch) -> None:
     def broken(*inputs: object) -> Tensor:
         raise RuntimeError("Failed to find C compiler")

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,8 +18,13 @@ from engine.training import checkpoint
 from engine.training.assemble import assemble, resume
 from engine.training.control import Control, Outcome
 from tests.engine.training.test_resume import miniature, outcome
+from tests.trained_runs import trained
+from tests.waiting import PATIENCE, wait_for
 
 SMALL = miniature("demo", "train.steps=12", "checkpoint.every=4", "checkpoint.keep_last=1", "data.corpus_size=10000")
+
+
+pytestmark = pytest.mark.usefixtures("checks_remembered")
 
 
 @pytest.fixture
@@ -43,13 +47,6 @@ def waits(run: Path) -> bool:
     return RunReader(run).status.phase == "waiting-for-space"
 
 
-def until(claim, seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not claim():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def fill(disk: Path) -> Path:
     """Take all the room there is but one block, so that status.json can still be replaced."""
     ballast = disk / "ballast"
@@ -66,30 +63,30 @@ def fill(disk: Path) -> Path:
 def in_thread(control: Control, root: Path) -> tuple[threading.Thread, list[Outcome], Path]:
     ready = assemble(SMALL, runs_dir=root, name="run", device="cpu", control=control)
     results: list[Outcome] = []
-    thread = threading.Thread(target=lambda: results.append(ready.trainer.run()))
+    thread = threading.Thread(target=lambda: results.append(ready.trainer.run()), daemon=True)
     return thread, results, ready.path
 
 
 def test_a_full_disk_pauses_the_run_until_there_is_room(disk, tmp_path) -> None:
-    assert assemble(SMALL, runs_dir=tmp_path, name="whole", device="cpu").trainer.run().state == "finished"
+    whole = trained(SMALL, tmp_path, "whole")
     thread, results, run = in_thread(Control(), disk)
     ballast = fill(disk)
     thread.start()
-    until(lambda: waits(run))
+    wait_for(lambda: waits(run), "a run that waits for room")
     status = RunReader(run).status
     assert status.state == "paused" and "is full" in status.reason and "MB" in status.reason
     beat = status.beat
-    until(lambda: RunReader(run).status.beat > beat + 3)
+    wait_for(lambda: RunReader(run).status.beat > beat + 3, "its beat to go on")
     assert thread.is_alive()
     ballast.unlink()
-    thread.join(60)
+    thread.join(PATIENCE)
     assert results[0].state == "finished"
-    assert outcome(run) == outcome(tmp_path / "whole")
+    assert outcome(run) == outcome(whole)
 
 
 @pytest.mark.parametrize(("number", "state"), [(15, "interrupted"), (None, "stopped")], ids=["signal", "stop"])
 def test_a_run_on_a_full_disk_can_be_stopped_and_resumed_later(disk, tmp_path, number, state: str) -> None:
-    assert assemble(SMALL, runs_dir=tmp_path, name="whole", device="cpu").trainer.run().state == "finished"
+    whole = trained(SMALL, tmp_path, "whole")
     control = Control()
     thread, results, run = in_thread(control, disk)
     filled = []
@@ -103,9 +100,9 @@ def test_a_run_on_a_full_disk_can_be_stopped_and_resumed_later(disk, tmp_path, n
     checkpoint.save = save
     try:
         thread.start()
-        until(lambda: waits(run))
+        wait_for(lambda: waits(run), "a run that waits for room")
         control.request(Command.STOP, "enough", signal=number)
-        thread.join(10)
+        thread.join(PATIENCE)
     finally:
         checkpoint.save = real
     assert results[0].state == state and results[0].step == 0
@@ -114,7 +111,7 @@ def test_a_run_on_a_full_disk_can_be_stopped_and_resumed_later(disk, tmp_path, n
     assert folder.name == "step-00000000" and not wrong
     filled[0].unlink()
     assert resume(run, device="cpu").trainer.run().state == "finished"
-    assert outcome(run) == outcome(tmp_path / "whole")
+    assert outcome(run) == outcome(whole)
 
 
 def test_a_line_that_did_not_fit_is_taken_back_and_written_whole(tmp_path) -> None:

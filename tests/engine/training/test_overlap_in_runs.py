@@ -15,6 +15,8 @@ from tests.conftest import Tiny
 from tests.engine.data.test_overlap import words
 from tests.tui_transformer.lab.analysis.variants import change
 
+pytestmark = pytest.mark.usefixtures("no_self_check")
+
 SHARED = ("objective.kind=translation", "model.architecture=encoder-decoder", "data.shared_vocabulary=true")
 TRANSLATES = (*SHARED, "data.tokenizer=characters", "model.context_length=64", "evaluation.translations=2")
 DOCUMENTS = ("objective.kind=span-corruption", "data.tokenizer=characters", "model.context_length=128")

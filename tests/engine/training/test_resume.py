@@ -20,6 +20,9 @@ from engine.training.assemble import assemble, resume
 from engine.training.control import Control
 from tests.small_documents import config as documents
 from tests.small_documents import folder
+from tests.waiting import PATIENCE, wait_for
+
+pytestmark = pytest.mark.usefixtures("checks_remembered")
 
 CLOCKS = {"seconds", "tokens_per_second", "device_load", "memory_bytes", "interval_seconds"}
 IN_CI = (  # one of each kind: what is new in the others has tests of its own
@@ -32,7 +35,9 @@ NAMES = [
 ]
 # Two micro-batches a step, two steps an epoch, an evaluation in several batches.
 HARD = ("train.accumulation=2", "data.window_stride=1200", "evaluation.batch_size=8")
-HARD_ROWS = ("train.accumulation=2", "train.batch_tokens=160", "evaluation.batch_size=8")  # ends of epochs too
+HARD_ROWS = (  # ends of epochs too
+    *("train.accumulation=2", "train.batch_tokens=160", "evaluation.batch_size=8", "evaluation.translations=4"),
+)
 
 
 class StopAt(Control):
@@ -126,11 +131,24 @@ def broken(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_preset_resumes_bit_for_bit_at_four_points(name: str, tmp_path) -> None:
+    """At its first listening, after a third, after two thirds, just before its end; each time the same run goes on, so
+    that what is lost anywhere is missing at its end.
+    """
     rows = presets.resolve(presets.find(name)).on_rows
     config = miniature(name, *(HARD_ROWS if rows else HARD))
     expected, listened = whole(config, tmp_path)
-    for n in (1, listened // 3, 2 * listened // 3, listened - 2):
-        assert broken(config, tmp_path, n) == expected, n
+    ready = assemble(config, runs_dir=tmp_path, name="run", device="cpu", control=StopAt(1))
+    for _ in range(2):
+        assert ready.trainer.run().state == "stopped"
+        ready = resume(ready.path, device="cpu", control=StopAt(listened // 3))
+    assert ready.trainer.run().state == "stopped"
+    last = StopAt(10**9)  # how many listenings are left
+    spared = resume(Path(shutil.copytree(ready.path, tmp_path / "spared")), device="cpu", control=last)
+    assert spared.trainer.run().state == "finished" and outcome(spared.path) == expected
+    ready = resume(ready.path, device="cpu", control=StopAt(10**9 - last.left - 2))
+    assert ready.trainer.run().state == "stopped"
+    assert resume(ready.path, device="cpu").trainer.run().state == "finished" and outcome(ready.path) == expected
+    assert [attempt["bit_exact"] for attempt in RunReader(ready.path).raw("environment")["attempts"]] == [True] * 5
 
 
 def test_parts_of_layers_that_are_dropped_are_the_same_after_a_resumption(tmp_path) -> None:
@@ -328,26 +346,26 @@ def test_an_old_stop_never_stops_a_resumed_run(tmp_path) -> None:
 
 
 def test_pause_keeps_the_process_and_continue_goes_on(tmp_path) -> None:
-    config = miniature("demo", "train.steps=3000", "evaluation.every=0", "checkpoint.every=0", "log.every=100")
+    config = miniature("demo", "train.steps=1000000", "evaluation.every=0", "checkpoint.every=0", "log.every=100")
     ready = assemble(config, runs_dir=tmp_path, name="run", device="cpu")
     reader = RunReader(ready.path)
-    thread = threading.Thread(target=ready.trainer.run)
+    thread = threading.Thread(target=ready.trainer.run, daemon=True)
     thread.start()
 
-    def wait_for(state: str) -> int:
-        while reader.status.state != state:
-            assert thread.is_alive() or state not in ("paused", "running")
+    def reached(state: str) -> int:
+        wait_for(lambda: reader.status.state == state or not thread.is_alive(), f"a {state} run", lambda: reader.status)
+        assert reader.status.state == state
         return int(reader.status.step)
 
-    wait_for("running")
+    reached("running")
     number = send(ready.path, Command.PAUSE)
-    at = wait_for("paused")
+    at = reached("paused")
     assert reader.status.control_id == number and ready.trainer.state.step == at
     assert (ready.path / "checkpoints" / f"step-{at:08d}").is_dir()
     send(ready.path, Command.CONTINUE)
-    wait_for("running")
+    reached("running")
     send(ready.path, Command.STOP)
-    thread.join(timeout=30)
+    thread.join(timeout=PATIENCE)
     assert reader.status.state == "stopped" and reader.status.control_id == 3
 
 

@@ -194,6 +194,7 @@ def test_a_decoder_translates_too(name: str, tmp_path: Path) -> None:
     """To each language that its source names, and as `evaluate` scores it."""
     data = presets.resolve(presets.find(name)).miniature().dump()
     data["model"] |= {"architecture": "decoder", "context_length": 192}
+    data["train"] |= {"steps": 4}
     reader = trained(RunConfig.model_validate(data), tmp_path)
     last = reader.raw("summary")["last"]
     assert last["bleu"] >= 0.0 and reader.raw("data")["left_out"] == 0

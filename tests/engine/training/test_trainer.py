@@ -14,6 +14,9 @@ from engine.training.checkpoint import load_network, moments_of, weights_of
 from engine.training.control import Control
 from engine.training.step import Stepper
 from engine.training.trainer import Trainer
+from tests.waiting import PATIENCE, wait_for
+
+pytestmark = pytest.mark.usefixtures("no_self_check")
 
 CLOCK_FIELDS = ("seconds", "tokens_per_second", "device_load", "memory_bytes")
 
@@ -114,12 +117,11 @@ def test_training_lowers_the_loss_below_the_unigram_line(tiny, tmp_path) -> None
 def test_a_stop_keeps_a_checkpoint_of_the_step_it_reached(tiny, tmp_path) -> None:
     control = Control()
     ready = assemble(tiny("train.steps=100000"), runs_dir=tmp_path, name="a", device="cpu", control=control)
-    thread = threading.Thread(target=ready.trainer.run)
+    thread = threading.Thread(target=ready.trainer.run, daemon=True)
     thread.start()
-    while ready.trainer.state.step < 7:
-        pass
+    wait_for(lambda: ready.trainer.state.step >= 7 or not thread.is_alive(), "step 7")
     control.request(Command.STOP, "enough")
-    thread.join(timeout=20)
+    thread.join(PATIENCE)
     run = RunReader(ready.path)
     assert run.status.state == "stopped" and run.status.reason == "enough"
     step = ready.trainer.state.step

@@ -22,6 +22,7 @@ from engine.training.checkpoint import load_network
 from engine.training.step import Stepper
 from engine.training.task import make_task
 from engine.training.trainer import better
+from tests import trained_runs
 
 
 def config(**changes: dict) -> RunConfig:
@@ -32,9 +33,7 @@ def config(**changes: dict) -> RunConfig:
 
 
 def trained(wanted: RunConfig, root: Path, name: str = "run") -> RunReader:
-    ready = assemble(wanted, runs_dir=root, name=name, device="cpu")
-    assert ready.trainer.run().state == "finished"
-    return RunReader(ready.path)
+    return RunReader(trained_runs.trained(wanted, root, name))
 
 
 @pytest.fixture(scope="module")
@@ -92,14 +91,15 @@ def test_the_reported_loss_is_the_sum_over_reference_tokens(run) -> None:
 
 
 def test_a_vocabulary_for_each_side_is_another_embedding(tmp_path) -> None:
-    apart = trained(config(data={"shared_vocabulary": False}), tmp_path)
+    apart = trained(config(data={"shared_vocabulary": False}, train={"steps": 2}, evaluation=FEW), tmp_path)
     data, model = apart.raw("data"), apart.config.model
     assert model.source_vocab_size == data["source_vocabulary"] + 3
     assert "source embedding" in apart.raw("model")["components"]
 
 
 def test_characters_will_do_as_tokens(tmp_path) -> None:
-    wanted = config(data={"tokenizer": "characters"}, model={"context_length": 120}, train={"steps": 2})
+    few = {"train": {"steps": 2}, "evaluation": FEW}
+    wanted = config(data={"tokenizer": "characters"}, model={"context_length": 120}, **few)
     assert trained(wanted, tmp_path).raw("data")["vocabulary"] < 100
 
 
@@ -202,12 +202,12 @@ def test_a_translation_does_not_depend_on_its_batch_even_at_its_length_limit(run
         assert {len(hypotheses[0].found.tokens) for hypotheses in short} == {2}
 
 
-LONG = {"context_length": 16}
+LONG, FEW = {"context_length": 16}, {"every": 2, "translations": 2}
 
 
 @pytest.mark.parametrize("position", ["sinusoidal", "rope", "none", "relative"])
 def test_references_longer_than_the_context_are_scored_with_all_positions_that_have_no_end(position, tmp_path) -> None:
-    wanted = config(model=LONG | {"position": position}, train={"steps": 2}, evaluation={"every": 1})
+    wanted = config(model=LONG | {"position": position}, train={"steps": 2}, evaluation=FEW | {"every": 1})
     found = make_task(wanted, None)
     long = int((found.encoded["validation"].lengths > 16).any(1).sum())
     assert long > 0
@@ -228,5 +228,6 @@ def test_references_longer_than_the_learned_positions_are_refused_before_the_sta
         assemble(wanted, runs_dir=tmp_path, name="run", device="cpu")
     assert not (tmp_path / "run").exists()
     needed = int(str(refused.value).rpartition("=")[2])
-    done = trained(config(model={"context_length": needed, "position": "learned"}, train={"steps": 2}), tmp_path)
+    enough = {"context_length": needed, "position": "learned"}
+    done = trained(config(model=enough, train={"steps": 2}, evaluation=FEW), tmp_path)
     assert math.isfinite(done.raw("summary")["last"]["loss"])

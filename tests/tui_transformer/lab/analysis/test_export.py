@@ -17,6 +17,7 @@ from markdown_it import MarkdownIt
 from engine.errors import InputError
 from tests.tui_transformer.lab.analysis.studies import attention
 from tests.tui_transformer.lab.analysis.variants import LEAK, entry, study
+from tests.waiting import PATIENCE
 from tui_transformer.lab.analysis import columns
 from tui_transformer.lab.analysis.detail import detail
 from tui_transformer.lab.analysis.entry import Entry
@@ -183,7 +184,7 @@ def test_small_numbers_are_powers_of_ten_in_latex(sound) -> None:
 def test_pdflatex_compiles_it(sound, text, tmp_path) -> None:
     (tmp_path / "a.tex").write_text(document(hostile(sound, text)))
     command = ["pdflatex", "-halt-on-error", "-no-shell-escape", "a.tex"]
-    assert subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60).returncode == 0
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=PATIENCE).returncode == 0
 
 
 def test_json_is_json_for_a_run_without_a_score(tmp_path) -> None:

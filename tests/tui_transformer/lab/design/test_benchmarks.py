@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from engine.errors import InputError
+from tests.waiting import until
 from tui_transformer.lab.design.draft import Draft
 from tui_transformer.lab.design.processes import Benchmarks, measure
 from tui_transformer.lab.formatting import about, memory
@@ -50,9 +51,8 @@ async def test_what_fails_is_measured_too_and_what_says_nothing_is_one_line() ->
 
 async def test_who_no_longer_waits_leaves_no_process() -> None:
     before = set(psutil.Process().children())
-    waiting = asyncio.create_task(measure([sys.executable, "-c", "import time; time.sleep(60)"]))
-    while not (started := set(psutil.Process().children()) - before):
-        await asyncio.sleep(0.01)
+    waiting = asyncio.create_task(measure([sys.executable, "-c", "import time; time.sleep(3600)"]))
+    started = await until(lambda: set(psutil.Process().children()) - before, "a process that measures")
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting

@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from engine.errors import InputError
+from tests.waiting import PATIENCE, until
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.processes import LaunchTarget
 from tui_transformer.lab.design.study_draft import Estimate
@@ -95,32 +96,32 @@ print('{"kind": "study", "pid": 1}')"""
     assert "4 runs" in await processes.start(STUDY, place, plan) and left(asked) == []
 
 
-async def _cancelled(ask, place) -> list[psutil.Process]:
+AT_WORK = "import pathlib, time; pathlib.Path(r'{}').touch(); time.sleep(3600)"
+
+
+async def _cancelled(ask, place, monkeypatch) -> list[psutil.Process]:
     """The processes that were at work when the asking was cancelled."""
+    begun = place.runs_dir.with_name("begun")
+    instead(monkeypatch, AT_WORK.format(begun))
     before = set(psutil.Process().children())
     asking = asyncio.ensure_future(ask(STUDY, place))
-    for _ in range(400):
-        found = [child for child in psutil.Process().children() if child not in before]
-        if found:
-            break
-        await asyncio.sleep(0.01)
-    await asyncio.sleep(0.05)
+    await until(lambda: begun.exists() or asking.done(), "a process at work")
+    found = [child for child in psutil.Process().children() if child not in before]
+    assert found
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(asking, 10)
+        await asyncio.wait_for(asking, PATIENCE)
     return found
 
 
 async def test_leaving_ends_a_measurement_with_all_it_started(place, monkeypatch, asked) -> None:
-    instead(monkeypatch, "import time; time.sleep(60)")
-    for process in await _cancelled(processes.plan, place):
+    for process in await _cancelled(processes.plan, place, monkeypatch):
         assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     assert left(asked) == []
 
 
 async def test_leaving_does_not_end_a_launch(place, monkeypatch, asked) -> None:
-    instead(monkeypatch, "import time; time.sleep(60)")
-    (process,) = await _cancelled(processes.start, place)
+    (process,) = await _cancelled(processes.start, place, monkeypatch)
     try:
         assert process.status() != psutil.STATUS_ZOMBIE and len(left(asked)) == 1
     finally:

@@ -13,7 +13,7 @@ import pytest
 from engine.config.model import PARTS
 from engine.errors import InputError
 from engine.schemes import SCHEMES
-from engine.training.assemble import assemble
+from tests import trained_runs
 from tests.tui_transformer.lab.exports.test_source import packaged
 from tui_transformer import languages
 from tui_transformer.lab.exports import formats, package
@@ -51,9 +51,7 @@ def trained_with(changes: tuple[str, ...], folder: Path) -> Path:
     tables = TINY
     for override in parse_overrides(changes):
         tables = merge(tables, override)
-    ready = assemble(RunConfig.model_validate(tables), runs_dir=folder, name="small", device="cpu")
-    assert ready.trainer.run().state == "finished"
-    return ready.path
+    return trained_runs.trained(RunConfig.model_validate(tables), folder, "small")
 
 
 @pytest.fixture(scope="module")
@@ -61,12 +59,17 @@ def trained(tmp_path_factory) -> Path:
     return trained_with(CHANGES, tmp_path_factory.mktemp("runs"))
 
 
+def write_unproved(run: ExportedRun, out: Path, language: str) -> Path:
+    """A package whose program has not trained its first steps: another test trains it to the same losses."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(package, "code", lambda: language)
+        patch.setattr(package, "_prove", lambda *_: None)
+        return formats.write("package", run, out, "best")[0]
+
+
 @pytest.fixture(scope="module", params=LANGUAGES)
 def made(request, trained, tmp_path_factory) -> tuple[Path, str]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(package, "code", lambda: request.param)
-        folder, _ = formats.write("package", ExportedRun(trained), tmp_path_factory.mktemp("out"), "best")
-    return folder, request.param
+    return write_unproved(ExportedRun(trained), tmp_path_factory.mktemp("out"), request.param), request.param
 
 
 def test_the_folder_has_what_a_sheet_asks_for(made) -> None:
@@ -78,15 +81,25 @@ def test_the_folder_has_what_a_sheet_asks_for(made) -> None:
         *("data/train.txt", "data/validation.txt", "results/curves.png", "results/metrics.csv", "results/sample.txt"),
         "results/first-losses.csv",
     }
-    assert not any("__pycache__" in name or "proof" in name for name in names)
     text = (folder / "README.md").read_text(encoding="utf-8")
     assert "bash scripts/run.sh" in text and "python src/train.py --config configs/run.toml" in text
     assert ("wrote everything in this folder" in text) if language == "en" else ("由工具写成的部分" in text)
     assert re.search(r"^torch==[\d.]+$", (folder / "requirements.txt").read_text(), re.MULTILINE)
 
 
-def test_its_script_trains_to_the_runs_own_first_losses(made, trained, tmp_path) -> None:
-    folder, _ = made
+def programs(folder: Path) -> dict[str, bytes]:
+    """What is run: it says nothing in any language."""
+    parts = [path for part in ("src", "scripts", "configs") for path in (folder / part).iterdir()]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in parts}
+
+
+def test_the_program_is_the_same_in_every_language(trained, tmp_path) -> None:
+    made = [programs(write_unproved(ExportedRun(trained), tmp_path / code, code)) for code in LANGUAGES]
+    assert len(made[0]) >= 7 and all(one == made[0] for one in made)
+
+
+def test_its_script_trains_to_the_runs_own_first_losses(trained, tmp_path) -> None:
+    folder = write_unproved(ExportedRun(trained), tmp_path, LANGUAGES[0])
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
@@ -123,10 +136,14 @@ def test_its_script_trains_to_the_runs_own_first_losses(made, trained, tmp_path)
 def test_rows_come_with_their_tokens_their_scores_and_their_derivation(
     tmp_path, monkeypatch, language, changes, files, scores, said
 ) -> None:
-    monkeypatch.setattr(package, "code", lambda: language)
     run = ExportedRun(trained_with(changes, tmp_path / "runs"))
-    folder, _ = formats.write("package", run, tmp_path / "out", "best")  # which trains its first steps
-    assert files <= {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+    if language == "en":
+        folder = write_unproved(run, tmp_path / "out", language)
+    else:
+        monkeypatch.setattr(package, "code", lambda: language)
+        folder, _ = formats.write("package", run, tmp_path / "out", "best")  # which trains its first steps
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+    assert files <= names and not any("__pycache__" in name or "proof" in name for name in names)
     readme, report = ((folder / name).read_text(encoding="utf-8") for name in ("README.md", "report/report.tex"))
     assert any(score in readme for score in scores) and any(one in report for one in said)
     assert [report.index(rf"\section{{{title}}}") for title in SECTIONS[language]]

@@ -186,23 +186,29 @@ def test_a_text_with_documents_is_read_and_scored_within_each(tmp_path, tiny) ->
     assert across == pytest.approx(ours, abs=1e-4) and across != within
 
 
-@pytest.mark.parametrize("changes", [(), *NETWORKS[-5:], *PARTED[::5], *ROW_NETWORKS, *ROW_PARTED[::5]], ids=" ".join)
-def test_the_source_reads_as_this_project_formats_it_and_knows_no_other_package(tmp_path, tiny, changes) -> None:
-    config = tiny(*changes)
-    if capabilities.check(config) is not None:
-        pytest.skip("not legal")
-    task = make_task(config, None)
-    written(tmp_path, task.resolved(config, "", 1), task)
+def test_the_source_reads_as_this_project_formats_it_and_knows_no_other_package(tmp_path, tiny) -> None:
+    """All programs at once: a process of ruff for each would take longer than anything else here."""
+    for number, changes in enumerate([(), *NETWORKS[-5:], *PARTED[::5], *ROW_NETWORKS, *ROW_PARTED[::5]]):
+        config = tiny(*changes)
+        if capabilities.check(config) is None:
+            task = make_task(config, None)
+            config = task.resolved(config, "", 1)
+            for name, content in program(config, package.read(task, config)).items():
+                path = tmp_path / str(number) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(content, encoding="utf-8")
+            (tmp_path / str(number) / "changes.txt").write_text(" ".join(changes))
     for command in (["check", "--select", "E,F,W,I,UP,C4"], ["format", "--check"]):
         ruff = [sys.executable, "-m", "ruff", *command, "--isolated", "--line-length", "120", "--no-cache"]
-        done = subprocess.run([*ruff, str(tmp_path / "src")], capture_output=True, text=True)
+        done = subprocess.run([*ruff, str(tmp_path)], capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
-    known = {*sys.stdlib_module_names, "torch", "numpy", "matplotlib", *MODULES}
-    for path in (tmp_path / "src").iterdir():
+    known, read = {*sys.stdlib_module_names, "torch", "numpy", "matplotlib", *MODULES}, list(tmp_path.glob("*/src/*"))
+    for path in read:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module] if isinstance(node, ast.ImportFrom) else []
             assert {name.split(".")[0] for name in names} <= known, path
+    assert len(read) > 200
 
 
 def test_a_text_by_other_tokens_comes_with_them(tmp_path, tiny, monkeypatch) -> None:

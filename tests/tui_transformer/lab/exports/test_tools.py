@@ -12,6 +12,7 @@ import pytest
 
 from engine.errors import InputError
 from tests.tui_transformer.recorded import record
+from tests.waiting import PATIENCE
 from tui_transformer.lab.exports import formats, mlflow, tensorboard, wandb
 from tui_transformer.lab.exports.recorded import ExportedRun, scalars
 
@@ -105,7 +106,9 @@ def test_wandb_stays_on_this_machine_unless_the_environment_says_otherwise(tmp_p
         f"print(*wandb.write(ExportedRun(Path({str(run.path)!r})), Path({str(tmp_path / 'out')!r}), ''))"
     )
     environment = {key: value for key, value in os.environ.items() if not key.startswith("WANDB")}
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, timeout=PATIENCE
+    )
     assert done.returncode == 0, done.stderr
     assert "offline-run-" in done.stdout and "nothing left this machine" in done.stdout
     assert list((tmp_path / "out").rglob("*.wandb"))

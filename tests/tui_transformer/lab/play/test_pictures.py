@@ -23,6 +23,7 @@ from engine.model.positions import TransformerXL, alibi_slopes
 from engine.model.transformer import build_model
 from engine.model.visibility import Visibility, self_attention
 from engine.schemes import ATTENTIONS, POSITIONS
+from tests.waiting import PATIENCE
 from tui_transformer.__main__ import main
 from tui_transformer.lab.play.pictures import (
     GREYS,
@@ -364,7 +365,7 @@ def test_torch_is_loaded_only_to_draw() -> None:
         "import sys; from tui_transformer.__main__ import main; import tui_transformer.lab.play.pictures; "
         "main(['presets', 'show', 'demo']); sys.exit('torch' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL, timeout=60).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL, timeout=PATIENCE).returncode == 0
 
 
 ALIBI = ["presets", "show", "demo", "--mask", "--set", "model.position=alibi"]
@@ -392,7 +393,7 @@ def environment() -> dict[str, str]:
 
 def test_a_pipe_gets_no_escape_codes() -> None:
     command = [sys.executable, "-m", "tui_transformer", *ALIBI]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment())
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=environment())
     assert done.returncode == 0 and "\x1b" not in done.stdout and "░░" in done.stdout
 
 
@@ -406,5 +407,5 @@ def test_a_terminal_gets_greys_of_as_many_lines_as_it_has() -> None:
         while part := os.read(master, 65536):
             written += part
     os.close(master)
-    assert process.wait(timeout=120) == 0
+    assert process.wait(timeout=PATIENCE) == 0
     assert b"\x1b[38;5;2" in written and b"first 20 of 256" in written

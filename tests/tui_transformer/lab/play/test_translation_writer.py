@@ -7,7 +7,7 @@ import pytest
 from engine.config import presets
 from engine.errors import InputError
 from engine.runs.reader import RunReader
-from engine.training.assemble import assemble
+from tests.trained_runs import trained
 from tui_transformer.lab.play.writers import TranslationWriter, Writers
 
 SENTENCE = "I see the dog."
@@ -17,10 +17,9 @@ GREEDY = {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 200
 @pytest.fixture(scope="module")
 def writer(tmp_path_factory) -> TranslationWriter:
     config = presets.resolve(presets.find("phrasebook")).miniature()
-    ready = assemble(config, runs_dir=tmp_path_factory.mktemp("runs"), name="run", device="cpu")
-    ready.trainer.run()
-    found = Writers("cpu").get(ready.path, "last")
-    assert isinstance(found, TranslationWriter) and RunReader(ready.path).config.task.name == "translation"
+    run = trained(config, tmp_path_factory.mktemp("runs"), "run")
+    found = Writers("cpu").get(run, "last")
+    assert isinstance(found, TranslationWriter) and RunReader(run).config.task.name == "translation"
     return found
 
 
