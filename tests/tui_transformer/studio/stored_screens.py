@@ -242,12 +242,8 @@ class Stored:
             pytest.fail("\n".join([f"{name} looks otherwise", *lines, *told, *self._how()]), pytrace=False)
 
     def _how(self) -> list[str]:
-        one = f"pytest '{self._item.nodeid}'"
-        return [
-            "",
-            f"this test alone: {one}",
-            f"if this is how it is to look: {one} --update-screens, and read the diff",
-        ]
+        how = f"pytest '{self._item.nodeid}' --update-screens"
+        return ["", f"if this is how it is to look: {how}, and read the diff"]
 
     @property
     def _lock(self) -> FileLock:
