@@ -28,7 +28,7 @@ from textual.widget import Widget
 
 from tests.tui_transformer.studio.at_rest import Step, rest, take
 from tests.tui_transformer.studio.layout_faults import faults, seen_widgets
-from tui_transformer.studio.app import Studio
+from tui_transformer.studio.app import PANE_NAMES, Studio
 from tui_transformer.studio.themes import THEMES
 
 SMALL, MEDIUM, LARGE = (80, 24), (120, 36), (200, 50)
@@ -297,5 +297,6 @@ def unused_sections(file: Path, tests: Iterable[str]) -> list[str]:
     ]
 
 
-def studio() -> Studio:
-    return Studio(runs_dir=Path("runs"), device="cpu")
+def studio(*panes: str) -> Studio:
+    """A studio with some panes, the first of which is shown."""
+    return Studio(runs_dir=Path("runs"), device="cpu", panes=panes or PANE_NAMES)
