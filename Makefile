@@ -8,7 +8,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export NO_MKDOCS_2_WARNING = 1
 
-.PHONY: help demo test test-slow test-gpu lint studio docs docs-serve pictures clean
+.PHONY: help demo quick test test-slow test-gpu lint studio docs docs-serve pictures clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,21 +19,21 @@ demo: $(VENV)/.installed  ## train a small model on the built-in corpus (a minut
 studio: $(VENV)/.installed  ## open the studio
 	@$(VENV)/bin/tui-transformer
 
-test: $(VENV)/.installed-dev lint  ## everything that CI runs
-	$(PY) -m pytest -n auto --dist worksteal -m "not slow"
+quick: $(VENV)/.installed-dev  ## lint, types and the tests nearest to what differs from main, in 90 seconds
+	@$(PY) -m tests.quick
+
+test: $(VENV)/.installed-dev  ## everything that CI runs
+	$(PY) -m tests.checks -m pytest -n auto --dist worksteal -m "not slow" -p tests.quick.durations
 
 test-slow: $(VENV)/.installed-dev  ## the slow tests
-	$(PY) -m pytest -m slow
+	$(PY) -m pytest -m "slow and not release"
 
 DEVICE ?= auto
 test-gpu: $(VENV)/.installed  ## test everything on a GPU in at most ten minutes; writes gpu-proof.json
 	$(VENV)/bin/tui-transformer doctor --gpu --device $(DEVICE)
 
 lint: $(VENV)/.installed-dev  ## ruff, mypy and the import contracts
-	$(VENV)/bin/ruff check .
-	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy
-	$(VENV)/bin/lint-imports
+	@$(PY) -m tests.checks
 
 docs: $(VENV)/.installed-docs  ## build the documentation site into site/
 	$(PY) -m mkdocs build --strict
@@ -41,8 +41,9 @@ docs: $(VENV)/.installed-docs  ## build the documentation site into site/
 docs-serve: $(VENV)/.installed-docs  ## serve the site at http://127.0.0.1:8000 and reload it as pages change
 	$(PY) -m mkdocs serve --livereload
 
-pictures: $(VENV)/.installed-dev  ## redraw docs/*.svg from real runs; trains those missing from runs/ (half an hour)
+pictures: $(VENV)/.installed-dev  ## for a release: redraw docs/*.svg from real runs; trains those missing from runs/ (half an hour)
 	$(PY) -m tests.tui_transformer.draw_pictures
+	$(PY) -m pytest -m release tests/e2e
 
 $(VENV)/.python:
 	@$(or $(PYTHON),false) -c '$(NEW_ENOUGH)' 2>/dev/null \

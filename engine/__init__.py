@@ -2,3 +2,7 @@
 
 It is independent of the terminal app that uses it.
 """
+
+from engine.threads import choose_waiting
+
+choose_waiting()

@@ -38,6 +38,10 @@ EARLIER = (
         "many times slower, so --set train.threads=1 is safer for now"
     ),
     english(
+        "other programs keep {busy:.0%} of this machine's cores busy; {threads} threads that wait for each other "
+        "can be many times slower than one, so --set train.threads=1 is safer for now"
+    ),
+    english(
         "the loss {loss:.3f} is no better than knowing how often each token occurs ({line:.3f}): nothing has "
         "been learned yet; the usual cause is a learning rate that is too small or too large, the next a "
         "wrong mask"

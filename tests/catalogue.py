@@ -11,15 +11,16 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import cache
 from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
 from babel.messages.catalog import Catalog
-from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
-from tui_transformer.languages import FOLDER, LANGUAGES
+from tui_transformer.catalogues import FOLDER
+from tui_transformer.languages import LANGUAGES
 
 ROOT = Path(__file__).parent.parent
 KEYWORDS = {"tr": 1, "trn": 2, "english": 1}  # how many texts of a call are messages
@@ -36,8 +37,13 @@ DATE = datetime(2026, 11, 25, tzinfo=UTC)  # in every header: a catalogue depend
 Message = tuple[str, str | tuple[str, str]]  # the file, and its text or texts
 
 
-def messages() -> Iterator[Message]:
-    """Yield all messages, file by file."""
+@cache
+def messages() -> tuple[Message, ...]:
+    """Return all messages, file by file."""
+    return tuple(_messages())
+
+
+def _messages() -> Iterator[Message]:
     for path in sorted(file for folder in ("engine", "tui_transformer") for file in (ROOT / folder).rglob("*.py")):
         where, tree = path.relative_to(ROOT).as_posix(), ast.parse(path.read_bytes())
         if where != "engine/language.py":
@@ -116,18 +122,11 @@ def as_po(catalogue: Catalog) -> bytes:
     return made.getvalue()
 
 
-def as_mo(catalogue: Catalog) -> bytes:
-    made = io.BytesIO()
-    write_mo(made, catalogue)
-    return made.getvalue()
-
-
 def main() -> int:
     missing = 0
     for code in LANGUAGES[1:]:
         catalogue, folder = updated(code), FOLDER / code / "LC_MESSAGES"
         (folder / "messages.po").write_bytes(as_po(catalogue))
-        (folder / "messages.mo").write_bytes(as_mo(catalogue))
         empty = [message.id for message in catalogue if message.id and not any(message.string)]
         print(f"{code}: {len(catalogue):,} messages, {len(empty)} without a translation")
         missing += len(empty)

@@ -24,6 +24,7 @@ import torch
 from engine.config.keys import parse_overrides
 from engine.config.presets import merge
 from engine.config.schema import RunConfig
+from tests.rerun_hint import pytest_terminal_summary  # noqa: F401 - a hook
 from tui_transformer import languages
 
 torch.set_num_threads(1)
@@ -34,6 +35,10 @@ hypothesis.settings.load_profile("tests")
 for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-screens", action="store_true", help="store what the studio's screens show now")
 
 
 def pytest_unconfigure() -> None:

@@ -8,7 +8,7 @@ from babel.messages.pofile import read_po
 
 from reference.examples import FENCE
 from tests.catalogue import ROOT, messages
-from tui_transformer.languages import FOLDER
+from tui_transformer.catalogues import FOLDER
 
 GLOSSARY = ROOT / "docs" / "glossary.md"
 REPORTS = ROOT / "docs" / "report-attention"  # written by the program

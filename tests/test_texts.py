@@ -28,6 +28,7 @@ FILES = {
     "engine/schemes.py": "papers",
     "tui_transformer/lab/exports/source.py": "comments of a program that is written out, which are English",
     "tui_transformer/lab/reports/figures/style.py": "names of fonts",
+    "tui_transformer/msgfmt.py": "mistakes in the catalogue itself, which cannot translate them",
 }
 LOOKED_UP = "looked up, never shown"
 RECORDED = "recorded, and translated by `told`"

@@ -1,12 +1,8 @@
 """Choose the language of the app and the command line: `--language`, else the settings, else the locale."""
 
 import os
-import struct
 import tomllib
-from collections.abc import Iterator, Mapping
-from functools import cache
-from gettext import GNUTranslations, NullTranslations
-from io import BytesIO
+from collections.abc import Mapping
 from pathlib import Path
 
 from platformdirs import user_config_path
@@ -15,12 +11,12 @@ from engine import language
 from engine.command_line import PROGRAM
 from engine.errors import InputError, nearest, one_of
 from engine.language import tr
+from tui_transformer.catalogues import catalogue
 
 LANGUAGES = ("en", "zh")
 SETTINGS = "TUI_TRANSFORMER_SETTINGS"  # names a settings file other than the platform's
 OPTION = "--language"
 LOCALE = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")  # the first one that is set decides, as in gettext
-FOLDER = Path(__file__).parent / "locale"
 
 
 def choose(words: list[str]) -> list[str]:
@@ -50,35 +46,6 @@ def choose(words: list[str]) -> list[str]:
 def use(code: str) -> None:
     """Speak one of `LANGUAGES` from now on; modules imported before keep the texts they have."""
     language.use(catalogue(code))
-
-
-class Messages(GNUTranslations):
-    """A compiled catalogue, which can also be read through."""
-
-    def __init__(self, compiled: bytes) -> None:
-        super().__init__(BytesIO(compiled))
-        self._compiled = compiled
-
-    def pairs(self) -> Iterator[tuple[str, str]]:
-        """Yield the messages with their translations, singular and plural apart."""
-        count, texts, translations = struct.unpack_from("<3I", self._compiled, 8)
-        for i in range(count):
-            said = self._forms(translations, i)
-            for text, translation in zip(self._forms(texts, i), (said[0], said[-1]), strict=False):
-                if text:
-                    yield text, translation
-
-    def _forms(self, table: int, i: int) -> list[str]:
-        size, at = struct.unpack_from("<2I", self._compiled, table + 8 * i)
-        return self._compiled[at : at + size].decode().split("\0")
-
-
-@cache
-def catalogue(code: str) -> NullTranslations:
-    """Return the messages of one of `LANGUAGES`."""
-    if code == "en":
-        return NullTranslations()
-    return Messages((FOLDER / code / "LC_MESSAGES" / "messages.mo").read_bytes())
 
 
 def of_locale(variables: Mapping[str, str]) -> str:

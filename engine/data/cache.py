@@ -1,15 +1,13 @@
-"""Files in the user's cache folder: written atomically, and losing one costs only time. No torch here.
+"""What takes seconds to compute, in the user's cache folder. No torch here.
 
 A file is named by the hash of everything it depends on (text, settings, version), so a stale one is never found.
 Encoded corpora and slow-to-compute numbers end with their own hash: a damaged file is rebuilt.
 """
 
-import contextlib
 import hashlib
 import io
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -17,32 +15,13 @@ from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from platformdirs import user_cache_path
+
+from engine.cache_folder import cache_folder, store
 
 CACHE_VERSION = 2
 BLOCK = 1 << 20  # bytes per read
 RECORD_DIGEST = 64  # bytes after a record: its hash
 SMALLEST = 1_000_000  # characters; encoding less is faster than a lookup
-
-
-def store(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Put a file in place atomically. A full disk or missing permission is not an error."""
-    staged: Path | None = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", suffix=".new", delete=False) as file:
-            staged = Path(file.name)
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        staged.replace(path)
-        staged = None
-    except OSError:
-        pass
-    finally:
-        if staged is not None:
-            with contextlib.suppress(OSError):
-                staged.unlink()
 
 
 def tokens_of(
@@ -103,8 +82,7 @@ def record_of(folder: str, parts: Sequence[Any], make: Callable[[], dict[str, An
 def path_of(folder: str, *parts: Any) -> Path:
     """Return the place of a file that depends on `parts`."""
     name = hashlib.sha256(json.dumps([CACHE_VERSION, *parts]).encode()).hexdigest()
-    own = os.environ.get("TUI_TRANSFORMER_CACHE")
-    return (Path(own) if own else user_cache_path("tui-transformer")) / folder / f"{name}.npy"
+    return cache_folder() / folder / f"{name}.npy"
 
 
 def _write(file: IO[bytes], length: int, kind: type[np.generic], pieces: Iterator[NDArray[Any]]) -> None:

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from engine.cache_folder import store
 from engine.command_line import command_line
-from engine.data.cache import store
 from engine.data.download import ENDPOINT_VARIABLE, sha256_of
 from engine.data.sources import INNER, READERS, Source, by_split, is_text, split_of
 from engine.errors import InputError, listed, reason, refused

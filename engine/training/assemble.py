@@ -32,17 +32,19 @@ from engine.runs.names import check_name, free_name
 from engine.runs.reader import RunReader
 from engine.runs.records import Attempt, Environment, LargestBatch, ModelFacts
 from engine.runs.writer import RunWriter
+from engine.threads import usable_cores, usable_cpus
 from engine.training import checkpoint
 from engine.training.control import Control, Diverged, StopRequested
 from engine.training.devices import default_threads, environment
 from engine.training.init_from import InitFrom
-from engine.training.numerics import chosen_precision, compiles
+from engine.training.numerics import bf16_cost, chosen_precision, compiles
 from engine.training.parts import RunParts
 from engine.training.step import Stepper
 from engine.training.task import make_task, task_of_run
 from engine.training.trainer import Trainer, prepare
 
 HANDOVER_WAIT = 60.0  # seconds to wait for the process that hands a run over
+SLOW = 1.2  # times fp32's time from which bf16 is worth a warning
 EXACT_IF_SAME = ("device", "threads", "processor", "versions")  # else sums may run in another order
 
 
@@ -252,7 +254,7 @@ def _load(config: RunConfig, runs_dir: Path, data_dir: Path | None, ranks: Ranks
         config = capabilities.with_value(config, "data.tokenizer_from", whole)
     if source is not None:
         config = capabilities.with_value(config, INIT_FROM, source.portable)
-    lints = [*task.lints(config), *_crowded(config, where)]
+    lints = [*task.lints(config), *machine_lints(config, where)]
     model = built(config, config.needed_tokens(task.vocab_size), where)
     said, more = ([], []) if source is None else source.begin(model, config, task, data_dir)
     lints += more
@@ -265,20 +267,36 @@ def _load(config: RunConfig, runs_dir: Path, data_dir: Path | None, ranks: Ranks
     return RunParts(config, task, model, task.sampler(config), lints, origin, said)
 
 
-def _crowded(config: RunConfig, device: torch.device) -> Iterator[Lint]:
-    """Threads that wait for each other are many times slower if another program takes one of their cores."""
-    threads, cores = config.train.threads or 1, psutil.cpu_count() or 1
-    if device.type != "cpu" or threads < 2:
+def machine_lints(config: RunConfig, device: torch.device) -> Iterator[Lint]:
+    """Warn of settings that make training slow on this machine, as it is now."""
+    if device.type != "cpu":
         return
-    busy = psutil.cpu_percent(interval=0.2) / 100.0
-    if threads > cores * (1.0 - busy) + 0.5:
+    threads, cores = config.train.threads or 1, usable_cores()
+    loads = psutil.cpu_percent(interval=0.2, percpu=True) if threads > 1 else []
+    loads = [loads[cpu] / 100.0 for cpu in usable_cpus() if cpu < len(loads)]
+    if threads > cores:
         text = english(
-            "other programs keep {busy:.0%} of this machine's cores busy; {threads} threads that wait for each other "
-            "can be many times slower than one, so --set train.threads=1 is safer for now",
-            busy=busy,
+            "this run may use {cores} of the cores at a time; with {threads} threads, some always wait, so "
+            "--set train.threads={cores} is faster",
+            cores=cores,
             threads=threads,
         )
         yield Lint("train.threads", text)
+    elif loads and threads > min(cores, sum(1.0 - load for load in loads)) + 0.5:
+        text = english(
+            "other programs keep {busy:.0%} of the cores busy that this run may use; {threads} threads that wait for "
+            "each other can be slower than one, so try --set train.threads=1",
+            busy=sum(loads) / len(loads),
+            threads=threads,
+        )
+        yield Lint("train.threads", text)
+    if config.train.precision == "bf16" and (cost := bf16_cost(config)) > SLOW:
+        text = english(
+            "on this CPU a matrix product takes {cost:.1f} times as long in bf16 as in fp32; "
+            "--set train.precision=fp32 is faster",
+            cost=cost,
+        )
+        yield Lint("train.precision", text)
 
 
 def built(config: RunConfig, vocab_size: int, device: torch.device) -> Network:

@@ -6,11 +6,11 @@
 import os
 import sys
 
-import torch
 from torch.distributed import run
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
+from engine import threads
 from engine.ranks import end_with_parent
 from engine.runs.process import PARENT
 
@@ -25,7 +25,7 @@ def main(words: list[str]) -> int:
     try:
         asked = run.parse_args(words)  # type: ignore[no-untyped-call]
         if asked.nproc_per_node.isdecimal():  # the cores are shared; torchrun would give each rank one
-            share = torch.get_num_threads() // int(asked.nproc_per_node)
+            share = threads.count() // int(asked.nproc_per_node)
             os.environ.setdefault("OMP_NUM_THREADS", str(max(1, share)))
         run.run(asked)  # type: ignore[no-untyped-call]
     except ChildFailedError as error:

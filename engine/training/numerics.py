@@ -3,6 +3,7 @@
 Parameters and optimizer state are always fp32. Evaluation is always fp32, so scores compare across precisions.
 """
 
+import time
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
@@ -30,6 +31,22 @@ def has_bf16(device: torch.device) -> bool:
         return False
     with torch.cuda.device(device):  # torch asks the current one
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+
+
+def bf16_cost(config: RunConfig) -> float:
+    """Measure how many times as long this CPU takes for a matrix product in bf16 as in fp32, in a fraction of a second.
+
+    Without instructions for bf16, it may be many times as long. The product is a feed-forward layer's.
+    """
+    width, inner = min(config.model.d_model, 256), min(config.model.d_ff or 4 * config.model.d_model, 1024)
+    seconds, began = {torch.float32: 1e9, torch.bfloat16: 1e9}, time.perf_counter()
+    while time.perf_counter() - began < 0.2:
+        for dtype in seconds:
+            inputs, weights = torch.ones(32, width, dtype=dtype), torch.ones(width, inner, dtype=dtype)
+            started = time.perf_counter()
+            torch.mm(inputs, weights)
+            seconds[dtype] = min(seconds[dtype], time.perf_counter() - started)
+    return seconds[torch.bfloat16] / seconds[torch.float32]
 
 
 def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:

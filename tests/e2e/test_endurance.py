@@ -15,8 +15,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.tui_transformer.conftest import all_panes_there, own_settings  # noqa: F401 - fixtures
+from tests.tui_transformer.conftest import all_panes_there, own_settings, patient  # noqa: F401 - fixtures
 from tests.tui_transformer.recorded import grow, record
+from tests.tui_transformer.studio.on_screen import shown, until
 from tests.tui_transformer.studio.playground.test_playground_pane import opened, type_line
 from tests.tui_transformer.studio.train.test_train_pane import Open
 from tests.tui_transformer.trained import train
@@ -161,7 +162,7 @@ async def test_a_terminal_that_changes_its_size_all_the_time(times: int, tmp_pat
                 before = resident()
         await pilot.resize_terminal(120, 36)
         await pilot.press("2")
-        await pilot.pause(0.5)
+        await until(pilot, lambda: "Runs  3" in shown(app))
         more = resident() - before
     say(f"{times:,} sizes of the terminal: {before:.0f} MB and {more:+.0f}")
     assert more < KEPT
@@ -171,15 +172,12 @@ async def test_a_terminal_that_changes_its_size_all_the_time(times: int, tmp_pat
 async def test_a_megabyte_pasted_into_the_playground(size: int, tmp_path) -> None:
     runs = tmp_path / "runs"
     train(runs, "tiny", "train.steps=2")
-    app = Studio(runs_dir=runs, device="cpu")
+    app = Studio(runs_dir=runs, device="cpu", panes=("playground",))
     async with app.run_test(size=(120, 36)) as pilot:
         found = await opened(pilot)
         before, began = resident(), time.monotonic()
         await type_line(pilot, ("the gate and the moon " * (size // 22)).strip())
-        for _ in range(600):
-            if all(not one.busy for one in found.columns):
-                break
-            await pilot.pause(0.1)
+        await until(pilot, lambda: not any(one.busy for one in found.columns), "the answer to be written")
         more = resident() - before
     say(f"{size:,} characters in the Playground: {more:+.0f} MB, {time.monotonic() - began:.1f} s")
     assert more < 500

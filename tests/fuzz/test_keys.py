@@ -13,13 +13,13 @@ from textual.widgets import ContentSwitcher
 from engine.errors import InputError
 from tests.fuzz.mutations import EDITS, Edit, damaged
 from tests.fuzz.run_doors import files_of
+from tests.tui_transformer.studio.on_screen import be_patient
 from tui_transformer.languages import settings_file
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.keys import PANES
 from tui_transformer.studio.shared.dialog import Read
 
 PARTS = 10
-LOOKS = 100  # at whether a key was obeyed
 TRIES = 3  # escapes that may be needed before a key is a key again
 PANES_BY_KEY = {"1": "design", "2": "train", "3": "compare", "4": "playground"}
 SIZES = ((80, 24), (120, 36), (60, 18), (30, 8))
@@ -83,6 +83,7 @@ def refused(prepared, monkeypatch) -> Path:
     monkeypatch.setattr(Studio, "_leave", stay)
     monkeypatch.setattr(Studio, "_listen", lambda self: None)  # a TERM is to end the test
     monkeypatch.setattr(Studio, "deliver_screenshot", lambda self, *_, **__: None)
+    be_patient(monkeypatch)
     own = prepared / "own"
     monkeypatch.setattr("tui_transformer.studio.design.own_files.user_config_path", lambda name: own / name)
     return prepared
@@ -95,22 +96,14 @@ async def pressed(runs: Path, keys: list[str], size: tuple[int, int]) -> None:
         await pilot.press(*keys, *["escape"] * 6)
         for number, pane in PANES_BY_KEY.items():
             await pilot.press(number)
-            for _ in range(LOOKS):  # a busy machine comes to a key later than a press waits for
-                if app.query_one("#panes", ContentSwitcher).current == pane:
-                    break
-                await pilot.pause(0.05)
             assert app.query_one("#panes", ContentSwitcher).current == pane, (pane, app.screen, app.focused)
         await pilot.press(keys[0] if keys[0] in PANES_BY_KEY else "2")
         for _ in range(TRIES):  # a pane that found its runs only now may have taken the keys to its prompt
-            await pilot.press("escape")
-            await pilot.pause(0.05)
-            await pilot.press("question_mark")
-            await pilot.pause()
+            await pilot.press("escape", "question_mark")
             if isinstance(app.screen, Read):
                 break
         assert isinstance(app.screen, Read), (app.screen, app.focused)
         await pilot.press("escape")
-        await pilot.pause()
         assert app.screen is app.screen_stack[0]
 
 

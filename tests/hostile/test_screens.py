@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from tests.hostile.poison import OWN, POISON, commands_in
 from tests.hostile.poisoned_runs import KINDS, LEAVES, completed, copies, endless
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.screen import Screen
+from tests.tui_transformer.studio.on_screen import be_patient, until
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.shared.dialog import AskText
 
@@ -45,60 +45,59 @@ def looked_through(root: Path, tmp_path: Path, size: tuple[int, int], runs: int)
     settings = tmp_path / "settings.toml"
     settings.write_text("welcomed = true\n")
     screen = Screen("--runs-dir", str(root), "--device", "cpu", settings=settings, size=size)
-    pause = lambda: time.sleep(0.3)
     try:
         screen.until("1 Design")
         screen.press("e")
         screen.until("KEY=VALUE")
-        os.write(screen._master, PASTE)
-        pause()
+        screen.write(PASTE)
+        screen.rest()
         screen.press("escape", "t")
-        pause()
+        screen.rest()
         screen.press("escape", "/", *"[red]x", "escape", "v")
-        pause()
+        screen.rest()
         screen.press("escape", "escape", "2")
-        pause()
+        screen.rest()
         for _ in range(runs):
             screen.press("down", "b", "l", "W", "z", "z", "escape")
             screen.process.poll()
         screen.press("?")
-        pause()
+        screen.rest()
         screen.press("escape", "\x10")  # the palette
-        pause()
-        os.write(screen._master, PASTE)
-        pause()
+        screen.rest()
+        screen.write(PASTE)
+        screen.rest()
         screen.press("escape", "3")
-        pause()
+        screen.rest()
         for key in ("space", "enter", "escape", "down", "space", "A", "v", "M", "D", "D", "T", "x", "y", "o", "I", "c"):
             screen.press(key)
-            pause()
+            screen.rest()
         for _ in range(runs // 2):
             screen.press("down", "enter")
-            time.sleep(0.1)
+            screen.rest()
             screen.press("escape")
         screen.press("v", "down", "enter")
-        pause()
+        screen.rest()
         screen.press("escape", "N")
-        pause()
+        screen.rest()
         screen.press("escape", "g")
-        pause()
+        screen.rest()
         screen.press("escape", "E")
-        pause()
+        screen.rest()
         screen.press("escape", "R")
-        pause()
+        screen.rest()
         screen.press("escape", "v", "w")
-        pause()
+        screen.rest()
         screen.press("4", "escape", "L")
-        time.sleep(1.0)
+        screen.rest()
         screen.press("down", "enter")
-        pause()
+        screen.rest()
         screen.press("escape", "i")
-        os.write(screen._master, PASTE)
+        screen.write(PASTE)
         screen.press("enter")
-        pause()
+        screen.rest()
         for key in ("escape", "S", "a", "h", "j", ".", "+", "escape"):
             screen.press(key)
-            pause()
+            screen.rest()
         assert screen.process.poll() is None, screen.text
         screen.press("ctrl+q")
         assert screen.end() == 0
@@ -136,16 +135,17 @@ def test_no_byte_of_a_poisoned_run_commands_the_terminal(tmp_path, kind: str, wa
 async def test_what_is_pasted_copied_or_already_there_is_cleaned(tmp_path, monkeypatch) -> None:
     settings = tmp_path / "settings.toml"
     settings.write_text("welcomed = true\n")
+    be_patient(monkeypatch)
     monkeypatch.setenv("TUI_TRANSFORMER_SETTINGS", str(settings))
-    app = Studio(runs_dir=tmp_path / "runs", device="cpu")
+    app = Studio(runs_dir=tmp_path / "runs", device="cpu", panes=("design",))
     async with app.run_test(size=(120, 36)) as pilot:
         app.push_screen(AskText("name", POISON))
-        await pilot.pause()
+        await until(pilot, lambda: app.screen.query(Input))
         line = app.screen.query_one(Input)
         assert line.value == clean_line(POISON)
         line.value = ""
         app.post_message(Paste(f"a{POISON}"))
-        await pilot.pause()
+        await until(pilot, lambda: line.value)
         assert line.value.startswith("a]0;pwned") and line.value == clean_line(line.value)
         app.copy_to_clipboard(POISON)
         assert app.clipboard == clean(POISON)

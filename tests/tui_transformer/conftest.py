@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from tests.tui_transformer.studio.on_screen import be_patient, until
 from tui_transformer import languages
-from tui_transformer.studio.app import PANE_NAMES, PaneSwitcher, Studio
+from tui_transformer.studio.app import PaneSwitcher, Studio
 
 NOON = datetime(2026, 11, 25, 12, 0, tzinfo=UTC)
 
@@ -27,16 +28,19 @@ def own_settings(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def all_panes_there(monkeypatch) -> None:
-    """`run_test` of the studio begins once every pane is there: a test may ask a pane before it types a key."""
+def patient(monkeypatch) -> None:
+    be_patient(monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def all_panes_there(patient, monkeypatch) -> None:
+    """`run_test` of the studio begins once its panes are there: a test may ask a pane before it types a key."""
     begin = Studio.run_test
 
     @asynccontextmanager
-    async def run_test(app: Studio, **options: Any) -> AsyncIterator[Pilot[None]]:
+    async def run_test(app: Studio, **options: Any) -> AsyncIterator[Pilot[Any]]:
         async with begin(app, **options) as pilot:
-            while app._exception is None and len(app.query_one(PaneSwitcher).children) < len(PANE_NAMES):
-                await pilot.pause(0.01)
-            await pilot.pause()
+            await until(pilot, lambda: len(app.query_one(PaneSwitcher).children) == len(app.panes), f"{app.panes}")
             yield pilot
 
     monkeypatch.setattr(Studio, "run_test", run_test)

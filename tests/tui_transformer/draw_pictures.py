@@ -176,6 +176,27 @@ async def draw_session(runs: Path, folder: Path) -> None:
     save("session", frames, next(at for at, shot in enumerate(SESSION) if shot.caption.startswith(STILL)))
 
 
+def share_figures(reports: Path) -> None:
+    """Keep once, in `reports/figures`, what the reports in folders below `reports` have drawn alike."""
+    shared = reports / "figures"
+    shared.mkdir(exist_ok=True)
+    for old in shared.iterdir():
+        old.unlink()
+    pages = sorted(reports.glob("*/report.md"))
+    for figure in sorted((pages[0].parent / "figures").iterdir()):
+        copies = [page.parent / "figures" / figure.name for page in pages]
+        if len({copy.read_bytes() if copy.is_file() else b"" for copy in copies}) > 1:
+            continue
+        figure.replace(shared / figure.name)
+        for page, copy in zip(pages, copies, strict=True):
+            copy.unlink(missing_ok=True)
+            text = page.read_text(encoding="utf-8")
+            page.write_text(text.replace(f"](figures/{figure.name})", f"](../figures/{figure.name})"), encoding="utf-8")
+    for page in pages:
+        if not any((page.parent / "figures").iterdir()):
+            (page.parent / "figures").rmdir()
+
+
 def main() -> None:
     """All pictures."""
     runs = Path(sys.argv[1] if sys.argv[1:] else "runs").resolve()
@@ -197,6 +218,7 @@ def main() -> None:
     for code in ("en", "zh"):
         out = DOCS / f"report-{STUDY}" / code
         command("--language", code, "report", STUDY, "--out", str(out), "--runs-dir", str(runs))
+    share_figures(DOCS / f"report-{STUDY}")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from engine.errors import InputError
+from tests.waiting import PATIENCE
 from tui_transformer.lab.play.prompt import Settings
 from tui_transformer.lab.play.written import Alternative, Answer, AnswerToken, AttentionView, Found, TokenScores
 
@@ -108,7 +109,7 @@ class FakeWriter:
         self.asked.append((text, dict(settings)))
         for at in range(int(settings["length"])):
             if self.gate is not None and at >= self.free:
-                self.gate.wait(5)
+                assert self.gate.wait(PATIENCE), "nobody opened the gate"
             yield piece(self.text[(at + int(settings["seed"]) - 1) % len(self.text)], at)
 
     def _check(self, text: str) -> None:
@@ -158,7 +159,7 @@ class FakeWriters:
     def get(self, run: Path, which: str) -> FakeWriter:
         self.loads.append((run.name, which))
         if self.gate is not None:
-            self.gate.wait(5)
+            assert self.gate.wait(PATIENCE), "nobody opened the gate"
         found = self.known.setdefault(run.name, FakeWriter(run.name))
         if isinstance(found, Exception):
             raise found

@@ -9,10 +9,11 @@ import subprocess
 import sys
 import termios
 import threading
-import time
 from pathlib import Path
 
 import pyte
+
+from tests.waiting import PATIENCE, wait_for
 
 KEYS = {
     "enter": b"\r",
@@ -76,11 +77,11 @@ class Screen:
         while not self._deaf.is_set():
             if not select.select([self._master], [], [], 0.1)[0]:
                 continue
-            try:
-                data = os.read(self._master, 65536)
-            except OSError:
-                return
             with self._guard:
+                try:
+                    data = os.read(self._master, 65536)
+                except OSError:
+                    return
                 self.output += data
                 self._stream.feed(data)
 
@@ -91,33 +92,58 @@ class Screen:
             return "\n".join(self._seen.display)
 
     def press(self, *keys: str) -> None:
-        """Type keys, by name or as they are."""
+        """Type keys, by name or as they are, each once the child has read the one before."""
         for key in keys:
-            os.write(self._master, KEYS.get(key, key.encode()))
-            time.sleep(0.05)
+            self.write(KEYS.get(key, key.encode()))
 
-    def until(self, *words: str, seconds: float = 30.0) -> str:
+    def write(self, data: bytes) -> None:
+        """Write to the child, and wait until it has read that."""
+        os.write(self._master, data)
+        wait_for(lambda: self._unread() == 0 or self._ended, f"the child to read {data!r}", lambda: self.text)
+
+    def rest(self) -> None:
+        """Wait until the child has read all that was written, and none of its threads computes or waits to compute."""
+        wait_for(lambda: self._ended or self._rests(), "the child to have nothing to do", lambda: self.text)
+
+    def _rests(self) -> bool:
+        threads = Path(f"/proc/{self.process.pid}/task").glob("*/stat")  # none where there is no such folder
+        try:
+            return self._unread() == 0 and all(one.read_text().rpartition(")")[2].split()[0] == "S" for one in threads)
+        except OSError:  # one has just ended
+            return False
+
+    def _unread(self) -> int:
+        """The bytes that were written and not read yet."""
+        return int.from_bytes(fcntl.ioctl(self._slave, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+    @property
+    def _ended(self) -> bool:
+        return self.process.poll() is not None
+
+    def until(self, *words: str) -> str:
         """Wait for words to stand on the screen, all of them."""
-        deadline = time.monotonic() + seconds
-        while not all(word in self.text for word in words):
-            assert time.monotonic() < deadline and self.process.poll() is None, f"no {words} on\n{self.text}"
-            time.sleep(0.02)
+        wait_for(lambda: self._ended or self._shows(*words), f"{words} on the screen", lambda: self.text)
+        assert self._shows(*words), f"the child has ended without {words} on\n{self.text}"
         return self.text
 
-    def until_gone(self, words: str, seconds: float = 30.0) -> None:
-        """Wait for words to be no longer on the screen, and for the keys to be where they were."""
-        deadline = time.monotonic() + seconds
-        while words in self.text:
-            assert time.monotonic() < deadline, self.text
-            time.sleep(0.02)
-        time.sleep(0.2)
+    def _shows(self, *words: str) -> bool:
+        text = self.text
+        return all(word in text for word in words)
 
-    def end(self, seconds: float = 60.0) -> int:
-        """Wait for the child; gives back its exit code. The terminal's modes must be those of the start."""
-        code = self.process.wait(timeout=seconds)
+    def until_gone(self, words: str) -> None:
+        """Wait for words to be no longer on the screen."""
+        wait_for(lambda: not self._shows(words), f"{words!r} to go", lambda: self.text)
+
+    def end(self) -> int:
+        """Wait for the child, and for all of its output; gives back its exit code.
+
+        The terminal's modes must be those of the start.
+        """
+        code = self.process.wait(timeout=PATIENCE)
         assert termios.tcgetattr(self._slave) == self.modes
-        time.sleep(0.1)
-        return code
+        wait_for(lambda: not select.select([self._master], [], [], 0)[0], "the rest of its output", lambda: self.text)
+        with self._guard:  # no longer, once that is fed
+            return code
 
     def hang_up(self) -> None:
         """The terminal is gone, once nobody reads from it."""

@@ -58,7 +58,7 @@ def check(
         from engine.evaluation.alarms import overlapping
         from engine.model import size
         from engine.model.size import BatchShape, memory_bytes
-        from engine.training.assemble import built
+        from engine.training.assemble import built, machine_lints
         from engine.training.devices import default_threads, device_name, resolve_device
         from engine.training.init_from import InitFrom
         from engine.training.inspector import probed
@@ -102,7 +102,7 @@ def check(
     total = cost.seconds * runnable.train.steps
     largest = BatchShape.of_batch(batches.batch(*batches.largest()))
     peak = cost.peak_bytes or memory_bytes(runnable, vocabulary, largest)
-    lints = [*task.lints(asked), *inherited]
+    lints = [*task.lints(asked), *machine_lints(runnable, where), *inherited]
     ok = all(verdict.verdict == "ok" for verdict in verdicts)
     if json:
         for verdict in verdicts:

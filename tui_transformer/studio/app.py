@@ -170,7 +170,14 @@ def _finder() -> type[Provider]:
 
 
 class Studio(TypingOrder):
-    """The app. The first pane is drawn before the others are imported, which would take longer than all the rest."""
+    """The app. The first pane is drawn before the others are imported, which would take longer than all the rest.
+
+    Args:
+        runs_dir: the runs folder.
+        data_dir: the folder of corpora; None for the user's.
+        device: what runs train on.
+        panes: those that are built; the top bar lists all of them.
+    """
 
     CSS_PATH = "studio.tcss"
     TITLE = "tui-transformer"
@@ -178,12 +185,19 @@ class Studio(TypingOrder):
     COMMAND_PALETTE_DISPLAY = tr("palette")
     BINDINGS: ClassVar[list[BindingType]] = [*PANES["everywhere"]]
 
-    def __init__(self, *, runs_dir: Path, data_dir: Path | None = None, device: str = "auto") -> None:
+    def __init__(
+        self,
+        *,
+        runs_dir: Path,
+        data_dir: Path | None = None,
+        device: str = "auto",
+        panes: tuple[str, ...] = PANE_NAMES,
+    ) -> None:
         super().__init__()
         hear_alt_digits()
         know_signs()
         break_between_characters()
-        self.runs_dir, self.data_dir, self.device = runs_dir, data_dir, device
+        self.runs_dir, self.data_dir, self.device, self.panes = runs_dir, data_dir, device, panes
         self.launches = Launches(runs_dir, data_dir, device)
         self.last_words: list[str] = []  # said on the terminal once the screen is gone
         self.settings, self._wrong_settings = user.load()
@@ -201,7 +215,7 @@ class Studio(TypingOrder):
     def compose(self) -> ComposeResult:
         self._fit(self.size)  # later, everything would be styled again
         yield TopBar()
-        first = self.settings.pane if self._known_runs and self.settings.pane in PANE_NAMES else "design"
+        first = self.settings.pane if self._known_runs and self.settings.pane in self.panes else self.panes[0]
         with PaneSwitcher(initial=first, id="panes"):
             yield self._made(first)
         yield KeyLine(spare=SPARE)
@@ -234,7 +248,7 @@ class Studio(TypingOrder):
             return
         async with self._adding_panes:
             for switcher in self.query(PaneSwitcher):  # none while the app closes
-                missing = [pane for pane in PANE_NAMES if pane not in {child.id for child in switcher.children}]
+                missing = [pane for pane in self.panes if pane not in {child.id for child in switcher.children}]
                 for pane in missing:
                     await switcher.add_content(self._made(pane))
                 if missing:
@@ -253,7 +267,7 @@ class Studio(TypingOrder):
         switcher = self.query_one(PaneSwitcher)
         self.watch(switcher, "current", bar.choose)
         self._listen()
-        switcher.show(switcher.current or "design")
+        switcher.show(switcher.current or self.panes[0])
         self.call_after_refresh(self._add_other_panes)
         self.set_interval(IMPORTED, lambda: keep_collections_short(len(sys.modules)))
 
@@ -270,7 +284,7 @@ class Studio(TypingOrder):
     async def _show_live(self) -> None:
         """Open where the user was; but a live run opens Train, unless a key was typed meanwhile."""
         live = await asyncio.to_thread(lambda: any(run.state in LIVE_STATES for run in list_runs(self.runs_dir)))
-        if live and not self.keys_heard:
+        if live and not self.keys_heard and "train" in self.panes:
             self.action_show_pane("train")
 
     def on_resize(self, event: Resize) -> None:
@@ -337,7 +351,7 @@ class Studio(TypingOrder):
 
     @property
     def pane(self) -> str:
-        return self.query_one(PaneSwitcher).current or "design"
+        return self.query_one(PaneSwitcher).current or self.panes[0]
 
     def action_show_pane(self, pane: str) -> None:
         self.query_one(PaneSwitcher).show(pane)
@@ -345,7 +359,7 @@ class Studio(TypingOrder):
     def action_turn_pane(self, by: int) -> None:
         if len(self.screen_stack) > 1:  # a dialog is open
             raise SkipAction
-        self.action_show_pane(PANE_NAMES[(PANE_NAMES.index(self.pane) + by) % len(PANE_NAMES)])
+        self.action_show_pane(self.panes[(self.panes.index(self.pane) + by) % len(self.panes)])
 
     def action_help(self, topic: str = "") -> None:
         self.push_screen(self._help(topic or self.pane))
@@ -359,7 +373,7 @@ class Studio(TypingOrder):
 
     async def _make_help(self) -> None:
         """Build each pane's help in the background, so that the first `?` is as fast as later ones."""
-        for pane in PANE_NAMES:
+        for pane in self.panes:
             await asyncio.sleep(QUIET)
             screen, mounted = self._get_screen(self._help(pane))  # no public method mounts a screen without showing it
             await mounted

@@ -1,7 +1,8 @@
-"""The studio's screens in Chinese as text: `python -m tests.tui_transformer.studio.in_chinese WIDTH HEIGHT FOLDER`.
+"""The studio's screens in Chinese as text: `python -m tests.tui_transformer.studio.in_chinese WIDTH HEIGHT FOLDER …`.
 
 A process of its own, for module-level texts are translated when their module is imported. FOLDER is written to: the
-runs that are shown, and each scene as NAME.txt; those that are named after it also as NAME.svg.
+runs that are shown, and each scene of the walks that are named after it as NAME.txt, with the faults of its layout as
+NAME.faults.
 
 A studio is walked through from scene to scene: the keys of one go on from the screen before.
 """
@@ -9,26 +10,16 @@ A studio is walked through from scene to scene: the keys of one go on from the s
 import asyncio
 import json
 import os
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tests.waiting import until
 from tui_transformer import languages
 
 Scene = tuple[str, tuple[str, ...]]  # a name, "" for a screen that is not kept; the keys that lead there
-SIGNS = {
-    " ": "space",
-    "_": "underscore",
-    "/": "slash",
-    ".": "full_stop",
-    "-": "minus",
-    "=": "equals_sign",
-    "<": "less_than_sign",
-    ">": "greater_than_sign",
-}
 # What the engine would have recorded, in place of the fixtures' words.
 RECORDED = {
     "no later token is seen (256 of 256 positions tried)": "the model sees no later token (256 of 256 positions tried)",
@@ -145,6 +136,7 @@ PLAY: list[Scene] = [
     ("play-two", ("w", "plus", "down", "enter")),
     ("help-playground", ("escape", "escape", "question_mark")),
 ]
+WALKS = {"none": NONE, "corpora": CORPORA, "runs": RUNS, "study": STUDY, "play": PLAY}
 
 
 def as_recorded(runs: Path) -> None:
@@ -175,56 +167,33 @@ def pictured(app: Any) -> str:
     return "\n".join(line.rstrip() for line in shown(app).splitlines()) + "\n"
 
 
-async def walk(scenes: list[Scene], runs: Path, folder: Path, size: tuple[int, int], svg: set[str]) -> None:
+async def walk(scenes: list[Scene], runs: Path, folder: Path, size: tuple[int, int]) -> None:
     """Open a studio, and write what it shows after the keys of each scene, once it is at rest."""
-    from engine.language import tr
+    from tests.tui_transformer.studio.at_rest import rest, take
+    from tests.tui_transformer.studio.layout_faults import faults
     from tui_transformer.studio.app import PANE_NAMES, PaneSwitcher, Studio
-    from tui_transformer.studio.design.pane import DesignPane
-    from tui_transformer.studio.design.preview import Preview
-    from tui_transformer.studio.playground.pane import PlaygroundPane
 
     app = Studio(runs_dir=runs, device="cpu")
-    reading = re.compile("|".join(map(tr, ("reading…", "reading the runs…", "reading the runs …"))))
-
-    def busy() -> bool:
-        if app.pane == "design":
-            preview, pane = app.query_one(Preview), app.query_one(DesignPane)
-            drawn = preview._positions is not None and preview._positions[0] == preview._asked
-            broken = pane.draft.config is None
-            return not (broken or (drawn and pane._corpus(pane.draft) is not None))
-        if app.pane == "playground":
-            return any(column.busy for column in app.query_one(PlaygroundPane).columns)
-        return bool(reading.search(pictured(app)))
-
-    async def rest() -> None:
-        same, before = 0, ""
-        for _ in range(400):
-            await pilot.pause(0.05)
-            now = pictured(app)
-            same, before = (same + 1 if now == before and not busy() else 0), now
-            if same == 3:
-                return
-
     async with app.run_test(size=size) as pilot:
-        while len(app.query_one(PaneSwitcher).children) < len(PANE_NAMES):
-            await pilot.pause(0.01)
-        await rest()
+        await until(lambda: len(app.query_one(PaneSwitcher).children) == len(PANE_NAMES), "the panes")
+        await rest(pilot)
         for name, keys in scenes:
             app.clear_notifications()
-            for key in keys:
-                await pilot.press(SIGNS.get(key, key))
-                if key in ("escape", "enter", "ctrl+u"):
-                    await rest()
-            await rest()
+            await take(pilot, *keys)
+            await rest(pilot)
             said = "".join(f"{one.severity}: {one.message}\n" for one in app._notifications)
             (folder / f"{name}.txt").write_text(pictured(app) + said, encoding="utf-8")
-            if name in svg:
-                (folder / f"{name}.svg").write_text(app.export_screenshot(), encoding="utf-8")
+            (folder / f"{name}.faults").write_text("\n".join(faults(app)), encoding="utf-8")
+
+
+async def no_time(*_: object) -> None:
+    """In place of a wait by the clock: `take` knows when a key has had its effect."""
 
 
 def plain(folder: Path) -> None:
     """Noon, two cores, no corpora of this machine, and no cursor that blinks."""
     import psutil
+    import textual.app
     from textual.widgets import Input, TextArea
 
     from engine.data import corpus
@@ -284,15 +253,16 @@ def plain(folder: Path) -> None:
     pane.Writers = lambda device: Writers()  # type: ignore[attr-defined]
     column.monotonic = lambda: 0.0  # type: ignore[attr-defined]
     Studio.NOTIFICATION_TIMEOUT = 1000.0
+    textual.app.wait_for_idle = no_time  # type: ignore[attr-defined]
     for kind in (Input, TextArea):
         kind.cursor_blink._default = False  # type: ignore[attr-defined]
 
 
 def main() -> None:
-    """Every scene, or those of the walks named in WALKS."""
-    width, height, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]).resolve()
+    width, height, folder, wanted = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]).resolve(), sys.argv[4:]
     settings = folder / "settings.toml"
     os.environ |= {languages.SETTINGS: "settings.toml", "LANGUAGE": "zh", "COLORTERM": "truecolor"}
+    os.environ["TEXTUAL_ANIMATIONS"] = "none"
     os.environ.pop("TUI_TRANSFORMER_DATA", None)
     os.environ.pop("NO_COLOR", None)
     os.chdir(folder)
@@ -305,20 +275,12 @@ def main() -> None:
             record(runs, name)
 
     plain(folder)
-    walks: dict[str, tuple[list[Scene], Callable[[Path], object]]] = {
-        "none": (NONE, Path.mkdir),
-        "corpora": (CORPORA, Path.mkdir),
-        "runs": (RUNS, everything),
-        "study": (STUDY, attention),
-        "play": (PLAY, two),
-    }
-    wanted = os.environ.get("WALKS", " ".join(walks)).split()
+    makes: dict[str, Callable[[Path], object]] = {"runs": everything, "study": attention, "play": two}
     for name in wanted:
-        scenes, make = walks[name]
         settings.write_text(f"welcomed = {str(name != 'none').lower()}\n")
-        make(Path(name))
+        makes.get(name, Path.mkdir)(Path(name))
         as_recorded(Path(name))
-        asyncio.run(walk(scenes, Path(name), folder, (width, height), set(sys.argv[4:])))
+        asyncio.run(walk(WALKS[name], Path(name), folder, (width, height)))
 
 
 if __name__ == "__main__":

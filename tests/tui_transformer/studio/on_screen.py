@@ -1,14 +1,20 @@
-"""What a studio under test shows, and waiting for it."""
+"""What a studio under test shows and says, and waiting for it."""
 
 import asyncio
+import inspect
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 from textual.app import App
 from textual.pilot import Pilot
 
-PATIENCE = 30.0  # seconds: what takes a moment here may take many on a busy machine
+from tests.waiting import EVERY, PATIENCE, missing
+from tui_transformer.studio import typing_order
+
+TURNS = 100_000  # of the event loop, after which it is idle
 
 
 def shown(app: App[Any]) -> str:
@@ -16,13 +22,69 @@ def shown(app: App[Any]) -> str:
     return "\n".join("".join(part.text for part in line) for line in app.screen._compositor.render_strips())
 
 
-async def until(pilot: Pilot[Any], claim: Callable[[], bool]) -> None:
-    """Let the studio work until the claim holds."""
-    end = time.monotonic() + PATIENCE
+def said(app: App[Any]) -> str:
+    """All that the app has said in its corner, a note a line; in tests, no note goes away (`be_patient`)."""
+    return "\n".join(note.message for note in app._notifications)
+
+
+def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In `run_test`, a press or a pause ends when the event loop has nothing left to do, and every note stays.
+
+    Textual's pilot waits until the process computes little; where others leave it no processor, that is at once.
+    """
+    begin = App.run_test
+
+    @asynccontextmanager
+    async def run_test(app: App[Any], **options: Any) -> AsyncIterator[Pilot[Any]]:
+        with pytest.MonkeyPatch.context() as patch:
+            for module in ("app", "pilot"):
+                patch.setattr(f"textual.{module}.wait_for_idle", lambda *_: until_idle(app))
+            async with begin(app, **options) as pilot:
+                yield pilot
+
+    monkeypatch.setattr(App, "run_test", run_test)
+    monkeypatch.setattr(Pilot._wait_for_screen, "__defaults__", (PATIENCE,))
+    monkeypatch.setattr(App, "NOTIFICATION_TIMEOUT", PATIENCE)
+    monkeypatch.setattr(typing_order, "PATIENCE", PATIENCE)
+
+
+async def until_idle(app: App[Any]) -> None:
+    """Let the event loop do all that it can do now, and draw what has changed.
+
+    What waits for a thread, a process or a timer still does: `until` waits for what comes of it.
+    """
+    loop = asyncio.get_running_loop()
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+        if loop._ready:  # type: ignore[attr-defined]
+            continue
+        screen = app.screen if app._screen_stack else None
+        if screen is None or app._batch_count or not (_is_to_be_drawn(screen) or screen._callbacks):
+            return
+        screen._on_timer_update()  # else it comes with the next frame
+    raise AssertionError(f"the event loop is never idle:\n{shown(app)}")
+
+
+def _is_to_be_drawn(screen: Any) -> bool:
+    required = screen._layout_required, screen._scroll_required, screen._repaint_required, screen._recompose_required
+    return any(required) or bool(screen._dirty_widgets)
+
+
+async def until(pilot: Pilot[Any], claim: Callable[[], object], what: str = "") -> None:
+    """Let the studio work until the claim holds; `what` says it in words, else its source does."""
+    end, app = time.monotonic() + PATIENCE, pilot.app
     while True:
         await pilot.pause()
         if claim():
             return
+        assert app._exception is None, f"the app has crashed: {app._exception!r}"
         if time.monotonic() > end:
-            raise AssertionError(f"it never came:\n{shown(pilot.app)}")
-        await asyncio.sleep(0.01)
+            raise AssertionError(missing(what or _source(claim), lambda: shown(app)))
+        await asyncio.sleep(EVERY)
+
+
+def _source(claim: Callable[[], object]) -> str:
+    try:
+        return inspect.getsource(claim).strip()
+    except OSError:
+        return repr(claim)

@@ -14,6 +14,7 @@ from textual.content import Content
 from textual.css.tokenizer import Tokenizer
 from textual.widgets import ContentSwitcher
 
+from tests import waiting
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.studio.on_screen import shown, until
 from tui_transformer import settings
@@ -30,8 +31,9 @@ from tui_transformer.studio.train.pane import TrainPane
 pytestmark = pytest.mark.one_in(2)  # each opens an app or a run of its own
 
 
-def studio(tmp_path: Path) -> Studio:
-    return Studio(runs_dir=tmp_path / "runs", device="cpu")
+def studio(tmp_path: Path, *panes: str) -> Studio:
+    """With all panes, or with these alone."""
+    return Studio(runs_dir=tmp_path / "runs", device="cpu", panes=panes or PANE_NAMES)
 
 
 @pytest.mark.parametrize("runs", [(), ("demo",)])  # `make demo` leaves one
@@ -41,9 +43,7 @@ async def test_the_first_start_explains_itself_once(tmp_path, own_settings, runs
         record(tmp_path / "runs", run)
     app = studio(tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
-        assert isinstance(app.screen, Welcome)
-        assert "a minute or two" in shown(app)
+        await until(pilot, lambda: isinstance(app.screen, Welcome) and "a minute or two" in shown(app))
         await pilot.press("question_mark")
         await until(pilot, lambda: "train this design" in shown(app))
         await pilot.press("escape")
@@ -51,9 +51,8 @@ async def test_the_first_start_explains_itself_once(tmp_path, own_settings, runs
         await pilot.press("3")
         await until(pilot, lambda: not isinstance(app.screen, Welcome) and app.pane == "compare")
     assert tomllib.loads(own_settings.read_text())["welcomed"] is True
-    again = studio(tmp_path)
-    async with again.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
+    again = studio(tmp_path, "design")
+    async with again.run_test(size=(80, 24)):
         assert not isinstance(again.screen, Welcome)
 
 
@@ -72,17 +71,15 @@ async def test_four_keys_and_four_clicks_show_four_panes(tmp_path, size) -> None
 
 
 async def test_a_terminal_that_is_too_small_says_what_is_needed(tmp_path) -> None:
-    app = studio(tmp_path)
+    app = studio(tmp_path, "design")
     async with app.run_test(size=(40, 10)) as pilot:
-        await pilot.pause()
         assert "needs 60 × 18" in shown(app) and "has 40 × 10" in shown(app)
         await pilot.resize_terminal(100, 30)
-        await pilot.pause()
         assert "needs" not in shown(app)
 
 
 async def test_the_help_names_every_key_of_the_pane(tmp_path) -> None:
-    app = studio(tmp_path)
+    app = studio(tmp_path, "design", "train")
     async with app.run_test(size=(120, 60)) as pilot:
         for number, pane in (("1", "design"), ("2", "train")):
             await pilot.press(number, "question_mark")
@@ -114,7 +111,7 @@ async def test_the_columns_of_the_help_stay_apart_and_only_keys_and_titles_are_m
 
 
 async def test_help_is_made_once_but_opens_at_its_top_with_todays_keys_theme_and_size(tmp_path) -> None:
-    app = studio(tmp_path)
+    app = studio(tmp_path, "design")
     async with app.run_test(size=(100, 24)) as pilot:
         await pilot.press("question_mark")
         await until(pilot, lambda: "train this design" in shown(app))
@@ -154,8 +151,7 @@ async def test_the_style_sheet_is_read_once_at_the_start(tmp_path, own_settings,
 
     monkeypatch.setattr(Tokenizer, "__init__", counted)
     app = studio(tmp_path)
-    async with app.run_test(size=(120, 36)) as pilot:
-        await pilot.pause()
+    async with app.run_test(size=(120, 36)):
         assert read.count(Path(app.css_path[0]).read_text()) == 1
         assert app.screen.styles.background == Color.parse(app.current_theme.background)
 
@@ -177,7 +173,7 @@ async def test_panes_without_runs_offer_only_keys_that_do_something(tmp_path) ->
 
 async def test_keys_can_be_others(tmp_path, own_settings) -> None:
     own_settings.write_text('welcomed = true\n[keys]\ntrain = "f3"\n')
-    app = studio(tmp_path)
+    app = studio(tmp_path, "design", "train")
     async with app.run_test() as pilot:
         await pilot.press("2")
         assert app.query_one("#panes", ContentSwitcher).current == "design"
@@ -186,7 +182,7 @@ async def test_keys_can_be_others(tmp_path, own_settings) -> None:
 
 
 async def test_a_theme_is_remembered(tmp_path, own_settings) -> None:
-    app = studio(tmp_path)
+    app = studio(tmp_path, "design")
     async with app.run_test() as pilot:
         app.theme = "studio-colour-blind"
         await pilot.pause()
@@ -200,7 +196,7 @@ async def test_settings_with_a_mistake_are_said_and_kept(tmp_path, own_settings,
     own_settings.write_text(text)
     found, wrong = settings.load()
     assert said in wrong and found == settings.Settings()
-    app = studio(tmp_path)
+    app = studio(tmp_path, "design")
     async with app.run_test() as pilot:
         app.theme = "studio-light"
         await pilot.pause()
@@ -224,25 +220,22 @@ def test_a_letter_means_the_same_in_all_panes() -> None:
 
 
 async def test_leaving_asks_what_becomes_of_a_run_that_trains_here(tmp_path, monkeypatch) -> None:
-    app = studio(tmp_path)
+    app = studio(tmp_path, "design")
     ends: list[str] = []
     monkeypatch.setattr(type(app.launches), "here", property(lambda self: None if ends else tmp_path / "run"))
     monkeypatch.setattr(app.launches, "hand_over", lambda: ends.append("handed over") or "it goes on")
     async with app.run_test() as pilot:
         await pilot.press("ctrl+q")
-        await pilot.pause()
         assert isinstance(app.screen, Ask) and not ends
         await pilot.press("escape")
-        await pilot.press("ctrl+q")
-        await pilot.pause()
-        await pilot.press("down", "down", "enter")  # always
-        await pilot.pause()
+        await pilot.press("ctrl+q", "down", "down", "enter")  # always
+        await waiting.until(lambda: app.last_words, "the run to be handed over")
     assert ends == ["handed over"] and app.last_words == ["it goes on"]
     assert settings.load()[0].on_quit == "hand-over"
 
 
 async def test_the_settings_page_changes_and_keeps_each_setting(tmp_path) -> None:
-    app = studio(tmp_path)
+    app = studio(tmp_path, "design")
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("comma", "right", "down", "down", "enter", "down", "left")
         await until(pilot, lambda: "stop and save a checkpoint" in shown(app) and "esc: close" in shown(app))
@@ -254,7 +247,7 @@ async def test_the_settings_page_changes_and_keeps_each_setting(tmp_path) -> Non
 
 
 async def test_the_settings_page_changes_keys_at_once(tmp_path) -> None:
-    app = studio(tmp_path)
+    app = studio(tmp_path, "design")
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.press("comma", "end")
         await until(pilot, lambda: "unchanged …" in shown(app))
@@ -277,7 +270,7 @@ async def test_the_settings_page_changes_keys_at_once(tmp_path) -> None:
 
 
 async def test_a_key_dialog_is_left_without_a_change(tmp_path) -> None:
-    app = studio(tmp_path)
+    app = studio(tmp_path, "design")
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("comma", "end", "enter", "enter", "tab")
         await until(pilot, lambda: "tab is reserved" in shown(app) and "esc: cancel" in shown(app))
@@ -311,7 +304,7 @@ def test_no_default_key_is_refused() -> None:
 
 
 async def test_every_dialog_says_how_to_leave_it_without_an_answer(tmp_path) -> None:
-    app = studio(tmp_path)
+    app = studio(tmp_path, "design")
     async with app.run_test(size=(80, 24)) as pilot:
         for dialog in (Ask("Which?", [Answer(1, "one")]), AskText("What?"), Read("Words", Text("some"))):
             app.push_screen(dialog)
@@ -323,9 +316,10 @@ async def test_every_dialog_says_how_to_leave_it_without_an_answer(tmp_path) -> 
 
 async def test_the_palette_finds_everything_by_name_and_the_exact_name_first(tmp_path) -> None:
     record(tmp_path / "runs", "my-rope")
-    app = studio(tmp_path)
+    app = studio(tmp_path, "train")
     async with app.run_test(size=(120, 36)) as pilot:
-        await pilot.press("2", "ctrl+p")
+        await until(pilot, lambda: "my-rope" in shown(app))
+        await pilot.press("ctrl+p")
         finder = Finder(app.screen_stack[0])
         await finder.startup()
         found = [(offer.name, offer.kind or offer.key) for offer in finder._offers]
@@ -340,7 +334,7 @@ async def test_the_palette_finds_everything_by_name_and_the_exact_name_first(tmp
 
 
 async def test_a_description_is_not_read_as_markup_in_the_palette(tmp_path) -> None:
-    app = studio(tmp_path)
+    app = studio(tmp_path, "design")
     async with app.run_test():
         hit = Finder(app.screen)._hit(Offer("mine", "a [red]b[/red] [link", print), 1.0)
         assert isinstance(hit.help, str) and Content.from_markup(hit.help).plain == "a [red]b[/red] [link"
@@ -352,7 +346,6 @@ async def test_the_last_line_cuts_no_key(tmp_path, width: int) -> None:
     async with app.run_test(size=(width, 36)) as pilot:
         for pane in "1234":
             await pilot.press(f"alt+{pane}")
-            await pilot.pause()
             line = app.query_one(KeyLine)
             words = " ".join(one.words.plain for one in line._shown)
             left, edge, _ = line.render().plain.partition("▏")
@@ -361,21 +354,18 @@ async def test_the_last_line_cuts_no_key(tmp_path, width: int) -> None:
 
 async def test_the_last_line_has_spare_keys_only_after_all_others(tmp_path) -> None:
     record(tmp_path / "runs", "done")
-    app = studio(tmp_path)
+    app = studio(tmp_path, "compare")
     async with app.run_test(size=(200, 50)) as pilot:
-        await pilot.press("alt+3")
-        await pilot.pause()
         line = app.query_one(KeyLine)
         await until(pilot, lambda: "R report" in line.render().plain)
         shown = line.render().plain
         assert shown.index("E export") < shown.index("R report")
         await pilot.resize_terminal(80, 24)
-        await pilot.pause()
         assert "R report" not in line.render().plain
 
 
 async def test_what_comes_to_a_page_that_is_being_closed_crashes_nothing(tmp_path) -> None:
-    app = studio(tmp_path)
+    app = studio(tmp_path, "design")
     async with app.run_test() as pilot:
         line = app.query_one(KeyLine)
         await line.remove()
@@ -398,8 +388,9 @@ async def test_it_reopens_where_the_user_was_and_a_live_run_opens_train(tmp_path
         await app._leave("stop")
     assert settings.load()[0].pane == "compare"
     again = studio(tmp_path)
-    async with again.run_test() as pilot:
-        await pilot.pause(0.2)
+    async with again.run_test():
+        for worker in [worker for worker in again.workers if worker.group == "live"]:
+            await worker.wait()  # it looks for live runs
         assert again.pane == "compare"
     record(tmp_path / "runs", "live", state="running")
     live = studio(tmp_path)
@@ -416,15 +407,16 @@ async def test_any_pane_can_be_remembered_and_one_that_is_no_more_is_design(tmp_
     settings.save(settings.Settings(welcomed=True, pane="a later version's"))
     assert settings.load() == (settings.Settings(welcomed=True, pane="a later version's"), "")
     app = studio(tmp_path)
-    async with app.run_test() as pilot:
-        await pilot.pause()
+    async with app.run_test():
+        for worker in [worker for worker in app.workers if worker.group == "live"]:
+            await worker.wait()
         assert app.pane == "design"
 
 
 def test_the_first_screen_needs_neither_torch_nor_numpy() -> None:
     code = "import sys; import tui_transformer.studio.app, tui_transformer.studio.design.pane as _; "
     code += "sys.exit(not {'torch', 'numpy'}.isdisjoint(sys.modules))"
-    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], timeout=waiting.PATIENCE).returncode == 0
 
 
 def test_a_studio_that_fails_says_where_the_reason_is(tmp_path, monkeypatch, capsys) -> None:

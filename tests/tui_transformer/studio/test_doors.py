@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -14,7 +15,8 @@ from tests.tui_transformer.lab.analysis.variants import variant
 from tests.tui_transformer.recorded import record, train_record, validation_record
 from tests.tui_transformer.studio.compare.test_compare_pane import Open as OpenCompare
 from tests.tui_transformer.studio.design.test_design_pane import MEDIUM, App, go_to
-from tests.tui_transformer.studio.test_typing_order import app, fakes, gate, shown, typed, until
+from tests.tui_transformer.studio.on_screen import shown, until
+from tests.tui_transformer.studio.test_typing_order import app, fakes, gate, typed
 from tests.tui_transformer.studio.train.test_train_pane import Open as OpenTrain
 from tui_transformer.lab.analysis.curves import Band
 from tui_transformer.lab.charts.colours import LETTERS
@@ -52,9 +54,8 @@ async def test_the_playground_is_there_at_once_and_no_key_typed_early_leaves_it_
 async def test_a_run_that_is_chosen_in_the_empty_playground_is_shown(tmp_path, fakes, gate) -> None:
     gate.set()
     runs = tmp_path / "runs"
-    app = Studio(runs_dir=runs, device="cpu")
+    app = Studio(runs_dir=runs, device="cpu", panes=("playground",))
     async with app.run_test(size=(120, 36)) as pilot:
-        await pilot.press("4")
         await until(pilot, lambda: "Nothing has been trained yet" in shown(app))
         found = app.query_one(PlaygroundPane)
         record(runs, "win16")
@@ -70,9 +71,8 @@ async def test_an_empty_runs_folder_is_reported_without_waiting_for_the_next_ref
     tmp_path, fakes, monkeypatch
 ) -> None:
     monkeypatch.setattr("tui_transformer.studio.playground.pane.NEWER", 3600.0)
-    app = Studio(runs_dir=tmp_path / "runs", device="cpu")
+    app = Studio(runs_dir=tmp_path / "runs", device="cpu", panes=("playground",))
     async with app.run_test(size=(120, 36)) as pilot:
-        await pilot.press("4")
         await until(pilot, lambda: "Nothing has been trained yet" in shown(app))
 
 
@@ -231,6 +231,12 @@ async def test_all_variants_of_a_study_selected_are_the_study(tmp_path) -> None:
 # Design
 
 
+def minutes(text: str) -> int | None:
+    """Of the measurement that is shown."""
+    found = re.search(r"measuring … (\d+):\d\d", text)
+    return int(found[1]) if found is not None else None
+
+
 @pytest.mark.parametrize("key", ["m", "escape"])
 async def test_a_measurement_says_how_long_it_takes_and_that_it_can_be_stopped(tmp_path, monkeypatch, key) -> None:
     monkeypatch.setattr(Benchmarks, "command", lambda self, draft: ["sleep", "600"])
@@ -238,14 +244,14 @@ async def test_a_measurement_says_how_long_it_takes_and_that_it_can_be_stopped(t
     app = App(tmp_path / "runs")
     async with app.run_test(size=MEDIUM) as pilot:
         await pilot.press("m")
-        await until(pilot, lambda: "measuring … 0:" in app.text and "m  cancels" in app.text)
+        await until(pilot, lambda: minutes(app.text) is not None and "m  cancels" in app.text)
         app.pane._measuring.since -= 120
-        await until(pilot, lambda: "measuring … 2:" in app.text or "measuring … 3:" in app.text)
+        await until(pilot, lambda: minutes(app.text) >= 2)
         await pilot.press(key)
         await until(pilot, lambda: "measures time and memory" in app.text)
         await until(pilot, lambda: not [w for w in app.workers if w.group == "measurement" and w.is_running])
         await pilot.press("m")
-        await until(pilot, lambda: "measuring … 0:" in app.text)
+        await until(pilot, lambda: minutes(app.text) is not None)
         await pilot.press("m")
 
 
@@ -253,9 +259,9 @@ async def test_timing_the_variants_of_a_study_says_how_long_it_takes_and_can_be_
     monkeypatch.setattr("asyncio.create_subprocess_exec", _sleeping(asyncio.create_subprocess_exec))
     app = App(tmp_path / "runs")
     async with app.run_test(size=MEDIUM) as pilot:
-        await pilot.pause()
         typed(app, "v", "v", *"model.n_heads=1,2", "enter", "m")
-        await until(pilot, lambda: "timing one step of every variant … 0:" in app.text and "m cancels" in app.text)
+        words = re.compile(r"timing one step of every variant … \d+:\d\d.*m cancels", re.DOTALL)
+        await until(pilot, lambda: words.search(app.text))
         await pilot.press("m")
         await until(pilot, lambda: "timing one step" not in app.text)
         assert isinstance(app.screen, StudyBuilder)
@@ -270,7 +276,6 @@ def _sleeping(start):
 async def test_a_search_for_a_presets_name_finds_that_preset(tmp_path, name) -> None:
     app = App(tmp_path / "runs")
     async with app.run_test(size=MEDIUM) as pilot:
-        await pilot.pause()
         typed(app, "/", *name, "enter")
         await until(pilot, lambda: app.pane.draft is not None and app.pane.draft.preset.name == name)
         await until(pilot, lambda: app.query_one(PresetList).names.has_focus)

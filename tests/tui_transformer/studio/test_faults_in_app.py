@@ -9,7 +9,9 @@ import pytest
 import torch
 
 from tests.tui_transformer.recorded import record
-from tests.tui_transformer.studio.test_app import shown, studio
+from tests.tui_transformer.studio.on_screen import said, shown, until
+from tests.tui_transformer.studio.test_app import studio
+from tests.waiting import PATIENCE
 from tui_transformer import languages, settings
 from tui_transformer.lab.launch.launch import Training
 from tui_transformer.settings import Settings
@@ -103,14 +105,14 @@ async def test_with_it_the_studio_opens_and_keeps_a_setting_till_it_ends(
 ) -> None:
     monkeypatch.setenv(languages.SETTINGS, os.environ[languages.SETTINGS])
     ODD[odd](own_settings)
-    app = studio(tmp_path)
+    app = studio(tmp_path, "design")
     async with app.run_test() as pilot:
         await pilot.press("escape")
         app.theme = "studio-light"
         await pilot.pause()
         assert app.settings.theme == "studio-light" and app.is_running
-        said = [note.message for note in app._notifications]
-    assert said[0].endswith("using the default settings") and said[-1].endswith("the setting was not saved")
+        first, *_, last = said(app).splitlines()
+    assert first.endswith("using the default settings") and last.endswith("the setting was not saved")
 
 
 def test_a_device_that_is_gone_keeps_no_later_run_from_training_here(tmp_path, monkeypatch) -> None:
@@ -123,11 +125,11 @@ def test_a_device_that_is_gone_keeps_no_later_run_from_training_here(tmp_path, m
     for _ in range(2):
         training = Training("begin", tmp_path, device="cpu")
         training.start()
-        training.join(10)
+        training.join(PATIENCE)
         assert isinstance(training.error, torch.AcceleratorError) and not training.alive
 
 
-@pytest.mark.slow  # some seconds each
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["a run", "the folder", "a file instead", "not readable"])
 async def test_runs_that_vanish_under_the_studio_are_gone_and_come_back(tmp_path, monkeypatch, what: str) -> None:
     root = tmp_path / "runs"
@@ -137,8 +139,7 @@ async def test_runs_that_vanish_under_the_studio_are_gone_and_come_back(tmp_path
     app = studio(tmp_path)
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.press("2")
-        await pilot.pause(0.6)
-        assert "one" in shown(app) and "two" in shown(app)
+        await until(pilot, lambda: "one" in shown(app) and "two" in shown(app))
         shutil.copytree(root, kept)
         with monkeypatch.context() as patch:
             if what == "not readable":
@@ -159,8 +160,4 @@ async def test_runs_that_vanish_under_the_studio_are_gone_and_come_back(tmp_path
             root.unlink()
         shutil.copytree(kept, root, dirs_exist_ok=True)
         app.action_show_pane("train")
-        for _ in range(100):
-            if "one" in shown(app) and "two" in shown(app):
-                break
-            await pilot.pause(0.1)
-        assert "one" in shown(app) and "two" in shown(app)
+        await until(pilot, lambda: "one" in shown(app) and "two" in shown(app))

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.tui_transformer.recorded import record
+from tests.tui_transformer.studio.on_screen import until
 from tui_transformer.lab.play.written import AnswerToken
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.playground.surprises import ranked
@@ -33,9 +34,8 @@ def test_the_most_surprising_token_comes_first() -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (99, 36), (120, 29), (120, 36)])
 async def test_panels_have_frames_where_there_is_room_and_the_focus_lights_one(tmp_path, size) -> None:
-    app = Studio(runs_dir=tmp_path / "runs", device="cpu")
+    app = Studio(runs_dir=tmp_path / "runs", device="cpu", panes=("design",))
     async with app.run_test(size=size) as pilot:
-        await pilot.pause()
         presets, settings = app.query_one("#presets"), app.query_one("#middle")
         if size != (120, 36):
             assert presets.styles.border_top[0] == "" and settings.styles.border_top[0] == ""
@@ -44,20 +44,14 @@ async def test_panels_have_frames_where_there_is_room_and_the_focus_lights_one(t
         lit, dim = presets.styles.border_top, settings.styles.border_top
         assert lit[0] == dim[0] == "round" and lit != dim
         await pilot.press("tab")
-        await pilot.pause()
         assert settings.styles.border_top == lit and presets.styles.border_top == dim
 
 
 async def test_in_a_frame_a_click_on_the_title_chooses_a_tab(tmp_path) -> None:
     record(tmp_path / "runs", "demo")
-    app = Studio(runs_dir=tmp_path / "runs", device="cpu")
+    app = Studio(runs_dir=tmp_path / "runs", device="cpu", panes=("train",))
     async with app.run_test(size=(120, 36)) as pilot:
-        await pilot.press("2")
         tabs = app.query_one(RunTabs)
-        for _ in range(200):
-            await pilot.pause(0.02)
-            if tabs._view is not None:
-                break
+        await until(pilot, lambda: tabs._view is not None)
         await pilot.click(RunTabs, offset=(3 + len("samples W  ch"), 0))
-        await pilot.pause()
         assert tabs.tab == "checks"

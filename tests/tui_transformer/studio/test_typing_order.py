@@ -3,6 +3,8 @@
 import asyncio
 import random
 import threading
+from collections.abc import Iterator
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -13,8 +15,8 @@ from textual.widgets import ContentSwitcher, Input
 from engine.errors import InputError
 from tests.tui_transformer.fake_writer import FakeWriter, FakeWriters
 from tests.tui_transformer.recorded import record
-from tests.tui_transformer.studio.on_screen import shown, until
-from tui_transformer.studio.app import Studio, TopBar
+from tests.tui_transformer.studio.on_screen import said, shown, until
+from tui_transformer.studio.app import PANE_NAMES, Studio, TopBar
 from tui_transformer.studio.design.pane import DesignPane
 from tui_transformer.studio.playground import pane as playground
 from tui_transformer.studio.playground.pane import PlaygroundPane
@@ -40,9 +42,11 @@ def all_panes_there() -> None:
 
 
 @pytest.fixture
-def gate() -> threading.Event:
-    """Opened, it lets models be loaded."""
-    return threading.Event()
+def gate() -> Iterator[threading.Event]:
+    """Opened, it lets models be loaded; it is opened in the end, for the engine's thread has other tests to serve."""
+    opened = threading.Event()
+    yield opened
+    opened.set()
 
 
 @pytest.fixture
@@ -52,10 +56,20 @@ def fakes(monkeypatch, gate) -> FakeWriters:
     return found
 
 
+def studio(tmp_path: Path, *panes: str) -> Studio:
+    """With all panes, or with these alone."""
+    record(tmp_path / "runs", "win16")
+    return Studio(runs_dir=tmp_path / "runs", device="cpu", panes=panes or PANE_NAMES)
+
+
 @pytest.fixture
 def app(tmp_path, fakes) -> Studio:
-    record(tmp_path / "runs", "win16")
-    return Studio(runs_dir=tmp_path / "runs", device="cpu")
+    return studio(tmp_path)
+
+
+@pytest.fixture
+def design(tmp_path) -> Studio:
+    return studio(tmp_path, "design")
 
 
 async def test_what_is_typed_after_4_is_a_prompt_and_is_answered_once_the_model_is_there(app, gate) -> None:
@@ -78,28 +92,28 @@ async def test_text_after_4_opens_no_dialog_of_the_pane_that_is_left(app, gate) 
         assert len(app.screen_stack) == 1
 
 
-async def test_what_is_typed_after_the_key_of_a_dialog_is_typed_into_the_dialog(app) -> None:
+async def test_what_is_typed_after_the_key_of_a_dialog_is_typed_into_the_dialog(design) -> None:
+    app = design
     async with app.run_test(size=(120, 36)) as pilot:
-        await pilot.pause()
         typed(app, "e", *"train.steps=77", "enter")
         pane = app.query_one(DesignPane)
         await until(pilot, lambda: pane.draft is not None and pane.draft.changes.get("train.steps") == 77)
         assert len(app.screen_stack) == 1 and pane_of(app) == "design"
 
 
-async def test_two_dialogs_in_a_row_take_what_is_typed_for_them(app, tmp_path, monkeypatch) -> None:
+async def test_two_dialogs_in_a_row_take_what_is_typed_for_them(tmp_path, monkeypatch) -> None:
+    app = studio(tmp_path, "compare")
     monkeypatch.chdir(tmp_path)
     async with app.run_test(size=(120, 36)) as pilot:
-        await pilot.press("3")
         await until(pilot, lambda: "win16" in shown(app))
         typed(app, "E", "enter", "end", *"-mine", "enter")
         await until(pilot, lambda: bool(list(tmp_path.glob("comparison.*-mine"))))
         assert len(app.screen_stack) == 1
 
 
-async def test_a_search_takes_what_is_typed_after_its_key_and_enter_gives_the_keys_back(app) -> None:
+async def test_a_search_takes_what_is_typed_after_its_key_and_enter_gives_the_keys_back(design) -> None:
+    app = design
     async with app.run_test(size=(120, 36)) as pilot:
-        await pilot.pause()
         typed(app, "/", *"alibi", "enter", "enter", "e")
         await until(pilot, lambda: isinstance(app.screen, AskText))
         assert app.query_one(DesignPane).draft.preset.name == "alibi"
@@ -175,13 +189,13 @@ async def test_the_tab_bar_says_which_keys_lead_to_the_panes_while_a_line_has_th
 
 async def test_a_question_that_is_asked_keeps_the_keys_of_panes_to_itself(app) -> None:
     async with app.run_test(size=(120, 36)) as pilot:
-        await pilot.pause()
         typed(app, "e", "ctrl+pagedown", "alt+3", *"2")
         await until(pilot, lambda: isinstance(app.screen, AskText) and app.screen.query_one(Input).value == "2")
         assert pane_of(app) == "design"
 
 
-async def test_q_asks_before_it_quits_and_ctrl_c_says_how(app, monkeypatch) -> None:
+async def test_q_asks_before_it_quits_and_ctrl_c_says_how(design, monkeypatch) -> None:
+    app = design
     left: list[str] = []
 
     async def leave(how: str) -> None:
@@ -190,7 +204,7 @@ async def test_q_asks_before_it_quits_and_ctrl_c_says_how(app, monkeypatch) -> N
     monkeypatch.setattr(app, "_leave", leave)
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.press("ctrl+c")
-        await until(pilot, lambda: "ctrl+q quits" in [note.message for note in app._notifications])
+        await until(pilot, lambda: "ctrl+q quits" in said(app).splitlines())
         await pilot.press("q")
         await until(pilot, lambda: isinstance(app.screen, Ask))
         await pilot.press("escape")

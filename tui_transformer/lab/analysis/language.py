@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.language import code
+from tui_transformer.catalogues import catalogue
 from tui_transformer.lab.records.badges import Badge, badge
-from tui_transformer.languages import catalogue
 
 if TYPE_CHECKING:
     from tui_transformer.lab.analysis.statistics import Judgement  # imports numpy, which Design does without

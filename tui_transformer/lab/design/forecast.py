@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine import threads
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.errors import InputError
@@ -89,20 +90,15 @@ class Machine:
 
     @property
     def _guess(self) -> float:
-        import psutil
-
         kind = self.device.partition(":")[0]
-        cores = psutil.cpu_count(logical=False) or 2
-        return GUESS.get(kind, GUESS["cpu"]) * (min(cores, CORES) if kind == "cpu" else 1)
+        return GUESS.get(kind, GUESS["cpu"]) * (min(threads.usable_cores(), CORES) if kind == "cpu" else 1)
 
     def _like(self, config: RunConfig, work: float) -> list[Speed]:
         """The earlier runs to go by: on a CPU those with as many threads, as a study's runs share the cores."""
-        import psutil
-
         speeds: Sequence[Speed] = self.speeds
         if self.device == "cpu":
-            threads = config.train.threads or psutil.cpu_count(logical=False)
-            speeds = [speed for speed in speeds if speed.threads == threads] or speeds
+            own = config.train.threads or threads.count()
+            speeds = [speed for speed in speeds if speed.threads == own] or speeds
         return sorted(speeds, key=lambda one: abs(math.log(one.work / work)))[:NEAREST]
 
     def forecast(

@@ -8,7 +8,7 @@ from engine.runs.records import ValidationRecord
 from tests.tui_transformer.lab.analysis.asking import OF, RIGHT, asking
 from tests.tui_transformer.lab.analysis.variants import change
 from tests.tui_transformer.recorded import record
-from tests.waiting import until
+from tests.tui_transformer.studio.on_screen import until
 from tui_transformer.__main__ import main
 from tui_transformer.lab.analysis.columns import OVER_MAJORITY, columns
 from tui_transformer.lab.analysis.detail import text_of
@@ -64,18 +64,16 @@ def test_variants_have_it_as_columns_and_in_a_sentence(runs) -> None:
 
 
 async def test_the_table_of_the_studio_has_the_row_and_nothing_can_be_done_to_it(runs, plain_surroundings) -> None:
-    app = Studio(runs_dir=runs, device="cpu")
+    app = Studio(runs_dir=runs, device="cpu", panes=("compare",))
     async with app.run_test(size=(200, 50)) as pilot:
-        await pilot.press("3")
         pane = app.query_one(ComparePane)
-        await until(lambda: len(pane.shown.rows) == 4, "the runs in the table")
+        await until(pilot, lambda: len(pane.shown.rows) == 4)
         names = [row.entry.name for row in pane.shown.rows]
         assert names[-1] == "no run: always 'Arlow'" and set(names[:-1]) == {"finetuned", "scratch", "text"}
         assert pane.shown.count == pane.shown.total == 3
         pane._table.focus()
         drawn = set(pane.selection.runs)
         await pilot.press("end", "space", "b")
-        await pilot.pause()
         assert pane.current() is None and set(pane.selection.runs) == drawn and pane.selection.baseline is None
         assert "Δmajority" in [column.key for column in pane.shown.columns]
 

@@ -100,8 +100,9 @@ async def test_a_click_in_the_legend_and_h_hide_a_curve_and_show_it_again(root) 
     attention(root)
     async with Open(root, answer=True) as studio:
         charts, curves = studio.app.query_one(CompareCharts), studio.app.query_one("#compare-curves")
-        await studio.until(lambda: "a global" in studio.text)
-        line = studio.text.splitlines()[curves.region.y]
+        legend = lambda: studio.text.splitlines()[curves.region.y]
+        await studio.until(lambda: "a global" in legend())
+        line = legend()
         await studio.pilot.click("#compare-curves", offset=(line.index("a global") - curves.region.x, 0))
         await studio.until(lambda: charts.hidden == {0} and "a ×" in studio.text)
         await studio.press("home", "Z")

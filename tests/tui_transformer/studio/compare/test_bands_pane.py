@@ -1,22 +1,17 @@
-"""The Compare pane over seeds and by distance: keys, live runs, and pictures of it."""
+"""The Compare pane over seeds and by distance: keys and live runs."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from tests.tui_transformer.lab.analysis.seeds import WINDOW, attention, seeded
 from tests.tui_transformer.recorded import lines, validation_record
 from tests.tui_transformer.studio.compare.test_compare_pane import Open, root
-from tests.tui_transformer.studio.compare.test_compare_snapshots import TABLE, drawn
-from tests.tui_transformer.studio.test_snapshots import PICTURES, pressing, studio, when
 from tui_transformer.studio.compare.overlay_charts import CompareCharts
 
 __all__ = ["root"]  # a fixture
 
 pytestmark = [pytest.mark.usefixtures("plain_surroundings"), pytest.mark.one_in(3)]
-RUNS = Path("runs")
-SELECT = (*TABLE, "v", *drawn(*(f"attention.{name}.s1" for name in ("global", "win16", "sparse", "linear"))))
 
 
 async def selected(studio: Open, *runs: str) -> CompareCharts:
@@ -103,30 +98,3 @@ async def test_damaged_metrics_are_no_band_and_no_crash(root) -> None:
         await studio.until(lambda: "no evaluation yet" in studio.text)
         await studio.press("D")
         await studio.until(lambda: "no run here has probe scores by distance" in studio.text)
-
-
-@pytest.mark.parametrize("size", PICTURES)
-def test_means_over_seeds_and_their_differences(snap_compare, size) -> None:
-    attention(RUNS)
-    act = pressing(*SELECT, "M", *(["c"] if size[0] < 100 else []), then=when("n3", "end"))
-    assert snap_compare(studio(), terminal_size=size, run_before=act)
-
-
-@pytest.mark.parametrize("size", PICTURES)
-def test_recall_by_distance(snap_compare, size) -> None:
-    attention(RUNS)
-    act = pressing(*SELECT, "M", "D", then=when("recall", "n3", "┊"))
-    assert snap_compare(studio(), terminal_size=size, run_before=act)
-
-
-def test_recall_by_distance_of_runs_by_themselves_in_the_light_theme(snap_compare, plain_surroundings) -> None:
-    plain_surroundings.write_text('welcomed = true\ntheme = "studio-light"\n')
-    attention(RUNS, seeds=1)
-    act = pressing(
-        *TABLE,
-        "v",
-        *drawn(*(f"attention.{name}.s1" for name in ("global", "win16", "sparse"))),
-        "D",
-        then=when("recall", "┊"),
-    )
-    assert snap_compare(studio(), terminal_size=(120, 36), run_before=act)

@@ -15,7 +15,8 @@ from engine.measures import probe
 from engine.runs.reader import RunReader
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, study, variant
 from tests.tui_transformer.recorded import grow, put_status, record
-from tests.tui_transformer.studio.train.test_train_pane import drag, shown, until
+from tests.tui_transformer.studio.on_screen import said, shown, until
+from tests.tui_transformer.studio.train.test_train_pane import drag
 from tui_transformer.lab.analysis.columns import EXPLAINED, FIXED, setting, short_names
 from tui_transformer.lab.analysis.entry import LAST
 from tui_transformer.lab.analysis.folder import Folder
@@ -42,7 +43,7 @@ def root(tmp_path) -> Path:
 
 
 class Open:
-    """The studio with the Compare pane shown.
+    """The studio with the Compare pane alone.
 
     Args:
         root: the runs folder.
@@ -52,20 +53,27 @@ class Open:
     """
 
     def __init__(self, root: Path, run: str = "", size: tuple[int, int] = (120, 36), *, answer: bool = False) -> None:
-        self.app, self._run, self._answer = Studio(runs_dir=root, device="cpu"), run, answer
+        self.app = Studio(runs_dir=root, device="cpu", panes=("compare",))
+        self._run, self._answer, self._looks = run, answer, 0
         self._test = self.app.run_test(size=size)
 
     async def __aenter__(self) -> "Open":
         self.pilot = await self._test.__aenter__()
         self.pane = self.app.query_one(ComparePane)
         self.table = self.app.query_one(RunTable)
-        await self.pilot.press("3")
         await self.until(lambda: self.pane._looked)
+        take = self.pane._take
+
+        def counted(*look: Any) -> bool:
+            self._looks += 1
+            return take(*look)
+
+        self.pane._take = counted
         if not self._answer:
             await self.pilot.press("f", "X")
             self.pane.selection.baseline = None
             self.pane.redraw()
-            await self.pilot.pause(0.1)
+            await self.pilot.pause()
         if self._run:
             await self.go(self._run)
         return self
@@ -93,7 +101,13 @@ class Open:
         """One after the other, as people do."""
         for key in keys:
             await self.pilot.press(key)
-            await self.pilot.pause()
+
+    async def look(self) -> None:
+        """Wait until the pane has looked at the folder, from now on, and has drawn what it found."""
+        for _ in range(2):  # one may have begun before
+            before = self._looks
+            self.pane._wake.set()
+            await self.until(lambda before=before: self._looks > before)
 
     async def type(self, text: str) -> None:
         """Type a text."""
@@ -105,7 +119,7 @@ class Open:
 
     def said(self, words: str) -> bool:
         """Whether the app said it in the corner."""
-        return any(words in note.message for note in self.app._notifications)
+        return words in said(self.app)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -131,10 +145,11 @@ async def test_a_folder_that_cannot_be_read_says_so(tmp_path) -> None:
 async def test_the_app_opens_nothing_while_the_pane_is_not_seen(root, monkeypatch) -> None:
     variant(root, "a")
     monkeypatch.setattr("tui_transformer.lab.analysis.folder.Folder.look", lambda *_: pytest.fail("it looked"))
-    async with Studio(runs_dir=root, device="cpu").run_test() as pilot:
-        await pilot.pause(0.2)
+    app = Studio(runs_dir=root, device="cpu")
+    async with app.run_test() as pilot:
         await pilot.press("2")
-        await pilot.pause(0.2)
+        await until(pilot, lambda: "Runs  1" in shown(app))  # Train has looked meanwhile
+        assert not app.query_one(ComparePane)._looked
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -359,7 +374,7 @@ async def test_a_live_run_grows_and_only_its_line_is_painted(root) -> None:
     async with Open(root, "live") as studio:
         await studio.press("space")
         await studio.until(lambda: studio.pane.metrics)
-        await studio.pilot.pause(0.3)
+        await studio.look()
         painted: list[str] = []
         real = RunTable.paint_row
         table = studio.table
@@ -367,7 +382,7 @@ async def test_a_live_run_grows_and_only_its_line_is_painted(root) -> None:
         before = [row for row in studio.pane.shown.rows if row.entry.name != "live"]
         grow(live, to=900)
         await studio.until(lambda: painted)
-        await studio.pilot.pause(0.6)
+        await studio.look()
         assert set(painted) == {"live"}
         after = [row for row in studio.pane.shown.rows if row.entry.name != "live"]
         assert all(a is b for a, b in zip(before, after, strict=True))
@@ -378,13 +393,11 @@ async def test_moving_the_cursor_paints_two_lines(root) -> None:
     study(root)
     async with Open(root) as studio:
         await studio.press("home")
-        await studio.pilot.pause(0.1)
         painted: list[int] = []
         real, table = RunTable.paint_row, studio.table
         table.paint_row = lambda at, width: painted.append(at) or real(table, at, width)
         await studio.press("down")
         await studio.until(lambda: painted)
-        await studio.pilot.pause(0.1)
         assert sorted(set(painted)) == [0, 1]
 
 
@@ -438,7 +451,7 @@ async def test_poison_reaches_no_cell_of_the_screen(root) -> None:
             ["n"],
         ):
             await studio.press(*keys)
-            await studio.pilot.pause(0.1)
+            await studio.look()
             seen.append(studio.text)
         everything = "".join(seen)
         assert "[b]" in everything and "red" in everything

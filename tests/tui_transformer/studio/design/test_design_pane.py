@@ -1,6 +1,6 @@
 """The Design pane: what a person changes is what is shown, counted, said to be impossible, and launched."""
 
-import asyncio
+import re
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +13,13 @@ from textual.widgets import Input, OptionList
 from engine.data.corpus import Remote
 from engine.data.download import fetch
 from engine.runs.records import VerdictRecord
-from tests.tui_transformer.studio.on_screen import until
+from tests import waiting
+from tests.tui_transformer.studio.on_screen import said, shown, until
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Benchmark, Draft
 from tui_transformer.lab.design.processes import Benchmarks
 from tui_transformer.studio import app as studio
-from tui_transformer.studio.app import Studio
+from tui_transformer.studio.app import PANE_NAMES, Studio
 from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.dialogs import TomlPage, which_number, which_setting
 from tui_transformer.studio.design.pane import DesignPane
@@ -33,12 +34,12 @@ MEDIUM = (120, 36)
 
 
 class App(Studio):
-    """A studio that keeps what it is asked to launch."""
+    """A studio with the Design pane alone that keeps what it is asked to launch."""
 
     CSS_PATH = Path(studio.__file__).with_name("studio.tcss")
 
-    def __init__(self, runs_dir: Path) -> None:
-        super().__init__(runs_dir=runs_dir, device="cpu")
+    def __init__(self, runs_dir: Path, panes: tuple[str, ...] = ("design",)) -> None:
+        super().__init__(runs_dir=runs_dir, device="cpu", panes=panes)
         self.asked: list[DesignPane.Launch] = []
 
     def on_design_pane_launch(self, event: DesignPane.Launch) -> None:
@@ -47,11 +48,11 @@ class App(Studio):
 
     @property
     def text(self) -> str:
-        return "\n".join("".join(part.text for part in line) for line in self.screen._compositor.render_strips())
+        return shown(self)
 
     @property
     def said(self) -> str:
-        return " ".join(notification.message for notification in self._notifications)
+        return said(self)
 
     @property
     def pane(self) -> DesignPane:
@@ -395,7 +396,7 @@ async def test_a_change_ends_a_measurement_under_way(app: App, monkeypatch) -> N
     monkeypatch.setattr(Benchmarks, "command", lambda self, draft: ["sh", "-c", "echo timing steps >&2; sleep 60"])
     async with app.run_test(size=MEDIUM) as pilot:
         await pilot.press("m")
-        await until(pilot, lambda: "timing steps … 0:0" in app.text)
+        await until(pilot, lambda: re.search(r"timing steps … \d+:\d\d", app.text))
         await go_to(pilot, "model.n_layers")
         await pilot.press("left")
         await until(pilot, lambda: "timing steps" not in app.text)
@@ -512,12 +513,14 @@ async def test_leaving_ends_a_measurement_under_way(app: App, monkeypatch) -> No
         await pilot.press("m")
         await until(pilot, lambda: bool(set(psutil.Process().children()) - before))
     alive = set(psutil.Process().children()) - before
-    for _ in range(200):
-        if not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in alive):
-            break
-        await asyncio.sleep(0.01)
-    else:
-        pytest.fail("the process is still there")
+    await waiting.until(lambda: not any(map(_is_there, alive)), "the measuring process to end")
+
+
+def _is_there(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 async def test_the_top_bar_says_alt_where_digits_are_typed_into_the_switch(app) -> None:
@@ -532,7 +535,8 @@ async def test_the_top_bar_says_alt_where_digits_are_typed_into_the_switch(app) 
         await until(pilot, lambda: bar() == " 2 Train ")
 
 
-async def test_digits_are_typed_into_a_switch_until_escape_goes_back_to_the_presets(app) -> None:
+async def test_digits_are_typed_into_a_switch_until_escape_goes_back_to_the_presets(tmp_path) -> None:
+    app = App(tmp_path / "runs", PANE_NAMES)
     async with app.run_test(size=MEDIUM) as pilot:
         await go_to(pilot, "model.n_layers")
         await pilot.press("2")

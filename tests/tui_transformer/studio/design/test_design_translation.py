@@ -1,8 +1,6 @@
 """Translations in the Design pane: the corpora that fit, the switches they have, pairs, costs, and one's own files."""
 
-import asyncio
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,14 +11,13 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
 from tests.small_pairs import multi30k, table
-from tests.tui_transformer.studio.on_screen import until
-from tests.tui_transformer.studio.test_snapshots import PICTURES, SIZES, settled
+from tests.tui_transformer.studio.on_screen import said, until
+from tests.tui_transformer.studio.stored_screens import LARGE, MEDIUM, SMALL
 from tui_transformer.lab.design.processes import Benchmarks
 from tui_transformer.studio import app as studio
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.design.corpus_preview import TOO_LARGE
 from tui_transformer.studio.design.pane import DesignPane
-from tui_transformer.studio.design.preview import Preview
 from tui_transformer.studio.design.switches import Switches
 
 pytestmark = [pytest.mark.usefixtures("plain_surroundings"), pytest.mark.one_in(3)]
@@ -30,12 +27,12 @@ TALL = (120, 70)
 
 
 class App(Studio):
-    """A studio that keeps what it is asked to launch."""
+    """A studio with the Design pane alone that keeps what it is asked to launch."""
 
     CSS_PATH = Path(studio.__file__).with_name("studio.tcss")
 
     def __init__(self, data_dir: Path | None) -> None:
-        super().__init__(runs_dir=Path("runs"), data_dir=data_dir, device="cpu")
+        super().__init__(runs_dir=Path("runs"), data_dir=data_dir, device="cpu", panes=("design",))
         self.asked: list[DesignPane.Launch] = []
 
     def on_design_pane_launch(self, event: DesignPane.Launch) -> None:
@@ -49,7 +46,7 @@ class App(Studio):
 
     @property
     def said(self) -> str:
-        return " ".join(notification.message for notification in self._notifications)
+        return said(self)
 
     @property
     def pane(self) -> DesignPane:
@@ -118,12 +115,12 @@ async def test_the_switches_of_translations_are_there_for_translations_only(app:
         await until(pilot, lambda: "data.bpe_size" not in shown_keys(app))
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [SMALL, MEDIUM, LARGE])
 async def test_pairs_and_an_upper_bound_of_the_parameters_are_shown(app: App, size: tuple[int, int]) -> None:
     async with app.run_test(size=(size[0], 120)) as pilot:  # high enough for all that the width shows
         app.pane.choose("multi30k")
         await until(pilot, lambda: "7,579,392" in app.text)
-        assert ("at most" if size != SIZES[0] else "≤ 7,579,392") in app.text
+        assert ("at most" if size != SMALL else "≤ 7,579,392") in app.text
         await until(pilot, lambda: "Two men are" in app.text and "Zwei Männer" in app.text)
 
 
@@ -242,59 +239,3 @@ async def test_the_engine_s_own_check_measures_a_translation(app: App, tmp_path)
     draft = Draft.of("multi30k").with_changes(small)
     fit = await Benchmarks("cpu", tmp_path / "data").measure(draft)
     assert fit.seconds_per_step > 0 and fit.verdicts and all(verdict.verdict == "ok" for verdict in fit.verdicts)
-
-
-# Pictures
-
-
-async def drawn(pilot: Pilot) -> None:
-    preview = pilot.app.screen_stack[0].query_one(Preview)
-    for _ in range(300):
-        seen = []
-        for _ in range(5):
-            await pilot.pause(0.1)
-            seen.append(settled(preview))
-        if all(seen):
-            return
-    raise AssertionError(pilot.app.text)
-
-
-def showing(preset: str, *keys: str, at: str = "") -> Callable[[Pilot], object]:
-    async def act(pilot: Pilot) -> None:
-        await pilot.pause()
-        pilot.app.pane.choose(preset)
-        await until(pilot, lambda: pilot.app.pane.draft is not None and pilot.app.pane.draft.preset.name == preset)
-        await drawn(pilot)
-        if at:
-            await go_to(pilot, at)
-        for key in keys:
-            await pilot.press(key)
-            await pilot.pause(0.05)
-        if at:
-            await asyncio.sleep(0.1)
-        await pilot.pause()
-
-    return act
-
-
-@pytest.mark.parametrize("size", PICTURES)
-def test_design_of_a_translation(snap_compare, app, size) -> None:
-    assert snap_compare(app, terminal_size=size, run_before=showing("multi30k"))
-
-
-@pytest.mark.parametrize("size", PICTURES)
-def test_design_of_the_reports_translation_without_its_data(snap_compare, size) -> None:
-    assert snap_compare(App(None), terminal_size=size, run_before=showing("report-translation"))
-
-
-@pytest.mark.parametrize(
-    ("preset", "at"), [("multi30k", "data.corpus"), ("demo", "data.corpus"), ("demo", "objective.kind")]
-)
-def test_choices_around_translation(snap_compare, app, preset, at) -> None:
-    assert snap_compare(app, terminal_size=(120, 36), run_before=showing(preset, "enter", at=at))
-
-
-@pytest.mark.parametrize("size", PICTURES)
-def test_switches_of_a_translation(snap_compare, app, size) -> None:
-    act = showing("multi30k", at="evaluation.beam")
-    assert snap_compare(app, terminal_size=size, run_before=act)

@@ -15,7 +15,7 @@ from tui_transformer.studio.design.switches import Switches
 
 
 def studio(tmp_path: Path) -> Studio:
-    return Studio(runs_dir=tmp_path / "runs", device="cpu")
+    return Studio(runs_dir=tmp_path / "runs", device="cpu", panes=("design",))
 
 
 async def fewer_layers(pilot: Pilot) -> None:

@@ -3,15 +3,11 @@
 import threading
 
 from tests.tui_transformer.fake_writer import FakeWriter
-from tests.tui_transformer.studio.on_screen import shown, until
-from tests.tui_transformer.studio.playground.test_playground_pane import answered, app, fakes, opened, type_line
+from tests.tui_transformer.studio.on_screen import said, shown, until
+from tests.tui_transformer.studio.playground.test_playground_pane import answered, app, fakes, opened, runs, type_line
 from tui_transformer.studio.shared.dialog import Read
 
-__all__ = ["app", "fakes"]  # fixtures
-
-
-def said(app) -> str:
-    return " ".join(notification.message for notification in app._notifications)
+__all__ = ["app", "fakes", "runs"]  # fixtures
 
 
 async def test_a_beam_decodes_what_was_typed_and_lists_the_best(app, fakes) -> None:

@@ -13,7 +13,7 @@ from textual.widgets import ContentSwitcher
 from engine.errors import InputError
 from tests.tui_transformer.fake_writer import POISON, FakeWriter, FakeWriters
 from tests.tui_transformer.recorded import record
-from tests.tui_transformer.studio.on_screen import shown, until
+from tests.tui_transformer.studio.on_screen import said, shown, until
 from tui_transformer.lab.play.prompt import COMMANDS, SETTINGS, Prompt
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.keys import PANES
@@ -32,7 +32,6 @@ async def type_line(pilot: Pilot, line: str) -> None:
     found.focus()
     found.value = line
     await pilot.press("enter")
-    await pilot.pause()
 
 
 @pytest.fixture
@@ -42,12 +41,21 @@ def fakes(monkeypatch) -> FakeWriters:
     return found
 
 
+def studio(runs: Path, *others: str) -> Studio:
+    """The Playground, and other panes after it."""
+    return Studio(runs_dir=runs, device="cpu", panes=("playground", *others))
+
+
 @pytest.fixture
-def app(tmp_path, fakes) -> Studio:
-    runs = tmp_path / "runs"
-    record(runs, "baseline", created="2026-11-21T01:01:00+00:00")
-    record(runs, "win16", created="2026-11-21T01:02:00+00:00")
-    return Studio(runs_dir=runs, device="cpu")
+def runs(tmp_path) -> Path:
+    record(tmp_path / "runs", "baseline", created="2026-11-21T01:01:00+00:00")
+    record(tmp_path / "runs", "win16", created="2026-11-21T01:02:00+00:00")
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def app(runs, fakes) -> Studio:
+    return studio(runs)
 
 
 def pane(app: Studio) -> PlaygroundPane:
@@ -55,10 +63,11 @@ def pane(app: Studio) -> PlaygroundPane:
 
 
 async def opened(pilot: Pilot) -> PlaygroundPane:
-    await pilot.press("4")
-    await until(pilot, lambda: pane(pilot.app)._first.writer is not None)
-    await until(pilot, lambda: pane(pilot.app)._line.has_focus)
-    return pane(pilot.app)
+    if pilot.app.pane != "playground":
+        await pilot.press("4")
+    found = pane(pilot.app)
+    await until(pilot, lambda: found._first.writer is not None and not found._first.busy and found._line.has_focus)
+    return found
 
 
 async def answered(pilot: Pilot, line: str = "the gate") -> PlaygroundPane:
@@ -68,8 +77,9 @@ async def answered(pilot: Pilot, line: str = "the gate") -> PlaygroundPane:
     return found
 
 
-async def test_the_whole_way_through_with_two_runs(app, monkeypatch) -> None:
+async def test_the_whole_way_through_with_two_runs(runs, fakes, monkeypatch) -> None:
     """Choose two finished runs, sample from both, inspect a head, surprise, copy, leave."""
+    app = studio(runs, "train")
     copied: list[str] = []
     monkeypatch.setattr(app, "copy_to_clipboard", copied.append)
     async with app.run_test(size=(120, 36)) as pilot:
@@ -146,13 +156,13 @@ async def test_enter_on_an_alternative_goes_on_from_it(app) -> None:
         assert column.whole.startswith(f"the gate{kept}{other}") and len(column.pieces) == 90
 
 
-async def test_keys_that_belong_to_the_studio_are_typed_on_the_line(app) -> None:
+async def test_keys_that_belong_to_the_studio_are_typed_on_the_line(runs, fakes) -> None:
+    app = studio(runs, "design")
     async with app.run_test(size=(120, 36)) as pilot:
         found = await opened(pilot)
         await pilot.press("1", "question_mark", "space", "a")
         assert found._line.value == "1? a" and app.query_one("#panes", ContentSwitcher).current == "playground"
-        await pilot.press("escape")
-        await pilot.press("1")
+        await pilot.press("escape", "1")
         assert app.query_one("#panes", ContentSwitcher).current == "design"
 
 
@@ -182,7 +192,7 @@ async def test_escape_stops_what_is_written_and_again_takes_the_next_seed(app, f
         await pilot.press("escape", "full_stop")
         await until(pilot, lambda: len(column.pieces) == 90 and not column.busy)
         assert column.writer.asked[-1] == ("the gate", found.session.settings) and found.session.settings["seed"] == 2
-        assert any("the same prompt with seed 2" in note.message for note in app._notifications)
+        assert "the same prompt with seed 2" in said(app)
 
 
 async def test_a_run_that_comes_beside_another_gets_its_prompt(app) -> None:
@@ -316,7 +326,7 @@ async def test_on_entry_the_best_finished_run_has_written_and_offers_prompts_to_
     record(tmp_path / "runs", "live", state="running", created="2026-11-21T02:00:00+00:00")
     tries = ("the gate", "my lord", "\n")
     fakes.known["best"] = FakeWriter("best", prompts=tries)
-    app = Studio(runs_dir=tmp_path / "runs", device="cpu")
+    app = studio(tmp_path / "runs")
     async with app.run_test(size=(120, 36)) as pilot:
         found = await opened(pilot)
         column = found._first
@@ -337,7 +347,7 @@ async def test_what_is_typed_before_the_model_is_there_comes_before_the_prompts_
     fakes.gate = threading.Event()
     fakes.known["win16"] = FakeWriter(prompts=("the gate",))
     async with app.run_test(size=(120, 36)) as pilot:
-        await pilot.press("4", "H", "e", "enter")
+        await pilot.press("H", "e", "enter")
         fakes.gate.set()
         await until(pilot, lambda: bool(pane(app)._first.pieces))
         assert [text for text, _ in fakes.known["win16"].asked] == ["He"]
@@ -415,7 +425,6 @@ def test_every_command_is_done_or_refused_with_a_reason_in_both_places(app) -> N
 async def test_a_damaged_checkpoint_and_unknown_characters_say_so_in_place(app, fakes) -> None:
     fakes.known["win16"] = InputError("step-00002000: model.safetensors is damaged; doctor shows more")
     async with app.run_test(size=(120, 36)) as pilot:
-        await pilot.press("4")
         await until(pilot, lambda: "model.safetensors is damaged" in shown(app))
         await type_line(pilot, "the")  # the same sentence again, no traceback
         await until(pilot, lambda: "model.safetensors is damaged" in shown(app))
@@ -428,9 +437,8 @@ async def test_a_damaged_checkpoint_and_unknown_characters_say_so_in_place(app, 
 
 
 async def test_without_a_run_the_pane_explains_itself_and_wakes_up(tmp_path, fakes) -> None:
-    app = Studio(runs_dir=tmp_path / "runs", device="cpu")
+    app = studio(tmp_path / "runs")
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("4")
         await until(pilot, lambda: "Nothing has been trained yet" in shown(app))
         record(tmp_path / "runs", "fresh", state="starting", step=0)
         pane(app)._feed._scan._swept = None
@@ -444,9 +452,8 @@ async def test_without_a_run_the_pane_explains_itself_and_wakes_up(tmp_path, fak
 
 @pytest.mark.parametrize("pressed", [None, "escape", "x"])
 async def test_the_line_of_a_run_that_comes_takes_the_keys_of_nobody_who_presses_some(tmp_path, fakes, pressed) -> None:
-    app = Studio(runs_dir=tmp_path / "runs", device="cpu")
+    app = studio(tmp_path / "runs", "design")
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("4")
         await until(pilot, lambda: "Nothing has been trained yet" in shown(app))
         if pressed is not None:
             await pilot.press(pressed)
@@ -465,7 +472,7 @@ async def test_a_run_that_trains_is_taken_at_its_newest_and_again_when_there_is_
     (run / "checkpoints").mkdir()
     (run / "checkpoints" / "last").write_text("step-00000500")
     fakes.known["live"] = FakeWriter("live", 500)
-    app = Studio(runs_dir=tmp_path / "runs", device="cpu")
+    app = studio(tmp_path / "runs")
     async with app.run_test(size=(120, 36)) as pilot:
         found = await opened(pilot)
         assert fakes.loads == [("live", "last")] and "step 500" in shown(app)
@@ -484,7 +491,7 @@ async def test_a_chosen_language_is_kept_by_a_newer_checkpoint_and_not_by_anothe
     (run / "checkpoints").mkdir()
     (run / "checkpoints" / "last").write_text("step-00000500")
     other = record(tmp_path / "runs", "other", state="running", step=500, created="2026-11-20T01:01:00+00:00")
-    app = Studio(runs_dir=tmp_path / "runs", device="cpu")
+    app = studio(tmp_path / "runs")
     async with app.run_test(size=(120, 36)) as pilot:
         column = (await opened(pilot))._first
         assert column.run_path == run
@@ -503,7 +510,8 @@ async def test_a_chosen_language_is_kept_by_a_newer_checkpoint_and_not_by_anothe
         assert column.to == column.writer.to == ""
 
 
-async def test_another_pane_can_send_runs_here(app, tmp_path) -> None:
+async def test_another_pane_can_send_runs_here(runs, fakes, tmp_path) -> None:
+    app = Studio(runs_dir=runs, device="cpu", panes=("design", "playground"))
     async with app.run_test(size=(120, 36)) as pilot:
         found = pane(app)
         found.choose(tmp_path / "runs" / "baseline", tmp_path / "runs" / "win16")
@@ -542,7 +550,7 @@ async def test_poison_reaches_no_cell_of_the_screen(tmp_path, fakes) -> None:
     name = "evil\u202e[red]\x1b]0;x\x07"
     record(tmp_path / "runs", name)
     fakes.known[name] = FakeWriter(name, text=POISON)
-    app = Studio(runs_dir=tmp_path / "runs", device="cpu")
+    app = studio(tmp_path / "runs")
     async with app.run_test(size=(120, 36)) as pilot:
         found = await opened(pilot)
         found._line.value = f"all{POISON}"

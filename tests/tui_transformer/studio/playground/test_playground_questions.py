@@ -26,7 +26,7 @@ def runs(tmp_path_factory) -> Path:
 
 
 def shown(pilot: Pilot) -> str:
-    return "\n".join("".join(part.text for part in line) for line in pilot.app.screen._compositor.render_strips())
+    return on_screen.shown(pilot.app)
 
 
 async def until(pilot: Pilot, *words: str) -> None:
@@ -34,10 +34,8 @@ async def until(pilot: Pilot, *words: str) -> None:
 
 
 async def test_two_runs_answer_a_question_with_its_probability_and_their_attention_is_drawn(runs) -> None:
-    app = Studio(runs_dir=runs, device="cpu")
+    app = Studio(runs_dir=runs, device="cpu", panes=("playground",))
     async with app.run_test(size=(200, 50)) as pilot:
-        await until(pilot, "1 Design")
-        await pilot.press("4")
         await until(pilot, "type a question")
         pane = app.query_one(PlaygroundPane)
         pane.session.take("/run finetuned")
@@ -45,11 +43,8 @@ async def test_two_runs_answer_a_question_with_its_probability_and_their_attenti
         pane.session.take("/vs scratch")
         await until(pilot, "finetuned", "scratch", "step 2")
         pane.session.take(QUESTION)
-        for _ in range(500):
-            await pilot.pause(0.02)
-            if shown(pilot).count("probability ") > 2 and "; then " in shown(pilot):
-                break
-        assert all(column.given == QUESTION for column in pane.columns) and "; then " in shown(pilot)
+        await on_screen.until(pilot, lambda: shown(pilot).count("probability ") > 2 and "; then " in shown(pilot))
+        assert all(column.given == QUESTION for column in pane.columns)
         pane.session.take("/attention 1 3")
         await until(pilot, "layer 1 of 1, head 3 of 4", "⁇")
         looks = pane._first.looks

@@ -20,10 +20,10 @@ from tests.tui_transformer.lab.records.test_feed import POISON as NO_NUMBERS
 from tests.tui_transformer.lab.records.test_feed import spoil
 from tests.tui_transformer.lab.records.test_study_row import STUDY, cell
 from tests.tui_transformer.recorded import everything, grow, loss_at, put_status, record
-from tests.tui_transformer.studio.on_screen import shown, until
+from tests.tui_transformer.studio.on_screen import said, shown, until
 from tui_transformer.lab.records.badges import BADGES
 from tui_transformer.lab.studies.record import stop_file
-from tui_transformer.studio.app import Studio
+from tui_transformer.studio.app import PANE_NAMES, Studio
 from tui_transformer.studio.shared.chart import Chart
 from tui_transformer.studio.shared.dialog import Ask, AskText
 from tui_transformer.studio.shared.line_list import LineList
@@ -43,16 +43,19 @@ def root(tmp_path) -> Path:
 
 
 class Open:
-    """The studio with the Train pane shown and one run chosen.
+    """The studio with the Train pane alone and one run chosen.
 
     Args:
         root: the runs folder.
         run: its name; "" for whatever is first.
         size: of the terminal.
+        panes: more of them.
     """
 
-    def __init__(self, root: Path, run: str = "", size: tuple[int, int] = (120, 36)) -> None:
-        self.app, self._run, self._root = Studio(runs_dir=root, device="cpu"), run, root
+    def __init__(
+        self, root: Path, run: str = "", size: tuple[int, int] = (120, 36), panes: tuple[str, ...] = ("train",)
+    ) -> None:
+        self.app, self._run, self._root = Studio(runs_dir=root, device="cpu", panes=panes), run, root
         self._test = self.app.run_test(size=size)
 
     async def __aenter__(self) -> "Open":
@@ -75,13 +78,13 @@ class Open:
         """What is on the screen."""
         return shown(self.app)
 
-    async def until(self, fact: Callable[[], bool]) -> None:
+    async def until(self, fact: Callable[[], object]) -> None:
         """Wait for it."""
         await until(self.pilot, fact)
 
     def said(self, words: str) -> bool:
         """Whether the app said it in the corner."""
-        return any(words in note.message for note in self.app._notifications)
+        return words in said(self.app)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -356,7 +359,6 @@ async def test_delete_asks_and_moves_to_the_neighbour(root) -> None:
         await studio.pilot.press("delete")
         await studio.until(lambda: isinstance(studio.app.screen, Ask))
         await studio.pilot.press("enter")  # the first answer keeps it
-        await studio.pilot.pause()
         assert (root / "heads2").exists()
         await studio.pilot.press("delete", "down", "enter")
         await studio.until(lambda: not (root / "heads2").exists() and studio.pane.chosen == root / "no-pe")
@@ -541,7 +543,7 @@ async def test_the_cursor_says_the_values_under_it_in_both_charts(root) -> None:
 
 async def test_nothing_is_drawn_while_another_pane_is_shown(root, monkeypatch) -> None:
     run = record(root, "win16", state="running", step=300)
-    async with Open(root, "win16") as studio:
+    async with Open(root, "win16", panes=PANE_NAMES) as studio:
         await studio.pilot.press("1")
         drawn = []
         monkeypatch.setattr(RunCharts, "show", lambda *_: drawn.append(1))

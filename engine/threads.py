@@ -1,0 +1,84 @@
+"""CPU threads: how many this process may use, and how they wait for each other. Needs no torch.
+
+Imported with the package: libgomp and libomp read the variables below once, when torch loads them.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+ROOT = Path("/")  # of /proc and /sys
+COUNT = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # a user's own number of threads
+# A user's own way of waiting, for GNU's OpenMP (Linux) and LLVM's (macOS).
+WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
+SPINS = 1000
+
+
+def choose_waiting() -> None:
+    """Have threads that wait for each other sleep after a few microseconds, unless the user's variables say otherwise.
+
+    By default libgomp's threads spin for milliseconds. Beside another program, that takes from the thread they wait for
+    the core that it needs: `docs/benchmarks.md` has the speeds that this number was chosen by.
+    """
+    if "torch" not in sys.modules and not any(name in os.environ for name in WAITING):
+        os.environ["GOMP_SPINCOUNT"] = str(SPINS)
+
+
+def waiting() -> dict[str, str]:
+    """Return the variables in force that say how threads wait."""
+    return {name: os.environ[name] for name in WAITING if name in os.environ}
+
+
+def usable_cpus() -> list[int]:
+    """Return the logical CPUs that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def usable_cores() -> int:
+    """Return how many threads can run at once: the physical cores, less what affinity and the CPU quota withhold.
+
+    Of a quota of 1.5 cores, one thread: of two, each would wait for the other while that is held back.
+    """
+    import psutil
+
+    physical = psutil.cpu_count(logical=False) or os.cpu_count() or 1
+    return max(1, int(min(physical, len(usable_cpus()), *_quotas())))
+
+
+def count() -> int:
+    """Return how many threads a run gets if its config does not say, as far as that is known without torch."""
+    given = os.environ.get(COUNT[0], "")
+    return max(1, int(given)) if given.isdecimal() else usable_cores()
+
+
+def _quotas() -> Iterator[float]:
+    """Yield the CPU quotas of this process's control groups and of those above them, in cores."""
+    mounts = ROOT / "sys/fs/cgroup"
+    for line in _lines(ROOT / "proc/self/cgroup"):
+        _, _, named = line.partition(":")
+        controllers, _, path = named.partition(":")
+        group = PurePosixPath("/", path)
+        # In a container, the path may be the host's: then only the last of these folders is there.
+        places = [place.relative_to("/") for place in (group, *group.parents) if ".." not in group.parts]
+        if not controllers:  # version 2
+            files = [mount / place / "cpu.max" for place in places for mount in (mounts, mounts / "unified")]
+            limits = [" ".join(_lines(file)).split() for file in files]
+        elif "cpu" in controllers.split(","):
+            folders = [mount / place for place in places for mount in (mounts / controllers, mounts / "cpu")]
+            names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+            limits = [[word for name in names for word in _lines(folder / name)] for folder in folders]
+        else:
+            continue
+        for limit in limits:
+            if len(limit) == 2 and all(word.isdecimal() for word in limit) and int(limit[1]) > 0:  # else "max" or -1
+                yield int(limit[0]) / int(limit[1])
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return file.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return []

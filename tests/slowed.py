@@ -1,0 +1,101 @@
+"""The tests on a slow machine: whatever depends on how fast a machine is fails here.
+
+    python -m tests.slowed --busy 2 -- -n auto -m "not slow"
+    python -m tests.slowed --share 0.1 --slow-files --shuffle -- tests/tui_transformer/studio
+
+What stands behind `--` is pytest's. `--share` needs Linux, and root or a control group of one's own.
+"""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+CGROUPS = Path("/sys/fs/cgroup")
+PERIOD = 100_000  # µs
+BUSY = "while True: pass"
+SOURCE = Path(__file__).with_name("slowed.c")
+
+
+def main() -> int:
+    asked = argparse.ArgumentParser(prog="python -m tests.slowed", description=__doc__.partition("\n")[0])
+    asked.add_argument("--busy", type=int, default=0, metavar="N", help="processes that compute all the time beside it")
+    asked.add_argument("--share", type=float, metavar="CORES", help="the CPU time that all tests get together: 0.1")
+    asked.add_argument("--slow-files", action="store_true", help="every use of a file takes up to some milliseconds")
+    asked.add_argument("--shuffle", action="store_true", help="modules, and the tests in each, in a random order")
+    asked.add_argument("pytest", nargs="*", help="pytest's arguments, behind --")
+    chosen = asked.parse_args()
+    command = [sys.executable, "-m", "pytest", *(("-p", "randomly") if chosen.shuffle else ()), *chosen.pytest]
+    surroundings = dict(os.environ)
+    with ExitStack() as stack:
+        if chosen.slow_files:
+            surroundings["LD_PRELOAD"] = str(stack.enter_context(library()))
+        if chosen.share:
+            tasks = stack.enter_context(group(chosen.share))
+            command = ["sh", "-c", f'echo $$ > "{tasks}" && exec "$@"', "sh", *command]
+        for _ in range(chosen.busy):
+            stack.enter_context(busy())
+        try:
+            return subprocess.call(command, env=surroundings)
+        except KeyboardInterrupt:
+            return 130
+
+
+@contextmanager
+def busy() -> Iterator[None]:
+    """A process that computes all the time."""
+    process = subprocess.Popen([sys.executable, "-c", BUSY], start_new_session=True)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def library() -> Iterator[Path]:
+    """Compile what delays the use of files, to be loaded before the C library."""
+    with tempfile.TemporaryDirectory(prefix="slow-files-") as folder:
+        made = Path(folder) / "slowed.so"
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", made, SOURCE, "-ldl"], check=True)
+        yield made
+
+
+@contextmanager
+def group(cores: float) -> Iterator[Path]:
+    """Make a control group whose processes together get a share of a core.
+
+    Returns:
+        The file that a process is put into the group by.
+    """
+    quota = f"{cores * PERIOD:.0f}"
+    made = CGROUPS / "cpu" / f"slowed-{os.getpid()}"
+    limits = {"cpu.cfs_period_us": f"{PERIOD}", "cpu.cfs_quota_us": quota}
+    try:
+        if (CGROUPS / "cgroup.controllers").exists():  # version 2
+            (CGROUPS / "cgroup.subtree_control").write_text("+cpu")
+            made, limits = CGROUPS / made.name, {"cpu.max": f"{quota} {PERIOD}"}
+        made.mkdir()
+        for name, limit in limits.items():
+            (made / name).write_text(limit)
+    except OSError as error:
+        sys.exit(f"--share: no control group with a limit can be made here: {error}")
+    try:
+        yield made / "cgroup.procs"
+    finally:
+        while left := (made / "cgroup.procs").read_text().split():  # by tests
+            for process in left:
+                with suppress(ProcessLookupError):
+                    os.kill(int(process), signal.SIGKILL)
+            time.sleep(0.05)
+        made.rmdir()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
