@@ -120,6 +120,15 @@ def checks_remembered() -> Iterator[None]:
 
 
 @pytest.fixture
+def few_places_probed() -> Iterator[None]:
+    """Runs look for leaks at a few places only, see `run_checks`."""
+    from tests import run_checks
+
+    with run_checks.at_few_places():
+        yield
+
+
+@pytest.fixture
 def no_self_check() -> Iterator[None]:
     """Runs do not check themselves before the first step, see `run_checks`."""
     from tests import run_checks

@@ -189,6 +189,7 @@ def test_what_a_decoder_cannot_summarize_with_is_refused(changes: dict, said: st
     assert refusal is not None and said in refusal.reason
 
 
+@pytest.mark.usefixtures("few_places_probed")
 @pytest.mark.parametrize("name", ["phrasebook", "phrasebook-2"])
 def test_a_decoder_translates_too(name: str, tmp_path: Path) -> None:
     """To each language that its source names, and as `evaluate` scores it."""
