@@ -145,12 +145,15 @@ async def test_a_folder_that_cannot_be_read_says_so(tmp_path) -> None:
 
 async def test_the_app_opens_nothing_while_the_pane_is_not_seen(root, monkeypatch) -> None:
     variant(root, "a")
-    monkeypatch.setattr("tui_transformer.lab.analysis.folder.Folder.look", lambda *_: pytest.fail("it looked"))
+    looked, look = [], Folder.look
+    monkeypatch.setattr(Folder, "look", lambda *given: looked.append(given) or look(*given))
     app = Studio(runs_dir=root, device="cpu")
     async with app.run_test() as pilot:
         await pilot.press("2")
         await until(pilot, lambda: "Runs  1" in shown(app))  # Train has looked meanwhile
-        assert not app.query_one(ComparePane)._looked
+        assert not looked
+        await pilot.press("3")
+        await until(pilot, lambda: looked)
 
 
 @pytest.mark.parametrize("size", SIZES)
