@@ -20,6 +20,7 @@ import torch
 from engine.config.keys import parse_overrides
 from engine.config.presets import merge
 from engine.config.schema import RunConfig
+from tests.warm import all_warm, cold, warm  # noqa: F401 - fixtures
 from tui_transformer import languages
 
 torch.set_num_threads(1)

@@ -20,6 +20,7 @@ from tests.tui_transformer.recorded import grow, record
 from tests.tui_transformer.studio.playground.test_playground_pane import opened, type_line
 from tests.tui_transformer.studio.train.test_train_pane import Open
 from tests.tui_transformer.trained import train
+from tests.waiting import PATIENCE, until
 from tui_transformer.studio.app import Studio
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's account of memory")
@@ -55,7 +56,7 @@ def peak(words: list[str], stdin: str | None = None) -> tuple[int, str, float]:
     """
     began = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-c", PEAK, *words], input=stdin, capture_output=True, text=True, timeout=3000
+        [sys.executable, "-c", PEAK, *words], input=stdin, capture_output=True, text=True, timeout=10 * PATIENCE
     )
     assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-2000:]
     return int(done.stderr.rsplit("peak ", 1)[1]), done.stdout, time.monotonic() - began
@@ -93,10 +94,7 @@ async def test_a_folder_of_many_runs(runs: int, tmp_path) -> None:
         shutil.copytree(first, root / f"run-{i:05}")
     before, began = resident(), time.monotonic()
     async with Open(root) as studio:
-        for _ in range(600):
-            if f"Runs  {runs:,}" in studio.text:
-                break
-            await studio.pilot.pause(0.2)
+        await until(lambda: f"Runs  {runs:,}" in studio.text, "the list of all runs")
         listed = time.monotonic() - began
         await studio.pilot.press("end", "home", "3")
         await studio.pilot.pause(1.0)
@@ -161,7 +159,7 @@ async def test_a_terminal_that_changes_its_size_all_the_time(times: int, tmp_pat
                 before = resident()
         await pilot.resize_terminal(120, 36)
         await pilot.press("2")
-        await pilot.pause(0.5)
+        await pilot.pause()
         more = resident() - before
     say(f"{times:,} sizes of the terminal: {before:.0f} MB and {more:+.0f}")
     assert more < KEPT
@@ -176,10 +174,7 @@ async def test_a_megabyte_pasted_into_the_playground(size: int, tmp_path) -> Non
         found = await opened(pilot)
         before, began = resident(), time.monotonic()
         await type_line(pilot, ("the gate and the moon " * (size // 22)).strip())
-        for _ in range(600):
-            if all(not one.busy for one in found.columns):
-                break
-            await pilot.pause(0.1)
+        await until(lambda: all(not one.busy for one in found.columns), "an answer")
         more = resident() - before
     say(f"{size:,} characters in the Playground: {more:+.0f} MB, {time.monotonic() - began:.1f} s")
     assert more < 500

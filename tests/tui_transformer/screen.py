@@ -9,10 +9,11 @@ import subprocess
 import sys
 import termios
 import threading
-import time
 from pathlib import Path
 
 import pyte
+
+from tests.waiting import PATIENCE, wait_for
 
 KEYS = {
     "enter": b"\r",
@@ -57,6 +58,7 @@ class Screen:
         self._guard, self._deaf = threading.Lock(), threading.Event()
         self.output = bytearray()
         variables = os.environ | {"TERM": "xterm-256color", "TUI_TRANSFORMER_SETTINGS": str(settings)}
+        variables["ESCDELAY"] = "1"  # milliseconds, for whoever is slow: escape is not the beginning of the next key
         for name in ("NO_COLOR", "COLUMNS", "LINES"):  # of whoever runs the tests
             variables.pop(name, None)
         start = ["-m", "tui_transformer"] if code is None else ["-c", code]
@@ -76,11 +78,11 @@ class Screen:
         while not self._deaf.is_set():
             if not select.select([self._master], [], [], 0.1)[0]:
                 continue
-            try:
-                data = os.read(self._master, 65536)
-            except OSError:
-                return
             with self._guard:
+                try:
+                    data = os.read(self._master, 65536)
+                except OSError:
+                    return
                 self.output += data
                 self._stream.feed(data)
 
@@ -91,33 +93,33 @@ class Screen:
             return "\n".join(self._seen.display)
 
     def press(self, *keys: str) -> None:
-        """Type keys, by name or as they are."""
+        """Type keys, by name or as they are, each when the one before has been read."""
         for key in keys:
             os.write(self._master, KEYS.get(key, key.encode()))
-            time.sleep(0.05)
+            wait_for(lambda: self._waiting(self._slave) == 0 or self.process.poll() is not None, f"{key} to be read")
 
-    def until(self, *words: str, seconds: float = 30.0) -> str:
+    def _waiting(self, end: int) -> int:
+        """Bytes that have come to an end of the terminal, and that nobody has read."""
+        return int.from_bytes(fcntl.ioctl(end, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+    def until(self, *words: str) -> str:
         """Wait for words to stand on the screen, all of them."""
-        deadline = time.monotonic() + seconds
-        while not all(word in self.text for word in words):
-            assert time.monotonic() < deadline and self.process.poll() is None, f"no {words} on\n{self.text}"
-            time.sleep(0.02)
+        shown = lambda: all(word in self.text for word in words)
+        wait_for(lambda: shown() or self.process.poll() is not None, f"{words} on the screen", lambda: self.text)
+        assert shown(), f"ended without {words} on\n{self.text}"
         return self.text
 
-    def until_gone(self, words: str, seconds: float = 30.0) -> None:
-        """Wait for words to be no longer on the screen, and for the keys to be where they were."""
-        deadline = time.monotonic() + seconds
-        while words in self.text:
-            assert time.monotonic() < deadline, self.text
-            time.sleep(0.02)
-        time.sleep(0.2)
+    def until_gone(self, words: str) -> None:
+        """Wait for words to be no longer on the screen."""
+        wait_for(lambda: words not in self.text, f"a screen without {words}", lambda: self.text)
 
-    def end(self, seconds: float = 60.0) -> int:
+    def end(self) -> int:
         """Wait for the child; gives back its exit code. The terminal's modes must be those of the start."""
-        code = self.process.wait(timeout=seconds)
+        code = self.process.wait(PATIENCE)
         assert termios.tcgetattr(self._slave) == self.modes
-        time.sleep(0.1)
-        return code
+        wait_for(lambda: self._waiting(self._master) == 0, "all that it said")
+        with self._guard:  # the last of it is in `output`
+            return code
 
     def hang_up(self) -> None:
         """The terminal is gone, once nobody reads from it."""
