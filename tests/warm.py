@@ -33,6 +33,8 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import PATIENCE
+
 # What `python -m` can be asked for, and the function that it calls with the words after it.
 PROGRAMS = {
     "tui_transformer": "tui_transformer.__main__:main",
@@ -56,6 +58,7 @@ def forking() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subprocess.Popen, "_execute_child", _execute_child)
         patch.setattr(launch, "GIVES_WAY", 0)
+        patch.setattr(launch, "PATIENCE", PATIENCE)
         yield
 
 
@@ -132,7 +135,7 @@ def _asked(words: Any, environment: Any) -> Callable[[], Any] | None:
         return None
     if environment is not None and _of_python(environment) != _of_python(os.environ):
         return None
-    if any(thread.name == "training" for thread in threading.enumerate()) or _place() is None:
+    if any(thread.name.startswith("training") for thread in threading.enumerate()) or _place() is None:
         return None
 
     def work() -> Any:
@@ -248,9 +251,7 @@ def _ended(work: Callable[[], Any]) -> int:
     except BaseException:
         traceback.print_exc()
         code = UNCAUGHT
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join()
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for the other threads
     if code is not None and not isinstance(code, int):
         print(code, file=sys.stderr)
         code = 1

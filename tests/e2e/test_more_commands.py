@@ -121,7 +121,8 @@ def test_watch_follows_a_run_to_its_end(tmp_path, capsys) -> None:
     from engine.training.assemble import assemble
     from tui_transformer.cli.run import Request
 
-    request = Request("demo", None, None, (*SETTINGS, "train.steps=300"), None, None)
+    more = ("train.steps=60", "log.every=2", "evaluation.every=30")
+    request = Request("demo", None, None, (*SETTINGS, *more), None, None)
     ready = assemble(request.resolve(), runs_dir=tmp_path, device="cpu")
     thread = threading.Thread(target=ready.trainer.run)
     thread.start()

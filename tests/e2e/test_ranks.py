@@ -7,7 +7,7 @@ import os
 import random
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from engine.runs.commands import Command, send
 from engine.runs.reader import RunReader
 from engine.training import checkpoint
 from engine.training.step import Stepper
+from engine.training.trainer import Trainer
 from tests.command import command
 from tests.engine.training.test_resume import without_clocks
 from tests.paused import stays_paused
@@ -127,7 +128,21 @@ def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
     return [one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
 
 
-def hit(run: Path, process: "subprocess.Popen[bytes]", whom: str, number: int) -> bool:
+def held_at(step: int, gate: Path, patch: pytest.MonkeyPatch) -> None:
+    """Ranks that are begun now wait after a step, until there is the gate: no run ends before it is hit."""
+    real = Trainer._step
+
+    def go_on(self: Trainer) -> None:
+        if self.state.step == step:
+            wait_for(gate.exists, "the gate")
+        real(self)
+
+    patch.setattr(Trainer, "_step", go_on)
+
+
+def hit(
+    run: Path, process: "subprocess.Popen[bytes]", whom: str, number: int, then: Callable[[], None] = lambda: None
+) -> bool:
     """Send a signal to rank 0, another rank, or the agent that watches them, if it has started; then nothing may be
     left.
     """
@@ -142,6 +157,7 @@ def hit(run: Path, process: "subprocess.Popen[bytes]", whom: str, number: int) -
     if not chosen:
         return False
     chosen[0].send_signal(number)
+    then()
     wait_for(lambda: process.poll() is not None and not alive(everyone), "the end of all", lambda: alive(everyone))
     return True
 
@@ -165,12 +181,14 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path
 
 @pytest.mark.parametrize(("whom", "number"), CASES[:2])
 def test_when_a_rank_or_the_agent_is_killed_all_end_and_the_run_resumes_bit_for_bit(
-    tmp_path: Path, undisturbed: tuple[Path, dict[str, object]], whom: str, number: int
+    tmp_path: Path, undisturbed: tuple[Path, dict[str, object]], monkeypatch, whom: str, number: int
 ) -> None:
-    run = tmp_path / "run"
-    process = begun(tmp_path, "run", small("baseline", *LONG), 2)
+    run, gate = tmp_path / "run", tmp_path / "gate"
+    with monkeypatch.context() as patch:
+        held_at(8, gate, patch)
+        process = begun(tmp_path, "run", small("baseline", *LONG), 2)
     reaches(run, process, 5)
-    assert hit(run, process, whom, number)
+    assert hit(run, process, whom, number, gate.touch)
     status = RunReader(run).status
     if whom == "another rank":
         assert status.state == "failed" and status.reason.startswith("rank 1 (process ")

@@ -13,7 +13,7 @@ import pytest
 from engine.runs.reader import RunReader
 from tests.tui_transformer.lab.launch.fake_cluster import fake_cluster, write_program
 from tests.tui_transformer.lab.studies.tiny import at_work, nothing_left, tiny_study, written
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
 from tui_transformer.lab.launch import clusters
 from tui_transformer.lab.studies.plan import Plan, Price
@@ -28,6 +28,7 @@ def cluster(tmp_path, monkeypatch) -> Path:
     programs, python = fake_cluster(tmp_path)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setattr(clusters, "PATIENCE", PATIENCE)
     price = {kind: Price(steps=60, seconds=1.0) for kind in ("rope", "alibi")}
     monkeypatch.setattr(
         "tui_transformer.cli.ablate.measured",
