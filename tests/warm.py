@@ -291,3 +291,10 @@ def _show(words: Sequence[Any]) -> None:
     for name, value in os.environ.items():  # C keeps copies of them from now on
         os.environ[name] = value
     ctypes.memmove(begin, shown, len(shown))
+
+
+if __name__ == "__main__":  # `python -m tests.warm -m tui_transformer …`: only what that starts begins warm
+    from tui_transformer.__main__ import main
+
+    with forking():
+        sys.exit(main(sys.argv[3:]))

@@ -18,7 +18,7 @@ from tui_transformer.lab.launch.launch import Training, enqueue
 from tui_transformer.lab.launch.logs import stderr_into
 
 NOISE = b"C LIBRARY SPEAKING\n"
-HOSTED = BUSY.model_copy(update={"train": BUSY.train.model_copy(update={"steps": 90})})
+HOSTED = BUSY.model_copy(update={"train": BUSY.train.model_copy(update={"steps": 40})})
 
 
 class Host(App[None]):

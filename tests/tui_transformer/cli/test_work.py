@@ -125,10 +125,10 @@ def test_a_device_that_is_not_there_fails_no_run(runs, capsys) -> None:
     assert capsys.readouterr().err.count("\n") == 1 and not (runs / ".claims").exists()
 
 
-def started(root: Path, *more: str) -> "subprocess.Popen[str]":
-    words = ["work", "tiny", "--runs-dir", str(root), "--device", "cpu", *more]
+def started(root: Path, stderr: int | None = subprocess.STDOUT) -> "subprocess.Popen[str]":
+    words = ["work", "tiny", "--runs-dir", str(root), "--device", "cpu"]
     return subprocess.Popen(
-        [sys.executable, "-m", "tui_transformer", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [sys.executable, "-m", "tui_transformer", *words], stdout=subprocess.PIPE, stderr=stderr, text=True
     )
 
 
@@ -253,7 +253,7 @@ def test_when_its_time_is_up_it_stops_its_run_with_a_checkpoint(tmp_path, monkey
     ends.write_text("2099-01-01T00:00:00")
     monkeypatch.setattr(clock, "ASK", 0.2)
     with nothing_left(root):
-        worker = started(root)
+        worker = started(root, stderr=None)
         a_cell_trains(root)
         ends.write_text("2020-01-01T00:00:00")
         said, _ = worker.communicate(timeout=PATIENCE)

@@ -19,6 +19,7 @@ from tui_transformer.lab.launch import clusters
 from tui_transformer.lab.studies.plan import Plan, Price
 from tui_transformer.lab.studies.record import CellStatus, recorded
 
+ROOT = Path(__file__).parents[4]
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a shell")
 
 
@@ -315,8 +316,13 @@ def test_doctor_ends_when_a_job_leaves_no_report(cluster, monkeypatch, capsys, s
     assert ("UNKNOWN" if squeue == "exit 1" else "FAILED") in found["runs folder"]["found"]
 
 
-def test_a_time_signal_that_comes_early_leaves_a_checkpoint_and_the_next_worker_goes_on(tmp_path, monkeypatch) -> None:
+def test_a_time_signal_that_comes_early_leaves_a_checkpoint_and_the_next_worker_goes_on(
+    tmp_path, monkeypatch, warm
+) -> None:
     programs, _ = fake_cluster(tmp_path)
+    python = write_program(tmp_path / "warm", f'exec {sys.executable} -m tests.warm "$@"')  # what workers start is warm
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     runs = tmp_path / "runs"
     file = written(tmp_path, tiny_study(seeds=(1,)))

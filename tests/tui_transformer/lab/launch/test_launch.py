@@ -91,7 +91,7 @@ def test_a_run_of_its_own_gives_way_to_other_sessions(tmp_path, monkeypatch) -> 
         process.wait()
 
 
-@pytest.mark.parametrize("step", [5, *(pytest.param(step, marks=pytest.mark.slow) for step in (0, 20))])
+@pytest.mark.parametrize("step", [5, *(pytest.param(step, marks=pytest.mark.slow) for step in (0, 12))])
 def test_a_run_that_is_handed_over_ends_as_if_it_had_not_been(tmp_path, undisturbed, step: int) -> None:
     here, run = training(tmp_path), RunReader(tmp_path / "run")
     here.start()
