@@ -122,8 +122,18 @@ def test_there_is_no_way_where_a_setting_would_have_to_be_left_out() -> None:
     assert Draft.of("report-translation").way("objective.kind", "next-token") is None  # source_vocab_size is set
 
 
-def test_a_way_is_the_shortest_one() -> None:
-    for name in NAMES:
+def kind(name: str) -> tuple[str, ...]:
+    """What is asked for below: presets that are alike in it have the same ways."""
+    config = Draft.of(name).config
+    return config.model.architecture, config.objective.kind, config.data.corpus, config.data.tokenizer
+
+
+KINDS = list({kind(name): name for name in NAMES}.values())
+
+
+@pytest.mark.parametrize("names", [KINDS, pytest.param(NAMES, marks=pytest.mark.slow)], ids=["one of a kind", "all"])
+def test_a_way_is_the_shortest_one(names: list[str]) -> None:
+    for name in names:
         draft = Draft.of(name)
         for key in ("model.architecture", "objective.kind", "data.corpus", "data.tokenizer"):
             ways = [draft.way(key, value) for value, reason in draft.choices(key) if reason]
