@@ -6,7 +6,7 @@ import pytest
 from babel.messages.pofile import read_po
 
 from tests.tui_transformer.studio.test_in_chinese import WORD, known, named
-from tui_transformer.languages import FOLDER
+from tui_transformer.catalogues import FOLDER
 
 AS_TYPED = re.compile(  # code, quotations, where links lead, gaps, options, commands, settings, papers
     r"`[^`\n]*`|'[^'\n]*'|\"[^\"\n]*\"|https?://\S+|\{[^}]*\}|<[^>]*>|\[[\w|]+\]|--[\w-]+(?:[ =][\w@:./-]+)?"

@@ -1,15 +1,15 @@
 """The program as a person meets it: in-process where it can be, as a process where it must be."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.command import command
+from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
 from tui_transformer.cli import app
 
@@ -21,12 +21,7 @@ SMALL = [
     *("--set", "optimizer.warmup=2", "--set", "log.every=2", "--set", "train.threads=1", "--device", "cpu"),
 ]
 CORPUS = ["--set", "data.corpus_size=20000"]
-
-
-def program(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tui_transformer", *arguments], capture_output=True, text=True, timeout=120, **options
-    )
+ENDLESS = ["run", "--preset", "demo", *SMALL, *CORPUS, "--set", "train.steps=1000000"]
 
 
 @pytest.fixture(scope="module")
@@ -105,11 +100,10 @@ def test_past_the_trained_context_there_is_one_warning(runs, capsys) -> None:
 
 
 def test_a_pipe_is_answered_line_by_line(runs) -> None:
-    done = program(
-        "sample", "demo", "--length", "10", "--runs-dir", str(runs), input="enter\n/temperature 0\nenter\n/quit\n"
-    )
-    assert done.returncode == 0
-    lines = done.stdout.splitlines()
+    words = ["sample", "demo", "--length", "10", "--runs-dir", str(runs)]
+    done = command(*words, typed="enter\n/temperature 0\nenter\n/quit\n")
+    assert done.code == 0
+    lines = done.out.splitlines()
     assert sum(line.startswith("enter") for line in lines) == 2 and "temperature 0" in lines
 
 
@@ -159,50 +153,31 @@ def test_mistakes_are_one_line_and_exit_code_2(runs, capsys, arguments: list[str
 
 
 def test_ctrl_c_stops_with_a_checkpoint_and_130(tmp_path) -> None:
-    arguments = [
-        "run",
-        "--preset",
-        "demo",
-        *SMALL,
-        *CORPUS,
-        "--set",
-        "train.steps=1000000",
-        "--runs-dir",
-        str(tmp_path),
-    ]
     process = subprocess.Popen(
-        [sys.executable, "-m", "tui_transformer", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "tui_transformer", *ENDLESS, "--runs-dir", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     metrics = tmp_path / "demo" / "metrics.jsonl"
-    deadline = time.monotonic() + 60
-    while not (metrics.exists() and metrics.stat().st_size) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_for(lambda: process.poll() is not None or (metrics.exists() and metrics.stat().st_size), "the first record")
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, err
     status = json.loads((tmp_path / "demo" / "status.json").read_text())
     assert status["state"] == "interrupted" and status["checkpoint"] == f"step-{status['step']:08d}"
     assert "Traceback" not in err and "SIGINT: stopped at step" in err
 
 
-def test_a_run_whose_reader_leaves_stops_with_a_checkpoint(tmp_path) -> None:
-    arguments = [
-        "run",
-        "--preset",
-        "demo",
-        *SMALL,
-        *CORPUS,
-        "--set",
-        "train.steps=1000000",
-        "--runs-dir",
-        str(tmp_path),
-    ]
+def test_a_run_whose_reader_leaves_stops_with_a_checkpoint(tmp_path, warm) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "tui_transformer", *arguments, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-m", "tui_transformer", *ENDLESS, "--runs-dir", str(tmp_path), "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
     process.stdout.readline()
     process.stdout.close()
-    assert process.wait(timeout=60) == 141
+    assert process.wait(timeout=PATIENCE) == 141
     assert process.stderr.read() == b""
     status = json.loads((tmp_path / "demo" / "status.json").read_text())
     assert status["state"] == "interrupted" and status["checkpoint"] == f"step-{status['step']:08d}"
@@ -239,7 +214,7 @@ def test_help_and_presets_need_no_torch(arguments: list[str]) -> None:
         "import sys; from tui_transformer.__main__ import main; main(sys.argv[1:]);"
         "heavy = {'torch', 'textual', 'plotext'} & set(sys.modules); sys.exit(f'imported {heavy}' if heavy else 0)"
     )
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
 
 
@@ -319,7 +294,6 @@ def test_tiny_shakespeare_trains_by_name_and_by_path(tmp_path, capsys, real_data
 
 
 def test_no_color_is_respected(runs) -> None:
-    done = program(
-        "sample", "demo", "--prompt", "a", "--length", "5", "--runs-dir", str(runs), env={**os.environ, "NO_COLOR": "1"}
-    )
-    assert done.returncode == 0 and "\x1b" not in done.stdout + done.stderr
+    words = ["sample", "demo", "--prompt", "a", "--length", "5", "--runs-dir", str(runs)]
+    done = command(*words, variables={"NO_COLOR": "1"})
+    assert done.code == 0 and "\x1b" not in done.out + done.err

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.tui_transformer.lab.analysis.variants import study, variant
+from tests.waiting import PATIENCE
 from tui_transformer.__main__ import main
 
 
@@ -123,7 +124,7 @@ def test_on_a_terminal_the_columns_that_fit_are_shown(runs) -> None:
     command = [sys.executable, "-m", "tui_transformer", "compare", "baseline", "no-pe", "--runs-dir", str(runs)]
     environment = os.environ | {"COLUMNS": "80", "TERM": "xterm"}
     child = subprocess.Popen(command, stdout=slave, stderr=subprocess.PIPE, env=environment)
-    _, err = child.communicate(timeout=60)
+    _, err = child.communicate(timeout=PATIENCE)
     os.close(slave)
     lines = os.read(master, 65536).decode().splitlines()
     os.close(master)

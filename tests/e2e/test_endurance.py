@@ -21,6 +21,7 @@ from tests.tui_transformer.studio.on_screen import shown, until
 from tests.tui_transformer.studio.playground.test_playground_pane import opened, type_line
 from tests.tui_transformer.studio.train.test_train_pane import Open
 from tests.tui_transformer.trained import train
+from tests.waiting import PATIENCE
 from tui_transformer.studio.app import Studio
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's account of memory")
@@ -56,7 +57,7 @@ def peak(words: list[str], stdin: str | None = None) -> tuple[int, str, float]:
     """
     began = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-c", PEAK, *words], input=stdin, capture_output=True, text=True, timeout=3000
+        [sys.executable, "-c", PEAK, *words], input=stdin, capture_output=True, text=True, timeout=10 * PATIENCE
     )
     assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-2000:]
     return int(done.stderr.rsplit("peak ", 1)[1]), done.stdout, time.monotonic() - began
@@ -94,10 +95,7 @@ async def test_a_folder_of_many_runs(runs: int, tmp_path) -> None:
         shutil.copytree(first, root / f"run-{i:05}")
     before, began = resident(), time.monotonic()
     async with Open(root) as studio:
-        for _ in range(600):
-            if f"Runs  {runs:,}" in studio.text:
-                break
-            await studio.pilot.pause(0.2)
+        await studio.until(lambda: f"Runs  {runs:,}" in studio.text)
         listed = time.monotonic() - began
         await studio.pilot.press("end", "home", "3")
         await studio.pilot.pause(1.0)

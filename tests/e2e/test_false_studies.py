@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.tui_transformer.lab.studies.tiny import CHANGES, started, written
+from tests.waiting import PATIENCE
 from tui_transformer.__main__ import main
 from tui_transformer.lab.studies.study import Study, Variant
 
@@ -29,7 +30,7 @@ def test_a_study_says_what_the_reports_did_not(tmp_path: Path, capsys) -> None:
     no_end = Variant("no-end", changes={**LONG, **LARGE, "data.corpus": str(few)})
     study = Study("false", "demo", (*VARIANTS, no_end), "heads4", seeds=(1,), changes=CHANGED)
     process = started(written(tmp_path, study), tmp_path / "runs")
-    said, _ = process.communicate(timeout=550)
+    said, _ = process.communicate(timeout=10 * PATIENCE)
     assert process.returncode == 0, said
     assert main(["compare", "false", "--runs-dir", str(tmp_path / "runs")]) == 0
     said = capsys.readouterr().out

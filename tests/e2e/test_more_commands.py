@@ -14,6 +14,7 @@ from engine.evaluation.metrics import score_tokens
 from engine.model.transformer import build_model
 from engine.runs.reader import RunReader
 from engine.training.checkpoint import load_network
+from tests.waiting import PATIENCE
 from tui_transformer.__main__ import main
 
 SETTINGS = [
@@ -120,7 +121,8 @@ def test_watch_follows_a_run_to_its_end(tmp_path, capsys) -> None:
     from engine.training.assemble import assemble
     from tui_transformer.cli.run import Request
 
-    request = Request("demo", None, None, (*SETTINGS, "train.steps=300"), None, None)
+    more = ("train.steps=60", "log.every=2", "evaluation.every=30")
+    request = Request("demo", None, None, (*SETTINGS, *more), None, None)
     ready = assemble(request.resolve(), runs_dir=tmp_path, device="cpu")
     thread = threading.Thread(target=ready.trainer.run)
     thread.start()
@@ -220,7 +222,7 @@ def test_another_terminal_pauses_continues_and_stops_a_run(tmp_path, capsys) -> 
     for command, state in (("pause", "paused"), ("continue", "running"), ("stop", "stopped")):
         assert main([command, "demo", "--runs-dir", str(tmp_path), "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["state"] == state
-    thread.join(timeout=30)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
 
 

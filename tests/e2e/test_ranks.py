@@ -1,16 +1,16 @@
 """Several ranks train the same bits as one, end together however they end, and leave nothing behind."""
 
+import errno
 import hashlib
 import json
 import os
 import random
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from textwrap import dedent, indent
+from typing import Any
 
 import psutil
 import pytest
@@ -20,13 +20,18 @@ from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from engine.runs.commands import Command, send
 from engine.runs.reader import RunReader
+from engine.training import checkpoint
+from engine.training.step import Stepper
+from engine.training.trainer import Trainer
+from tests.command import command
 from tests.engine.training.test_resume import without_clocks
+from tests.paused import stays_paused
+from tests.waiting import PATIENCE, wait_for
 from tui_transformer.lab.launch.launch import enqueue, spawn
 
 NETWORKS = {"decoder": "baseline", "encoder-decoder": "phrasebook", "masked": "encoder-mlm"}
 SIZES = {"phrasebook": "train.batch_tokens=60"}
-PATIENCE = 120.0  # seconds for anything here
-GONE = 20.0  # seconds in which no process may be left
+pytestmark = pytest.mark.usefixtures("all_warm")
 
 
 def small(preset: str, *changes: str) -> RunConfig:
@@ -84,18 +89,20 @@ def test_one_two_and_four_ranks_train_the_same_bits(
 
 def stopped_at(run: Path, process: "subprocess.Popen[bytes]", step: int, number: int = signal.SIGTERM) -> None:
     """Send a signal to rank 0 once a step is done, and wait until all is over."""
-    wait_for(lambda: RunReader(run).status.step >= step or process.poll() is not None)
+    reaches(run, process, step)
     lead = RunReader(run).status.pid
     if lead is not None and process.poll() is None:
         os.kill(lead, number)
     process.wait(PATIENCE)
 
 
-def wait_for(true: Callable[[], bool], patience: float = PATIENCE) -> None:
-    deadline = time.monotonic() + patience
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+def reaches(run: Path, process: "subprocess.Popen[bytes]", step: int) -> None:
+    """Wait until a run is at a step, or has ended before."""
+    wait_for(
+        lambda: RunReader(run).status.step >= step or process.poll() is not None,
+        f"step {step}",
+        lambda: RunReader(run).status,
+    )
 
 
 @pytest.mark.slow
@@ -121,7 +128,21 @@ def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
     return [one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
 
 
-def hit(run: Path, process: "subprocess.Popen[bytes]", whom: str, number: int) -> bool:
+def held_at(step: int, gate: Path, patch: pytest.MonkeyPatch) -> None:
+    """Ranks that are begun now wait after a step, until there is the gate: no run ends before it is hit."""
+    real = Trainer._step
+
+    def go_on(self: Trainer) -> None:
+        if self.state.step == step:
+            wait_for(gate.exists, "the gate")
+        real(self)
+
+    patch.setattr(Trainer, "_step", go_on)
+
+
+def hit(
+    run: Path, process: "subprocess.Popen[bytes]", whom: str, number: int, then: Callable[[], None] = lambda: None
+) -> bool:
     """Send a signal to rank 0, another rank, or the agent that watches them, if it has started; then nothing may be
     left.
     """
@@ -136,7 +157,8 @@ def hit(run: Path, process: "subprocess.Popen[bytes]", whom: str, number: int) -
     if not chosen:
         return False
     chosen[0].send_signal(number)
-    wait_for(lambda: process.poll() is not None and not alive(everyone), GONE)
+    then()
+    wait_for(lambda: process.poll() is not None and not alive(everyone), "the end of all", lambda: alive(everyone))
     return True
 
 
@@ -159,12 +181,14 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path
 
 @pytest.mark.parametrize(("whom", "number"), CASES[:2])
 def test_when_a_rank_or_the_agent_is_killed_all_end_and_the_run_resumes_bit_for_bit(
-    tmp_path: Path, undisturbed: tuple[Path, dict[str, object]], whom: str, number: int
+    tmp_path: Path, undisturbed: tuple[Path, dict[str, object]], monkeypatch, whom: str, number: int
 ) -> None:
-    run = tmp_path / "run"
-    process = begun(tmp_path, "run", small("baseline", *LONG), 2)
-    wait_for(lambda: RunReader(run).status.step >= 5 or process.poll() is not None)
-    assert hit(run, process, whom, number)
+    run, gate = tmp_path / "run", tmp_path / "gate"
+    with monkeypatch.context() as patch:
+        held_at(8, gate, patch)
+        process = begun(tmp_path, "run", small("baseline", *LONG), 2)
+    reaches(run, process, 5)
+    assert hit(run, process, whom, number, gate.touch)
     status = RunReader(run).status
     if whom == "another rank":
         assert status.state == "failed" and status.reason.startswith("rank 1 (process ")
@@ -175,53 +199,26 @@ def test_when_a_rank_or_the_agent_is_killed_all_end_and_the_run_resumes_bit_for_
     assert state(run) == undisturbed[1]
 
 
-# What is done to one rank, in a process that another one starts.
-PLANTED = {
-    "nan": """
-        from engine.training.step import Stepper
-        losses = Stepper._losses
-
-        def wrong(self, piece, forward=None):
-            total, aim = losses(self, piece, forward)
-            seen.append(1)
-            return (total * float("nan"), aim * float("nan")) if len(seen) == 12 else (total, aim)
-
-        Stepper._losses = wrong
-    """,
-    "full": """
-        import errno
-        from engine.training import checkpoint, control
-        save, control.PAUSE_INTERVAL = checkpoint.save, 0.1
-
-        def full(*given):
-            if given[3].step == 6 and len(seen) < 5:
-                seen.append(1)
-                raise OSError(errno.ENOSPC, "No space left on device", "x")
-            return save(*given)
-
-        checkpoint.save = full
-    """,
-}
-
-
-def plant(patch: pytest.MonkeyPatch, folder: Path, what: str, rank: int) -> None:
-    """Have a rank of every run begun from now on do something wrong."""
-    lines = ["import os", f"if os.environ.get('RANK') == '{rank}':", "    seen = []"]
-    (folder / "sitecustomize.py").write_text("\n".join([*lines, indent(dedent(PLANTED[what]), "    ")]))
-    patch.setenv("PYTHONPATH", f"{folder}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+def on_rank(number: int) -> bool:
+    return os.environ.get("RANK") == str(number)
 
 
 def ended(process: "subprocess.Popen[bytes]") -> None:
     everyone = family(process)
     process.wait(PATIENCE)
-    wait_for(lambda: not alive(everyone), GONE)
+    wait_for(lambda: not alive(everyone), "the end of all", lambda: alive(everyone))
 
 
 def test_a_loss_that_is_not_finite_on_one_rank_ends_all_at_the_same_step(tmp_path: Path, monkeypatch) -> None:
-    (folder := tmp_path / "planted").mkdir()
-    with monkeypatch.context() as patch:
-        plant(patch, folder, "nan", 1)
-        ended(begun(tmp_path, "run", small("baseline", *LONG), 2))
+    losses, seen = Stepper._losses, list[int]()
+
+    def wrong(self: Stepper, *piece: Any, **given: Any) -> Any:
+        total, aim = losses(self, *piece, **given)
+        seen.append(1)
+        return (total * float("nan"), aim * float("nan")) if on_rank(1) and len(seen) == 12 else (total, aim)
+
+    monkeypatch.setattr(Stepper, "_losses", wrong)  # in the ranks as well, which are forks
+    ended(begun(tmp_path, "run", small("baseline", *LONG), 2))
     status = RunReader(tmp_path / "run").status
     assert status.state == "failed" and status.step == 5
     assert status.reason == "the loss is NaN or infinite at step 6; the last good state is step 5; first on rank 1"
@@ -229,10 +226,16 @@ def test_a_loss_that_is_not_finite_on_one_rank_ends_all_at_the_same_step(tmp_pat
 
 
 def test_a_full_disk_pauses_all_ranks_until_there_is_room(tmp_path: Path, undisturbed, monkeypatch) -> None:
-    (folder := tmp_path / "planted").mkdir()
-    with monkeypatch.context() as patch:
-        plant(patch, folder, "full", 0)
-        ended(begun(tmp_path, "run", small("baseline", *LONG), 2))
+    save, tries = checkpoint.save, list[int]()
+
+    def full(*given: Any) -> Any:
+        if on_rank(0) and given[3].step == 6 and len(tries) < 5:
+            tries.append(1)
+            raise OSError(errno.ENOSPC, "No space left on device", "x")
+        return save(*given)
+
+    monkeypatch.setattr(checkpoint, "save", full)
+    ended(begun(tmp_path, "run", small("baseline", *LONG), 2))
     assert [event["event"] for event in RunReader(tmp_path / "run").raw_lines("events")].count("continued") == 1
     assert state(tmp_path / "run") == undisturbed[1]
 
@@ -240,12 +243,10 @@ def test_a_full_disk_pauses_all_ranks_until_there_is_room(tmp_path: Path, undist
 def test_paused_ranks_go_on_where_they_were(tmp_path: Path, undisturbed) -> None:
     run = tmp_path / "run"
     process = begun(tmp_path, "run", small("baseline", *LONG), 2)
-    wait_for(lambda: RunReader(run).status.step >= 5)
+    reaches(run, process, 5)
     send(run, Command.PAUSE)
-    wait_for(lambda: RunReader(run).state == "paused")
-    paused = RunReader(run).status.step
-    time.sleep(1.0)
-    assert RunReader(run).status.step == paused
+    wait_for(lambda: RunReader(run).state == "paused", "the pause", lambda: RunReader(run).status)
+    stays_paused(run)
     send(run, Command.CONTINUE)
     ended(process)
     assert state(run) == undisturbed[1]
@@ -264,9 +265,8 @@ def test_sixty_kills_and_signals_lose_no_checkpoint_and_leave_no_process(
         process = begun(tmp_path, run.name, small("baseline", *LONG), chance.choice((2, 4)))
         while True:
             before = RunReader(run).status.checkpoint
-            deadline = time.monotonic() + chance.uniform(0.0, 6.0)
-            while process.poll() is None and time.monotonic() < deadline:
-                time.sleep(0.01)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(chance.uniform(0.0, 6.0))  # a moment, whatever the run does then
             if process.poll() is not None:
                 break
             if not hit(run, process, *chance.choice(CASES[:3] if chance.random() < 0.8 else CASES[3:])):
@@ -281,7 +281,7 @@ def test_sixty_kills_and_signals_lose_no_checkpoint_and_leave_no_process(
         assert state(run) == undisturbed[1]
 
 
-def test_averaged_gradients_mark_the_run_from_its_start(tmp_path: Path) -> None:
+def test_averaged_gradients_mark_the_run_from_its_start(tmp_path: Path, cold) -> None:
     config = small("baseline", "train.steps=2", "train.exact_sum=off")
     assert trained(tmp_path, "two", config, 2)["state"] == "finished"
     (first,) = RunReader(tmp_path / "two").environment.attempts
@@ -290,10 +290,7 @@ def test_averaged_gradients_mark_the_run_from_its_start(tmp_path: Path) -> None:
 
 
 def test_ranks_that_do_not_divide_a_step_are_refused_in_one_line(tmp_path: Path) -> None:
-    line = [sys.executable, "-m", "tui_transformer", "run", "--preset", "demo", "--ranks", "3"]
-    found = subprocess.run(
-        [*line, "--runs-dir", str(tmp_path / "runs")], capture_output=True, text=True, timeout=PATIENCE
-    )
-    assert found.returncode == 2
-    assert "3 ranks cannot evenly share a step with train.accumulation = 1" in found.stderr
+    found = command("run", "--preset", "demo", "--ranks", "3", "--runs-dir", str(tmp_path / "runs"))
+    assert found.code == 2
+    assert "3 ranks cannot evenly share a step with train.accumulation = 1" in found.err
     assert not list((tmp_path / "runs").glob("*")) if (tmp_path / "runs").exists() else True

@@ -8,26 +8,19 @@ from pathlib import Path
 import pytest
 
 from engine.runs.reader import LIVE_STATES, RunReader
+from engine.training.trainer import Trainer
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.screen import Screen
 from tests.tui_transformer.trained import train
+from tests.waiting import PATIENCE, wait_for
+from tui_transformer.studio import app  # noqa: F401 - so that forks have it
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a pseudo-terminal")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a pseudo-terminal"),
+    pytest.mark.usefixtures("all_warm"),
+]
 
 SMALL = ("train.batch_size=4", "model.d_model=32", "model.context_length=64", "data.corpus_size=20000")
-# A trainer that breaks in its thread at step 30, as a bug would.
-BREAKS = """
-import sys
-from engine.training.trainer import Trainer
-step = Trainer.advance
-def advance(self):
-    if self.state.step == 30:
-        raise RuntimeError("a bug of ours")
-    step(self)
-Trainer.advance = advance
-from tui_transformer.__main__ import main
-sys.exit(main())
-"""
 # A studio that hears no hang-up, as under nohup.
 DEAF = """
 import signal, sys
@@ -79,26 +72,16 @@ def design(screen: Screen, *changes: str) -> None:
 
 def the_run(tmp_path: Path) -> RunReader:
     """The only one, once it has begun; its name says what was changed."""
-    deadline = time.monotonic() + 40
-    while not (found := list((tmp_path / "runs").glob("demo-win16*/status.json"))):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    found = wait_for(lambda: list((tmp_path / "runs").glob("demo-win16*/status.json")), "the run")
     return RunReader(found[0].parent)
 
 
-def waits(reader: RunReader, *states: str, seconds: float = 40.0) -> str:
-    deadline = time.monotonic() + seconds
-    while (state := reader.state) not in states:
-        assert time.monotonic() < deadline, (state, reader.status)
-        time.sleep(0.05)
-    return state
+def waits(reader: RunReader, *states: str) -> str:
+    return wait_for(lambda: (state := reader.state) in states and state, " or ".join(states), lambda: reader.status)
 
 
 def steps(reader: RunReader, least: int) -> None:
-    deadline = time.monotonic() + 40
-    while int(reader.status.step or 0) < least:
-        assert time.monotonic() < deadline, reader.status
-        time.sleep(0.05)
+    wait_for(lambda: reader.status.step >= least, f"step {least}", lambda: reader.status)
 
 
 def test_a_run_from_its_design_to_its_end(tmp_path) -> None:
@@ -121,7 +104,6 @@ def test_a_run_from_its_design_to_its_end(tmp_path) -> None:
         waits(reader, "stopped")
         screen.until("stopped")
         stopped_at = reader.status.step
-        time.sleep(1.0)  # the pane has looked
         screen.press("f6")
         waits(reader, "running")
         steps(reader, stopped_at + 10)
@@ -157,7 +139,7 @@ def test_leaving_a_run_that_trains_here_asks_and_hands_it_over(tmp_path) -> None
         screen.press("enter")
         assert screen.end() == 0
         assert b"continues in the background" in screen.output
-        assert waits(reader, "finished", seconds=180) == "finished" and reader.status.attempt == 2
+        assert waits(reader, "finished") == "finished" and reader.status.attempt == 2
     finally:
         screen.close()
 
@@ -173,8 +155,16 @@ def test_the_studio_is_on_the_terminal_where_stderr_goes_into_a_file(tmp_path) -
     assert (tmp_path / "runs.err").read_bytes() == b""
 
 
-def test_a_bug_in_the_training_thread_is_a_failed_run_and_no_dead_app(tmp_path) -> None:
-    screen = studio(tmp_path, BREAKS)
+def test_a_bug_in_the_training_thread_is_a_failed_run_and_no_dead_app(tmp_path, monkeypatch) -> None:
+    advance = Trainer.advance
+
+    def breaks(self: Trainer) -> None:
+        if self.state.step == 30:
+            raise RuntimeError("a bug of ours")
+        advance(self)
+
+    monkeypatch.setattr(Trainer, "advance", breaks)  # in the studio as well, which is a fork
+    screen = studio(tmp_path)
     try:
         design(screen)
         screen.press("f5")
@@ -199,8 +189,8 @@ def test_a_terminal_that_goes_leaves_its_run_to_another_process(tmp_path, code) 
         screen.until("running")
         steps(reader, 5)
         screen.hang_up()
-        assert screen.process.wait(timeout=30) == 129
-        assert waits(reader, "finished", seconds=180) == "finished" and reader.status.attempt == 2
+        assert screen.process.wait(PATIENCE) == 129
+        assert waits(reader, "finished") == "finished" and reader.status.attempt == 2
     finally:
         screen.close()
 
@@ -217,7 +207,7 @@ def test_a_studio_that_breaks_leaves_its_run_to_another_process(tmp_path) -> Non
         screen.press("?")
         assert screen.end() == 1
         assert waits(reader, *LIVE_STATES, "finished") != "failed"
-        assert waits(reader, "finished", seconds=180) == "finished"
+        assert waits(reader, "finished") == "finished"
     finally:
         screen.close()
 
@@ -301,10 +291,7 @@ def test_two_finished_runs_are_compared_exported_and_written_with(tmp_path) -> N
         for _ in range(40):
             screen.press("\x7f")
         screen.press(*str(table), "enter")
-        deadline = time.monotonic() + 20
-        while not table.exists():
-            assert time.monotonic() < deadline, screen.text
-            time.sleep(0.05)
+        wait_for(table.exists, "the table", lambda: screen.text)
         assert {"four", "alibi"} <= {line.split(",")[0] for line in table.read_text().splitlines()}
         screen.press("w")
         screen.until("four  @best", "alibi  @best", "type some text to continue")

@@ -1,7 +1,5 @@
 """A door: where input of people or files comes in, and what is tried at it."""
 
-import contextlib
-import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +7,7 @@ from typing import Any
 
 from hypothesis.strategies import SearchStrategy
 
-from tui_transformer.__main__ import main
+from tests.command import command as run
 
 
 @dataclass(frozen=True)
@@ -33,14 +31,9 @@ def command(*words: str, codes: tuple[int, ...] = (0, 1, 2)) -> str:
     Raises:
         AssertionError: another exit code, or a traceback.
     """
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            code: object = main(words)
-        except SystemExit as leaving:
-            code = leaving.code or 0
-    said = out.getvalue() + err.getvalue()
-    assert code in codes and "Traceback" not in said, (words, code, said[-500:])
-    if code == 2:
-        assert err.getvalue().strip(), words
+    found = run(*words)
+    said = found.out + found.err
+    assert found.code in codes and "Traceback" not in said, (words, found.code, said[-500:])
+    if found.code == 2:
+        assert found.err.strip(), words
     return said

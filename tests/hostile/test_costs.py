@@ -112,7 +112,7 @@ def of(words: str, runs: Path, folder: Path) -> Said:
     out = ["--out", str(folder / "out")] if words.startswith(("report", "export")) else []
     shutil.rmtree(folder / "out", ignore_errors=True)
     os.chdir(folder)
-    return said([*words.split(), *out, *where], seconds=600)
+    return said([*words.split(), *out, *where])
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from engine.data.known import CORPORA
 from engine.data.parallel import lines
 from engine.data.parallel.lines import read_bytes, read_member
 from engine.errors import InputError
+from tests.waiting import PATIENCE
 
 CONTENT = b"a line of text\n" * 5000
 HUB = Remote("https://huggingface.co/a.txt", "folder/a.txt", hashlib.sha256(CONTENT).hexdigest(), 100_000)
@@ -62,7 +63,7 @@ def server():
 def test_a_redirect_away_from_https_is_not_followed(server: str, code: int, where: str) -> None:
     opener = urllib.request.build_opener(download._HttpsOnly)
     with pytest.raises(urllib.error.URLError, match="which is not https|is not allowed"):
-        opener.open(f"{server}/{code}/{where}", timeout=10)
+        opener.open(f"{server}/{code}/{where}", timeout=PATIENCE)
 
 
 @pytest.mark.parametrize(

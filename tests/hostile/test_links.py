@@ -88,7 +88,7 @@ def test_a_pipe_or_a_device_holds_no_reader_up(tmp_path, name: str, kind: str) -
     path.unlink(missing_ok=True)
     os.mkfifo(path) if kind == "pipe" else path.symlink_to("/dev/zero")
     for words in LOOKING:
-        found = said([*words, "--runs-dir", str(copy.parent)], seconds=20)
+        found = said([*words, "--runs-dir", str(copy.parent)])
         assert found.code in (0, 1, 2), (words, found.code, found.text[-1500:])
 
 
@@ -125,7 +125,7 @@ def test_a_corpus_that_is_a_pipe_or_a_device_holds_nobody_up(tmp_path, shape: st
         path.write_text("hallo\n", encoding="utf-8")
     corpus = ",".join(str(tmp_path / part) for part in shape.split(","))
     words = ["run", "--preset", "phrasebook", "--corpus", corpus, "--runs-dir", str(tmp_path / "runs")]
-    found = said(words, seconds=20)
+    found = said(words)
     assert found.code == 2 and f"{odd}: cannot be read: is not a regular file" in found.text
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.hostile.forked import said
 from tests.tui_transformer.recorded import record
+from tests.waiting import PATIENCE
 
 COMMAND = f"{sys.executable} -m tui_transformer"
 
@@ -18,7 +19,7 @@ def shell(line: str, folder: Path, **more: str) -> "subprocess.CompletedProcess[
     """A line of a shell, in which {} stands for this program."""
     environment = os.environ | more
     return subprocess.run(
-        line.format(COMMAND), shell=True, cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+        line.format(COMMAND), shell=True, cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE
     )
 
 

@@ -86,6 +86,10 @@ def planned(distances: dict[str, dict[str, float]], end: float) -> Plan:
     return Plan([(place, path) for place, _, path in sorted(portions)], distances, measured, usual, end)
 
 
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class Run:
     """Tests running in several processes, and what became of them."""
 
@@ -96,14 +100,13 @@ class Run:
         self.files: dict[str, list[str]] = {}  # those that were imported, and their tests
         self.running: dict[Path, str] = {}  # by the file that a process writes
         self.read: Counter[Path] = Counter()
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         command = [sys.executable, "-m", "pytest", "-m", "not slow", "-p", "tests.quick.worker"]
         self.log = (folder / "log").open("wb")
         self.processes = [
             subprocess.Popen(
                 command, cwd=ROOT, env={**os.environ, PLAN: str(folder)}, stdout=self.log, stderr=subprocess.STDOUT
             )
-            for _ in range(cores if plan.portions else 0)
+            for _ in range(cores() if plan.portions else 0)
         ]
 
     def follow(self, checks: Checks, end: float) -> None:
@@ -172,7 +175,7 @@ class Run:
         """Yield how many tests of each file were not run; of one that was not imported, how many functions."""
         done = Counter(node.partition("::")[0] for node in self.seconds)
         for path, tests in self.plan.distances.items():
-            yield path, len(self.files[path]) - done[path] if path in self.files else len(tests)
+            yield path, max(0, len(self.files[path]) - done[path]) if path in self.files else len(tests)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from tests.checks import ROOT
 from tests.quick import __main__ as quick
 from tests.quick.changes import Change
 from tests.quick.durations import known, remember
-from tests.quick.references import read
+from tests.quick.references import Code, parse
 from tests.quick.worker import PLAN, Plan, rank
 from tests.waiting import wait_for
 
@@ -54,6 +54,7 @@ def changed(tmp_path: Path, monkeypatch, capsys) -> Callable[..., tuple[int, str
     monkeypatch.setattr(quick, "ROOT", tmp_path)
     monkeypatch.setattr(quick, "CACHE", tmp_path / ".quick_cache")
     monkeypatch.setattr(checks, "CHECKS", {"lint": (sys.executable, "-c", "pass")})
+    monkeypatch.setattr(quick, "cores", lambda: 1)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     remember(tmp_path / ".quick_cache", {"tests/test_step.py::test_long": 2 * AGES})
 
@@ -66,7 +67,8 @@ def changed(tmp_path: Path, monkeypatch, capsys) -> Callable[..., tuple[int, str
     return run
 
 
-def test_tests_that_fail_are_told_and_those_without_time_named(changed, tmp_path) -> None:
+def test_tests_that_fail_are_told_and_those_without_time_named(changed, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(quick, "cores", lambda: 2)
     code, said = changed("engine/step.py", CODE["engine/step.py"].replace("x + 1", "x + 2"))
     assert code == 1, said
     assert "files that differ from main: 1; tests that they reach: 4, in 2 files" in said
@@ -115,6 +117,7 @@ def test_when_the_time_is_up_all_that_runs_is_ended(tmp_path, monkeypatch, capsy
         "    time.sleep(1e6)\n"
     )
     monkeypatch.setattr(quick, "ROOT", tmp_path)
+    monkeypatch.setattr(quick, "cores", lambda: 1)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setattr(checks, "CHECKS", {})
     path = "tests/test_hangs.py"
@@ -138,8 +141,7 @@ def test_short_tests_and_first_cases_come_first() -> None:
     assert rank(1.0, 0.1, 0) < rank(1.0, 0.1, 100)
 
 
-def test_the_reader_of_the_whole_project_finds_what_is_known_of_it(tmp_path) -> None:
-    code = read(ROOT, tmp_path / "cache" / "references.json")
-    assert "tests.engine.training.test_trainer" in code.hops(["engine.training.trainer"])
-    assert "tui_transformer.cli.compare" in code.hops(["tui_transformer.cli.compare"])
-    assert "tests.e2e.test_compare" in code.hops(["tui_transformer.cli.compare"])  # the command is imported by its name
+def test_a_command_that_is_imported_by_its_name_is_imported() -> None:
+    files = [ROOT / "tui_transformer" / "__main__.py", *(ROOT / "tui_transformer" / "cli").glob("*.py")]
+    code = Code(parse(file.relative_to(ROOT).as_posix(), file.read_bytes()) for file in files)
+    assert "tui_transformer.__main__" in code.hops(["tui_transformer.cli.compare"])

@@ -1,4 +1,4 @@
-"""A small Textual app that trains in its worker thread: `python -m tests.tui_transformer.host RUNS`.
+"""A small Textual app that trains in its worker thread.
 
 A hang-up, a TERM and `q` leave the run to a process of its own.
 """
@@ -6,7 +6,6 @@ A hang-up, a TERM and `q` leave the run to a process of its own.
 import asyncio
 import os
 import signal
-import sys
 import threading
 from pathlib import Path
 from typing import ClassVar
@@ -19,7 +18,7 @@ from tui_transformer.lab.launch.launch import Training, enqueue
 from tui_transformer.lab.launch.logs import stderr_into
 
 NOISE = b"C LIBRARY SPEAKING\n"
-HOSTED = BUSY.model_copy(update={"train": BUSY.train.model_copy(update={"steps": 90})})
+HOSTED = BUSY.model_copy(update={"train": BUSY.train.model_copy(update={"steps": 40})})
 
 
 class Host(App[None]):
@@ -51,8 +50,9 @@ class Host(App[None]):
         self.exit()
 
 
-if __name__ == "__main__":
-    root = Path(sys.argv[1])
+def run_host(root: Path) -> int:
+    """Run it on the terminal of this process; what it says goes into a file."""
     with stderr_into(root / "app.log"):
         Host(root).run()
     assert threading.active_count() < 20
+    return 0

@@ -58,6 +58,7 @@ class Screen:
         self._guard, self._deaf = threading.Lock(), threading.Event()
         self.output = bytearray()
         variables = os.environ | {"TERM": "xterm-256color", "TUI_TRANSFORMER_SETTINGS": str(settings)}
+        variables["ESCDELAY"] = "1"  # milliseconds, for whoever is slow: escape is not the beginning of the next key
         for name in ("NO_COLOR", "COLUMNS", "LINES"):  # of whoever runs the tests
             variables.pop(name, None)
         start = ["-m", "tui_transformer"] if code is None else ["-c", code]

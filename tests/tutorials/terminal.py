@@ -1,13 +1,12 @@
 """Where the commands of a tutorial are run: on a pseudo-terminal, in a folder, as a person would or shortened.
 
 As written, bash runs each line, and the program is a process of its own. Shortened, training gets the settings that the
-test gives, and commands of the program run in forks of this process, which has torch imported already; so do the
-processes that they start. What only a cluster has is stood in for by `slurm.py`, in both.
+test gives, and commands of the program are forks of this process (`tests/warm.py`), as are the processes that they
+start. What only a cluster has is stood in for by `slurm.py`, in both.
 """
 
-import importlib
+import fcntl
 import os
-import pkgutil
 import pty
 import re
 import select
@@ -17,19 +16,19 @@ import subprocess
 import sys
 import termios
 import time
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
-from typing import Any
+
+import pytest
 
 from engine.runs.reader import RunReader
+from tests.waiting import PATIENCE
+from tests.warm import forking
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = "tui-transformer"
 SIZE = (50, 100)  # lines and columns
-TRACEBACK = 99  # exit code of a child in which something was raised
 ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-Z\\-_=>])")
 # What may be typed in a tutorial besides the program; all else fails its test.
 PLAIN = {"cat", "cp", "diff", "grep", "head", "ls", "mkdir", "python", "tail", "tar"}
@@ -53,7 +52,7 @@ class Terminal:
     source: Path = ROOT  # of the program
     # More words for a command, by its name or by that and an option; None: as written.
     short: Mapping[str, Sequence[str]] | None = None
-    longest: float = 120.0  # seconds that a command may take
+    longest: float = PATIENCE  # seconds that a command may take
     _path: Path = field(init=False)
 
     def __post_init__(self) -> None:
@@ -93,22 +92,21 @@ class Terminal:
             first = next((word for word in words if not re.fullmatch(r"\w+=\S*", word)), "")
             assert first in KNOWN, f"{command}: nobody knows how to run {first}"
         if self.short is None:
-            return self._talk(lambda: self._bash(command), typed)
+            return self._talk(["bash", "-c", command], typed)
         if loop := LOOP.fullmatch(command):
             name, glob, inner = loop.groups()
             found = sorted(path.relative_to(self.folder) for path in self.folder.glob(glob))
             assert found, f"{command}: there is no {glob}"
             said = [self.run(re.sub(rf'"?\${name}"?', str(path), inner)) for path in found]
             return Said(max(one.code for one in said), "".join(one.text for one in said))
-        imported()
         words = shlex.split(command)
         if is_plain(command) and words[0] == PROGRAM:
-            return self._talk(lambda: self._begun(lambda: as_program(self.shortened(words[1:]))), typed)
+            return self._warm("tui_transformer", self.shortened(words[1:]), typed)
         if words[:3] == ["python", "-m", "pytest"]:
-            return self._talk(lambda: self._begun(lambda: as_pytest(self.shortened(words[2:])[1:])), typed)
+            return self._warm("pytest", [*self.shortened(words[2:])[1:], "-n", "0"], typed)
         if words[0] == "timeout":
             return self._cut_short(words)
-        return self._talk(lambda: self._bash(command), typed)
+        return self._talk(["bash", "-c", command], typed)
 
     def shortened(self, words: Sequence[str]) -> list[str]:
         """The program's words with those that shorten them, and with fewer seeds."""
@@ -130,39 +128,47 @@ class Terminal:
             os.kill(pid, number)
             return True
 
-        return self._talk(lambda: self._begun(lambda: as_program(self.shortened(rest))), (), look)
+        return self._warm("tui_transformer", self.shortened(rest), look=look)
 
-    def _bash(self, command: str) -> None:
-        os.chdir(self.folder)
-        os.execvpe("bash", ["bash", "-c", command], self.environment)
+    def _warm(
+        self, module: str, words: Sequence[str], typed: Sequence[str] = (), look: Callable[[int], bool] | None = None
+    ) -> Said:
+        """`python -m`, in a fork of this process."""
+        with forking(), pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYTHONPATH", self.environment["PYTHONPATH"])  # it is no reason to start another Python
+            return self._talk([sys.executable, "-m", module, *words], typed, look)
 
-    def _begun(self, work: Callable[[], None]) -> None:
-        """Do `work` in a child of this process, as one of its own."""
-        os.chdir(self.folder)
-        environment = self.environment
-        os.environ.clear()
-        os.environ.update(environment)
-        if self.source != ROOT:  # the program anew, from there; torch stays
-            for name, module in list(sys.modules.items()):
-                ours = name.partition(".")[0] in ("engine", "tui_transformer", "tests")
-                if ours or (getattr(module, "__file__", None) or "").startswith(f"{ROOT}/tests/"):
-                    del sys.modules[name]
-            others = (path for path in sys.path if path not in ("", str(ROOT)) and not path.startswith(f"{ROOT}/tests"))
-            sys.path[:] = [str(self.source), *others]
-        work()
+    def _from_source(self) -> None:
+        """In a fork: the program anew, from its source; torch stays."""
+        for name, module in list(sys.modules.items()):
+            ours = name.partition(".")[0] in ("engine", "tui_transformer", "tests")
+            if ours or (getattr(module, "__file__", None) or "").startswith(f"{ROOT}/tests/"):
+                del sys.modules[name]
+        others = (path for path in sys.path if path not in ("", str(ROOT)) and not path.startswith(f"{ROOT}/tests"))
+        sys.path[:] = [str(self.source), *others]
 
-    def _talk(self, work: Callable[[], None], typed: Sequence[str], look: Callable[[int], bool] | None = None) -> Said:
-        """Do `work`, which ends the process, in a child on a terminal; `look` is asked until it says yes."""
-        pid, terminal = pty.fork()
-        if pid == 0:
-            in_child(lambda: termios.tcsetwinsize(0, SIZE), work)
+    def _talk(self, command: Sequence[str], typed: Sequence[str], look: Callable[[int], bool] | None = None) -> Said:
+        """Run a command on a terminal; `look` is asked until it says yes."""
+        terminal, inner = pty.openpty()
+        termios.tcsetwinsize(terminal, SIZE)
+
+        def begin() -> None:
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+            if self.source != ROOT and command[0] == sys.executable:
+                self._from_source()
+
+        streams = {"stdin": inner, "stdout": inner, "stderr": inner}
+        process = subprocess.Popen(
+            command, cwd=self.folder, env=self.environment, start_new_session=True, preexec_fn=begin, **streams
+        )
+        os.close(inner)
         output, left, deadline = bytearray(), list(typed), time.monotonic() + self.longest
         while True:
-            if look is not None and look(pid):
+            if look is not None and look(process.pid):
                 look = None
             if not select.select([terminal], [], [], 0.02 if look is not None else 1.0)[0]:
                 if time.monotonic() > deadline:
-                    os.kill(pid, signal.SIGKILL)
+                    process.kill()
                 continue
             try:
                 data = os.read(terminal, 1 << 16)
@@ -174,19 +180,7 @@ class Terminal:
             if left and plain(output).endswith("> "):
                 os.write(terminal, f"{left.pop(0)}\n".encode())
         os.close(terminal)
-        return Said(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), plain(output))
-
-
-@cache
-def imported() -> None:
-    """Import what commands do, once for all children."""
-    import tui_transformer
-
-    for module in pkgutil.walk_packages(tui_transformer.__path__, "tui_transformer."):
-        if not module.name.startswith(("tui_transformer.studio", "tui_transformer.__main__")):
-            importlib.import_module(module.name)
-    for name in ("engine.training.assemble", "engine.verification.claims", "torch._dynamo", "matplotlib.pyplot"):
-        importlib.import_module(name)
+        return Said(process.wait(), plain(output))
 
 
 def plain(output: bytes | bytearray) -> str:
@@ -213,95 +207,3 @@ def is_plain(line: str) -> bool:
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     return not any(set(word) <= set("();<>|&") for word in lexer) and not re.search(r"[$`*]", line)
-
-
-def in_child(*work: Callable[[], Any]) -> None:
-    """In a child of a fork: do it and end. What is raised is written out."""
-    code = TRACEBACK
-    try:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
-            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-        for one in work:
-            one()
-        code = 0
-    except SystemExit as leaving:
-        code = int(leaving.code or 0)
-    except BaseException:
-        os.write(2, traceback.format_exc().encode())
-    finally:
-        os._exit(code)
-
-
-def own_streams() -> None:
-    """Python's streams on descriptors 0 to 2, which a test runner has put elsewhere."""
-    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
-    sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-    sys.stderr = sys.__stderr__ = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-
-
-def as_program(words: Sequence[str]) -> None:
-    """Be the program with these words; its own processes are forks of this one."""
-    own_streams()
-    sys.argv = [PROGRAM, *words]
-    from tui_transformer.__main__ import main
-    from tui_transformer.cli import ablate, output
-    from tui_transformer.lab.studies.plan import plan_of
-
-    output.stdout.cache_clear()
-    output.stderr.cache_clear()
-    subprocess.Popen = forked_or_not(subprocess.Popen)  # type: ignore[assignment, misc]
-    ablate.measured = plan_of
-    try:
-        code = main(words)
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    os._exit(code)
-
-
-def as_pytest(words: Sequence[str]) -> None:
-    own_streams()
-    import pytest
-
-    code = pytest.main([*words, "-n", "0"])
-    sys.stdout.flush()
-    os._exit(code)
-
-
-def forked_or_not(real: type["subprocess.Popen[bytes]"]) -> Callable[..., Any]:
-    """`Popen` that makes the program's own processes by a fork."""
-
-    def begun(command: Any, **options: Any) -> Any:
-        if list(command[:3]) != [sys.executable, "-m", "tui_transformer"]:
-            return real(command, **options)
-        return Forked(command[3:], options["stdout"].fileno())
-
-    return begun
-
-
-class Forked:
-    """As much of a `Popen` as studies and queues need, of a process in the background."""
-
-    def __init__(self, words: Sequence[str], out: int) -> None:
-        self.returncode: int | None = None
-        self.pid = os.fork()
-        if self.pid == 0:
-            nothing = os.open(os.devnull, os.O_RDONLY)
-            descriptors = (nothing, out, out)
-            in_child(
-                os.setsid, lambda: [os.dup2(one, at) for at, one in enumerate(descriptors)], lambda: as_program(words)
-            )
-
-    def poll(self) -> int | None:
-        if self.returncode is None and (found := os.waitpid(self.pid, os.WNOHANG))[0]:
-            self.returncode = os.waitstatus_to_exitcode(found[1])
-        return self.returncode
-
-    def wait(self) -> int:
-        while self.poll() is None:
-            time.sleep(0.02)
-        return int(self.returncode or 0)
-
-    def terminate(self) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, signal.SIGTERM)

@@ -13,6 +13,7 @@ import pytest
 
 from tests.tutorials.page import Change, Commands, File, applied, commands, steps
 from tests.tutorials.terminal import ROOT, Terminal
+from tests.waiting import PATIENCE
 
 FOLDER = ROOT / "docs" / "tutorials"
 PAGES = sorted(path for path in FOLDER.glob("*.md") if path.name != "index.md")
@@ -79,7 +80,7 @@ def play(page: Path, place: Path, short: Short | None) -> None:
     else:
         folder.mkdir()
     source = folder if page.name in IN_CLONE else ROOT
-    terminal = Terminal(folder, place / "home", source, short, longest=120.0 if short is not None else 3600.0)
+    terminal = Terminal(folder, place / "home", source, short, longest=PATIENCE if short is not None else 3600.0)
     for step in steps(page):
         if isinstance(step, Commands):
             take(step, terminal, page)

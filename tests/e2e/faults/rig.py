@@ -9,6 +9,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.waiting import PATIENCE
+
 SOURCE = Path(__file__).with_name("failing.c")
 PLAN = 8192  # bytes; no less than `struct plan` has
 FULL, BROKEN = errno.ENOSPC, errno.EIO
@@ -64,7 +66,7 @@ class Rig:
         """The process ends when nobody asks any more."""
         assert self._process.stdin
         self._process.stdin.close()
-        self._process.wait(30)
+        self._process.wait(PATIENCE)
 
 
 def possible() -> bool:

@@ -6,9 +6,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tests.e2e.faults.rig import BROKEN, FULL
+from tests.engine.training.test_crash import BUSY
 
 ERRORS = {FULL: "No space left on device", BROKEN: "Input/output error"}
 NAMES = ["full", "broken"]  # of the errors
+# A few steps with a checkpoint each, and two evaluations.
+BRIEF = BUSY.model_copy(update={"train": BUSY.train.model_copy(update={"steps": 8})})
 PARTS = 4  # of all writes: each a test of its own
 
 

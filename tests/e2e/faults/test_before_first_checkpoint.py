@@ -4,10 +4,11 @@ import os
 import random
 import shutil
 import signal
-import time
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -21,7 +22,8 @@ from engine.training import checkpoint, inspector
 from engine.training.assemble import assemble, begin, resume
 from engine.training.control import Control, StopRequested
 from engine.training.trainer import Trainer
-from tests.engine.training.test_crash import BUSY, exit_code, forked, run_command, train
+from tests.e2e.faults.slices import BRIEF
+from tests.engine.training.test_crash import exit_code, forked, run_command, train
 from tests.engine.training.test_resume import outcome
 from tui_transformer.__main__ import main
 from tui_transformer.lab.launch.launch import enqueue
@@ -31,7 +33,7 @@ from tui_transformer.lab.launch.launch import enqueue
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What an undisturbed run leaves behind."""
     root = tmp_path_factory.mktemp("whole")
-    assert exit_code(forked(lambda: train(root, "run", BUSY))) == 0
+    assert exit_code(forked(lambda: train(root, "run", BRIEF))) == 0
     return outcome(root / "run")
 
 
@@ -59,9 +61,9 @@ def killed(root: Path, plant: Plant, work: Callable[[], int]) -> None:
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_resume_starts_a_run_over_that_was_killed_before_its_first_checkpoint(tmp_path, whole, moment: str) -> None:
-    killed(tmp_path, MOMENTS[moment], lambda: train(tmp_path, "run", BUSY))
+    killed(tmp_path, MOMENTS[moment], lambda: train(tmp_path, "run", BRIEF))
     reader = RunReader(tmp_path / "run")
-    assert reader.state == "lost" and checkpoint.never_saved(reader) and reader.config.train.steps == 30
+    assert reader.state == "lost" and checkpoint.never_saved(reader) and reader.config.train.steps == BRIEF.train.steps
     assert resume(tmp_path / "run", device="cpu").trainer.run().state == "finished"
     assert outcome(tmp_path / "run") == whole
     events = [event["event"] for event in reader.raw_lines("events")]
@@ -69,7 +71,7 @@ def test_resume_starts_a_run_over_that_was_killed_before_its_first_checkpoint(tm
 
 
 def test_a_queued_run_killed_before_its_first_checkpoint_is_started_over(tmp_path, whole) -> None:
-    run = enqueue(BUSY, runs_dir=tmp_path, name="run", command="")
+    run = enqueue(BRIEF, runs_dir=tmp_path, name="run", command="")
     killed(tmp_path, MOMENTS["it is ready"], lambda: 0 if begin(run, device="cpu").trainer.run() else 1)
     assert RunReader(run).state == "lost"
     assert resume(run, device="cpu").trainer.run().state == "finished"
@@ -80,9 +82,9 @@ def test_a_run_killed_before_its_folder_is_whole_leaves_its_name_free(tmp_path, 
     def plant(patch: pytest.MonkeyPatch) -> None:
         patch.setattr("engine.runs.writer.config_toml", die)
 
-    killed(tmp_path, plant, lambda: train(tmp_path, "run", BUSY))
+    killed(tmp_path, plant, lambda: train(tmp_path, "run", BRIEF))
     assert not (tmp_path / "run").exists() and RunReader(tmp_path / "run").status == Status()
-    assert train(tmp_path, "run", BUSY) == 0
+    assert train(tmp_path, "run", BRIEF) == 0
     assert outcome(tmp_path / "run") == whole
 
 
@@ -90,20 +92,20 @@ def test_an_empty_folder_from_an_earlier_version_is_not_a_run(tmp_path) -> None:
     (tmp_path / "run" / "checkpoints").mkdir(parents=True)
     (tmp_path / "run" / ".lock").touch()
     (tmp_path / "run" / "metrics.jsonl").touch()
-    RunWriter.create(tmp_path, "run", BUSY, {}).release()
-    assert RunReader(tmp_path / "run").config == BUSY
+    RunWriter.create(tmp_path, "run", BRIEF, {}).release()
+    assert RunReader(tmp_path / "run").config == BRIEF
     for content in ("checkpoints/step-1/x", "mine.txt"):
         other = tmp_path / content.replace("/", "-")
         (other / content).parent.mkdir(parents=True)
         (other / content).write_text("")
         with pytest.raises(InputError, match="already exists"):
-            RunWriter.create(tmp_path, other.name, BUSY, {})
+            RunWriter.create(tmp_path, other.name, BRIEF, {})
         assert (other / content).exists()
 
 
 @pytest.mark.parametrize("torn", ["", "[model\n"])
 def test_a_torn_config_says_what_to_do_and_that_works(tmp_path, capsys, torn: str) -> None:
-    RunWriter.create(tmp_path, "run", BUSY, {}).release()
+    RunWriter.create(tmp_path, "run", BRIEF, {}).release()
     (tmp_path / "run" / "config.toml").unlink()
     if torn:
         (tmp_path / "run" / "config.toml").write_text(torn)
@@ -118,7 +120,7 @@ def test_a_torn_config_says_what_to_do_and_that_works(tmp_path, capsys, torn: st
 
 
 def test_a_run_whose_checkpoints_were_removed_is_not_started_over(tmp_path) -> None:
-    train(tmp_path, "run", BUSY)
+    train(tmp_path, "run", BRIEF)
     run = tmp_path / "run"
     status = run / "status.json"
     status.write_text(status.read_text().replace('"finished"', '"stopped"'))
@@ -148,7 +150,7 @@ def test_a_stop_takes_effect_in_the_middle_of_a_step_and_of_the_checks_before_it
     for n in (1, 6, 9, 12, 60, 200, 333):
         control = StopsSoon(n)
         try:
-            ended = assemble(BUSY, runs_dir=tmp_path, name="run", device="cpu", control=control).trainer.run()
+            ended = assemble(BRIEF, runs_dir=tmp_path, name="run", device="cpu", control=control).trainer.run()
         except StopRequested:
             assert not (tmp_path / "run").exists()
             ends.append("not ready")
@@ -163,7 +165,7 @@ def test_a_stop_takes_effect_in_the_middle_of_a_step_and_of_the_checks_before_it
 
 
 def test_the_second_of_two_resumes_names_the_living_owner(tmp_path) -> None:
-    killed(tmp_path, MOMENTS["it is ready"], lambda: train(tmp_path, "run", BUSY))
+    killed(tmp_path, MOMENTS["it is ready"], lambda: train(tmp_path, "run", BRIEF))
     run, (told, tell), (go, gone) = tmp_path / "run", os.pipe(), os.pipe()
     dead = RunReader(run).status.pid
 
@@ -190,21 +192,59 @@ def test_the_second_of_two_resumes_names_the_living_owner(tmp_path) -> None:
     assert exit_code(pid) == 0
 
 
-def killed_early(root: Path, whole: dict[str, Any], kills: int, seconds: float = 2.0) -> Counter[str]:
-    """Kill runs at random moments of their first seconds, resume each, compare; return what the kills left."""
-    draw, left = random.Random(23), Counter[str]()
+def at_call(number: int, then: Callable[[], None]) -> Callable[[], int]:
+    """Do something before the n-th call of a function since now; return how many calls there have been."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+        if calls == number:
+            then()
+
+    sys.setprofile(count)
+    return lambda: calls
+
+
+def calls_of(root: Path) -> int:
+    """How many functions are called until a run's second checkpoint is being written."""
+    told, tell = os.pipe()
+
+    def work() -> int:
+        calls, save = at_call(-1, die), checkpoint.save
+
+        def saved(*given: Any) -> Any:
+            if given[3].step == 1:
+                os.write(tell, str(calls()).encode())
+                die()
+            return save(*given)
+
+        pytest.MonkeyPatch().setattr(checkpoint, "save", saved)
+        return run_command(root, "counted", BRIEF)
+
+    pid = forked(work)
+    os.close(tell)
+    assert exit_code(pid) == -signal.SIGKILL
+    return int(os.read(told, 100))
+
+
+def killed_early(root: Path, whole: dict[str, Any], kills: int) -> Counter[str]:
+    """Kill runs at random moments before and soon after their first checkpoint, resume each, compare; return what the
+    kills left.
+    """
+    draw, left, calls = random.Random(23), Counter[str](), calls_of(root)
     for i in range(kills):
-        run = root / f"run-{i}"
-        pid = forked(lambda run=run: run_command(root, run.name, BUSY))
-        time.sleep(draw.uniform(0.0, seconds))
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+        run, number = root / f"run-{i}", draw.randint(1, calls)
+
+        def work(run: Path = run, number: int = number) -> int:
+            at_call(number, die)
+            return run_command(root, run.name, BRIEF)
+
+        assert exit_code(forked(work)) == -signal.SIGKILL
         reader = RunReader(run)
         if not run.exists():
             left["no folder"] += 1
-            assert train(root, run.name, BUSY) == 0
-        elif reader.status.state == "finished":
-            left["finished"] += 1
+            assert train(root, run.name, BRIEF) == 0
         else:
             assert reader.state == "lost", reader.status
             left["no checkpoint" if checkpoint.never_saved(reader) else "a checkpoint"] += 1
@@ -215,12 +255,12 @@ def killed_early(root: Path, whole: dict[str, Any], kills: int, seconds: float =
     return left
 
 
-def test_runs_killed_in_their_first_two_seconds_resume_bit_for_bit(tmp_path, whole) -> None:
+def test_runs_killed_at_random_near_their_first_checkpoint_resume_bit_for_bit(tmp_path, whole) -> None:
     assert killed_early(tmp_path, whole, 4).total() == 4
 
 
 @pytest.mark.slow
-def test_two_hundred_runs_killed_in_their_first_two_seconds_resume_bit_for_bit(tmp_path, whole) -> None:
+def test_two_hundred_runs_killed_near_their_first_checkpoint_resume_bit_for_bit(tmp_path, whole) -> None:
     left = killed_early(tmp_path, whole, 200)
     print(dict(left))
     assert left.total() == 200 and left["no checkpoint"] and left["a checkpoint"], left

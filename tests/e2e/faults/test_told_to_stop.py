@@ -4,6 +4,7 @@ import os
 import select
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +17,24 @@ from engine.training import checkpoint
 from engine.training.assemble import resume
 from engine.training.control import Control
 from engine.training.trainer import Trainer
-from tests.engine.training.test_crash import BUSY, exit_code, forked, run_command, train
+from tests.e2e.faults.slices import BRIEF
+from tests.engine.training.test_crash import exit_code, forked, run_command, train
 from tests.engine.training.test_resume import outcome
+from tests.waiting import PATIENCE, wait_for
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-HANGS = 60  # seconds after which a test has failed
 
 
 def ends(pid: int) -> int:
     """The exit code of a process that is to end by itself."""
-    deadline = time.monotonic() + HANGS
-    while (found := os.waitpid(pid, os.WNOHANG))[0] == 0:
-        if time.monotonic() > deadline:
-            os.kill(pid, signal.SIGKILL)
-        time.sleep(0.01)
-    return os.waitstatus_to_exitcode(found[1])
+    found = [(0, 0)]
+
+    def ended() -> bool:
+        found[0] = os.waitpid(pid, os.WNOHANG)
+        return found[0][0] != 0
+
+    wait_for(ended, "the end of the process")
+    return os.waitstatus_to_exitcode(found[0][1])
 
 
 @pytest.mark.parametrize("moment", ["the corpus is read", "the model is built"])
@@ -39,12 +43,12 @@ def test_a_run_stopped_while_being_prepared_ends_and_leaves_nothing(tmp_path, mo
 
     def never(*_: Any, **__: Any) -> None:
         os.write(tell, b"x")
-        time.sleep(10 * HANGS)
+        time.sleep(10 * PATIENCE)
 
     def work() -> int:
         name = {"the corpus is read": "make_task", "the model is built": "built"}[moment]
         pytest.MonkeyPatch().setattr(assembling, name, never)
-        return run_command(tmp_path, "run", BUSY)
+        return run_command(tmp_path, "run", BRIEF)
 
     pid = forked(work)
     os.close(tell)
@@ -60,8 +64,8 @@ MOMENTS = {"its checks": 3, "a step forwards": 2, "another one": 7}
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_no_further_layer_is_computed_after_term(tmp_path, moment: str) -> None:
-    assert train(tmp_path, "whole", BUSY) == 0
-    (told, tell), (go, gone) = os.pipe(), os.pipe()
+    assert train(tmp_path, "whole", BRIEF) == 0
+    (told, tell), (heard, hear), (go, gone) = os.pipe(), os.pipe(), os.pipe()
     real, step, count, counting = Layer.forward, Trainer._step, [0], [moment == "its checks"]
 
     def stepping(self: Trainer) -> None:
@@ -76,17 +80,22 @@ def test_no_further_layer_is_computed_after_term(tmp_path, moment: str) -> None:
             os.read(go, 1)
         return real(self, *given)
 
+    def request(self: Control, *given: Any, request: Callable[..., None] = Control.request, **named: Any) -> None:
+        request(self, *given, **named)
+        os.write(hear, b"x")
+
     def work() -> int:
         patch = pytest.MonkeyPatch()
+        patch.setattr(Control, "request", request)
         patch.setattr(Layer, "forward", forward)
         patch.setattr(Trainer, "_step", stepping)
-        return run_command(tmp_path, "run", BUSY)
+        return run_command(tmp_path, "run", BRIEF)
 
     pid = forked(work)
     os.close(tell)
     assert os.read(told, 1)
     os.kill(pid, signal.SIGTERM)
-    time.sleep(0.5)  # the handler runs between two instructions of the main thread
+    os.read(heard, 1)
     os.write(gone, b"x")
     assert exit_code(pid) == 143
     assert not select.select([told], [], [], 0)[0] or not os.read(told, 100), "layers after TERM"
@@ -102,7 +111,7 @@ def test_a_stop_takes_effect_in_the_backward_pass_too(tmp_path, monkeypatch) -> 
     from engine.runs.commands import Command
     from engine.training.assemble import assemble
 
-    ready = assemble(BUSY, runs_dir=tmp_path, name="run", device="cpu")
+    ready = assemble(BRIEF, runs_dir=tmp_path, name="run", device="cpu")
     forwards, heeds = [0], [0]
     real, heed, step = Layer.forward, Control.heed, [False]
 
@@ -125,7 +134,7 @@ def test_a_stop_takes_effect_in_the_backward_pass_too(tmp_path, monkeypatch) -> 
     monkeypatch.setattr(Control, "heed", heeded)
     monkeypatch.setattr(ready.trainer.stepper, "step", take)
     ended = ready.trainer.run()
-    assert (ended.state, ended.step, forwards[0], heeds[0]) == ("stopped", 0, BUSY.model.n_layers, 3)
+    assert (ended.state, ended.step, forwards[0], heeds[0]) == ("stopped", 0, BRIEF.model.n_layers, 3)
 
 
 def test_checking_for_stops_changes_no_number(tmp_path, monkeypatch) -> None:
@@ -133,7 +142,7 @@ def test_checking_for_stops_changes_no_number(tmp_path, monkeypatch) -> None:
 
     from engine.training import trainer
 
-    train(tmp_path, "heeding", BUSY)
+    train(tmp_path, "heeding", BRIEF)
     monkeypatch.setattr(trainer, "heeding", lambda *_: nullcontext())
-    train(tmp_path, "deaf", BUSY)
+    train(tmp_path, "deaf", BRIEF)
     assert outcome(Path(tmp_path / "heeding")) == outcome(Path(tmp_path / "deaf"))

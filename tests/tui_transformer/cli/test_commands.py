@@ -14,6 +14,7 @@ from engine.data.known import CORPORA
 from engine.runs.reader import RunReader
 from tests.tui_transformer.loaded import loaded
 from tests.tui_transformer.recorded import record
+from tests.waiting import PATIENCE
 from tui_transformer.__main__ import main
 from tui_transformer.cli.commands import examples_of, listed
 
@@ -54,7 +55,7 @@ def test_help_imports_no_commands_file() -> None:
         "import sys; from tui_transformer.__main__ import main; main(['--help']);"
         "print(*(name for name in sys.modules if name.startswith('tui_transformer.cli.')), file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert set(done.stderr.split()) == {
         f"tui_transformer.cli.{name}" for name in ("app", "commands", "help", "options", "output")
     }
@@ -115,7 +116,7 @@ def bash(folder: Path, script: str) -> str:
     variables = os.environ | {"HOME": str(folder), "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     words = ["bash", "--norc", "-c", script]
     return subprocess.run(
-        words, cwd=folder, env=variables, capture_output=True, text=True, check=True, timeout=120
+        words, cwd=folder, env=variables, capture_output=True, text=True, check=True, timeout=PATIENCE
     ).stdout
 
 

@@ -17,12 +17,13 @@ import pytest
 from engine.capabilities import with_value
 from engine.config.schema import RunConfig
 from engine.errors import InputError
-from engine.runs import reader
+from engine.runs import claims
 from engine.runs.claims import claim, held, liveness
 from engine.runs.reader import RunReader
 from tests.conftest import TINY
 from tests.tui_transformer.lab.studies.test_runner import put
 from tests.tui_transformer.lab.studies.tiny import nothing_left, tiny_study
+from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
 from tui_transformer.lab.launch import clock
 from tui_transformer.lab.launch.clock import Clock, seconds_of_job, seconds_until
@@ -32,6 +33,7 @@ from tui_transformer.lab.studies import runner
 from tui_transformer.lab.studies.record import stop_file, write
 
 CELLS = tiny_study().cells()
+pytestmark = pytest.mark.usefixtures("all_warm")
 
 
 @pytest.fixture
@@ -123,38 +125,32 @@ def test_a_device_that_is_not_there_fails_no_run(runs, capsys) -> None:
     assert capsys.readouterr().err.count("\n") == 1 and not (runs / ".claims").exists()
 
 
-def started(root: Path, *more: str, **variables: str) -> "subprocess.Popen[str]":
-    words = ["work", "tiny", "--runs-dir", str(root), "--device", "cpu", *more]
+def started(root: Path, stderr: int | None = subprocess.STDOUT) -> "subprocess.Popen[str]":
+    words = ["work", "tiny", "--runs-dir", str(root), "--device", "cpu"]
     return subprocess.Popen(
-        [sys.executable, "-m", "tui_transformer", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=os.environ | variables,
+        [sys.executable, "-m", "tui_transformer", *words], stdout=subprocess.PIPE, stderr=stderr, text=True
     )
 
 
-def until(true: Any, seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+def a_cell_trains(root: Path) -> None:
+    """Wait for it."""
+    runs = lambda: [RunReader(path) for path in root.glob("tiny.*.s*")]
+    wait_for(lambda: any(run.status.step > 0 for run in runs()), "a first step", lambda: [run.status for run in runs()])
 
 
-def trains(root: Path) -> bool:
-    return any(RunReader(path).raw("status").get("step", 0) > 0 for path in root.glob("tiny.*.s*"))
+def endless(root: Path) -> None:
+    """A study whose cells train until they are stopped."""
+    root.mkdir()
+    write(tiny_study(seeds=(1,), changes={**tiny_study().changes, "train.steps": 10**6}), root)
 
 
 def test_told_to_stop_it_leaves_a_checkpoint_and_the_claim_and_another_one_goes_on(tmp_path) -> None:
-    root = tmp_path / "runs"
-    root.mkdir()
-    study = tiny_study(seeds=(1,), changes={**tiny_study().changes, "train.steps": 2000})
-    write(study, root)
+    endless(root := tmp_path / "runs")
     with nothing_left(root):
         worker = started(root)
-        until(lambda: trains(root))
+        a_cell_trains(root)
         worker.send_signal(signal.SIGTERM)
-        said, _ = worker.communicate(timeout=120)
+        said, _ = worker.communicate(timeout=PATIENCE)
         assert worker.returncode == 0, said
         assert said.splitlines()[-1] == "SIGTERM: this worker stopped; 0 of 2 runs are done"
         [run] = root.glob("tiny.*.s*")
@@ -208,13 +204,15 @@ def squeue(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     file.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     monkeypatch.setenv("SLURM_JOB_ID", "17")
+    monkeypatch.setattr(clock, "ANSWER", PATIENCE)
 
 
 def test_slurm_says_when_the_time_is_up(tmp_path, monkeypatch) -> None:
-    ends = (datetime.now() + timedelta(hours=1)).isoformat(timespec="seconds")
-    squeue(tmp_path, monkeypatch, f'[ "$*" = "-h -j 17 -o %e" ] && echo {ends}')
+    before = datetime.now()
+    ends = (before + timedelta(hours=1)).replace(microsecond=0)
+    squeue(tmp_path, monkeypatch, f'[ "$*" = "-h -j 17 -o %e" ] && echo {ends.isoformat()}')
     left = seconds_of_job("17")
-    assert left is not None and 3590 < left <= 3600
+    assert left is not None and (ends - datetime.now()).total_seconds() <= left <= (ends - before).total_seconds()
     monkeypatch.setattr(clock, "ASK", 1e9)
     ours = Clock(None)
     assert not ours.look()
@@ -222,12 +220,12 @@ def test_slurm_says_when_the_time_is_up(tmp_path, monkeypatch) -> None:
     assert ours.look()
 
 
-@pytest.mark.parametrize("script", ["echo N/A", "exit 1", "echo slurm_load_jobs error >&2; exit 1", "sleep 5"])
+@pytest.mark.parametrize("script", ["echo N/A", "exit 1", "echo slurm_load_jobs error >&2; exit 1", "exec sleep 3000"])
 def test_where_slurm_does_not_say_it_what_the_environment_says_counts_if_anything(
     tmp_path, monkeypatch, script: str
 ) -> None:
-    monkeypatch.setattr(clock, "ANSWER", 0.5)
     squeue(tmp_path, monkeypatch, script)
+    monkeypatch.setattr(clock, "ANSWER", 0.5 if script.startswith("exec") else PATIENCE)
     assert seconds_of_job("17") is None
     monkeypatch.delenv("SLURM_JOB_END_TIME", raising=False)
     assert not Clock(None).look()
@@ -245,26 +243,20 @@ def test_a_limit_that_was_moved_is_noticed_and_a_silent_slurm_changes_nothing(tm
     monkeypatch.setenv("SLURM_JOB_END_TIME", "1")
     assert not ours.look()
     squeue(tmp_path, monkeypatch, f"echo {soon}")
-    time.sleep(1.1)
-    assert ours.look()
+    wait_for(ours.look, "the end of its time")
 
 
 def test_when_its_time_is_up_it_stops_its_run_with_a_checkpoint(tmp_path, monkeypatch) -> None:
-    root = tmp_path / "runs"
-    root.mkdir()
-    write(tiny_study(seeds=(1,), changes={**tiny_study().changes, "train.steps": 5000}), root)
+    endless(root := tmp_path / "runs")
     ends = tmp_path / "ends"
     squeue(tmp_path, monkeypatch, f"cat {ends}")
     ends.write_text("2099-01-01T00:00:00")
-    code = "import tui_transformer.lab.launch.clock as c, sys; c.ASK = 0.2; from tui_transformer.__main__ import main"
-    words = ["work", "tiny", "--runs-dir", str(root), "--device", "cpu"]
+    monkeypatch.setattr(clock, "ASK", 0.2)
     with nothing_left(root):
-        worker = subprocess.Popen(
-            [sys.executable, "-c", f"{code}; sys.exit(main(sys.argv[1:]))", *words], stdout=subprocess.PIPE, text=True
-        )
-        until(lambda: trains(root))
+        worker = started(root, stderr=None)
+        a_cell_trains(root)
         ends.write_text("2020-01-01T00:00:00")
-        said, _ = worker.communicate(timeout=120)
+        said, _ = worker.communicate(timeout=PATIENCE)
     assert worker.returncode == 0 and said == "time is up: this worker stopped; 0 of 2 runs are done\n"
     [run] = root.glob("tiny.*.s*")
     assert RunReader(run).state == "interrupted" and any(run.glob("checkpoints/step-*")) and held(root) == {}
@@ -281,11 +273,22 @@ def test_a_run_of_another_host_is_taken_over_once_its_claim_and_its_beat_stand_s
         patch.setattr(socket, "gethostname", lambda: "elsewhere")
         theirs = claim(runs, path.name)
     assert theirs is not None and liveness(runs, path.name) == "unknown"
-    reader._BEATS[theirs.path] = (theirs.path.stat().st_mtime_ns, time.monotonic() - 85, False)  # 5 more seconds
-    began = time.monotonic()
+    ahead, real, look, held_until = 0.0, time.monotonic, claims.liveness, list[float]()
+
+    def looked(*whose: Any) -> str:
+        """Ten seconds pass before each look."""
+        nonlocal ahead
+        ahead += 10
+        held_until.extend([ahead] if theirs.held else [])
+        return look(*whose)
+
+    monkeypatch.setattr(claims, "liveness", looked)
+    monkeypatch.setattr(runner, "AGAIN", 0.0)
+    monkeypatch.setattr(runner, "LOOK", 0.02)
+    monkeypatch.setattr(time, "monotonic", lambda: real() + ahead)
     with nothing_left(runs):
         assert works(runs) == 0
-    assert time.monotonic() - began > 5 and "is finished: 4 of 4 runs" in capsys.readouterr().out
+    assert max(held_until) >= claims.PATIENCE and "is finished: 4 of 4 runs" in capsys.readouterr().out
     assert not theirs.held
 
 

@@ -3,11 +3,10 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection
-from contextlib import suppress
 from itertools import zip_longest
 from typing import Any
 
-from textual.pilot import Pilot, WaitForScreenTimeout
+from textual.pilot import Pilot
 
 from tests.tui_transformer.studio.on_screen import shown
 from tests.waiting import EVERY, PATIENCE, missing
@@ -19,15 +18,14 @@ Step = str | Callable[[Pilot[Any]], Awaitable[object]]  # a key, or what is done
 POLLS = {"look at the runs", "compare the runs"}  # workers that go on for ever
 UNSEEN = {"help"}  # groups of workers that change nothing on the screen
 MAY_ASK = {"default", "pick", "launch", "study", "actions", "training"}  # groups that may wait for a dialog's answer
-LOOKS = 3  # at a studio at rest, in a row: a message may be on its way from one widget to another
+LOOKS = 2  # at a studio at rest, in a row: what a worker did at its end is drawn by then
 
 
 async def rest(pilot: Pilot[Any], but: Collection[str] = ()) -> None:
     """Let the studio work until it is at rest, but for some groups of workers."""
     app, quiet, end = pilot.app, 0, time.monotonic() + PATIENCE
     while quiet < LOOKS and app._exception is None:
-        with suppress(WaitForScreenTimeout):  # 30 seconds, which is too few for a slow machine
-            await pilot.pause(0)
+        await pilot.pause()
         doing = busy(app, but)
         quiet = 0 if doing else quiet + 1
         if doing:
@@ -38,9 +36,6 @@ async def rest(pilot: Pilot[Any], but: Collection[str] = ()) -> None:
 
 def busy(app: Any, but: Collection[str] = ()) -> str:
     """What the studio is doing; "" if it is at rest."""
-    for pump in (app, *app.screen.walk_children(with_self=True)):
-        if pump.message_queue_size:
-            return f"{pump} has messages"
     if app.animator._animations or app.animator._scheduled:
         return "something moves"
     asks = len(app.screen_stack) > 1

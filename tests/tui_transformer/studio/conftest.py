@@ -19,15 +19,10 @@ def stored(request, plain_surroundings, monkeypatch) -> Iterator[Stored]:
     for kind in (Input, TextArea):
         monkeypatch.setattr(kind.cursor_blink, "_default", False)
     monkeypatch.setattr("textual.constants.TEXTUAL_ANIMATIONS", "none")
-    monkeypatch.setattr("textual.app.wait_for_idle", _no_time)  # `at_rest.take` knows when a key has had its effect
     screens = Stored(request.node)
     yield screens
     if request.node.stash.get(PASSED, False):
         screens.close()
-
-
-async def _no_time(*_: Any) -> None:
-    pass
 
 
 @pytest.hookimpl(wrapper=True)

@@ -186,14 +186,9 @@ async def walk(scenes: list[Scene], runs: Path, folder: Path, size: tuple[int, i
             (folder / f"{name}.faults").write_text("\n".join(faults(app)), encoding="utf-8")
 
 
-async def no_time(*_: object) -> None:
-    """In place of a wait by the clock: `take` knows when a key has had its effect."""
-
-
 def plain(folder: Path) -> None:
     """Noon, two cores, no corpora of this machine, and no cursor that blinks."""
     import psutil
-    import textual.app
     from textual.widgets import Input, TextArea
 
     from engine.data import corpus
@@ -205,7 +200,6 @@ def plain(folder: Path) -> None:
     from tests.tui_transformer.fake_writer import FakeWriter, FakeWriters
     from tui_transformer.lab.launch.launches import Launches
     from tui_transformer.lab.play.pictures import stacks, who_sees_whom
-    from tui_transformer.studio.app import Studio
     from tui_transformer.studio.design import corpus_preview, own_files
     from tui_transformer.studio.design import pane as design
     from tui_transformer.studio.playground import column, pane
@@ -252,8 +246,6 @@ def plain(folder: Path) -> None:
     own_files.user_config_path = lambda name: Path("config")  # type: ignore[attr-defined]
     pane.Writers = lambda device: Writers()  # type: ignore[attr-defined]
     column.monotonic = lambda: 0.0  # type: ignore[attr-defined]
-    Studio.NOTIFICATION_TIMEOUT = 1000.0
-    textual.app.wait_for_idle = no_time  # type: ignore[attr-defined]
     for kind in (Input, TextArea):
         kind.cursor_blink._default = False  # type: ignore[attr-defined]
 
@@ -267,14 +259,18 @@ def main() -> None:
     os.environ.pop("NO_COLOR", None)
     os.chdir(folder)
     languages.use("zh")
+    import pytest
+
     from tests.tui_transformer.lab.analysis.studies import attention
     from tests.tui_transformer.recorded import everything, record
+    from tests.tui_transformer.studio.on_screen import be_patient
 
     def two(runs: Path) -> None:
         for name in ("baseline", "win16"):
             record(runs, name)
 
     plain(folder)
+    be_patient(pytest.MonkeyPatch())
     makes: dict[str, Callable[[Path], object]] = {"runs": everything, "study": attention, "play": two}
     for name in wanted:
         settings.write_text(f"welcomed = {str(name != 'none').lower()}\n")

@@ -28,7 +28,7 @@ from textual.widget import Widget
 
 from tests.tui_transformer.studio.at_rest import Step, rest, take
 from tests.tui_transformer.studio.layout_faults import faults, seen_widgets
-from tui_transformer.studio.app import Studio
+from tui_transformer.studio.app import PANE_NAMES, Studio
 from tui_transformer.studio.themes import THEMES
 
 SMALL, MEDIUM, LARGE = (80, 24), (120, 36), (200, 50)
@@ -242,12 +242,8 @@ class Stored:
             pytest.fail("\n".join([f"{name} looks otherwise", *lines, *told, *self._how()]), pytrace=False)
 
     def _how(self) -> list[str]:
-        one = f"pytest '{self._item.nodeid}'"
-        return [
-            "",
-            f"this test alone: {one}",
-            f"if this is how it is to look: {one} --update-screens, and read the diff",
-        ]
+        how = f"pytest '{self._item.nodeid}' --update-screens"
+        return ["", f"if this is how it is to look: {how}, and read the diff"]
 
     @property
     def _lock(self) -> FileLock:
@@ -301,5 +297,6 @@ def unused_sections(file: Path, tests: Iterable[str]) -> list[str]:
     ]
 
 
-def studio() -> Studio:
-    return Studio(runs_dir=Path("runs"), device="cpu")
+def studio(*panes: str) -> Studio:
+    """A studio with some panes, the first of which is shown."""
+    return Studio(runs_dir=Path("runs"), device="cpu", panes=panes or PANE_NAMES)

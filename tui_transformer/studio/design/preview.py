@@ -116,6 +116,8 @@ class Page(Widget):
         return [Strip([Segment(s.text, s.style) for s in line], width) for line in lines]
 
     def show(self, lines: list[Strip]) -> None:
+        if lines == self._lines:
+            return
         self._lines = lines
         if self.styles.height is None or self.styles.height.value != len(lines):
             self.styles.height = len(lines)

@@ -5,7 +5,6 @@ import os
 import shlex
 import signal
 import sys
-import time
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -14,11 +13,13 @@ import pytest
 from engine.runs.reader import RunReader
 from tests.tui_transformer.lab.launch.fake_cluster import fake_cluster, write_program
 from tests.tui_transformer.lab.studies.tiny import at_work, nothing_left, tiny_study, written
+from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
 from tui_transformer.lab.launch import clusters
 from tui_transformer.lab.studies.plan import Plan, Price
 from tui_transformer.lab.studies.record import CellStatus, recorded
 
+ROOT = Path(__file__).parents[4]
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a shell")
 
 
@@ -28,6 +29,7 @@ def cluster(tmp_path, monkeypatch) -> Path:
     programs, python = fake_cluster(tmp_path)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setattr(clusters, "PATIENCE", PATIENCE)
     price = {kind: Price(steps=60, seconds=1.0) for kind in ("rope", "alibi")}
     monkeypatch.setattr(
         "tui_transformer.cli.ablate.measured",
@@ -43,17 +45,10 @@ def ablate(runs: Path, via: str, *more: str, **changes) -> int:
     return main(["ablate", "--study", str(file), "--runs-dir", str(runs), "--via", via, *more])
 
 
-def until(true, seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def logs(runs: Path, pattern: str, count: int) -> list[str]:
     """What so many workers say."""
     found = lambda: [text for path in sorted(runs.glob(pattern)) if (text := path.read_text())]
-    until(lambda: len(found()) >= count)
+    wait_for(lambda: len(found()) >= count, f"the words of {count} workers", found)
     return found()
 
 
@@ -89,7 +84,7 @@ def test_the_same_command_again_submits_more_workers(cluster, capsys) -> None:
     for count in (1, 2):
         assert ablate(cluster, "slurm") == 0
         assert len(logs(cluster, ".tiny.slurm-7_0.log", 1)[0].splitlines()) <= count
-    until(lambda: logs(cluster, ".tiny.slurm-7_0.log", 1) == [line_of(cluster) * 2])
+    wait_for(lambda: logs(cluster, ".tiny.slurm-7_0.log", 1) == [line_of(cluster) * 2], "the words of both")
 
 
 def test_options_in_the_settings_come_before_those_that_are_typed(cluster, own_settings) -> None:
@@ -144,7 +139,7 @@ def test_a_squeue_that_is_silent_or_fails_means_unknown_and_never_finished(
 
 
 def test_a_squeue_that_hangs_means_unknown(cluster, monkeypatch) -> None:
-    monkeypatch.setenv("FAKE_SQUEUE", "exec sleep 30")
+    monkeypatch.setenv("FAKE_SQUEUE", "exec sleep 3000")
     monkeypatch.setattr(clusters, "PATIENCE", 0.2)
     state, why = clusters.state_of("7")
     assert state == clusters.UNKNOWN and "did not answer" in why
@@ -321,22 +316,28 @@ def test_doctor_ends_when_a_job_leaves_no_report(cluster, monkeypatch, capsys, s
     assert ("UNKNOWN" if squeue == "exit 1" else "FAILED") in found["runs folder"]["found"]
 
 
-def test_a_time_signal_that_comes_early_leaves_a_checkpoint_and_the_next_worker_goes_on(tmp_path, monkeypatch) -> None:
+def test_a_time_signal_that_comes_early_leaves_a_checkpoint_and_the_next_worker_goes_on(
+    tmp_path, monkeypatch, warm
+) -> None:
     programs, _ = fake_cluster(tmp_path)
+    python = write_program(tmp_path / "warm", f'exec {sys.executable} -m tests.warm "$@"')  # what workers start is warm
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     runs = tmp_path / "runs"
     file = written(tmp_path, tiny_study(seeds=(1,)))
     words = ["ablate", "--study", str(file), "--runs-dir", str(runs), "--device", "cpu", "--via", "slurm"]
     with nothing_left(runs):
         assert main(words) == 0
-        until(lambda: any(len(list(run.glob("checkpoints/step-*"))) > 1 for run in runs.glob("tiny.*")), 120)
+        saved = lambda: [len(list(run.glob("checkpoints/step-*"))) for run in runs.glob("tiny.*")]
+        wait_for(lambda: any(count > 1 for count in saved()), "a checkpoint", saved)
         pids = tmp_path / "pids"
         os.kill(int(pids.read_text()), signal.SIGTERM)  # as `--signal=B:TERM@120` does, to the script's process alone
         log = runs / ".tiny.slurm-7_0.log"
-        until(lambda: "SIGTERM: this worker stopped" in log.read_text(), 60)
+        wait_for(lambda: "SIGTERM: this worker stopped" in log.read_text(), "the worker's end", log.read_text)
         states = {path.name: RunReader(path).state for path in runs.glob("tiny.*.s1")}
         assert "interrupted" in states.values() and not set(states.values()) - {"interrupted", "finished"}
         assert not at_work(runs)
         assert main(words) == 0
-        until(lambda: "finished: 2 of 2 runs are done" in log.read_text(), 240)
+        wait_for(lambda: "finished: 2 of 2 runs are done" in log.read_text(), "the study's end", log.read_text)
     assert all(RunReader(path).state == "finished" for path in runs.glob("tiny.*.s1"))

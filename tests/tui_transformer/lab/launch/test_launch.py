@@ -5,10 +5,10 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,24 +17,38 @@ from engine.runs.commands import Command, send
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.training import checkpoint
 from engine.training.assemble import assemble, resume
-from tests.engine.training.test_crash import ENDLESS, Terminal, exit_code, wait_for
+from tests.command import command as program
+from tests.engine.training.test_crash import ENDLESS, Terminal, exit_code
 from tests.engine.training.test_resume import StopAt, outcome
-from tests.tui_transformer.host import HOSTED, NOISE
+from tests.paused import stays_paused
+from tests.tui_transformer.host import HOSTED, NOISE, run_host
+from tests.waiting import PATIENCE, wait_for
 from tui_transformer.lab.launch import launch, line, queue
 from tui_transformer.lab.launch.launch import Training, await_start, enqueue, spawn
 
 LONG = HOSTED.model_copy(update={"train": HOSTED.train.model_copy(update={"steps": 200})})
 NO_CORPUS = HOSTED.data.model_copy(update={"corpus": "/nonexistent/text"})
-pytestmark = [pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a terminal and signals"), pytest.mark.one_in(3)]
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a terminal and signals"),
+    pytest.mark.one_in(3),
+    pytest.mark.usefixtures("all_warm"),
+]
 
 
-def ended(run: Path, seconds: float = 60.0) -> RunReader:
+def ended(run: Path) -> RunReader:
     """The run when it has come to an end."""
-    reader, deadline = RunReader(run), time.monotonic() + seconds
-    while reader.state in (*LIVE_STATES, "queued"):
-        assert time.monotonic() < deadline, reader.status
-        time.sleep(0.05)
+    reader = RunReader(run)
+    wait_for(lambda: reader.state not in (*LIVE_STATES, "queued"), "the end of the run", lambda: reader.status)
     return reader
+
+
+def is_in(run: Path, state: str) -> None:
+    """Wait until a run is in a state."""
+    wait_for(lambda: RunReader(run).state == state, state, lambda: RunReader(run).status)
+
+
+def has_begun(run: Path) -> None:
+    wait_for((run / "checkpoints" / "last").exists, "the first checkpoint", lambda: RunReader(run).status)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +69,7 @@ def test_a_queued_run_trains_in_a_process_of_its_own(tmp_path, undisturbed) -> N
     await_start(RunReader(run), process, 0)
     reader = ended(run)
     assert reader.state == "finished" and outcome(run) == undisturbed
-    assert reader.status.launch == "process" and process.wait(timeout=30) == 0
+    assert reader.status.launch == "process" and process.wait(PATIENCE) == 0
     assert "validation" in (run / "log.txt").read_text()
     with pytest.raises(InputError, match="did not start: run 'run' is not queued"):
         again = spawn("begin", run, device="cpu")
@@ -65,7 +79,8 @@ def test_a_queued_run_trains_in_a_process_of_its_own(tmp_path, undisturbed) -> N
 @pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="groups no sessions")
 def test_a_run_of_its_own_gives_way_to_other_sessions(tmp_path, monkeypatch) -> None:
     words = ["sleep", "60"]
-    waiting = lambda log, *_: subprocess.Popen(words, start_new_session=True)
+    waiting = lambda log, *_, **__: subprocess.Popen(words, start_new_session=True)
+    monkeypatch.setattr(launch, "GIVES_WAY", 10)
     monkeypatch.setattr(launch, "detached", waiting)
     process = spawn("begin", tmp_path, device="cpu")
     try:
@@ -76,12 +91,12 @@ def test_a_run_of_its_own_gives_way_to_other_sessions(tmp_path, monkeypatch) -> 
         process.wait()
 
 
-@pytest.mark.parametrize("moment", [0.1, *(pytest.param(moment, marks=pytest.mark.slow) for moment in (0.0, 0.25))])
-def test_a_run_that_is_handed_over_ends_as_if_it_had_not_been(tmp_path, undisturbed, moment: float) -> None:
-    here = training(tmp_path)
+@pytest.mark.parametrize("step", [5, *(pytest.param(step, marks=pytest.mark.slow) for step in (0, 12))])
+def test_a_run_that_is_handed_over_ends_as_if_it_had_not_been(tmp_path, undisturbed, step: int) -> None:
+    here, run = training(tmp_path), RunReader(tmp_path / "run")
     here.start()
-    wait_for(tmp_path / "run" / "checkpoints" / "last")
-    time.sleep(moment)
+    has_begun(run.path)
+    wait_for(lambda: run.status.step >= step, f"step {step}", lambda: run.status)
     process = here.hand_over()
     assert not here.alive
     reader = ended(tmp_path / "run")
@@ -89,28 +104,23 @@ def test_a_run_that_is_handed_over_ends_as_if_it_had_not_been(tmp_path, undistur
     if here.outcome is not None and here.outcome.state == "handing-over":
         assert reader.status.pid == process.pid and reader.status.attempt == 2
         assert [e["event"] for e in reader.raw_lines("events")].count("resumed") == 1
-    process.wait(timeout=30)
+    process.wait(PATIENCE)
 
 
 def test_a_paused_run_is_still_paused_when_it_has_been_handed_over(tmp_path, undisturbed) -> None:
     here = training(tmp_path)
     here.start()
     run = tmp_path / "run"
-    wait_for(run / "checkpoints" / "last")
+    has_begun(run)
     send(run, Command.PAUSE)
-    while (state := RunReader(run).state) != "paused":
-        assert state in ("starting", "running")
-        time.sleep(0.02)
+    is_in(run, "paused")
     process = here.hand_over()
     await_start(RunReader(run), process, 1)
-    while RunReader(run).state != "paused":
-        time.sleep(0.02)
-    step = RunReader(run).status.step
-    time.sleep(0.5)
-    assert RunReader(run).state == "paused" and RunReader(run).status.step == step
+    is_in(run, "paused")
+    stays_paused(run)
     send(run, Command.CONTINUE)
     assert ended(run).state == "finished" and outcome(run) == undisturbed
-    process.wait(timeout=30)
+    process.wait(PATIENCE)
 
 
 @pytest.mark.parametrize("broken", ["/nonexistent/python", "/bin/false"])
@@ -120,10 +130,10 @@ def test_where_no_process_can_take_it_the_run_is_interrupted_with_its_checkpoint
     monkeypatch.setattr(launch.sys, "executable", broken)
     here = training(tmp_path)
     here.start()
-    wait_for(tmp_path / "run" / "checkpoints" / "last")
+    has_begun(tmp_path / "run")
     process = here.hand_over()
     if process is not None:
-        process.wait(timeout=10)
+        process.wait(PATIENCE)
     monkeypatch.undo()
     reader = RunReader(tmp_path / "run")
     if reader.state != "finished":  # it may have got to its end first
@@ -137,35 +147,32 @@ def test_a_process_trains_one_run_at_a_time(tmp_path) -> None:
     first.start()
     with pytest.raises(InputError, match="already training a run"):
         second.start()
-    wait_for(tmp_path / "a" / "run" / "checkpoints" / "last")  # stopped earlier, it would not have begun
+    has_begun(tmp_path / "a" / "run")  # stopped earlier, it would not have begun
     first.stop("enough")
-    first.join(30)
+    first.join(PATIENCE)
     assert first.outcome is not None and first.outcome.state == "stopped"
     second.start()
-    second.join(60)
+    second.join(PATIENCE)
     assert second.outcome is not None and second.outcome.state == "finished"
 
 
 def test_what_cannot_be_prepared_is_an_error_and_no_dead_thread(tmp_path) -> None:
     here = training(tmp_path / "bad", HOSTED.model_copy(update={"data": NO_CORPUS}))
     here.start()
-    here.join(10)
+    here.join(PATIENCE)
     assert isinstance(here.error, InputError) and here.hand_over() is None
     after = training(tmp_path)
     after.start()
-    after.join(60)
+    after.join(PATIENCE)
     assert after.outcome is not None and after.outcome.state == "finished"
 
 
-def hosted(root: Path) -> tuple[Terminal, int]:
-    """The host app on a terminal of its own, training."""
-    terminal = Terminal()
-
-    def become_host() -> int:
-        os.execv(sys.executable, [sys.executable, "-m", "tests.tui_transformer.host", str(root)])
-
-    pid = terminal.run(become_host)
-    wait_for(root / "run" / "checkpoints" / "last")
+def hosted(root: Path, step: int) -> tuple[Terminal, int]:
+    """The host app on a terminal of its own, training; a step has been taken."""
+    terminal, run = Terminal(), RunReader(root / "run")
+    pid = terminal.run(lambda: run_host(root))
+    has_begun(run.path)
+    wait_for(lambda: run.status.step >= step, f"step {step}", lambda: run.status)
     return terminal, pid
 
 
@@ -175,8 +182,7 @@ def leave_at_random(root: Path, trials: int, undisturbed: dict) -> None:
         for i in range(trials):
             folder = root / f"{how}-{i}"
             folder.mkdir()
-            terminal, pid = hosted(folder)
-            time.sleep(draw.uniform(0.0, 0.4))
+            terminal, pid = hosted(folder, draw.randint(0, HOSTED.train.steps // 2))
             if how == "quit":
                 os.write(terminal.master, b"q")
             else:
@@ -195,8 +201,7 @@ def kill_at_random(root: Path, trials: int, undisturbed: dict) -> None:
     for i in range(trials):
         folder = root / f"KILL-{i}"
         folder.mkdir()
-        terminal, pid = hosted(folder)
-        time.sleep(draw.uniform(0.0, 0.4))
+        terminal, pid = hosted(folder, draw.randint(0, HOSTED.train.steps))
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         reader = RunReader(folder / "run")
@@ -242,13 +247,12 @@ def test_detached_from_the_command_line(tmp_path) -> None:
         )
         for part in ("--set", s)
     ]
-    command = [sys.executable, "-m", "tui_transformer", "run", "--preset", "demo", *sets, "--detach", "--json"]
-    where = ["--runs-dir", str(tmp_path), "--device", "cpu"]
-    done = subprocess.run([*command, *where], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0 and '"name": "demo"' in done.stdout, done.stderr
+    words = ["run", "--preset", "demo", *sets, "--detach", "--json", "--runs-dir", str(tmp_path), "--device", "cpu"]
+    done = program(*words)
+    assert done.code == 0 and '"name": "demo"' in done.out, done.err
     assert ended(tmp_path / "demo").state == "finished"
-    missing = subprocess.run([*command, *where, "--corpus", os.devnull], capture_output=True, text=True, timeout=120)
-    assert missing.returncode == 2 and len(missing.stderr.splitlines()) == 1 and not (tmp_path / "demo-2").exists()
+    missing = program(*words, "--corpus", os.devnull)
+    assert missing.code == 2 and len(missing.err.splitlines()) == 1 and not (tmp_path / "demo-2").exists()
 
 
 @pytest.mark.slow
@@ -258,7 +262,7 @@ def test_a_queue_keeps_its_order_goes_on_after_a_failure_and_outlives_who_filled
         run = queue.add(config, runs_dir=tmp_path, name=f"run-{i}", command="", device="cpu", data_dir=None)
         if i in (1, 4):  # an app that opens, queues some, and closes; then another
             queue.ensure_runner(run, "cpu")
-    states = [ended(tmp_path / f"run-{i}", 120).state for i in range(5)]
+    states = [ended(tmp_path / f"run-{i}").state for i in range(5)]
     assert states == ["finished", "finished", "failed", "finished", "finished"]
     assert "nonexistent" in RunReader(tmp_path / "run-2").status.reason
     begun = [next(RunReader(tmp_path / f"run-{i}").raw_lines("events"))["time"] for i in range(5)]
@@ -279,25 +283,34 @@ def test_three_owners_take_turns_and_a_run_in_several_turns_is_the_run_it_would_
     for name in names:
         queue.add(LONG, runs_dir=tmp_path, name=name, command="", device="cpu", data_dir=None)
     said: list[str] = []
-    assert queue.work(tmp_path, "cpu", said.append, limit=15.0) == 6
-    assert [ended(tmp_path / name, 1).state for name in names] == ["finished"] * 6
+    steps = lambda: sum(RunReader(tmp_path / name).status.step for name in names)
+    monkeypatch.setattr(queue, "time", SimpleNamespace(monotonic=steps, sleep=time.sleep))  # a step takes a second
+    assert queue.work(tmp_path, "cpu", said.append, limit=60.0) == 6
+    assert [ended(tmp_path / name).state for name in names] == ["finished"] * 6
     assert [text.split()[1][0] for text in said if text.startswith("starting")][:3] == ["a", "b", "c"]
-    assert any("its turn of 0:15 is over" in text for text in said)
+    assert any("its turn of 1:00 is over" in text for text in said)
     assert len({RunReader(tmp_path / name).summary.fingerprint for name in names}) == 1
 
 
-def test_a_queue_waits_for_a_run_that_is_on_its_device(tmp_path) -> None:
+def test_a_queue_waits_for_a_run_that_is_on_its_device(tmp_path, monkeypatch) -> None:
     here = training(tmp_path, ENDLESS)
     here.start()
-    wait_for(tmp_path / "run" / "checkpoints" / "last")
+    has_begun(tmp_path / "run")
     queue.add(HOSTED, runs_dir=tmp_path, name="next", command="", device="cpu", data_dir=None)
-    said: list[str] = []
+    said, looks, look = list[str](), list[int](), line.Line.look
+
+    def counted(self: line.Line) -> None:
+        looks.append(1)
+        look(self)
+
+    monkeypatch.setattr(line.Line, "look", counted)
+    monkeypatch.setattr(queue, "LOOK", 0.02)
     runner = threading.Thread(target=queue.work, args=(tmp_path, "cpu", said.append))
     runner.start()
-    time.sleep(1.5)
+    wait_for(lambda: len(looks) >= 5, "the queue to look again and again")
     assert said == ["waiting for run, which is using cpu"] and RunReader(tmp_path / "next").state == "queued"
     here.stop("enough")
-    runner.join(60)
+    runner.join(PATIENCE)
     assert not runner.is_alive() and RunReader(tmp_path / "next").state == "finished"
 
 
@@ -318,7 +331,7 @@ def test_trainings_leave_no_thread_no_descriptor_and_no_handler_behind(tmp_path)
         here = training(tmp_path / str(i))
         here.start()
         here.stop("enough")
-        here.join(30)
+        here.join(PATIENCE)
         found.append(open_now())
     assert found[1] == found[2] == found[3]
 
@@ -334,12 +347,12 @@ def test_a_disk_that_is_full_at_a_hand_over_interrupts_the_run_at_its_last_check
 
     monkeypatch.setattr(checkpoint, "save", no_room)
     here.start()
-    wait_for(tmp_path / "run" / "checkpoints" / "best")
+    wait_for((tmp_path / "run" / "checkpoints" / "best").exists, "the first evaluation")
     full.set()
-    time.sleep(0.3)  # it comes to its next evaluation, and waits for room
+    is_in(tmp_path / "run", "paused")  # at its next evaluation, where it waits for room
     process = here.hand_over()
     assert here.outcome is not None and here.outcome.state == "interrupted" and "disk is full" in here.outcome.reason
-    assert process is not None and process.wait(timeout=60) == 2  # it was not handed over, so it lets it be
+    assert process is not None and process.wait(PATIENCE) == 2  # it was not handed over, so it lets it be
     reader = RunReader(tmp_path / "run")
     assert reader.state == "interrupted" and not checkpoint.newest_intact(reader.path)[1]
     monkeypatch.undo()

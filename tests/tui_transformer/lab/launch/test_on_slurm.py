@@ -20,6 +20,7 @@ from engine.runs.reader import RunReader
 from tests.tui_transformer.lab.studies import disturbed
 from tests.tui_transformer.lab.studies.disturbed import workers
 from tests.tui_transformer.lab.studies.tiny import CHANGES, nothing_left, outcomes, started, tiny_study, written
+from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
 from tui_transformer.lab.studies.plan import Plan, Price
 
@@ -49,13 +50,6 @@ def asked(*words: str) -> list[str]:
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout.split("\n")
 
 
-def until(true, seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, asked("squeue")
-        time.sleep(0.2)
-
-
 def test_doctor_finds_a_node_fit(slurm, tmp_path, capsys) -> None:
     assert main(["doctor", "--via", "slurm", "--json", "--runs-dir", str(tmp_path)]) == 0
     found = {one["what"]: one["ok"] for line in capsys.readouterr().out.splitlines() for one in [json.loads(line)]}
@@ -67,7 +61,7 @@ def test_a_study_with_kills_a_preemption_and_a_node_death_is_the_undisturbed_stu
     calm, runs = tmp_path / "calm", tmp_path / "runs"
     calm.mkdir()
     process = started(written(tmp_path, study), calm)
-    said, _ = process.communicate(timeout=600)
+    said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said
 
     def submit() -> None:
@@ -79,7 +73,7 @@ def test_a_study_with_kills_a_preemption_and_a_node_death_is_the_undisturbed_stu
 
     with nothing_left(runs):
         submit()
-        until(training)
+        wait_for(training, "a first step", lambda: asked("squeue"))
         asked("sbatch", "-p", "urgent", "-w", "a1", "--output=/dev/null", "--wrap", "sleep 2")
         time.sleep(3)
         found = workers(runs)
@@ -90,12 +84,15 @@ def test_a_study_with_kills_a_preemption_and_a_node_death_is_the_undisturbed_stu
         asked("scontrol", "update", "nodename=a2", "state=down", "reason=test")
         time.sleep(5)
         subprocess.run([f"{PROGRAMS}/up", str(slurm)], check=True, capture_output=True)
-        deadline = time.monotonic() + 600
-        while any(RunReader(runs / name).state != "finished" for name in outcomes(calm)):
-            assert time.monotonic() < deadline
+
+        def finished(name: str) -> bool:
+            time.sleep(disturbed.LOOK)
             if not workers(runs) and not asked("squeue", "-h")[0]:
                 submit()
-            time.sleep(1)
+            return RunReader(runs / name).state == "finished"
+
+        for name in outcomes(calm):
+            wait_for(lambda: finished(name), f"the end of {name}", lambda: asked("squeue"))  # noqa: B023
     assert outcomes(runs) == outcomes(calm)
     for name in outcomes(calm):
         assert [event.event for event in RunReader(runs / name).events()].count("finished") == 1

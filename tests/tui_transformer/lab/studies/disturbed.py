@@ -15,8 +15,10 @@ from engine.runs.reader import RunReader
 from engine.training.assemble import assemble
 from tests.engine.training.test_resume import outcome
 from tests.tui_transformer.lab.studies.tiny import CHANGES, tiny_study
+from tests.waiting import wait_for
 from tui_transformer.lab.studies.study import Study
 
+LOOK = 0.1  # seconds between two looks: some ask a cluster
 HITS = ("worker", "worker", "both", "both", "both", "run", "TERM")
 
 
@@ -49,15 +51,20 @@ def trains(worker: psutil.Process, runs: Path) -> bool:
     return False
 
 
+def lives(worker: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        return worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
 def hit(worker: psutil.Process, runs: Path, chance: random.Random) -> str:
     """Kill a worker, its training process or both, or send it SIGTERM; return which, or nothing if it had ended. About
     half wait until it trains.
     """
-    patience = time.monotonic() + chance.choice((0, 30))
-    while time.monotonic() < patience and worker.is_running() and not trains(worker, runs):
-        time.sleep(0.02)
+    if chance.random() < 0.5:
+        wait_for(lambda: not lives(worker) or trains(worker, runs), "a worker that trains, or its end")
     how = chance.choice(HITS)
-    if not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE:
+    if not lives(worker):
         return ""
     with suppress(psutil.Error):
         trained = worker.children(recursive=True)
@@ -78,18 +85,23 @@ def disturb(
 ) -> str:
     """Have one accident after another until all cells are finished; return the figures.
 
-    Each says what it was, or nothing if it had no target. `tend` is called twice a second, to start what is
-    missing; `words` says what to read if it takes too long.
+    Each says what it was, or nothing if it had no target. `tend` is called now and then, to start what is missing;
+    `words` says what to read where nothing gets on any more.
     """
-    cells, how, began = len(study.cells()), Counter[str](), time.monotonic()
-    deadline, left = began + 600 + 30 * cells, list(accidents)
-    while (done := finished(runs)) < cells:
-        assert time.monotonic() < deadline, words()
-        time.sleep(0.5)
+    cells, how, began, left = len(study.cells()), Counter[str](), time.monotonic(), list(accidents)
+
+    def done() -> int:
+        """How many cells are finished, once everything has been tended to and the accidents that are due were had."""
+        time.sleep(LOOK)
         tend()
-        while left and done >= cells * (len(accidents) - len(left)) / (len(accidents) + 1) and (said := left[0]()):
+        so_far = finished(runs)
+        while left and so_far >= cells * (len(accidents) - len(left)) / (len(accidents) + 1) and (said := left[0]()):
             how[said] += 1
             left.pop(0)
+        return so_far
+
+    for number in range(1, cells + 1):
+        wait_for(lambda: done() >= number, f"the end of {number} of {cells} cells", words)  # noqa: B023
     assert not left
     attempts = Counter(RunReader(path).status.attempt for path in runs.glob("tiny.*.s*"))
     return f"{cells} cells, {dict(how)} in {time.monotonic() - began:.0f} s; attempts {dict(sorted(attempts.items()))}"

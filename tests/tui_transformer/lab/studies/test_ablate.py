@@ -4,7 +4,6 @@ import json
 import os
 import random
 import signal
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,42 +25,39 @@ from tests.tui_transformer.lab.studies.tiny import (
     words,
     written,
 )
+from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
 from tui_transformer.cli import ablate
 from tui_transformer.lab.studies.plan import plan_of
 from tui_transformer.lab.studies.record import is_run
 from tui_transformer.lab.studies.study import read_study
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs signals")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs signals"),
+    pytest.mark.usefixtures("all_warm"),
+]
 
 NAMES = ["tiny.alibi.s1", "tiny.alibi.s2", "tiny.rope.s1", "tiny.rope.s2"]
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory) -> tuple[Path, dict[str, Any], float]:
-    """The study's runs when nobody disturbs it: where, what they leave behind, and seconds."""
+def undisturbed(tmp_path_factory) -> tuple[Path, dict[str, Any]]:
+    """The study's runs when nobody disturbs it: where, and what they leave behind."""
     root = tmp_path_factory.mktemp("undisturbed")
-    began = time.monotonic()
     with nothing_left(root):
         process = started(written(root), root)
-        said, _ = process.communicate(timeout=300)
+        said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said
-    return root, outcomes(root), time.monotonic() - began
+    return root, outcomes(root)
 
 
-def until(true: Any, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def a_cell_trains(runs: Path) -> bool:
-    return any(RunReader(path).raw("status").get("step", 0) > 0 for path in runs.glob("tiny.*.s*"))
+def steps(runs: Path) -> int:
+    """How many its cells have taken, all together."""
+    return sum(RunReader(path).status.step for path in runs.glob("tiny.*.s*"))
 
 
 def test_a_study_trains_each_variant_with_each_seed_and_its_runs_say_so(undisturbed) -> None:
-    root, found, _ = undisturbed
+    root, found = undisturbed
     assert list(found) == NAMES and not is_run(root, "tiny") and not at_work(root)
     for variant in ("rope", "alibi"):
         for seed in (1, 2):
@@ -74,7 +70,7 @@ def test_a_study_trains_each_variant_with_each_seed_and_its_runs_say_so(undistur
 
 
 def test_a_study_that_is_done_is_not_repeated(undisturbed, capsys) -> None:
-    root, found, _ = undisturbed
+    root, found = undisturbed
     before = attempts(root)
     assert main(["ablate", "--study", str(root / "tiny.study.toml"), "--runs-dir", str(root), "--device", "cpu"]) == 0
     said = capsys.readouterr().out
@@ -118,7 +114,7 @@ def test_what_a_plan_has_timed_is_not_timed_again(tmp_path, capsys, monkeypatch)
 
 
 def test_another_study_under_the_name_is_refused_with_what_differs(undisturbed, capsys, tmp_path) -> None:
-    root, _, _ = undisturbed
+    root, _ = undisturbed
     other = written(tmp_path, replace(tiny_study(), base="win16@demo"))
     assert main(words(other, root)) == 2
     assert "was started with different settings: base is 'win16@demo', was 'demo'" in capsys.readouterr().err
@@ -177,19 +173,19 @@ def test_ctrl_c_leaves_checkpoints_and_the_same_command_goes_on(undisturbed, tmp
     file = written(tmp_path)
     with nothing_left(tmp_path):
         process = started(file, tmp_path)
-        until(lambda: a_cell_trains(tmp_path))
+        wait_for(lambda: steps(tmp_path), "a first step")
         second = started(file, tmp_path)
-        said, _ = second.communicate(timeout=60)
+        said, _ = second.communicate(timeout=PATIENCE)
         assert second.returncode == 2 and "is being run by another process" in said and said.count("\n") == 1
         process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=60)
+        said, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode == 130 and "to continue, run the same command again" in said
         assert not at_work(tmp_path)
         states = {RunReader(path).state for path in tmp_path.glob("tiny.*.s*")}
         assert states <= {"interrupted", "finished", "queued"} and "interrupted" in states
         before = attempts(tmp_path)
         process = started(tmp_path / "tiny.study.toml", tmp_path)
-        said, _ = process.communicate(timeout=300)
+        said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said
     assert outcomes(tmp_path) == undisturbed[1]
     assert before.items() <= attempts(tmp_path).items()
@@ -208,9 +204,9 @@ def test_what_failed_is_said_skipped_or_retried_and_holds_up_nothing(tmp_path, c
     runs = tmp_path / "runs"
     with nothing_left(runs):
         process = started(file, runs)
-        until(lambda: (runs / "tiny.study.toml").exists())
+        wait_for((runs / "tiny.study.toml").exists, "the plan")
         text.write_text("too short")  # it is planned, and gone when its cell looks for it
-        said, _ = process.communicate(timeout=120)
+        said, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode == 1 and "run 'tiny.alibi.s1': failed" in said and "--retry-failed" in said, said
         assert [RunReader(runs / name).state for name in ("tiny.rope.s1", "tiny.alibi.s1")] == ["finished", "failed"]
         text.write_text("All work and no play. " * 400)
@@ -227,32 +223,35 @@ def test_detached_it_outlives_whoever_began_it_and_waits_for_what_a_killed_runne
     file = written(tmp_path)
     with nothing_left(tmp_path):
         process = started(file, tmp_path, "--detach", "--json")
-        said, _ = process.communicate(timeout=60)
+        said, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, said
         runner = psutil.Process(json.loads(said.splitlines()[-1])["pid"])
-        until(lambda: a_cell_trains(tmp_path))
+        wait_for(lambda: steps(tmp_path), "a first step")
         runner.kill()
         alive = at_work(tmp_path)
         assert alive
         process = started(file, tmp_path)
-        trained_by = {}
-        while process.poll() is None:
+        trained_by = dict[Path, set[int]]()
+
+        def ended() -> bool:
             for path, pid in at_work(tmp_path).items():
                 if path in alive and RunReader(path).state in LIVE_STATES:
                     trained_by.setdefault(path, set()).add(pid)
-            time.sleep(0.05)
+            return process.poll() is not None
+
+        wait_for(ended, "the end of the study")
         assert process.returncode == 0, process.stdout.read()
     assert outcomes(tmp_path) == undisturbed[1]
     assert all(pids == {alive[path]} for path, pids in trained_by.items())
     assert all(attempt == 1 for _, attempt in attempts(tmp_path).values())
 
 
-def kill_and_go_on(root: Path, moment: float, chance: random.Random, expected: dict[str, Any]) -> None:
-    """Kill a study's runner, and perhaps its cells, at one moment; go on until it is done; compare."""
-    file = written(root)
+def kill_and_go_on(root: Path, share: float, chance: random.Random, expected: dict[str, Any]) -> None:
+    """Kill a study's runner, and perhaps its cells, after a share of all steps; go on until it is done; compare."""
+    file, all_steps = written(root), sum(cell.config.train.steps for cell in tiny_study().cells())
     with nothing_left(root):
         process = started(file, root)
-        time.sleep(moment)
+        wait_for(lambda: steps(root) >= share * all_steps or process.poll() is not None, "a share of the steps")
         process.kill()
         process.communicate()
         for pid in at_work(root).values():
@@ -261,7 +260,7 @@ def kill_and_go_on(root: Path, moment: float, chance: random.Random, expected: d
         before = attempts(root)
         for _ in range(4):
             process = started(file, root)
-            said, _ = process.communicate(timeout=300)
+            said, _ = process.communicate(timeout=PATIENCE)
             if process.returncode == 0:
                 break
         assert process.returncode == 0, said
@@ -271,13 +270,11 @@ def kill_and_go_on(root: Path, moment: float, chance: random.Random, expected: d
 
 @pytest.mark.parametrize("share", [0.45, pytest.param(0.8, marks=pytest.mark.slow)])
 def test_killed_and_gone_on_with_a_study_ends_as_if_undisturbed(undisturbed, tmp_path, share: float) -> None:
-    _, expected, seconds = undisturbed
-    kill_and_go_on(tmp_path, share * seconds, random.Random(str(share)), expected)
+    kill_and_go_on(tmp_path, share, random.Random(str(share)), undisturbed[1])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(10))
 def test_killed_at_ten_random_points_a_study_ends_as_if_undisturbed(undisturbed, tmp_path, number: int) -> None:
-    _, expected, seconds = undisturbed
     chance = random.Random(number)
-    kill_and_go_on(tmp_path, chance.uniform(0.05, 1.0) * seconds, chance, expected)
+    kill_and_go_on(tmp_path, chance.uniform(0.0, 1.0), chance, undisturbed[1])

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -190,16 +189,35 @@ def test_it_is_not_begun_forever(stage) -> None:
     assert stage.run()[FIRST].state == "failed" and stage.verbs() == ["begin"] * 4
 
 
-def lingering(verb: str, path: Path, *, seconds: float) -> tuple[subprocess.Popen[bytes], Path]:
-    """A process that looks as if it had a run, and the file that it writes as its last deed."""
+def after_looks(stage: Stage, monkeypatch: pytest.MonkeyPatch, then: Callable[[], object]) -> None:
+    """Something happens when the runner has looked at its cells a few times."""
+    looks, looked = [0], stage.looked
+
+    def look(going: Any) -> None:
+        looked(going)
+        looks[0] += 1
+        if looks[0] == 5:
+            then()
+
+    monkeypatch.setattr(stage, "looked", look)
+
+
+def lingering(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, verb: str, path: Path
+) -> tuple[subprocess.Popen[bytes], Path]:
+    """A process that looks as if it had a run, for a few looks of the runner; and the file that it writes as its last
+    deed.
+    """
     mark = path.parent.parent / "left"
-    code = f"import pathlib, sys, time; time.sleep({seconds}); pathlib.Path(sys.argv[3]).touch()"
-    return subprocess.Popen([sys.executable, "-c", code, verb, str(path), str(mark)]), mark
+    code = "import pathlib, sys; sys.stdin.read(); pathlib.Path(sys.argv[3]).touch()"
+    process = subprocess.Popen([sys.executable, "-c", code, verb, str(path), str(mark)], stdin=subprocess.PIPE)
+    after_looks(stage, monkeypatch, process.stdin.close)
+    return process, mark
 
 
-def test_a_process_that_has_not_said_yet_that_it_has_the_run_is_waited_for(stage) -> None:
+def test_a_process_that_has_not_said_yet_that_it_has_the_run_is_waited_for(stage, monkeypatch) -> None:
     path = stage.there("queued", step=0, checkpoint=False)
-    process, mark = lingering("begin", path, seconds=1)
+    process, mark = lingering(stage, monkeypatch, "begin", path)
     stage.run()
     assert mark.exists(), "it was not waited for"
     assert stage.verbs() == ["begin"]  # after it had gone without having taken it
@@ -208,10 +226,10 @@ def test_a_process_that_has_not_said_yet_that_it_has_the_run_is_waited_for(stage
 
 @pytest.mark.parametrize(("state", "verbs"), [("interrupted", ["resume"]), ("lost", ["resume"]), ("stopped", [])])
 def test_what_another_runner_left_at_work_is_waited_for_and_taken_up_unless_a_person_stopped_it(
-    stage, state: str, verbs: list[str]
+    stage, monkeypatch, state: str, verbs: list[str]
 ) -> None:
     path = stage.there("running" if state == "lost" else state, step=10)
-    process, mark = lingering("resume", path, seconds=0.5)
+    process, mark = lingering(stage, monkeypatch, "resume", path)
     found = stage.run()
     assert mark.exists() and stage.verbs() == verbs
     assert found[FIRST].state == ("finished" if verbs else "stopped")
@@ -298,7 +316,7 @@ def test_a_worker_leaves_what_is_in_the_hands_of_others_and_a_runner_waits_for_i
     assert stage.run(worker=True)[FIRST].state == "absent"
     assert sorted(run for _, run, _ in stage.spawned) == sorted(cell.name for cell in CELLS[1:])
     monkeypatch.setattr(runner, "AGAIN", 0.01)
-    threading.Timer(0.5, theirs.release).start()
+    after_looks(stage, monkeypatch, theirs.release)
     assert stage.run()[FIRST].state == "finished" and stage.verbs() == ["begin"]
 
 

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import signal
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from engine.training.assemble import begin, resume
 from engine.verification.claims import verify
 from tests.tui_transformer.lab.studies.test_runner import Played, Stage, put
 from tests.tui_transformer.lab.studies.tiny import attempts, nothing_left, outcomes, started, tiny_study, words, written
+from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
 from tui_transformer.cli import ablate
 from tui_transformer.cli.study_progress import Board, how_it_stands
@@ -217,9 +217,8 @@ def test_one_command_runs_all_stages_and_compares_the_last_ones(tmp_path, capsys
 
 def killed_when(due: Callable[[], bool], root: Path) -> None:
     process = started(written(root, staged()), root)
-    while not due():
-        assert process.poll() is None
-        time.sleep(0.005)
+    wait_for(lambda: due() or process.poll() is not None, "the moment")
+    assert process.poll() is None
     process.send_signal(signal.SIGKILL)
     process.communicate()
 
@@ -232,14 +231,14 @@ def test_killed_between_and_in_its_stages_a_study_ends_as_if_undisturbed(tmp_pat
         root.mkdir()
     moments = {"between": lambda root: not undone(root / FIRST), "within": lambda root: (root / LAST).exists()}
     with nothing_left(roots[0]):
-        assert started(written(roots[0], staged()), roots[0]).wait(timeout=300) == 0
+        assert started(written(roots[0], staged()), roots[0]).wait(PATIENCE) == 0
     for root in roots[1:]:
         with nothing_left(root):
             killed_when(lambda: moments[root.name](root), root)  # noqa: B023
             before = attempts(root)
             for _ in range(3):
                 process = started(written(root, staged()), root)
-                said, _ = process.communicate(timeout=300)
+                said, _ = process.communicate(timeout=PATIENCE)
                 if process.returncode == 0:
                     break
             assert process.returncode == 0, said

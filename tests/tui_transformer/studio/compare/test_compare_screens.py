@@ -41,37 +41,37 @@ def drawn(baseline: str, *runs: str) -> tuple[Step, ...]:
     return (at(baseline), "p", *(step for run in runs for step in (at(run), "space")))
 
 
-TABLE: tuple[Step, ...] = ("3", "f", "X", no_baseline)  # the table, with nothing drawn
+TABLE: tuple[Step, ...] = ("f", "X", no_baseline)  # the table, with nothing drawn
 SELECT = (*TABLE, *drawn("baseline", "heads2", "no-pe", "enc-next", "short"))
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_compare_without_a_run(stored, size) -> None:
-    await stored.of(studio(), size, "3", of=["#compare-nothing"])
+    await stored.of(studio("compare"), size, of=["#compare-nothing"])
 
 
 async def test_compare_with_one_run(stored) -> None:
     variant(RUNS, "baseline")
-    await stored.of(studio(), SMALL, "3", of=["#compare-hint"])
+    await stored.of(studio("compare"), SMALL, of=["#compare-hint"])
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_compare_with_runs(stored, size) -> None:
     study(RUNS)
-    await stored.of(studio(), size, *TABLE, of=PANE)
+    await stored.of(studio("compare"), size, *TABLE, "home", of=PANE)
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_compare_with_what_always_the_same_answer_scores(stored, size) -> None:
     for name, exact in (("finetuned", 0.62), ("scratch", 0.1)):
         asking(RUNS, name, exact)
-    await stored.of(studio(), size, *TABLE, of=TABLE_ABOVE)
+    await stored.of(studio("compare"), size, *TABLE, of=TABLE_ABOVE)
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_compare_with_curves(stored, size) -> None:
     study(RUNS)
-    await stored.of(studio(), size, *SELECT, of=PANE, stored=True)
+    await stored.of(studio("compare"), size, *SELECT, of=PANE, stored=True)
 
 
 @pytest.mark.slow
@@ -79,7 +79,7 @@ async def test_compare_with_curves(stored, size) -> None:
 async def test_compare_in_other_themes(stored, plain_surroundings, theme) -> None:
     plain_surroundings.write_text(f'welcomed = true\ntheme = "{theme}"\n')
     study(RUNS)
-    async with studio().run_test(size=SMALL) as pilot:
+    async with studio("compare").run_test(size=SMALL) as pilot:
         await rest(pilot)
         await take(pilot, *SELECT)
         await stored.theme(pilot, *PANE)
@@ -91,33 +91,35 @@ async def test_compare_in_other_themes(stored, plain_surroundings, theme) -> Non
 )
 async def test_compare_looked_at_otherwise(stored, keys, of) -> None:
     study(RUNS)
-    await stored.of(studio(), SMALL, *SELECT, *keys, of=of)
+    await stored.of(studio("compare"), SMALL, *SELECT, *keys, of=of)
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_compare_where_nothing_matches(stored, size) -> None:
     study(RUNS)
-    await stored.of(studio(), size, *TABLE, "slash", *"badge:inert", of=["#compare-filter", "#compare-nothing"])
+    await stored.of(
+        studio("compare"), size, *TABLE, "slash", *"badge:inert", of=["#compare-filter", "#compare-nothing"]
+    )
 
 
 async def test_compare_with_a_mistake_in_the_filter(stored) -> None:
     study(RUNS)
     steps = (*TABLE, "slash", *"tag:report n_hed=2")
-    await stored.of(studio(), SMALL, *steps, of=["#compare-filter", "#compare-mistake"])
+    await stored.of(studio("compare"), SMALL, *steps, of=["#compare-filter", "#compare-mistake"])
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_compare_all_about_a_run(stored, size) -> None:
     study(RUNS)
     steps = (*TABLE, at("baseline"), "p", at("enc-next"), "enter")
-    await stored.of(studio(), size, *steps, of=DIALOG)
+    await stored.of(studio("compare"), size, *steps, of=DIALOG)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", ["N", "g", "E"])
 async def test_compare_asks(stored, key) -> None:
     study(RUNS)
-    await stored.of(studio(), SMALL, *TABLE, "end", key, of=DIALOG)
+    await stored.of(studio("compare"), SMALL, *TABLE, "end", key, of=DIALOG)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -137,11 +139,11 @@ async def test_compare_with_wide_characters_and_long_names(stored, size) -> None
     variant(RUNS, longest, by=0.1, created=AT(2), tags=("x" * 40,))
     variant(RUNS, family, by=0.2, created=AT(3), verdicts=[LEAK])
     steps = (*TABLE, *drawn(baseline, longest, family), *["right"] * 3)
-    await stored.of(studio(), size, *steps, of=PANE)
+    await stored.of(studio("compare"), size, *steps, of=PANE)
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_compare_with_many_runs(stored, size) -> None:
     for i in range(60):
         variant(RUNS, f"heads-{i:02d}", f"model.n_heads={2 ** (i % 4)}", f"seed={i}", by=i * 0.01, created=AT(i))
-    await stored.of(studio(), size, *TABLE, *["down"] * 30, of=ABOVE)
+    await stored.of(studio("compare"), size, *TABLE, *["down"] * 30, of=ABOVE)

@@ -44,12 +44,12 @@ SHIPPED = ("v", "L", "enter", "down")
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_study_without_variants(stored, size) -> None:
-    await stored.of(studio(), size, "v", of=BUILDER)
+    await stored.of(studio("design"), size, "v", of=BUILDER)
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_study_of_heads(stored, size) -> None:
-    await stored.of(studio(), size, *HEADS, *["down"] * 5, of=BUILDER)
+    await stored.of(studio("design"), size, *HEADS, *["down"] * 5, of=BUILDER)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -61,42 +61,42 @@ async def test_a_shipped_study(stored, size, monkeypatch) -> None:
         return Estimate(prices=prices, **known, devices=("cpu",))
 
     monkeypatch.setattr(processes, "plan", plan)
-    await stored.of(studio(), size, *SHIPPED, "m", of=BUILDER)
+    await stored.of(studio("design"), size, *SHIPPED, "m", of=BUILDER)
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_presets_to_tick(stored, size) -> None:
-    await stored.of(studio(), size, "v", "P", "space", "down", "down", "space", of=TICKS)
+    await stored.of(studio("design"), size, "v", "P", "space", "down", "down", "space", of=TICKS)
 
 
 @pytest.mark.slow
 async def test_the_last_of_the_presets_are_those_that_cannot_be(stored) -> None:
-    await stored.of(studio(), SMALL, "v", "P", "end", of=TICKS)
+    await stored.of(studio("design"), SMALL, "v", "P", "end", of=TICKS)
 
 
 @pytest.mark.slow
 async def test_a_mistake_in_a_setting(stored) -> None:
-    await stored.of(studio(), SMALL, "v", "v", writing("model.n_hads=1,2"), of=DIALOG)
+    await stored.of(studio("design"), SMALL, "v", "v", writing("model.n_hads=1,2"), of=DIALOG)
 
 
 @pytest.mark.slow
 async def test_studies_to_take(stored) -> None:
-    await stored.of(studio(), SMALL, "v", "L", of=DIALOG)
+    await stored.of(studio("design"), SMALL, "v", "L", of=DIALOG)
 
 
 @pytest.mark.slow
 async def test_seeds_are_asked_for(stored) -> None:
-    await stored.of(studio(), SMALL, "v", "number_sign", of=DIALOG)
+    await stored.of(studio("design"), SMALL, "v", "number_sign", of=DIALOG)
 
 
 @pytest.mark.slow
 async def test_the_whole_study(stored) -> None:
-    await stored.of(studio(), SMALL, *SHIPPED, "t", of=DIALOG)
+    await stored.of(studio("design"), SMALL, *SHIPPED, "t", of=DIALOG)
 
 
 @pytest.mark.slow
 async def test_many_variants(stored) -> None:
-    await stored.of(studio(), SMALL, *GRID, of=BUILDER)
+    await stored.of(studio("design"), SMALL, *GRID, of=BUILDER)
 
 
 @pytest.mark.slow
@@ -106,13 +106,13 @@ async def test_a_measurement_that_failed(stored, monkeypatch) -> None:
         raise InputError("corpus 'tiny-shakespeare' is not on this machine; tui-transformer data fetch gets it")
 
     monkeypatch.setattr(processes, "plan", plan)
-    await stored.of(studio(), SMALL, *HEADS, "m", of=BUILDER)
+    await stored.of(studio("design"), SMALL, *HEADS, "m", of=BUILDER)
 
 
 @pytest.mark.slow
 async def test_the_light_theme(stored, plain_surroundings) -> None:
     plain_surroundings.write_text('welcomed = true\ntheme = "studio-light"\n')
-    async with studio().run_test(size=SMALL) as pilot:
+    async with studio("design").run_test(size=SMALL) as pilot:
         await rest(pilot)
         await take(pilot, *HEADS)
         await stored.theme(pilot, *BUILDER)

@@ -64,15 +64,15 @@ ALTERNATIVES = (line("the gate"), "escape", "up", "up", "left", "left", likelies
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_no_run(stored, size) -> None:
-    await stored.of(studio(), size, "4", of=["#playground #nothing"])
+    await stored.of(studio("playground"), size, of=["#playground #nothing"])
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_states(stored, fakes, size) -> None:
-    async with (app := studio()).run_test(size=size) as pilot:
+    async with (app := studio("playground")).run_test(size=size) as pilot:
         await rest(pilot)
         for label, of, steps in (
-            ("ready", PANE, ("4",)),
+            ("ready", PANE, ()),
             ("one", FIRST, (line("the gate"), "escape")),
             ("alternatives", DETAIL, ("up", "up", "left", "left", likeliest)),
             ("attention", PANE, (line("/attention 2 1"), "up")),
@@ -87,14 +87,14 @@ async def test_states(stored, fakes, size) -> None:
 @pytest.mark.parametrize("size", SIZES)
 async def test_it_has_written_on_entry(stored, fakes, size) -> None:
     fakes.known["win16"] = FakeWriter(prompts=("the gate", "ANTONIO:", "pass the moon"))
-    await stored.of(studio(), size, "4", "slash", "t", "o", of=PANE)
+    await stored.of(studio("playground"), size, "slash", "t", "o", of=PANE)
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_wide_characters(stored, fakes, size) -> None:
     fakes.known["win16"] = FakeWriter(text=WIDE)
     steps = (line("月亮 🌙"), "escape", "up", "up", "left", "left")
-    await stored.of(studio(), size, "4", *steps, of=["#parts"])
+    await stored.of(studio("playground"), size, *steps, of=["#parts"])
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -102,15 +102,13 @@ async def test_two_runs_answer_a_question(stored, fakes, size) -> None:
     fakes.known["win16"] = FakeWriter(text="Dunholt", kind="question-answer")
     fakes.known["baseline"] = FakeWriter("baseline", text="Arlow!!", kind="question-answer")
     steps = (line("/length 7"), line("/vs baseline"), line("Where was Carl Ronoton born?"), "escape")
-    await stored.of(studio(), size, "4", *steps, of=COLUMNS)
+    await stored.of(studio("playground"), size, *steps, of=COLUMNS)
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_loading(stored, fakes, size) -> None:
     fakes.gate = threading.Event()
-    async with (app := studio()).run_test(size=size) as pilot:
-        await rest(pilot)
-        await pilot.press("4")
+    async with (app := studio("playground")).run_test(size=size) as pilot:
         await until(lambda: fakes.loads, "a model that is asked for")
         await rest(pilot, but=WORK)
         stored.shot(app, *FIRST)
@@ -122,7 +120,7 @@ async def test_an_error(stored, fakes, size) -> None:
         "runs/win16/checkpoints/step-00002000: model.safetensors is damaged (its SHA-256 is another); "
         "`tui-transformer doctor win16` shows which checkpoints are intact"
     )
-    await stored.of(studio(), size, "4", of=FIRST)
+    await stored.of(studio("playground"), size, of=FIRST)
 
 
 async def begun(pilot: Pilot[Any]) -> None:
@@ -135,9 +133,8 @@ async def begun(pilot: Pilot[Any]) -> None:
 
 async def test_streaming(stored, fakes) -> None:
     fakes.known["win16"] = FakeWriter(gate=threading.Event(), free=40)
-    async with (app := studio()).run_test(size=SMALL) as pilot:
+    async with (app := studio("playground")).run_test(size=SMALL) as pilot:
         await rest(pilot)
-        await take(pilot, "4")
         await begun(pilot)
         stored.shot(app, *FIRST)
         await take(pilot, "escape")
@@ -146,7 +143,7 @@ async def test_streaming(stored, fakes) -> None:
 
 @pytest.mark.slow
 async def test_too_long_for_the_context(stored, fakes) -> None:
-    await stored.of(studio(), SMALL, "4", line("/length 200"), line("the gate"), "escape", of=FIRST)
+    await stored.of(studio("playground"), SMALL, line("/length 200"), line("the gate"), "escape", of=FIRST)
 
 
 @pytest.mark.slow
@@ -154,24 +151,24 @@ async def test_too_long_for_the_context(stored, fakes) -> None:
 async def test_unusual_models(stored, fakes, kind) -> None:
     fakes.known["win16"] = FakeWriter(kind=kind, text="the gate")
     more = [line("/attention 1 1 cross")] if kind == "copy" else []
-    await stored.of(studio(), SMALL, "4", line("/length 8"), line("the g_te"), "escape", *more, of=["#parts"])
+    await stored.of(studio("playground"), SMALL, line("/length 8"), line("the g_te"), "escape", *more, of=["#parts"])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("theme", ["studio-light", "studio-colour-blind"])
 async def test_themes(stored, fakes, plain_surroundings, theme) -> None:
     plain_surroundings.write_text(f'welcomed = true\ntheme = "{theme}"\n')
-    async with studio().run_test(size=SMALL) as pilot:
+    async with studio("playground").run_test(size=SMALL) as pilot:
         await rest(pilot)
-        await take(pilot, "4", *ALTERNATIVES)
+        await take(pilot, *ALTERNATIVES)
         await stored.theme(pilot, *PANE)
 
 
 async def test_without_colour(stored, fakes, monkeypatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    async with (app := studio()).run_test(size=SMALL) as pilot:
+    async with (app := studio("playground")).run_test(size=SMALL) as pilot:
         await rest(pilot)
-        await take(pilot, "4", line("the gate"), "escape", line("/attention 2 1"), "up")
+        await take(pilot, line("the gate"), "escape", line("/attention 2 1"), "up")
         stored.shot(app, *PANE, styles=False)
         styles = {run.style for runs in pictured(app, app.screen.region) for run in runs}
         colours = {colour for style in styles for colour in re.findall("#[0-9a-f]{6}", style)}

@@ -17,15 +17,15 @@ RUNS = Path("runs")
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_train_without_a_run(stored, size) -> None:
-    await stored.of(studio(), size, "2", of=["#train #nothing"])
+    await stored.of(studio("train"), size, of=["#train #nothing"])
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_train_with_a_run_in_each_state(stored, size) -> None:
     everything(RUNS)
-    app = studio()
+    app = studio("train")
     async with app.run_test(size=size) as pilot:
-        await take(pilot, "2", "home")
+        await take(pilot, "home")
         pane = app.query_one(TrainPane)
         if size == SMALL:
             stored.shot(app, "#left", label="the list")
@@ -43,9 +43,9 @@ async def test_train_with_a_run_in_each_state(stored, size) -> None:
 
 async def test_train_looked_at_otherwise(stored) -> None:
     everything(RUNS)
-    app = studio()
+    app = studio("train")
     async with app.run_test(size=SMALL) as pilot:
-        await take(pilot, "2", "home", "down")
+        await take(pilot, "home", "down")
         for keys, part in (("b", RunTabs), ("l", RunTabs), ("yx", RunCharts), ("z", RunCharts)):
             await take(pilot, *keys)
             stored.shot(app, part, label=keys)
@@ -57,7 +57,7 @@ async def test_train_looked_at_otherwise(stored) -> None:
 async def test_themes(stored, plain_surroundings, theme) -> None:
     plain_surroundings.write_text(f'welcomed = true\ntheme = "{theme}"\n')
     everything(RUNS)
-    app = studio()
+    app = studio("train")
     async with app.run_test(size=SMALL) as pilot:
-        await take(pilot, "2", "home", "down")
+        await take(pilot, "home", "down")
         await stored.theme(pilot, TrainPane)
