@@ -214,7 +214,8 @@ def _as_started() -> None:
         console.cache_clear()
     logging.root.handlers.clear()
     warnings.resetwarnings()
-    warnings.simplefilter("ignore", DeprecationWarning)
+    for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+        warnings.simplefilter("ignore", category)
     warnings._showwarnmsg_impl = _warn  # type: ignore[attr-defined]
     random.seed()
     torch.set_grad_enabled(True)

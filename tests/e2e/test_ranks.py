@@ -30,14 +30,14 @@ from tests.waiting import PATIENCE, wait_for
 from tui_transformer.lab.launch.launch import enqueue, spawn
 
 NETWORKS = {"decoder": "baseline", "encoder-decoder": "phrasebook", "masked": "encoder-mlm"}
-SIZES = {"phrasebook": "train.batch_tokens=60"}
+SIZES = {"phrasebook": ("train.batch_tokens=60", "data.corpus_size=400")}
 pytestmark = pytest.mark.usefixtures("all_warm")
 
 
 def small(preset: str, *changes: str) -> RunConfig:
     tables = presets.resolve(presets.find(preset)).miniature().dump()
-    size = SIZES.get(preset, "train.batch_size=2")
-    asked = ("train.accumulation=4", "evaluation.every=4", "checkpoint.every=2", "checkpoint.keep_last=99", size)
+    size = SIZES.get(preset, ("train.batch_size=2",))
+    asked = ("train.accumulation=4", "evaluation.every=4", "checkpoint.every=2", "checkpoint.keep_last=99", *size)
     for override in parse_overrides((*asked, *changes)):
         tables = presets.merge(tables, override)
     return RunConfig.model_validate(tables)
