@@ -94,7 +94,7 @@ async def test_a_folder_of_many_runs(runs: int, tmp_path) -> None:
     for i in range(1, runs):
         shutil.copytree(first, root / f"run-{i:05}")
     before, began = resident(), time.monotonic()
-    async with Open(root) as studio:
+    async with Open(root, panes=("train", "compare")) as studio:
         await studio.until(lambda: f"Runs  {runs:,}" in studio.text)
         listed = time.monotonic() - began
         await studio.pilot.press("end", "home", "3")
