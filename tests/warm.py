@@ -135,7 +135,7 @@ def _asked(words: Any, environment: Any) -> Callable[[], Any] | None:
         return None
     if environment is not None and _of_python(environment) != _of_python(os.environ):
         return None
-    if any(thread.name.startswith("training") for thread in threading.enumerate()) or _place() is None:
+    if "training" in {thread.name for thread in threading.enumerate()} or _place() is None:
         return None
 
     def work() -> Any:

@@ -51,7 +51,7 @@ async def test_a_model_that_does_not_translate_has_no_beam(app, fakes) -> None:
         await answered(pilot, "the gate")
         assert "seed 1" in shown(app)
         await type_line(pilot, "/run baseline")  # which keeps its own
-        await until(pilot, lambda: found.session.settings["beam"] == 5 and bool(found.session.completions("/be")))
+        await until(pilot, lambda: found.session.settings.get("beam") == 5 and bool(found.session.completions("/be")))
 
 
 async def test_each_model_has_its_own_alpha_unless_one_is_typed(app, fakes) -> None:
