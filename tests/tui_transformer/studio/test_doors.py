@@ -3,6 +3,7 @@
 import asyncio
 import math
 import re
+import threading
 from dataclasses import replace
 
 import pytest
@@ -18,17 +19,20 @@ from tests.tui_transformer.studio.design.test_design_pane import MEDIUM, App, go
 from tests.tui_transformer.studio.on_screen import shown, until
 from tests.tui_transformer.studio.test_typing_order import app, fakes, gate, typed
 from tests.tui_transformer.studio.train.test_train_pane import Open as OpenTrain
+from tests.waiting import PATIENCE
 from tui_transformer.lab.analysis.curves import Band
 from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.charts.curves import CHARTED, picture
 from tui_transformer.lab.charts.overlay import Overlay, Stroke
 from tui_transformer.lab.design.processes import Benchmarks
+from tui_transformer.lab.play.writers import best_finished
 from tui_transformer.lab.records.run_view import Probe
 from tui_transformer.lab.reports.selection import ReportSelection
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.compare.overlay_charts import OverlayDrawing
 from tui_transformer.studio.design.preset_list import PresetList
 from tui_transformer.studio.design.study_builder import StudyBuilder
+from tui_transformer.studio.playground import pane as playground
 from tui_transformer.studio.playground.pane import PlaygroundPane
 from tui_transformer.studio.shared.dialog import Ask
 from tui_transformer.studio.shared.search import nearness
@@ -114,6 +118,18 @@ async def test_a_prompt_that_is_typed_before_the_model_is_there_is_answered_with
         gate.set()
         await until(pilot, lambda: bool(fakes.known["win16"].asked))
         assert fakes.known["win16"].asked[0][1]["temperature"] == 0.0
+
+
+async def test_a_prompt_that_is_typed_before_a_run_is_found_stays_in_sight(app, fakes, monkeypatch) -> None:
+    look = threading.Event()
+    monkeypatch.setattr(playground, "best_finished", lambda rows: best_finished(rows) if look.wait(PATIENCE) else None)
+    async with app.run_test(size=(120, 36)) as pilot:
+        typed(app, "4", *"Hero", "enter")
+        await until(pilot, lambda: "Hero" in shown(app))
+        look.set()
+        await until(pilot, lambda: app.query_one(PlaygroundPane)._first.run_path is not None)
+        await pilot.pause()
+        assert "Hero" in shown(app)
 
 
 # Train

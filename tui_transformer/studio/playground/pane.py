@@ -142,6 +142,8 @@ class PlaygroundPane(Vertical):
             self.remove_class("-empty")
             self.refresh_bindings()
             column.take(run)
+            if self._held:  # typed before a run was found
+                column.announce(self._held)
         elif run is not None:
             self.add_class("-two")
             column.take(run)
