@@ -12,14 +12,14 @@ ROOT = Path("/")  # of /proc and /sys
 COUNT = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # a user's own number of threads
 # A user's own way of waiting, for GNU's OpenMP (Linux) and LLVM's (macOS).
 WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
-SPINS = 1000
+SPINS = 1500  # rounds; docs/benchmarks.md has the speeds that this number was chosen by
 
 
 def choose_waiting() -> None:
     """Have threads that wait for each other sleep after a few microseconds, unless the user's variables say otherwise.
 
     By default libgomp's threads spin for milliseconds. Beside another program, that takes from the thread they wait for
-    the core that it needs: `docs/benchmarks.md` has the speeds that this number was chosen by.
+    the core that it needs.
     """
     if "torch" not in sys.modules and not any(name in os.environ for name in WAITING):
         os.environ["GOMP_SPINCOUNT"] = str(SPINS)
