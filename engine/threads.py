@@ -16,7 +16,7 @@ SPINS = 1500  # rounds; docs/benchmarks.md has the speeds that this number was c
 
 
 def choose_waiting() -> None:
-    """Have threads that wait for each other sleep after a few microseconds, unless the user's variables say otherwise.
+    """Have threads that wait for each other sleep early, unless the user's variables say otherwise.
 
     By default libgomp's threads spin for milliseconds. Beside another program, that takes from the thread they wait for
     the core that it needs.
@@ -50,8 +50,8 @@ def usable_cores() -> int:
 
 def count() -> int:
     """Return how many threads a run gets if its config does not say, as far as that is known without torch."""
-    given = os.environ.get(COUNT[0], "")
-    return max(1, int(given)) if given.isdecimal() else usable_cores()
+    given = [os.environ[name] for name in COUNT if os.environ.get(name, "").isdecimal()]
+    return max(1, int(given[0])) if given else usable_cores()
 
 
 def _quotas() -> Iterator[float]:

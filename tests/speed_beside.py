@@ -25,7 +25,7 @@ from tui_transformer.cli.responsiveness import Terminal, endless
 from tui_transformer.lab.launch.launch import enqueue, spawn
 
 DEFAULT = "GOMP_SPINCOUNT=300000"  # libgomp's own, written out so that the program does not choose another one
-OTHERS = (*(f"GOMP_SPINCOUNT={n}" for n in (100_000, 20_000, 5_000, 2_000, 1_500, 1_000, 700)),)
+OTHERS = [f"GOMP_SPINCOUNT={n}" for n in (100_000, 20_000, 5_000, 2_000, 1_500, 1_000, 700)]
 WAYS = ("cli", "studio", "detached", "ranks", "two")
 BUSY = [sys.executable, "-c", "while True: pass"]
 
@@ -62,7 +62,10 @@ class EndlessRuns:
             self.starters = [spawn("begin", run, device="cpu", ranks=2 if way == "ranks" else 1) for run in self.runs]
         else:
             words = [sys.executable, "-m", "tui_transformer", "begin"]
-            self.starters = [subprocess.Popen([*words, str(run)], stdout=-3, stderr=-3) for run in self.runs]
+            self.starters = [
+                subprocess.Popen([*words, str(run)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                for run in self.runs
+            ]
         os.environ.clear()
         os.environ.update(before)
         while not all(steps(run) > 5 for run in self.runs):
@@ -111,7 +114,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--busy", type=int, nargs="+", default=[0, 1, 2], help="how many busy programs there are")
-    parser.add_argument("waiting", nargs="*", default=OTHERS, help="variables, NAME=VALUE;NAME=VALUE; one: one thread")
+    parser.add_argument(
+        "waiting", nargs="*", default=OTHERS, help="variables of the environment, as NAME=VALUE;NAME=VALUE"
+    )
     asked = parser.parse_args()
     ways = [DEFAULT, *asked.waiting]
     found: dict[tuple[str, int], list[float]] = {(variables, n): [] for variables in ways for n in asked.busy}

@@ -29,7 +29,8 @@ def eight(tmp_path, monkeypatch) -> Path:
     monkeypatch.setattr(threads, "ROOT", tmp_path)
     monkeypatch.setattr(psutil, "cpu_count", lambda logical=True: 8)
     monkeypatch.setattr(threads, "usable_cpus", lambda: list(range(8)))
-    monkeypatch.delenv("OMP_NUM_THREADS")
+    for name in threads.COUNT:
+        monkeypatch.delenv(name, raising=False)
     return tmp_path
 
 
@@ -78,6 +79,11 @@ def test_affinity_bounds_the_threads(eight, monkeypatch) -> None:
 def test_a_users_own_number_wins(eight, monkeypatch, given, count) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", given)
     assert threads.count() == count
+
+
+def test_a_number_given_to_mkl_alone_counts(eight, monkeypatch) -> None:
+    monkeypatch.setenv("MKL_NUM_THREADS", "3")
+    assert threads.count() == 3
 
 
 def started(code: str, **variables: str) -> object:
