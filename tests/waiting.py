@@ -23,7 +23,7 @@ def wait_for(claim: Callable[[], Found], what: str, state: Callable[[], object] 
         AssertionError: it did not come true within `PATIENCE`.
     """
     end = time.monotonic() + PATIENCE
-    while not (found := claim()):
+    while not (found := holds(claim)):
         if time.monotonic() > end:
             raise AssertionError(missing(what, state))
         time.sleep(EVERY)
@@ -33,11 +33,19 @@ def wait_for(claim: Callable[[], Found], what: str, state: Callable[[], object] 
 async def until(claim: Callable[[], Found], what: str, state: Callable[[], object] = str) -> Found:
     """`wait_for`, while the event loop goes on."""
     end = time.monotonic() + PATIENCE
-    while not (found := claim()):
+    while not (found := holds(claim)):
         if time.monotonic() > end:
             raise AssertionError(missing(what, state))
         await asyncio.sleep(EVERY)
     return found
+
+
+def holds(claim: Callable[[], Found], *absent: type[Exception]) -> Found | None:
+    """Ask a claim; one about what is not there yet (`absent` says so too) does not hold yet."""
+    try:
+        return claim()
+    except (LookupError, *absent):
+        return None
 
 
 def missing(what: str, state: Callable[[], object]) -> str:

@@ -2,18 +2,19 @@
 
 import json
 import os
-import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from engine.runs.reader import LIVE_STATES, RunReader
+from engine.runs.commands import Command, send
+from engine.runs.reader import RunReader
 from engine.training.trainer import Trainer
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.screen import Screen
 from tests.tui_transformer.trained import train
 from tests.waiting import PATIENCE, wait_for
-from tui_transformer.studio import app  # noqa: F401 - so that forks have it
+from tui_transformer.studio.app import Studio
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a pseudo-terminal"),
@@ -21,36 +22,12 @@ pytestmark = [
 ]
 
 SMALL = ("train.batch_size=4", "model.d_model=32", "model.context_length=64", "data.corpus_size=20000")
-# A studio that hears no hang-up, as under nohup.
-DEAF = """
-import signal, sys
-signal.signal(signal.SIGHUP, signal.SIG_IGN)
-from tui_transformer.__main__ import main
-sys.exit(main())
-"""
-# An app that breaks while a run trains in it.
-FALLS = """
-import sys
-from tui_transformer.studio.app import Studio
-def action_help(self):
-    raise RuntimeError("a bug of the screen")
-Studio.action_help = action_help
-from tui_transformer.__main__ import main
-sys.exit(main())
-"""
-# `2> file`: what the studio says goes there, what it draws does not.
-ASIDE = """
-import os, sys
-os.dup2(os.open(sys.argv[2] + ".err", os.O_WRONLY | os.O_CREAT), 2)
-from tui_transformer.__main__ import main
-sys.exit(main())
-"""
 
 
-def studio(tmp_path: Path, code: str | None = None, size: tuple[int, int] = (120, 36)) -> Screen:
+def studio(tmp_path: Path, size: tuple[int, int] = (120, 36), **more: Any) -> Screen:
     settings = tmp_path / "settings.toml"
     settings.write_text("welcomed = true\n")
-    return Screen("--runs-dir", str(tmp_path / "runs"), "--device", "cpu", settings=settings, code=code, size=size)
+    return Screen("--runs-dir", str(tmp_path / "runs"), "--device", "cpu", settings=settings, size=size, **more)
 
 
 def design(screen: Screen, *changes: str) -> None:
@@ -102,7 +79,7 @@ def test_a_run_from_its_design_to_its_end(tmp_path) -> None:
         waits(reader, "running")
         screen.press("s")
         waits(reader, "stopped")
-        screen.until("stopped")
+        screen.until("stopped", " resume")  # the key that the footer offers now
         stopped_at = reader.status.step
         screen.press("f6")
         waits(reader, "running")
@@ -126,10 +103,19 @@ def test_a_run_from_its_design_to_its_end(tmp_path) -> None:
         screen.close()
 
 
+def goes_on(reader: RunReader) -> None:
+    """Another process trains the run from where it was left; then have that stop."""
+    wait_for(lambda: reader.status.attempt == 2, "a second attempt", lambda: reader.status)
+    steps(reader, reader.status.step + 5)
+    assert waits(reader, "running") == "running"
+    send(reader.path, Command.STOP)
+    waits(reader, "stopped")
+
+
 def test_leaving_a_run_that_trains_here_asks_and_hands_it_over(tmp_path) -> None:
     screen = studio(tmp_path)
     try:
-        design(screen, "train.steps=400")
+        design(screen, "train.steps=100000")
         screen.press("f5")
         reader = the_run(tmp_path)
         screen.until("running")
@@ -139,20 +125,20 @@ def test_leaving_a_run_that_trains_here_asks_and_hands_it_over(tmp_path) -> None
         screen.press("enter")
         assert screen.end() == 0
         assert b"continues in the background" in screen.output
-        assert waits(reader, "finished") == "finished" and reader.status.attempt == 2
+        goes_on(reader)
     finally:
         screen.close()
 
 
 def test_the_studio_is_on_the_terminal_where_stderr_goes_into_a_file(tmp_path) -> None:
-    screen = studio(tmp_path, ASIDE)
+    screen = studio(tmp_path, errors=tmp_path / "said")
     try:
         screen.until("1 Design", "demo")
         screen.press("ctrl+q")
         assert screen.end() == 0
     finally:
         screen.close()
-    assert (tmp_path / "runs.err").read_bytes() == b""
+    assert (tmp_path / "said").read_bytes() == b""
 
 
 def test_a_bug_in_the_training_thread_is_a_failed_run_and_no_dead_app(tmp_path, monkeypatch) -> None:
@@ -179,35 +165,38 @@ def test_a_bug_in_the_training_thread_is_a_failed_run_and_no_dead_app(tmp_path, 
         screen.close()
 
 
-@pytest.mark.parametrize("code", [pytest.param(None, marks=pytest.mark.slow), DEAF])
-def test_a_terminal_that_goes_leaves_its_run_to_another_process(tmp_path, code) -> None:
-    screen = studio(tmp_path, code)
+@pytest.mark.parametrize("nohup", [pytest.param(False, marks=pytest.mark.slow), True])
+def test_a_terminal_that_goes_leaves_its_run_to_another_process(tmp_path, nohup) -> None:
+    screen = studio(tmp_path, nohup=nohup)
     try:
-        design(screen, "train.steps=400")
+        design(screen, "train.steps=100000")
         screen.press("f5")
         reader = the_run(tmp_path)
         screen.until("running")
         steps(reader, 5)
         screen.hang_up()
         assert screen.process.wait(PATIENCE) == 129
-        assert waits(reader, "finished") == "finished" and reader.status.attempt == 2
+        goes_on(reader)
     finally:
         screen.close()
 
 
 @pytest.mark.slow
-def test_a_studio_that_breaks_leaves_its_run_to_another_process(tmp_path) -> None:
-    screen = studio(tmp_path, FALLS)
+def test_a_studio_that_breaks_leaves_its_run_to_another_process(tmp_path, monkeypatch) -> None:
+    def breaks(self: Studio) -> None:
+        raise RuntimeError("a bug of the screen")
+
+    monkeypatch.setattr(Studio, "action_help", breaks)  # in the studio as well, which is a fork
+    screen = studio(tmp_path)
     try:
-        design(screen, "train.steps=300")
+        design(screen, "train.steps=100000")
         screen.press("f5")
         reader = the_run(tmp_path)
         screen.until("running")
         steps(reader, 5)
         screen.press("?")
         assert screen.end() == 1
-        assert waits(reader, *LIVE_STATES, "finished") != "failed"
-        assert waits(reader, "finished") == "finished"
+        goes_on(reader)
     finally:
         screen.close()
 
@@ -234,16 +223,16 @@ def test_no_byte_of_poisoned_runs_presets_or_corpora_commands_the_terminal(tmp_p
         screen.until("poison", "failed")
         for tab in "vlt":
             screen.press(tab)
-            time.sleep(0.3)
+            screen.rest()
         screen.until("not bold")
         screen.press("1", "e")
         screen.until("KEY=VALUE")
         screen.press(*f"data.corpus={corpus}", "enter")
         screen.until("some words")
         screen.press("t")
-        time.sleep(0.5)
+        screen.until("the complete config")
         screen.press("escape")
-        time.sleep(0.3)
+        screen.until_gone("the complete config")
         screen.press("3")
         screen.until("INERT", "select")
         screen.press("space", "enter")
@@ -252,7 +241,7 @@ def test_no_byte_of_poisoned_runs_presets_or_corpora_commands_the_terminal(tmp_p
         screen.until_gone("Compared to the baseline")
         screen.press("w")
         screen.until("poison  @best", "temperature")
-        time.sleep(1.0)  # what cannot be loaded says so
+        screen.rest()  # what cannot be loaded says so
         screen.press("ctrl+q")
         assert screen.end() == 0
         assert not [poison for poison in HOSTILE if poison in screen.output]
@@ -298,7 +287,7 @@ def test_two_finished_runs_are_compared_exported_and_written_with(tmp_path) -> N
         screen.press(*"the ", "enter")
         screen.until(", step 6, seed")
         screen.press("escape")
-        time.sleep(0.5)
+        screen.rest()
         if "leave the prompt" in screen.text:  # it stopped the writing first
             screen.press("escape")
         screen.until_gone("leave the prompt")

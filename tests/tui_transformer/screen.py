@@ -4,6 +4,7 @@ import fcntl
 import os
 import pty
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -38,7 +39,8 @@ class Screen:
         size: columns and lines.
         settings: the user's settings file.
         environment: more of it.
-        code: Python to run instead of the program, with `arguments` as its argv.
+        errors: a file for what it writes to stderr.
+        nohup: it hears no hang-up.
     """
 
     def __init__(
@@ -47,7 +49,8 @@ class Screen:
         settings: Path,
         size: tuple[int, int] = (120, 36),
         environment: dict[str, str] | None = None,
-        code: str | None = None,
+        errors: Path | None = None,
+        nohup: bool = False,
     ) -> None:
         self._master, self._slave = pty.openpty()
         columns, lines = size
@@ -61,16 +64,24 @@ class Screen:
         variables["ESCDELAY"] = "1"  # milliseconds, for whoever is slow: escape is not the beginning of the next key
         for name in ("NO_COLOR", "COLUMNS", "LINES"):  # of whoever runs the tests
             variables.pop(name, None)
-        start = ["-m", "tui_transformer"] if code is None else ["-c", code]
+
+        def begin() -> None:
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+            if nohup:
+                signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+        stderr = self._slave if errors is None else os.open(errors, os.O_WRONLY | os.O_CREAT)
         self.process = subprocess.Popen(
-            [sys.executable, *start, *arguments],
+            [sys.executable, "-m", "tui_transformer", *arguments],
             stdin=self._slave,
             stdout=self._slave,
-            stderr=self._slave,
+            stderr=stderr,
             env=variables | (environment or {}),
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=begin,
         )
+        if errors is not None:
+            os.close(stderr)
         self._listening = threading.Thread(target=self._listen, daemon=True)
         self._listening.start()
 

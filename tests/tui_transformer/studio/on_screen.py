@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from textual.app import App
+from textual.css.query import NoMatches
 from textual.pilot import Pilot
 
-from tests.waiting import EVERY, PATIENCE, missing
+from tests.waiting import EVERY, PATIENCE, holds, missing
 from tui_transformer.studio import typing_order
 
 TURNS = 100_000  # of the event loop, after which it is idle
@@ -75,7 +76,7 @@ async def until(pilot: Pilot[Any], claim: Callable[[], object], what: str = "") 
     end, app = time.monotonic() + PATIENCE, pilot.app
     while True:
         await pilot.pause()
-        if claim():
+        if holds(claim, NoMatches):
             return
         assert app._exception is None, f"the app has crashed: {app._exception!r}"
         if time.monotonic() > end:
