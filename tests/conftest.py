@@ -1,5 +1,6 @@
 """Shared by all tests: one CPU thread each (three workers share two cores), small configs, a small corpus."""
 
+import gc
 import os
 import shutil
 import signal
@@ -29,6 +30,7 @@ from tests.warm import all_warm, cold, warm  # noqa: F401 - fixtures
 from tui_transformer import languages
 
 torch.set_num_threads(1)
+gc.disable()  # until all tests are collected, which all stay
 # No deadline: a test's first import takes as long as the machine is slow. The same inputs each time: a failure repeats.
 hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("tests")
@@ -40,6 +42,13 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-screens", action="store_true", help="store what the studio's screens show now")
+
+
+def pytest_collection_finish() -> None:
+    """No search for garbage goes through the tests themselves, nor through the modules that they have imported."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+    gc.enable()
 
 
 def pytest_unconfigure() -> None:
