@@ -96,7 +96,7 @@ class Run:
     def __init__(self, folder: Path, plan: Plan) -> None:
         self.folder, self.plan = folder, plan
         self.failures = 0
-        self.seconds: dict[str, float] = {}  # of the tests that are done
+        self.seconds: dict[str, float] = {}  # of the tests that are done, and of files that cannot be imported
         self.files: dict[str, list[str]] = {}  # those that were imported, and their tests
         self.running: dict[Path, str] = {}  # by the file that a process writes
         self.read: Counter[Path] = Counter()
@@ -173,9 +173,9 @@ class Run:
 
     def left(self) -> Iterator[tuple[str, int]]:
         """Yield how many tests of each file were not run; of one that was not imported, how many functions."""
-        done = Counter(node.partition("::")[0] for node in self.seconds)
+        done = Counter(path for path, test, _ in (node.partition("::") for node in self.seconds) if test)
         for path, tests in self.plan.distances.items():
-            yield path, max(0, len(self.files[path]) - done[path]) if path in self.files else len(tests)
+            yield path, len(self.files[path]) - done[path] if path in self.files else len(tests)
 
 
 if __name__ == "__main__":
