@@ -19,7 +19,7 @@ demo: $(VENV)/.installed  ## train a small model on the built-in corpus (a minut
 studio: $(VENV)/.installed  ## open the studio
 	@$(VENV)/bin/tui-transformer
 
-quick: $(VENV)/.installed-dev  ## lint, types and the tests nearest to what differs from main, in 90 seconds
+quick: $(VENV)/.installed-dev  ## ruff, mypy, import contracts and the tests nearest to your change, in 90 seconds
 	@$(PY) -m tests.quick
 
 test: $(VENV)/.installed-dev  ## everything that CI runs
@@ -41,7 +41,7 @@ docs: $(VENV)/.installed-docs  ## build the documentation site into site/
 docs-serve: $(VENV)/.installed-docs  ## serve the site at http://127.0.0.1:8000 and reload it as pages change
 	$(PY) -m mkdocs serve --livereload
 
-pictures: $(VENV)/.installed-dev  ## for a release: redraw docs/*.svg from real runs; trains those missing from runs/ (half an hour)
+pictures: $(VENV)/.installed-dev  ## redraw docs/*.svg for a release; first trains runs missing from runs/ (half an hour)
 	$(PY) -m tests.tui_transformer.draw_pictures
 	$(PY) -m pytest -m release tests/e2e
 
