@@ -9,25 +9,25 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 ROOT = Path("/")  # of /proc and /sys
-COUNT = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # a user's own number of threads
-# A user's own way of waiting, for GNU's OpenMP (Linux) and LLVM's (macOS).
-WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
-SPINS = 1500  # rounds; docs/benchmarks.md has the speeds that this number was chosen by
+COUNT_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # a user's own number of threads
+# How threads wait, if the user has chosen: GNU OpenMP (Linux), LLVM OpenMP (macOS).
+WAIT_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
+SPIN_COUNT = 1500  # rounds; measured in docs/benchmarks.md
 
 
-def choose_waiting() -> None:
+def set_wait_policy() -> None:
     """Have threads that wait for each other sleep early, unless the user's variables say otherwise.
 
-    By default libgomp's threads spin for milliseconds. Beside another program, that takes from the thread they wait for
-    the core that it needs.
+    By default libgomp's threads spin for milliseconds. If another program is busy, they occupy the core that the thread
+    they wait for needs.
     """
-    if "torch" not in sys.modules and not any(name in os.environ for name in WAITING):
-        os.environ["GOMP_SPINCOUNT"] = str(SPINS)
+    if "torch" not in sys.modules and not any(name in os.environ for name in WAIT_VARIABLES):
+        os.environ["GOMP_SPINCOUNT"] = str(SPIN_COUNT)
 
 
-def waiting() -> dict[str, str]:
+def wait_policy() -> dict[str, str]:
     """Return the variables in force that say how threads wait."""
-    return {name: os.environ[name] for name in WAITING if name in os.environ}
+    return {name: os.environ[name] for name in WAIT_VARIABLES if name in os.environ}
 
 
 def usable_cpus() -> list[int]:
@@ -38,9 +38,9 @@ def usable_cpus() -> list[int]:
 
 
 def usable_cores() -> int:
-    """Return how many threads can run at once: the physical cores, less what affinity and the CPU quota withhold.
+    """Return how many threads can run at once: the physical cores, limited by affinity and CPU quota.
 
-    Of a quota of 1.5 cores, one thread: of two, each would wait for the other while that is held back.
+    A quota of 1.5 cores counts as 1: with two threads, each would wait while the other is throttled.
     """
     import psutil
 
@@ -48,9 +48,9 @@ def usable_cores() -> int:
     return max(1, int(min(physical, len(usable_cpus()), *_quotas())))
 
 
-def count() -> int:
+def default_count() -> int:
     """Return how many threads a run gets if its config does not say, as far as that is known without torch."""
-    given = [os.environ[name] for name in COUNT if os.environ.get(name, "").isdecimal()]
+    given = [os.environ[name] for name in COUNT_VARIABLES if os.environ.get(name, "").isdecimal()]
     return max(1, int(given[0])) if given else usable_cores()
 
 

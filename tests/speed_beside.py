@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 
 from engine.config import presets
-from engine.threads import COUNT, WAITING
+from engine.threads import COUNT_VARIABLES, WAIT_VARIABLES
 from tui_transformer.cli.responsiveness import Terminal, endless
 from tui_transformer.lab.launch.launch import enqueue, spawn
 
@@ -48,7 +48,7 @@ class EndlessRuns:
         ]
         own = dict(word.split("=", 1) for word in variables.split(";"))
         before = dict(os.environ)
-        for name in (*COUNT, *WAITING):
+        for name in (*COUNT_VARIABLES, *WAIT_VARIABLES):
             os.environ.pop(name, None)
         os.environ.update(own)
         if way == "studio":

@@ -357,7 +357,7 @@ class Attempt(Record):
     versions: dict[Text, Text] = {}  # versions of packages
     device: Text = ""  # the device it trained on
     threads: Count | None = None  # CPU threads, of each rank
-    waiting: dict[Text, Text] = {}  # environment variables that said how threads wait for each other
+    wait_policy: dict[Text, Text] = {}  # OpenMP variables in force: how threads wait for each other
     ranks: Count | None = None  # processes that trained it together; none recorded: gradients were added up in sequence
     cores: Count | None = None  # CPU cores
     memory_bytes: Count | None = None  # memory of the machine

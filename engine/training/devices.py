@@ -15,12 +15,12 @@ from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.language import tr, trn
 from engine.runs.records import Attempt
-from engine.threads import COUNT, usable_cores, waiting
+from engine.threads import COUNT_VARIABLES, usable_cores, wait_policy
 
 # Makes cuBLAS's results repeatable to the last bit. It must be set before CUDA starts.
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-# torch heeds affinity, but no quota.
-if not any(name in os.environ for name in COUNT) and usable_cores() < torch.get_num_threads():
+# torch respects CPU affinity but not CPU quotas
+if not any(name in os.environ for name in COUNT_VARIABLES) and usable_cores() < torch.get_num_threads():
     torch.set_num_threads(usable_cores())
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # malloc.h
 
@@ -85,9 +85,7 @@ def keep_memory() -> None:
 
 @cache
 def default_threads() -> int:
-    """Return torch's number of CPU threads at the start: the physical cores that this process may use, unless the user
-    configured another one.
-    """
+    """Return the default number of CPU threads: the usable cores, or what the environment sets."""
     return torch.get_num_threads()
 
 
@@ -148,7 +146,7 @@ def environment(device: torch.device, config: RunConfig, attempt: int, ranks: in
         versions={"torch": str(torch.__version__), "numpy": numpy.__version__},
         device=device_name(device),
         threads=config.train.threads or 1,
-        waiting=waiting(),
+        wait_policy=wait_policy(),
         ranks=ranks,
         cores=os.cpu_count(),
         memory_bytes=psutil.virtual_memory().total,

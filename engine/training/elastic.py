@@ -25,7 +25,7 @@ def main(words: list[str]) -> int:
     try:
         asked = run.parse_args(words)  # type: ignore[no-untyped-call]
         if asked.nproc_per_node.isdecimal():  # the cores are shared; torchrun would give each rank one
-            share = threads.count() // int(asked.nproc_per_node)
+            share = threads.default_count() // int(asked.nproc_per_node)
             os.environ.setdefault("OMP_NUM_THREADS", str(max(1, share)))
         run.run(asked)  # type: ignore[no-untyped-call]
     except ChildFailedError as error:

@@ -29,7 +29,7 @@ def eight(tmp_path, monkeypatch) -> Path:
     monkeypatch.setattr(threads, "ROOT", tmp_path)
     monkeypatch.setattr(psutil, "cpu_count", lambda logical=True: 8)
     monkeypatch.setattr(threads, "usable_cpus", lambda: list(range(8)))
-    for name in threads.COUNT:
+    for name in threads.COUNT_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     return tmp_path
 
@@ -63,7 +63,7 @@ V1_FOLDER = "cpu,cpuacct"
 )
 def test_a_quota_bounds_the_threads(eight, cgroup, files, cores) -> None:
     system(eight, cgroup, files)
-    assert threads.usable_cores() == threads.count() == cores
+    assert threads.usable_cores() == threads.default_count() == cores
 
 
 def test_a_machine_without_these_files_has_its_cores(eight) -> None:
@@ -72,40 +72,44 @@ def test_a_machine_without_these_files_has_its_cores(eight) -> None:
 
 def test_affinity_bounds_the_threads(eight, monkeypatch) -> None:
     monkeypatch.setattr(threads, "usable_cpus", lambda: [3, 5])
-    assert threads.usable_cores() == threads.count() == 2
+    assert threads.usable_cores() == threads.default_count() == 2
 
 
 @pytest.mark.parametrize(("given", "count"), [("3", 3), ("0", 1), ("many", 8), ("", 8)])
 def test_a_users_own_number_wins(eight, monkeypatch, given, count) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", given)
-    assert threads.count() == count
+    assert threads.default_count() == count
 
 
 def test_a_number_given_to_mkl_alone_counts(eight, monkeypatch) -> None:
     monkeypatch.setenv("MKL_NUM_THREADS", "3")
-    assert threads.count() == 3
+    assert threads.default_count() == 3
 
 
 def started(code: str, **variables: str) -> object:
     """What Python prints as JSON, in a process with none but these variables on threads."""
-    clean = {name: text for name, text in os.environ.items() if name not in (*threads.COUNT, *threads.WAITING)}
+    clean = {
+        name: text
+        for name, text in os.environ.items()
+        if name not in (*threads.COUNT_VARIABLES, *threads.WAIT_VARIABLES)
+    }
     done = subprocess.run([sys.executable, "-c", code], env=clean | variables, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-WAITING = "import json, engine; from engine.threads import waiting; print(json.dumps(waiting()))"
+POLICY = "import json, engine; from engine.threads import wait_policy; print(json.dumps(wait_policy()))"
 
 
 @pytest.mark.parametrize(
     "given", [{"OMP_WAIT_POLICY": "active"}, {"GOMP_SPINCOUNT": "5"}, {"KMP_BLOCKTIME": "0"}, {}], ids=str
 )
 def test_how_threads_wait_is_chosen_unless_the_user_did(given) -> None:
-    assert started(WAITING, **given) == (given or {"GOMP_SPINCOUNT": str(threads.SPINS)})
+    assert started(POLICY, **given) == (given or {"GOMP_SPINCOUNT": str(threads.SPIN_COUNT)})
 
 
 def test_nothing_is_chosen_where_torch_was_loaded_before() -> None:
-    code = "import sys, types; sys.modules['torch'] = types.ModuleType('torch'); " + WAITING
+    code = "import sys, types; sys.modules['torch'] = types.ModuleType('torch'); " + POLICY
     assert started(code) == {}
 
 

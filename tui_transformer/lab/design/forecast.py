@@ -97,7 +97,7 @@ class Machine:
         """The earlier runs to go by: on a CPU those with as many threads, as a study's runs share the cores."""
         speeds: Sequence[Speed] = self.speeds
         if self.device == "cpu":
-            own = config.train.threads or threads.count()
+            own = config.train.threads or threads.default_count()
             speeds = [speed for speed in speeds if speed.threads == own] or speeds
         return sorted(speeds, key=lambda one: abs(math.log(one.work / work)))[:NEAREST]
 

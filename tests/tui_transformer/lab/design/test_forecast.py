@@ -59,7 +59,7 @@ def test_one_slow_run_among_many_does_not_count() -> None:
 
 
 def test_runs_with_as_many_threads_count_before_those_of_a_study_that_shared_the_cores() -> None:
-    mine = threads.count()
+    mine = threads.default_count()
     shared = tuple(Speed(f"att.win16.s{n}", 4e9, 2e10, threads=mine + 1) for n in range(5))
     found = of("demo", Machine("cpu", (*shared, Speed("demo", 4e9, 1e11, threads=mine))))
     assert found.source == "estimated from the speed of demo"
