@@ -37,14 +37,14 @@ from engine.training import checkpoint
 from engine.training.control import Control, Diverged, StopRequested
 from engine.training.devices import default_threads, environment
 from engine.training.init_from import InitFrom
-from engine.training.numerics import bf16_cost, chosen_precision, compiles
+from engine.training.numerics import bf16_slowdown, chosen_precision, compiles
 from engine.training.parts import RunParts
 from engine.training.step import Stepper
 from engine.training.task import make_task, task_of_run
 from engine.training.trainer import Trainer, prepare
 
 HANDOVER_WAIT = 60.0  # seconds to wait for the process that hands a run over
-SLOW = 1.2  # times fp32's time from which bf16 is worth a warning
+MAX_BF16_SLOWDOWN = 1.2  # times as long as in fp32; beyond that, a run warns
 EXACT_IF_SAME = ("device", "threads", "processor", "versions")  # else sums may run in another order
 
 
@@ -276,7 +276,7 @@ def machine_lints(config: RunConfig, device: torch.device) -> Iterator[Lint]:
     loads = [loads[cpu] / 100.0 for cpu in usable_cpus() if cpu < len(loads)]
     if threads > cores:
         text = english(
-            "this run may use {cores} of the cores at a time; with {threads} threads, some always wait, so "
+            "{threads} threads, but only {cores} can run at once here, so some always wait; "
             "--set train.threads={cores} is faster",
             cores=cores,
             threads=threads,
@@ -284,13 +284,13 @@ def machine_lints(config: RunConfig, device: torch.device) -> Iterator[Lint]:
         yield Lint("train.threads", text)
     elif loads and threads > min(cores, sum(1.0 - load for load in loads)) + 0.5:
         text = english(
-            "other programs keep {busy:.0%} of the cores busy that this run may use; {threads} threads that wait for "
-            "each other can be slower than one, so try --set train.threads=1",
+            "other programs use {busy:.0%} of the cores that this run may use; {threads} threads that wait for each "
+            "other can be slower than one, so try --set train.threads=1",
             busy=sum(loads) / len(loads),
             threads=threads,
         )
         yield Lint("train.threads", text)
-    if config.train.precision == "bf16" and (cost := bf16_cost(config)) > SLOW:
+    if config.train.precision == "bf16" and (cost := bf16_slowdown(config)) > MAX_BF16_SLOWDOWN:
         text = english(
             "on this CPU a matrix product takes {cost:.1f} times as long in bf16 as in fp32; "
             "--set train.precision=fp32 is faster",

@@ -33,10 +33,10 @@ def has_bf16(device: torch.device) -> bool:
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
 
 
-def bf16_cost(config: RunConfig) -> float:
-    """Measure how many times as long this CPU takes for a matrix product in bf16 as in fp32, in a fraction of a second.
+def bf16_slowdown(config: RunConfig) -> float:
+    """Return the time of a matrix product in bf16 divided by that in fp32 on this CPU; measuring it takes 0.2 s.
 
-    Without instructions for bf16, it may be many times as long. The product is a feed-forward layer's.
+    Without instructions for bf16, it may be large. The product is a feed-forward layer's.
     """
     width, inner = min(config.model.d_model, 256), min(config.model.d_ff or 4 * config.model.d_model, 1024)
     seconds, began = {torch.float32: 1e9, torch.bfloat16: 1e9}, time.perf_counter()
