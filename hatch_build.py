@@ -15,13 +15,13 @@ class CompiledCatalogues(BuildHookInterface):
         if version == "editable":
             return
         root = Path(self.root)
-        compiled = runpy.run_path(str(root / PACKAGE / "msgfmt.py"))["compiled"]
+        compile_po = runpy.run_path(str(root / PACKAGE / "msgfmt.py"))["compile_po"]
         self.folder = TemporaryDirectory()  # until the wheel is written; the working copy stays as it is
         for source in sorted((root / PACKAGE / "locale").rglob("*.po")):
             place = source.relative_to(root).with_suffix(".mo")
             made = Path(self.folder.name) / place
             made.parent.mkdir(parents=True)
-            made.write_bytes(compiled(source.read_bytes()))
+            made.write_bytes(compile_po(source.read_bytes()))
             build_data["force_include"][str(made)] = place.as_posix()
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:

@@ -13,7 +13,7 @@ from tests.catalogue import ROOT
 from tests.waiting import PATIENCE
 from tui_transformer.catalogues import FOLDER
 from tui_transformer.languages import LANGUAGES
-from tui_transformer.msgfmt import compiled
+from tui_transformer.msgfmt import compile_po
 
 SOURCES = {FOLDER / code / "LC_MESSAGES" / "messages.po" for code in LANGUAGES[1:]}
 
@@ -32,13 +32,13 @@ def wheel(tmp_path_factory) -> Path:
     return built("wheel", ROOT, tmp_path_factory.mktemp("wheel"))
 
 
-def test_a_wheel_has_the_catalogues_compiled(wheel) -> None:
+def test_a_wheel_has_the_catalogues_compile_po(wheel) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         assert not [name for name in names if name.endswith(".po")]
         found = {name: archive.read(name) for name in names if name.endswith(".mo")}
     assert found == {
-        source.relative_to(ROOT).with_suffix(".mo").as_posix(): compiled(source.read_bytes()) for source in SOURCES
+        source.relative_to(ROOT).with_suffix(".mo").as_posix(): compile_po(source.read_bytes()) for source in SOURCES
     }
 
 

@@ -1,7 +1,6 @@
-"""The catalogues of messages: what the program's English texts are in another language.
+"""Message catalogues: translations of the program's English texts.
 
-A wheel has them compiled, as `messages.mo`. A working copy has only what people edit, `messages.po`: it is compiled at
-its first use and kept in the cache folder until it changes.
+A wheel contains `messages.mo`; a working copy only `messages.po`, which is compiled on first use and cached.
 """
 
 import hashlib
@@ -20,7 +19,7 @@ COMPILER = Path(__file__).parent / "msgfmt.py"
 
 
 class Messages(GNUTranslations):
-    """A compiled catalogue, which can also be read through."""
+    """A compiled catalogue whose messages can be iterated."""
 
     def __init__(self, compiled: bytes) -> None:
         super().__init__(BytesIO(compiled))
@@ -42,7 +41,11 @@ class Messages(GNUTranslations):
 
 @cache
 def catalogue(code: str) -> NullTranslations:
-    """Return the messages of a language, e.g. `zh`. `InputError`: its PO file has a mistake."""
+    """Return the messages of a language, e.g. `zh`.
+
+    Raises:
+        InputError: its PO file has a mistake.
+    """
     if code == "en":
         return NullTranslations()
     source = FOLDER / code / "LC_MESSAGES" / "messages.po"
@@ -57,9 +60,9 @@ def catalogue(code: str) -> NullTranslations:
 
 
 def _compiled(source: Path, text: bytes) -> bytes:
-    """Return the MO file for a PO file with this text: from the cache folder, or compiled now and kept there.
+    """Return the MO file for a PO file with this text: from the cache folder, or compiled now and cached there.
 
-    A kept file ends with a hash over the compiler, the text and itself: neither a stale nor a damaged one is used.
+    A cached file ends with a hash over the compiler, the text and itself: neither a stale nor a damaged one is used.
     """
     before = hashlib.sha256(COMPILER.read_bytes() + text)
 
@@ -78,6 +81,6 @@ def _compiled(source: Path, text: bytes) -> bytes:
         pass
     from tui_transformer import msgfmt
 
-    compiled = msgfmt.compiled(text)
+    compiled = msgfmt.compile_po(text)
     store(kept, lambda file: file.write(compiled + digest(compiled)))
     return compiled

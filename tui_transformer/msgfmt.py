@@ -1,6 +1,7 @@
 """Compile a catalogue of messages: from a PO file, which people edit, to an MO file, which gettext reads.
 
-It does what gettext's `msgfmt` does. `hatch_build.py` runs this file by itself: it imports the standard library alone.
+A subset of gettext's `msgfmt`, without contexts. It imports only the standard library, because `hatch_build.py` runs it
+before the package is installed.
 """
 
 import re
@@ -15,13 +16,13 @@ ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 Entry = dict[str, str]  # keyword -> text
 
 
-def compiled(po: bytes) -> bytes:
+def compile_po(po: bytes) -> bytes:
     """Return the MO file for a PO file; messages that are fuzzy, obsolete or not translated are left out.
 
     Raises:
         ValueError: a line cannot be read, a message is defined twice or lacks a part, or the text is not UTF-8
     """
-    translations: dict[str, tuple[str, str]] = {}  # message -> what both files call it, and its translation
+    translations: dict[str, tuple[str, str]] = {}  # msgid -> its key in the MO file, its translation
     for number, entry in _entries(po.decode("utf-8-sig")):
         keys = list(entry)
         plural = ["msgid_plural"] if "msgid_plural" in entry else []
@@ -30,7 +31,7 @@ def compiled(po: bytes) -> bytes:
             raise ValueError(f"line {number}: a message must have msgid and msgstr, in this order")
         message = entry["msgid"]
         if message in translations:
-            raise ValueError(f"line {number}: {message[:40]!r} has a translation further up")
+            raise ValueError(f"line {number}: {message[:40]!r} is defined twice")
         said = [entry[form] for form in forms]
         if all(said):
             translations[message] = "\0".join([message, *(entry[key] for key in plural)]), "\0".join(said)
@@ -41,7 +42,7 @@ def compiled(po: bytes) -> bytes:
 
 
 def _mo_file(*columns: list[bytes]) -> bytes:
-    """Write sorted messages and their translations: two tables of lengths and places, then the texts."""
+    """Write sorted messages and their translations: two tables of lengths and offsets, then the texts."""
     count = len(columns[0])
     tables, at = list[int](), HEADER.size + 16 * count
     for text in (text for column in columns for text in column):
@@ -55,7 +56,7 @@ def _mo_file(*columns: list[bytes]) -> bytes:
 def _entries(po: str) -> Iterator[tuple[int, Entry]]:
     """Yield the messages that are not fuzzy, each with the number of its last line. The header is never fuzzy."""
     entry, key, fuzzy = Entry(), "", False
-    for number, line in enumerate([*po.split("\n"), ""], 1):  # not by splitlines: a text may have other line ends
+    for number, line in enumerate([*po.split("\n"), ""], 1):  # not splitlines(): texts may have other separators
         line = line.strip()
         starts = line.startswith("msgid") and not line.startswith("msgid_plural")
         if entry and (starts or not line or line.startswith("#")):  # it ended above

@@ -34,13 +34,13 @@ def source(tmp_path, monkeypatch) -> Iterator[Path]:
 @pytest.fixture
 def compilations(monkeypatch) -> list[bytes]:
     """The texts that were compiled."""
-    texts, compiled = [], msgfmt.compiled
+    texts, compile_po = [], msgfmt.compile_po
 
     def counted(text: bytes) -> bytes:
         texts.append(text)
-        return compiled(text)
+        return compile_po(text)
 
-    monkeypatch.setattr(msgfmt, "compiled", counted)
+    monkeypatch.setattr(msgfmt, "compile_po", counted)
     return texts
 
 
@@ -161,7 +161,7 @@ def test_processes_that_are_the_first_at_once_say_the_same_and_leave_one_file(tm
 
 
 def test_a_wheel_has_its_messages_compiled_and_keeps_nothing(source, compilations, tmp_path) -> None:
-    source.with_suffix(".mo").write_bytes(msgfmt.compiled(source.read_bytes()))
+    source.with_suffix(".mo").write_bytes(msgfmt.compile_po(source.read_bytes()))
     source.unlink()
     compilations.clear()
     assert said() == "一"
@@ -169,7 +169,7 @@ def test_a_wheel_has_its_messages_compiled_and_keeps_nothing(source, compilation
 
 
 def test_a_compiled_file_that_lies_about_in_a_working_copy_is_not_read(source) -> None:
-    source.with_suffix(".mo").write_bytes(msgfmt.compiled(source.read_bytes()))
+    source.with_suffix(".mo").write_bytes(msgfmt.compile_po(source.read_bytes()))
     write(source, "二")
     assert said() == "二"
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tui_transformer.catalogues import COMPILER, FOLDER, Messages
 from tui_transformer.languages import LANGUAGES
-from tui_transformer.msgfmt import compiled
+from tui_transformer.msgfmt import compile_po
 
 HEADER = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=utf-8\\nPlural-Forms: nplurals=2; plural=n>1;\\n"\n\n'
 Found = dict[str | tuple[str, int], str]
@@ -27,7 +27,7 @@ def translations(mo: bytes) -> Found:
 
 def of(po: str) -> Found:
     """What is found in the MO file of a PO file, whose header is written here."""
-    found = translations(compiled((HEADER + po).encode()))
+    found = translations(compile_po((HEADER + po).encode()))
     del found[""]
     return found
 
@@ -41,7 +41,7 @@ def by_babel(catalogue: Catalog) -> bytes:
 @pytest.mark.parametrize("code", LANGUAGES[1:])
 def test_our_catalogue_is_compiled_as_babel_compiles_it(code) -> None:
     text = (FOLDER / code / "LC_MESSAGES" / "messages.po").read_bytes()
-    ours, babels = compiled(text), by_babel(read_po(BytesIO(text), locale=code))
+    ours, babels = compile_po(text), by_babel(read_po(BytesIO(text), locale=code))
     assert len(translations(ours)) > 1_900
     assert translations(ours) == translations(babels)
     assert list(Messages(ours).pairs()) == list(Messages(babels).pairs())
@@ -86,7 +86,7 @@ def test_any_catalogue_is_compiled_as_babel_compiles_it(catalogue, width) -> Non
         if message.pluralizable and not any(message.string):
             for form in range(len(message.string)):
                 found.pop((message.id[0], form), None)  # not there if it is fuzzy
-    assert translations(compiled(po.getvalue())) == found
+    assert translations(compile_po(po.getvalue())) == found
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_message_is_read_however_it_is_written(po, found) -> None:
 
 
 def test_the_header_counts_even_if_it_is_fuzzy_and_after_a_byte_order_mark() -> None:
-    found = translations(compiled(("\ufeff#, fuzzy\n" + HEADER + 'msgid "a"\nmsgstr "b"').encode()))
+    found = translations(compile_po(("\ufeff#, fuzzy\n" + HEADER + 'msgid "a"\nmsgstr "b"').encode()))
     assert found["a"] == "b" and "charset=utf-8" in found[""]
 
 
@@ -133,7 +133,7 @@ def test_the_header_counts_even_if_it_is_fuzzy_and_after_a_byte_order_mark() -> 
         "no forms": ('msgid "a"\nmsgid_plural "b"\nmsgstr "c"\n', 6, "must have msgid and msgstr"),
         "forms missing": ('msgid "a"\nmsgid_plural "b"\n', 5, "must have msgid and msgstr"),
         "forms in disorder": ('msgid "a"\nmsgid_plural "b"\nmsgstr[1] "c"\nmsgstr[0] "d"', 7, "must have msgid"),
-        "twice": ('msgid "a"\nmsgstr "b"\n\nmsgid "a"\nmsgid_plural "c"\nmsgstr[0] "d"\n', 9, "'a' has a translation"),
+        "twice": ('msgid "a"\nmsgstr "b"\n\nmsgid "a"\nmsgid_plural "c"\nmsgstr[0] "d"\n', 9, "'a' is defined twice"),
     }.values(),
 )
 def test_a_mistake_is_named_by_its_line(po, line, problem) -> None:
@@ -144,16 +144,16 @@ def test_a_mistake_is_named_by_its_line(po, line, problem) -> None:
 @pytest.mark.parametrize("text", ["", 'msgid "a"\nmsgstr "b"\n', HEADER.replace("utf-8", "gbk")])
 def test_a_header_without_the_encoding_is_refused(text) -> None:
     with pytest.raises(ValueError, match="header must say charset=utf-8"):
-        compiled(text.encode())
+        compile_po(text.encode())
 
 
 def test_what_is_not_utf_8_is_refused() -> None:
     with pytest.raises(ValueError, match="utf-8"):
-        compiled(HEADER.encode() + 'msgid "a"\nmsgstr "中"'.encode("gbk"))
+        compile_po(HEADER.encode() + 'msgid "a"\nmsgstr "中"'.encode("gbk"))
 
 
 def test_the_compiler_runs_by_itself() -> None:
     """As when a wheel is built: without the package around it, or any other."""
-    code = f"import runpy; print(len(runpy.run_path({str(COMPILER)!r})['compiled']({HEADER.encode()!r})))"
+    code = f"import runpy; print(len(runpy.run_path({str(COMPILER)!r})['compile_po']({HEADER.encode()!r})))"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout == f"{len(compiled(HEADER.encode()))}\n", done.stderr
+    assert done.stdout == f"{len(compile_po(HEADER.encode()))}\n", done.stderr
