@@ -1,4 +1,4 @@
-"""Lint, types and import contracts: `python -m tests.checks`; with a command behind it, beside that command.
+"""Lint, types and import contracts, in parallel. `python -m tests.checks ARGUMENTS` also runs `python ARGUMENTS`:
 
     python -m tests.checks -m pytest -n auto
 

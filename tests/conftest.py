@@ -1,4 +1,4 @@
-"""Shared by all tests: one CPU thread each (three workers share two cores), small configs, a small corpus."""
+"""Shared by all tests: one CPU thread each (there are more workers than cores), small configs, a small corpus."""
 
 import gc
 import os
@@ -30,36 +30,36 @@ from tests.warm import all_warm, cold, warm  # noqa: F401 - fixtures
 from tui_transformer import languages
 
 torch.set_num_threads(1)
-gc.disable()  # until all tests are collected, which all stay
+gc.disable()  # during collection, which makes no garbage
 # No deadline: a test's first import takes as long as the machine is slow. The same inputs each time: a failure repeats.
 hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("tests")
-# A shell that puts these tests into the background has them ignore what the tests send: runs would keep that.
+# Shells make background jobs ignore SIGINT (nohup: SIGHUP), and runs would inherit that.
 for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-screens", action="store_true", help="store what the studio's screens show now")
+    parser.addoption("--update-screens", action="store_true", help="rewrite the stored screens")
 
 
 def pytest_collection_finish() -> None:
-    """No search for garbage goes through the tests themselves, nor through the modules that they have imported."""
+    """Keep collected tests and imported modules out of garbage collection."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     gc.enable()
 
 
 def pytest_unconfigure() -> None:
-    """Nothing made for one test run is there in the next."""
+    """Remove the shared folder."""
     if SHARED:
         shutil.rmtree(SHARED, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True, scope="session")
 def nothing_waits_for_the_disk() -> Iterator[None]:
-    """What is synced to disk is only there for power cuts, which no test brings about; a run syncs thirty times."""
+    """Skip fsync: it matters only for power cuts, and a run calls it thirty times."""
     real, os.fsync = os.fsync, lambda handle: None
     yield
     os.fsync = real

@@ -1,4 +1,4 @@
-/* Makes every use of a file take a while, as on a network drive or a busy disk. Loaded before the C library.
+/* Delay every file access, as on a network drive or a busy disk. Loaded before the C library.
  *
  * A delay is random, up to $SLOWED_FILES microseconds (3,000); one in a hundred is ten times as long. Pipes, sockets and
  * terminals are as fast as ever.

@@ -1,9 +1,9 @@
-"""The tests on a slow machine: whatever depends on how fast a machine is fails here.
+"""Run the tests as on a slow machine, to find those that depend on its speed.
 
     python -m tests.slowed --busy 2 -- -n auto -m "not slow"
     python -m tests.slowed --share 0.1 --slow-files --shuffle -- tests/tui_transformer/studio
 
-What stands behind `--` is pytest's. `--share` needs Linux, and root or a control group of one's own.
+Arguments after `--` go to pytest. `--share` needs Linux, and root or a control group of one's own.
 """
 
 import argparse
@@ -25,11 +25,11 @@ SOURCE = Path(__file__).with_name("slowed.c")
 
 def main() -> int:
     asked = argparse.ArgumentParser(prog="python -m tests.slowed", description=__doc__.partition("\n")[0])
-    asked.add_argument("--busy", type=int, default=0, metavar="N", help="processes that compute all the time beside it")
-    asked.add_argument("--share", type=float, metavar="CORES", help="the CPU time that all tests get together: 0.1")
-    asked.add_argument("--slow-files", action="store_true", help="every use of a file takes up to some milliseconds")
-    asked.add_argument("--shuffle", action="store_true", help="modules, and the tests in each, in a random order")
-    asked.add_argument("pytest", nargs="*", help="pytest's arguments, behind --")
+    asked.add_argument("--busy", type=int, default=0, metavar="N", help="run N busy processes alongside the tests")
+    asked.add_argument("--share", type=float, metavar="CORES", help="limit all tests together to so many cores: 0.1")
+    asked.add_argument("--slow-files", action="store_true", help="delay every file access by milliseconds")
+    asked.add_argument("--shuffle", action="store_true", help="run the tests in random order")
+    asked.add_argument("pytest", nargs="*", help="arguments for pytest, after --")
     chosen = asked.parse_args()
     command = [sys.executable, "-m", "pytest", *(("-p", "randomly") if chosen.shuffle else ()), *chosen.pytest]
     surroundings = dict(os.environ)
@@ -71,8 +71,11 @@ def library() -> Iterator[Path]:
 def group(cores: float) -> Iterator[Path]:
     """Make a control group whose processes together get a share of a core.
 
-    Returns:
-        The file that a process is put into the group by.
+    Yields:
+        Its `cgroup.procs`: writing a PID to it adds a process.
+
+    Raises:
+        SystemExit: no such group can be made here.
     """
     quota = f"{cores * PERIOD:.0f}"
     made = CGROUPS / "cpu" / f"slowed-{os.getpid()}"

@@ -56,7 +56,7 @@ def output_of(command: str, folder: Path) -> str:
 
 
 def hints(printed: str) -> list[str]:
-    return re.findall(r"^to run it alone: (.*)$", printed, re.MULTILINE)
+    return re.findall(r"^rerun: (.*)$", printed, re.MULTILINE)
 
 
 @pytest.mark.parametrize(("folder", "options"), [(".", "-p xdist -n 2"), ("room", "")], ids=["at the root", "below"])

@@ -12,10 +12,10 @@ Found = TypeVar("Found")
 
 
 def wait_for(claim: Callable[[], Found], what: str, state: Callable[[], object] = str) -> Found:
-    """Return what the claim gives as soon as that is true.
+    """Poll until the condition is true, and return its value.
 
     Args:
-        claim: asked again and again; true once the wait is over.
+        claim: the condition.
         what: what is waited for, for the message: "the run's first checkpoint".
         state: for the message as well: what there is instead.
 
@@ -49,4 +49,4 @@ def holds(claim: Callable[[], Found], *absent: type[Exception]) -> Found | None:
 
 
 def missing(what: str, state: Callable[[], object]) -> str:
-    return f"waited {PATIENCE:.0f} s in vain for {what}\n{state()}"
+    return f"timed out after {PATIENCE:.0f} s waiting for {what}\n{state()}"

@@ -6,7 +6,6 @@ The nearest tests (`relevance`) come first, short ones before long ones. What wa
 import argparse
 import json
 import os
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -26,11 +25,12 @@ from tests.quick.changes import changes
 from tests.quick.references import read
 from tests.quick.relevance import relevance
 from tests.quick.worker import PLAN, Plan, rank
+from tests.rerun_hint import rerun_command
 
 CACHE = ROOT / ".quick_cache"
-SECONDS = 90.0  # for all; only types that were never checked here may take longer
-LAST_START = 6.0  # seconds before that, from when on no test is begun
-GRACE = 3.0  # seconds before it, for tests that are running to end
+SECONDS = 90.0  # in total; mypy without a cache may take longer
+LAST_START = 6.0  # seconds before the end: no test starts after this
+STOP = 3.0  # seconds before the end: tests still running are killed
 RANKS = 10  # of a file: the last one has all the rest
 SLOW = ("tests/e2e/", "tests/tutorials/", "tests/earlier/", "tests/fuzz/")  # folders of tests that start processes
 USUAL, USUAL_SLOW = 0.5, 8.0  # seconds that a test takes which was never measured
@@ -39,7 +39,7 @@ USUAL, USUAL_SLOW = 0.5, 8.0  # seconds that a test takes which was never measur
 def main(words: Sequence[str] | None = None) -> int:
     started = time.monotonic()
     asked = argparse.ArgumentParser(prog="python -m tests.quick", description=__doc__.partition("\n")[0])
-    asked.add_argument("--seconds", type=float, default=SECONDS, help="when the tests are cut")
+    asked.add_argument("--seconds", type=float, default=SECONDS, help="time limit in seconds")
     end = started + asked.parse_args(words).seconds
     checks = Checks()
     base, found = changes(ROOT)
@@ -48,14 +48,13 @@ def main(words: Sequence[str] | None = None) -> int:
     for (path, test), distance in relevance(code, found, ROOT).items():
         distances.setdefault(path, {})[test] = distance
     tests = sum(map(len, distances.values()))
-    reached = f"tests that they reach: {tests}, in {len(distances)} files"
-    print(f"files that differ from {base}: {len(found)}; {reached}", flush=True)
+    print(f"files that differ from {base}: {len(found)}; tests reached: {tests}, in {len(distances)} files", flush=True)
     with tempfile.TemporaryDirectory(prefix="tests-quick-") as folder:
         plan = planned(distances, end - LAST_START)
         (Path(folder) / "plan.json").write_text(json.dumps(asdict(plan)), encoding="utf-8")
         run = Run(Path(folder), plan)
         try:
-            run.follow(checks, end - GRACE)
+            run.follow(checks, end - STOP)
             for name, failed in checks.rest():
                 report(name, failed)
                 run.failures += bool(failed)
@@ -121,7 +120,7 @@ class Run:
         for process in self.processes:
             if process.poll() not in (None, 0, 1, 5):  # passed, failed, nothing to run
                 self.failures += 1
-                print(f"a process of the tests ended with {process.returncode}\n{self.tail()}", flush=True)
+                print(f"a test process exited with {process.returncode}\n{self.tail()}", flush=True)
 
     def look(self) -> None:
         for path in self.folder.glob("*.jsonl"):
@@ -141,8 +140,7 @@ class Run:
             self.seconds[row["done"]] = row["seconds"]
             if row["failed"]:
                 self.failures += 1
-                alone = shlex.join([os.path.relpath(sys.executable), "-m", "pytest", row["done"]])
-                print(f"\nFAILED {row['done']}\n{row['failed']}\nalone: {alone}\n", flush=True)
+                print(f"\nFAILED {row['done']}\n{row['failed']}\nrerun: {rerun_command(row['done'])}\n", flush=True)
 
     def tail(self) -> str:
         return "\n".join((self.folder / "log").read_text(errors="replace").splitlines()[-40:])
@@ -163,9 +161,9 @@ class Run:
     def summary(self) -> None:
         left = {path: count for path, count in self.left() if count}
         for node in self.running.values():
-            print(f"cut while running: {node}")
+            print(f"killed at the time limit: {node}")
         if left:
-            print(f"tests not run, for want of time: {sum(left.values())}, in {len(left)} files")
+            print(f"tests not run, out of time: {sum(left.values())}, in {len(left)} files")
             files = [f"{path} ({count})" for path, count in sorted(left.items())]
             wrapper = TextWrapper(width=120, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
             print(wrapper.fill("  ".join(files)))

@@ -4,14 +4,15 @@ Three ways lead from a change to a test, and the shortest counts:
 
 * by name: what a changed function is called, the functions that name it, the tests that name those, and so on; a name
   counts only in modules that import the one that defines it.
-* by a rare word: a test that uses the name of what changed, or a word of a changed line, is as near as few others do.
+* by a rare word: a test that uses the name of what changed, or a word of a changed line, is nearer the fewer tests use
+  it.
 * by import: modules that import the changed one, directly or not.
 """
 
 import heapq
 import math
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator
 from itertools import count
 from pathlib import Path, PurePosixPath
 
@@ -21,7 +22,7 @@ from tests.quick.references import Code, Module, Unit, name_of
 
 WITHIN = 0.5  # from a function to another one of its module that names it
 ACROSS = 1.0  # the same in another module
-OF_CLASS = 1.0  # more, by the name of a method's class instead of its own
+OF_CLASS = 1.0  # extra distance if only a method's class is named
 IMPORTED = 1.5  # by import alone, besides one for each import
 FARTHEST = 4.0  # by name
 SHORTEST = 4  # characters of a word that can be rare
@@ -29,7 +30,7 @@ RARE = 10  # files of tests that use a word of a changed line at most
 # A method that the class's user calls without naming it.
 CALLED_BY_OTHERS = ("__", "on_", "action_", "watch_", "compute_", "validate_", "render", "compose", "forward")
 
-Names = list[tuple[str, float]]  # and how much farther who goes by them is
+Names = list[tuple[str, float]]  # (name, extra distance of its users)
 
 
 def relevance(code: Code, changes: Iterable[Change], root: Path) -> dict[tuple[str, str], float]:
@@ -150,13 +151,3 @@ def _mirrors(test: Module, path: str) -> bool:
     names = (file.stem, f"{file.parent.name}_{file.stem}")
     beside = PurePosixPath(test.path).parent in (PurePosixPath("tests") / parent for parent in file.parents)
     return stem in names or (beside and stem.startswith(tuple(f"{name}_" for name in names)))
-
-
-def durations_of(found: Mapping[str, float]) -> dict[tuple[str, str], float]:
-    """Return how long the cases of each test took together, by file and function."""
-    total: dict[tuple[str, str], float] = {}
-    for node, seconds in found.items():
-        path, _, rest = node.partition("::")
-        key = path, rest.rpartition("::")[2].partition("[")[0]
-        total[key] = total.get(key, 0.0) + seconds
-    return total

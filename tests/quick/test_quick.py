@@ -71,11 +71,11 @@ def test_tests_that_fail_are_told_and_those_without_time_named(changed, tmp_path
     monkeypatch.setattr(quick, "cores", lambda: 2)
     code, said = changed("engine/step.py", CODE["engine/step.py"].replace("x + 1", "x + 2"))
     assert code == 1, said
-    assert "files that differ from main: 1; tests that they reach: 4, in 2 files" in said
+    assert "files that differ from main: 1; tests reached: 4, in 2 files" in said
     assert "FAILED tests/test_step.py::test_advance[1]" in said and "test_advance[2]\n" in said
     assert "assert 3 == (1 + 1)" in said and "lint: ok" in said
     assert "-m pytest 'tests/test_step.py::test_advance[1]'" in said
-    assert "tests not run, for want of time: 1, in 1 files\n  tests/test_step.py (1)\n" in said
+    assert "tests not run, out of time: 1, in 1 files\n  tests/test_step.py (1)\n" in said
     assert "tests run: 3; failures: 2" in said and "reached by nothing" not in said and "never run" not in said
     assert known(tmp_path / ".quick_cache").keys() == {
         *(f"tests/test_step.py::test_{name}" for name in ("advance[1]", "advance[2]", "long")),
@@ -102,7 +102,9 @@ def test_a_check_that_fails_is_a_failure(changed, monkeypatch) -> None:
 
 def test_a_process_of_the_tests_that_dies_is_a_failure(changed) -> None:
     code, said = changed("tests/test_back.py", "import os\n\ndef test_back():\n    os._exit(70)\n")
-    assert code == 1 and "ended with 70" in said and "cut while running: tests/test_back.py::test_back" in said, said
+    assert (
+        code == 1 and "exited with 70" in said and "killed at the time limit: tests/test_back.py::test_back" in said
+    ), said
 
 
 def test_when_the_time_is_up_all_that_runs_is_ended(tmp_path, monkeypatch, capsys) -> None:
@@ -131,7 +133,7 @@ def test_when_the_time_is_up_all_that_runs_is_ended(tmp_path, monkeypatch, capsy
     run.summary()
     assert not psutil.pid_exists(int(pid.read_text())) or psutil.Process(int(pid.read_text())).status() == "zombie"
     assert all(process.returncode is not None for process in run.processes)
-    assert "cut while running: tests/test_hangs.py::test_hangs" in capsys.readouterr().out
+    assert "killed at the time limit: tests/test_hangs.py::test_hangs" in capsys.readouterr().out
     assert os.environ.get(PLAN) != str(tmp_path)
 
 

@@ -1,6 +1,6 @@
-"""What runs the tests of `make quick`, in two or more processes: `python -m pytest -p tests.quick.worker`.
+"""A worker process of `make quick`, of which there is one per core: `python -m pytest -p tests.quick.worker`.
 
-A process takes the next portion that no other has taken: the tests of one file whose order is alike. It imports a file
+It takes the next free portion: the tests of one file that have the same rank. It imports a file
 only when it comes to it, and stops in time. What happens goes to a file, a line of JSON each: `running` and `done`
 tests, and how many are in a file.
 """
@@ -33,7 +33,9 @@ class Plan:
 
 
 def rank(distance: float, seconds: float, case: int = 0) -> int:
-    """Return when a test's turn is. Ten times as long, or the tenth case, counts as one step farther away."""
+    """Return the place in the order; lower runs first. Taking ten times as long counts as one step farther away, and so
+    does being the 46th case.
+    """
     return int(2 * (distance + math.log10(max(seconds, 0.1) / 0.1) + math.log10(1 + case / 5)))
 
 

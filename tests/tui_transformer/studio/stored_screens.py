@@ -26,6 +26,7 @@ from textual.geometry import Region
 from textual.pilot import Pilot
 from textual.widget import Widget
 
+from tests.rerun_hint import rerun_command
 from tests.tui_transformer.studio.at_rest import Step, rest, take
 from tests.tui_transformer.studio.layout_faults import faults, seen_widgets
 from tui_transformer.studio.app import PANE_NAMES, Studio
@@ -224,7 +225,7 @@ class Stored:
 
     def _hold(self, label: str, draw: Callable[[ScreenFile, list[str]], list[str]]) -> None:
         name = f"{self._item.name} {label}".rstrip()
-        assert name not in self._taken, f"two pictures are called {name}"
+        assert name not in self._taken, f"duplicate screen {name}"
         self._taken.add(name)
         if self._update:
             with self._lock:
@@ -239,11 +240,11 @@ class Stored:
             new = [f"{letter}  {style}" for style, letter in file.letters.items() if style not in known]
             lines = unified_diff(before, now, "stored", "shown", n=2, lineterm="")
             told = ["new styles:", *new] if new else []
-            pytest.fail("\n".join([f"{name} looks otherwise", *lines, *told, *self._how()]), pytrace=False)
+            pytest.fail("\n".join([f"{name} has changed", *lines, *told, *self._how()]), pytrace=False)
 
     def _how(self) -> list[str]:
-        how = f"pytest '{self._item.nodeid}' --update-screens"
-        return ["", f"if this is how it is to look: {how}, and read the diff"]
+        command = f"{rerun_command(self._item.nodeid)} --update-screens"
+        return ["", f"if intended, run `{command}` and review the diff"]
 
     @property
     def _lock(self) -> FileLock:
@@ -260,7 +261,7 @@ class Stored:
                 file.sections = {name: lines for name, lines in file.sections.items() if name not in unused}
                 file.write()
             return
-        assert not unused, f"stored in {self._path}, and never taken: {unused}"
+        assert not unused, f"unused screens in {self._path}: {unused}"
 
 
 def stored_in(test: Path) -> Path:
