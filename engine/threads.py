@@ -6,6 +6,7 @@ Imported with the package: libgomp and libomp read the variables below once, whe
 import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 ROOT = Path("/")  # of /proc and /sys
@@ -42,10 +43,15 @@ def usable_cores() -> int:
 
     A quota of 1.5 cores counts as 1: with two threads, each would wait while the other is throttled.
     """
+    return max(1, int(min(physical_cores(), len(usable_cpus()), *_quotas())))
+
+
+@cache
+def physical_cores() -> int:
+    """Return how many cores the machine has. Asked once: psutil reads files of every CPU."""
     import psutil
 
-    physical = psutil.cpu_count(logical=False) or os.cpu_count() or 1
-    return max(1, int(min(physical, len(usable_cpus()), *_quotas())))
+    return psutil.cpu_count(logical=False) or os.cpu_count() or 1
 
 
 def default_count() -> int:

@@ -188,9 +188,9 @@ async def walk(scenes: list[Scene], runs: Path, folder: Path, size: tuple[int, i
 
 def plain(folder: Path) -> None:
     """Noon, two cores, no corpora of this machine, and no cursor that blinks."""
-    import psutil
     from textual.widgets import Input, TextArea
 
+    from engine import threads
     from engine.data import corpus
     from engine.errors import InputError
     from engine.language import tr
@@ -241,7 +241,7 @@ def plain(folder: Path) -> None:
     Launches.create = refuse  # type: ignore[assignment]
     design.preview_corpus = preview  # type: ignore[attr-defined]
     run_header.now = lambda: NOON
-    psutil.cpu_count = lambda logical=True: 2  # type: ignore[misc]
+    threads.physical_cores = lambda: 2  # type: ignore[assignment]
     corpus.user_data_path = lambda name: Path("data")  # type: ignore[attr-defined]
     own_files.user_config_path = lambda name: Path("config")  # type: ignore[attr-defined]
     pane.Writers = lambda device: Writers()  # type: ignore[attr-defined]
