@@ -7,10 +7,16 @@ from typing import Any
 import pytest
 from textual.widgets import Input, TextArea
 
+from tests.tui_transformer.studio.corpora_seen import be_seen_once
 from tests.tui_transformer.studio.stored_screens import Stored
 
 TESTS = pytest.StashKey[dict[Path, set[str]]]()  # the names of all tests, slow or not, by file
 PASSED = pytest.StashKey[bool]()
+
+
+@pytest.fixture(autouse=True)
+def corpora_seen_once(monkeypatch) -> None:
+    be_seen_once(monkeypatch)
 
 
 @pytest.fixture

@@ -198,9 +198,10 @@ def plain(folder: Path) -> None:
     from engine.runs.reader import RunReader
     from tests.tui_transformer.conftest import NOON
     from tests.tui_transformer.fake_writer import FakeWriter, FakeWriters
+    from tests.tui_transformer.studio import corpora_seen
     from tui_transformer.lab.launch.launches import Launches
     from tui_transformer.lab.play.pictures import stacks, who_sees_whom
-    from tui_transformer.studio.design import corpus_preview, own_files
+    from tui_transformer.studio.design import own_files
     from tui_transformer.studio.design import pane as design
     from tui_transformer.studio.playground import column, pane
     from tui_transformer.studio.train import run_header
@@ -232,7 +233,7 @@ def plain(folder: Path) -> None:
 
     def preview(*asked: Any) -> Any:
         """What is told of a corpus, with other text."""
-        seen = corpus_preview.preview_corpus(*asked)
+        seen = corpora_seen.preview(*asked)
         return replace(seen, lines=tuple(TALE.splitlines()[at % 2] for at in range(len(seen.lines))))
 
     def refuse(*_: object) -> None:
