@@ -11,11 +11,15 @@ import pytest
 from textual.app import App
 from textual.css.query import NoMatches
 from textual.pilot import Pilot
+from textual.screen import Screen
+from textual.widgets import OptionList
 
 from tests.waiting import EVERY, PATIENCE, holds, missing
 from tui_transformer.studio import typing_order
 
 TURNS = 100_000  # of the event loop, after which it is idle
+_really = Screen._compositor_refresh
+UNDRAWN = "_undrawn"  # of a screen whose changes are laid out
 
 
 def shown(app: App[Any]) -> str:
@@ -31,7 +35,9 @@ def said(app: App[Any]) -> str:
 def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """In `run_test`, a press or a pause ends when the event loop has nothing left to do, and every note stays.
 
-    Textual's pilot waits until the process computes little; where others leave it no processor, that is at once.
+    Textual's pilot waits until the process computes little; where others leave it no processor, that is at once. The
+    screen is drawn then, and not with every frame before: how many these are depends on the machine, and nobody sees
+    them.
     """
     begin = App.run_test
 
@@ -40,8 +46,10 @@ def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.MonkeyPatch.context() as patch:
             for module in ("app", "pilot"):
                 patch.setattr(f"textual.{module}.wait_for_idle", lambda *_: until_idle(app))
+            patch.setattr(Screen, "_compositor_refresh", _draw_later)
             async with begin(app, **options) as pilot:
                 yield pilot
+                _draw(app)
 
     monkeypatch.setattr(App, "run_test", run_test)
     monkeypatch.setattr(Pilot._wait_for_screen, "__defaults__", (PATIENCE,))
@@ -61,9 +69,34 @@ async def until_idle(app: App[Any]) -> None:
             continue
         screen = app.screen if app._screen_stack else None
         if screen is None or app._batch_count or not (_is_to_be_drawn(screen) or screen._callbacks):
-            return
+            if not _draw(app):
+                return
+            continue
         screen._on_timer_update()  # else it comes with the next frame
     raise AssertionError(f"the event loop is never idle:\n{shown(app)}")
+
+
+def _draw_later(screen: Any) -> None:
+    """Stands for the method of `Screen`: what has changed stays marked until `_draw`."""
+    if screen is not screen.app.screen:
+        return _really(screen)
+    for widget in screen._compositor.visible_widgets:
+        if isinstance(widget, OptionList):
+            widget._update_lines()  # which drawing it does, and where it is scrolled to depends on
+    setattr(screen, UNDRAWN, True)
+    screen._dirty_widgets.clear()
+    screen.app._update_mouse_over(screen)
+    return None
+
+
+def _draw(app: Any) -> bool:
+    """Draw what has changed on the screen on top; whether anything has."""
+    screen = app.screen if app._screen_stack else None
+    if screen is None or app._batch_count or not getattr(screen, UNDRAWN, False):
+        return False
+    setattr(screen, UNDRAWN, False)
+    _really(screen)
+    return True
 
 
 def _is_to_be_drawn(screen: Any) -> bool:
