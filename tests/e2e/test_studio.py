@@ -1,27 +1,46 @@
 """The studio in a real terminal, as a person uses it: design, launch, pause, stop, resume, leave; also broken."""
 
+import importlib
 import json
 import os
+import pkgutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import tui_transformer.studio
+from engine.config import presets
 from engine.runs.commands import Command, send
 from engine.runs.reader import RunReader
 from engine.training.trainer import Trainer
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.screen import Screen
+from tests.tui_transformer.studio.corpora_seen import be_seen_once, preview
 from tests.tui_transformer.trained import train
 from tests.waiting import PATIENCE, wait_for
 from tui_transformer.studio.app import Studio
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a pseudo-terminal"),
-    pytest.mark.usefixtures("all_warm"),
+    pytest.mark.usefixtures("all_warm", "corpora_seen"),
 ]
+NO_CHECKS = pytest.mark.usefixtures("few_places_probed", "no_self_check")  # of the run that is left
 
 SMALL = ("train.batch_size=4", "model.d_model=32", "model.context_length=64", "data.corpus_size=20000")
+
+
+@pytest.fixture(scope="module")
+def corpora_seen() -> Iterator[None]:
+    """What a studio imports, and the corpora that it previews here, are there before it is forked."""
+    for module in pkgutil.walk_packages(tui_transformer.studio.__path__, "tui_transformer.studio."):
+        importlib.import_module(module.name)
+    for preset, on in (("demo", None), ("win16", None), ("win16", "demo")):
+        preview(presets.resolve(presets.find(preset), on=on), None)
+    with pytest.MonkeyPatch.context() as patch:
+        be_seen_once(patch)
+        yield
 
 
 def studio(tmp_path: Path, size: tuple[int, int] = (120, 36), **more: Any) -> Screen:
@@ -112,6 +131,7 @@ def goes_on(reader: RunReader) -> None:
     waits(reader, "stopped")
 
 
+@NO_CHECKS
 def test_leaving_a_run_that_trains_here_asks_and_hands_it_over(tmp_path) -> None:
     screen = studio(tmp_path)
     try:
@@ -141,6 +161,7 @@ def test_the_studio_is_on_the_terminal_where_stderr_goes_into_a_file(tmp_path) -
     assert (tmp_path / "said").read_bytes() == b""
 
 
+@NO_CHECKS
 def test_a_bug_in_the_training_thread_is_a_failed_run_and_no_dead_app(tmp_path, monkeypatch) -> None:
     advance = Trainer.advance
 
@@ -165,6 +186,7 @@ def test_a_bug_in_the_training_thread_is_a_failed_run_and_no_dead_app(tmp_path, 
         screen.close()
 
 
+@NO_CHECKS
 @pytest.mark.parametrize("nohup", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_terminal_that_goes_leaves_its_run_to_another_process(tmp_path, nohup) -> None:
     screen = studio(tmp_path, nohup=nohup)
@@ -181,6 +203,7 @@ def test_a_terminal_that_goes_leaves_its_run_to_another_process(tmp_path, nohup)
         screen.close()
 
 
+@NO_CHECKS
 @pytest.mark.slow
 def test_a_studio_that_breaks_leaves_its_run_to_another_process(tmp_path, monkeypatch) -> None:
     def breaks(self: Studio) -> None:
