@@ -19,6 +19,7 @@ from tui_transformer.studio import typing_order
 
 TURNS = 100_000  # of the event loop, after which it is idle
 _really = Screen._compositor_refresh
+_ask_all = Pilot._wait_for_screen
 UNDRAWN = "_undrawn"  # of a screen whose changes are laid out
 
 
@@ -52,7 +53,7 @@ def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
                 _draw(app)
 
     monkeypatch.setattr(App, "run_test", run_test)
-    monkeypatch.setattr(Pilot._wait_for_screen, "__defaults__", (PATIENCE,))
+    monkeypatch.setattr(Pilot, "_wait_for_screen", _screen_waits)
     monkeypatch.setattr(App, "NOTIFICATION_TIMEOUT", PATIENCE)
     monkeypatch.setattr(typing_order, "PATIENCE", PATIENCE)
 
@@ -74,6 +75,24 @@ async def until_idle(app: App[Any]) -> None:
             continue
         screen._on_timer_update()  # else it comes with the next frame
     raise AssertionError(f"the event loop is never idle:\n{shown(app)}")
+
+
+async def _screen_waits(pilot: Any, timeout: float = PATIENCE) -> bool:
+    """Stands for the method of `Pilot`, which sends a message to every widget and waits until all are read.
+
+    Where each widget waits for a message, there is none to read before that one.
+    """
+    app = pilot.app
+    await until_idle(app)
+    pumps = (app, *app.screen.walk_children(with_self=True)) if app._screen_stack else ()
+    if pumps and app._exception is None and all(_waits(pump) for pump in pumps):
+        return True
+    return await _ask_all(pilot, timeout)
+
+
+def _waits(pump: Any) -> bool:
+    queue = pump._message_queue
+    return queue.empty() and bool(queue.ready_event._waiters)
 
 
 def _draw_later(screen: Any) -> None:
