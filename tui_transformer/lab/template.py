@@ -1,9 +1,14 @@
 """Fill in a template of a report or a model card: each text is escaped once, as its format needs."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jinja2 import BaseLoader
 
 Filters = Mapping[str, Callable[..., str]]
+Brackets = tuple[str, str, str, str, str, str]
 BRACES = ("{%", "%}", "{{", "}}", "{#", "#}")
 
 
@@ -12,22 +17,24 @@ def filled(
     name: str,
     escape: Callable[[str], str],
     filters: Filters,
-    brackets: tuple[str, str, str, str, str, str] = BRACES,
+    brackets: Brackets = BRACES,
     **given: Any,
 ) -> str:
     """Return a template of a `lab` package, filled in; what a filter returns is escaped already."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import Environment, StrictUndefined, pass_context
     from markupsafe import Markup
 
-    def text(value: Any) -> Any:
+    # What takes the context is called when a template is filled in, never while it is compiled.
+    @pass_context
+    def text(_: object, value: Any) -> Any:
         return Markup(escape(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
 
     def verbatim(found: Callable[..., str]) -> Callable[..., Markup]:
-        return lambda *values: Markup(found(*values))
+        return pass_context(lambda _, *values: Markup(found(*values)))
 
     made = Environment(
         *brackets,
-        loader=PackageLoader(f"tui_transformer.lab.{package}"),
+        loader=_loader(package, brackets),
         autoescape=True,
         finalize=text,
         undefined=StrictUndefined,
@@ -38,3 +45,19 @@ def filled(
     made.filters |= {key: verbatim(found) for key, found in filters.items()}
     made.filters["kind"] = lambda found: type(found).__name__
     return made.get_template(name).render(given)
+
+
+@cache
+def _loader(package: str, brackets: Brackets) -> "BaseLoader":
+    """Compile each template of a package once, whatever it is filled in with: that takes most of the time."""
+    from jinja2 import Environment, PackageLoader, Template
+
+    class Once(PackageLoader):
+        def load(self, environment: Environment, name: str, globals: Any = None) -> Template:
+            if name not in compiled:
+                source, file, _ = self.get_source(environment, name)
+                compiled[name] = environment.compile(source, name, file)
+            return environment.template_class.from_code(environment, compiled[name], globals or {})
+
+    compiled: dict[str, Any] = {}
+    return Once(f"tui_transformer.lab.{package}")
