@@ -26,7 +26,7 @@ from engine.config.keys import parse_overrides
 from engine.config.presets import merge
 from engine.config.schema import RunConfig
 from tests.rerun_hint import pytest_terminal_summary  # noqa: F401 - a hook
-from tests.warm import all_warm, cold, warm  # noqa: F401 - fixtures
+from tests.warm import all_warm, cold, warm, warm_scripts  # noqa: F401 - fixtures
 from tui_transformer import languages
 
 torch.set_num_threads(1)

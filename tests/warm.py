@@ -1,7 +1,8 @@
 """Processes of this program that begin warm: forks of the process that starts them, which has torch imported already.
 
 To start Python and to import torch is most of what a small test of processes takes. Under `forking`, `subprocess.Popen`
-forks instead, wherever the command line is this program's; so do the processes that the program itself starts. All else
+forks instead, wherever the command line is this program's or a script's; so do the processes that the program itself
+starts. All else
 is as it would be: the process id, the parent, the session, the streams, the environment, the words that `ps` shows, how
 signals act, the exit code. What a test has patched stays patched in them.
 
@@ -19,6 +20,7 @@ import os
 import pkgutil
 import random
 import re
+import runpy
 import signal
 import subprocess
 import sys
@@ -41,7 +43,7 @@ PROGRAMS = {
     "engine.training.elastic": "engine.training.elastic:main",
     "pytest": "pytest:main",
 }
-FLAGS = {"-u"}
+FLAGS = {"-u", "-B"}
 UNCAUGHT = 1  # exit code after an exception that nobody has caught
 MOST_FILES = 1 << 20  # that a process may have open
 LONGEST = 4000  # bytes of a command line that the kernel shows where it does not fit in its old place
@@ -62,11 +64,24 @@ def forking() -> Iterator[None]:
         yield
 
 
+def replaces(target: object, name: str) -> bool:
+    """Whether an attribute is replaced by `forking`, and by nothing else just now."""
+    now: Any = target
+    return now is subprocess.Popen and name == "_execute_child" and now._execute_child in (_execute_child, _really)
+
+
 @pytest.fixture
 def warm() -> Iterator[None]:
     """The processes of this program that a test starts are forks."""
     with forking():
         yield
+
+
+@pytest.fixture
+def warm_scripts(warm: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So are those of scripts that are started without the variables of whoever runs the tests."""
+    for name in _of_python(os.environ):
+        monkeypatch.delenv(name)
 
 
 @pytest.fixture(scope="module")
@@ -129,9 +144,11 @@ def _asked(words: Any, environment: Any) -> Callable[[], Any] | None:
     if isinstance(words, (str, bytes, os.PathLike)):
         return None
     program, *rest = map(os.fsdecode, words)
+    flags = set[str]()
     while rest and rest[0] in FLAGS:
-        rest.pop(0)
-    if program != sys.executable or rest[:1] != ["-m"] or not set(rest[1:2]) & PROGRAMS.keys():
+        flags.add(rest.pop(0))
+    is_script = bool(rest) and rest[0].endswith(".py")
+    if program != sys.executable or not (is_script or (rest[:1] == ["-m"] and set(rest[1:2]) & PROGRAMS.keys())):
         return None
     if environment is not None and _of_python(environment) != _of_python(os.environ):
         return None
@@ -139,11 +156,23 @@ def _asked(words: Any, environment: Any) -> Callable[[], Any] | None:
         return None
 
     def work() -> Any:
+        sys.dont_write_bytecode |= "-B" in flags
+        if is_script:
+            return _run_script(rest)
         sys.argv = rest[1:]
         module, _, function = PROGRAMS[rest[1]].partition(":")
         return getattr(importlib.import_module(module), function)(rest[2:])
 
     return work
+
+
+def _run_script(words: list[str]) -> None:
+    """In a fork: run a script with the words after it; it imports what is beside it."""
+    sys.argv, folder = words, Path(words[0]).absolute().parent
+    sys.path.insert(0, str(folder))
+    for beside in folder.glob("*.py"):
+        sys.modules.pop(beside.stem, None)
+    runpy.run_path(words[0], run_name="__main__")
 
 
 def _of_python(environment: Any) -> dict[str, str]:

@@ -119,6 +119,7 @@ def test_its_script_trains_to_the_runs_own_first_losses(trained, tmp_path) -> No
     assert (folder / "output" / "curves.png").stat().st_size > 1000 and (folder / "output" / "model.pt").is_file()
 
 
+@pytest.mark.usefixtures("warm_scripts")
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(
     ("changes", "files", "scores", "said"),
@@ -173,6 +174,7 @@ def test_its_report_declares_its_author_and_has_every_section_in_order(made) -> 
         assert (folder / "report" / name).is_file()
 
 
+@pytest.mark.usefixtures("warm_scripts")
 def test_a_program_that_trains_otherwise_is_not_handed_out(trained, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(package, "first_losses", lambda run, task: [3.0] * 10)
     with pytest.raises(InputError, match="does not train the same model"):

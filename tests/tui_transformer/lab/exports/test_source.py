@@ -211,7 +211,7 @@ def test_the_source_reads_as_this_project_formats_it_and_knows_no_other_package(
     assert len(read) > 200
 
 
-def test_a_text_by_other_tokens_comes_with_them(tmp_path, tiny, monkeypatch) -> None:
+def test_a_text_by_other_tokens_comes_with_them(tmp_path, tiny, monkeypatch, warm_scripts) -> None:
     config = tiny("train.steps=12")
     task = make_task(config, None)
     config = task.resolved(config, "", 1)
