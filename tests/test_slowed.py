@@ -12,6 +12,7 @@ import pytest
 from tests import slowed
 from tests.waiting import PATIENCE, wait_for
 
+ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # other plugins take longer to start than these tests
 TEST = """
 import os
 
@@ -39,7 +40,7 @@ def test_slow_files_behave_as_others_do(tmp_path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.slowed", *words],
         cwd=Path(slowed.__file__).parent.parent,
-        env=os.environ | {"SLOWED_FILES": "10"},
+        env=os.environ | ALONE | {"SLOWED_FILES": "10"},
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -75,7 +76,9 @@ def test_the_order_is_another_only_when_asked_for(tmp_path) -> None:
     def order(*words: str) -> list[str]:
         asked = (*words, "--", "-c", root / "pyproject.toml", "--collect-only", tmp_path)
         command = [sys.executable, "-m", "tests.slowed", *asked]
-        done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=PATIENCE)
+        done = subprocess.run(
+            command, cwd=root, env=os.environ | ALONE, capture_output=True, text=True, timeout=PATIENCE
+        )
         return [line.rpartition("::")[2] for line in done.stdout.splitlines() if "::" in line]
 
     plain, shuffled = order(), order("--shuffle")

@@ -42,6 +42,7 @@ PROGRAMS = {
     "tui_transformer": "tui_transformer.__main__:main",
     "engine.training.elastic": "engine.training.elastic:main",
     "pytest": "pytest:main",
+    "tests.earlier.asking": "tests.earlier.asking:main",
 }
 FLAGS = {"-u", "-B"}
 UNCAUGHT = 1  # exit code after an exception that nobody has caught

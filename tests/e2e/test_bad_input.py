@@ -21,7 +21,7 @@ RUN = ["run", "--preset", "demo", *OVERRIDES, "--device", "cpu"]
 
 PAIRS = [
     *("train.steps=2", "train.batch_tokens=100", "train.threads=1", "model.d_model=16", "model.n_heads=2"),
-    *("optimizer.warmup=1", "data.bpe_size=300", "evaluation.translations=2"),
+    *("optimizer.warmup=1", "data.bpe_size=300", "evaluation.translations=2", "data.corpus_size=2000"),
 ]
 RUN_PAIRS = [
     "run",

@@ -1,4 +1,4 @@
-"""Asks the program: command lines one after the other in one child process, which imports torch once.
+"""Asks the program: command lines one after the other in one child process, which begins with torch imported.
 
 The child has a home, a configuration and a terminal width of its own. Run as a module, this is that child.
 """
@@ -12,6 +12,10 @@ from collections.abc import Iterable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
+
+from tests.warm import forking
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = (sys.executable, "-m", "tui_transformer")
@@ -56,18 +60,24 @@ def environment(home: Path, cache: Path) -> dict[str, str]:
 
 def ask(commands: Sequence[Sequence[str]], folder: Path, cache: Path) -> list[Answer]:
     """What the program answers, in a folder that has `runs` and `home`."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.earlier.asking"],
-        cwd=folder,
-        env=environment(folder / "home", cache),
-        input=json.dumps([list(words) for words in commands]),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    with forking(), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(ROOT))  # it is no reason to start another Python
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.earlier.asking"],
+            cwd=folder,
+            env=environment(folder / "home", cache),
+            input=json.dumps([list(words) for words in commands]),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
     assert done.returncode == 0, done.stderr
     return [Answer(**json.loads(line)) for line in done.stdout.splitlines()]
+
+
+def main(_: Sequence[str]) -> None:
+    _answered(json.loads(sys.stdin.read()))
 
 
 def _answered(commands: Iterable[Sequence[str]]) -> None:
@@ -87,4 +97,4 @@ def _answered(commands: Iterable[Sequence[str]]) -> None:
 
 
 if __name__ == "__main__":
-    _answered(json.loads(sys.stdin.read()))
+    main(sys.argv[1:])

@@ -56,6 +56,7 @@ def changed(tmp_path: Path, monkeypatch, capsys) -> Callable[..., tuple[int, str
     monkeypatch.setattr(checks, "CHECKS", {"lint": (sys.executable, "-c", "pass")})
     monkeypatch.setattr(quick, "cores", lambda: 1)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     remember(tmp_path / ".quick_cache", {"tests/test_step.py::test_long": 2 * AGES})
 
     def run(path: str, text: str) -> tuple[int, str]:
@@ -121,6 +122,7 @@ def test_when_the_time_is_up_all_that_runs_is_ended(tmp_path, monkeypatch, capsy
     monkeypatch.setattr(quick, "ROOT", tmp_path)
     monkeypatch.setattr(quick, "cores", lambda: 1)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setattr(checks, "CHECKS", {})
     path = "tests/test_hangs.py"
     plan = Plan([(0, path)], {path: {"test_hangs": 0.0}}, {}, {path: 0.0}, 1e12)
