@@ -23,6 +23,7 @@ from engine.runs.reader import RunReader
 from engine.training import checkpoint
 from engine.training.step import Stepper
 from engine.training.trainer import Trainer
+from tests import run_checks
 from tests.command import command
 from tests.engine.training.test_resume import without_clocks
 from tests.paused import stays_paused
@@ -32,6 +33,13 @@ from tui_transformer.lab.launch.launch import enqueue, spawn
 NETWORKS = {"decoder": "baseline", "encoder-decoder": "phrasebook", "masked": "encoder-mlm"}
 SIZES = {"phrasebook": ("train.batch_tokens=60", "data.corpus_size=400")}
 pytestmark = pytest.mark.usefixtures("all_warm")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_places_probed() -> Iterator[None]:
+    """In every run that is compared with another."""
+    with run_checks.at_few_places():
+        yield
 
 
 def small(preset: str, *changes: str) -> RunConfig:
@@ -171,12 +179,13 @@ CASES = [
     ("rank 0", signal.SIGTERM),
 ]
 LONG = ("train.steps=40", "model.dropout=0.1", "evaluation.every=10")
+SHORT = ("train.steps=16", *LONG[1:])
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, object]]]:
     folder = tmp_path_factory.mktemp("undisturbed")
-    yield folder, trained(folder, "alone", small("baseline", *LONG))
+    yield folder, trained(folder, "alone", small("baseline", *SHORT))
 
 
 @pytest.mark.parametrize(("whom", "number"), CASES[:2])
@@ -186,7 +195,7 @@ def test_when_a_rank_or_the_agent_is_killed_all_end_and_the_run_resumes_bit_for_
     run, gate = tmp_path / "run", tmp_path / "gate"
     with monkeypatch.context() as patch:
         held_at(8, gate, patch)
-        process = begun(tmp_path, "run", small("baseline", *LONG), 2)
+        process = begun(tmp_path, "run", small("baseline", *SHORT), 2)
     reaches(run, process, 5)
     assert hit(run, process, whom, number, gate.touch)
     status = RunReader(run).status
@@ -218,7 +227,7 @@ def test_a_loss_that_is_not_finite_on_one_rank_ends_all_at_the_same_step(tmp_pat
         return (total * float("nan"), aim * float("nan")) if on_rank(1) and len(seen) == 12 else (total, aim)
 
     monkeypatch.setattr(Stepper, "_losses", wrong)  # in the ranks as well, which are forks
-    ended(begun(tmp_path, "run", small("baseline", *LONG), 2))
+    ended(begun(tmp_path, "run", small("baseline", *SHORT), 2))
     status = RunReader(tmp_path / "run").status
     assert status.state == "failed" and status.step == 5
     assert status.reason == "the loss is NaN or infinite at step 6; the last good state is step 5; first on rank 1"
@@ -235,16 +244,19 @@ def test_a_full_disk_pauses_all_ranks_until_there_is_room(tmp_path: Path, undist
         return save(*given)
 
     monkeypatch.setattr(checkpoint, "save", full)
-    ended(begun(tmp_path, "run", small("baseline", *LONG), 2))
+    ended(begun(tmp_path, "run", small("baseline", *SHORT), 2))
     assert [event["event"] for event in RunReader(tmp_path / "run").raw_lines("events")].count("continued") == 1
     assert state(tmp_path / "run") == undisturbed[1]
 
 
-def test_paused_ranks_go_on_where_they_were(tmp_path: Path, undisturbed) -> None:
-    run = tmp_path / "run"
-    process = begun(tmp_path, "run", small("baseline", *LONG), 2)
+def test_paused_ranks_go_on_where_they_were(tmp_path: Path, undisturbed, monkeypatch) -> None:
+    run, gate = tmp_path / "run", tmp_path / "gate"
+    with monkeypatch.context() as patch:
+        held_at(8, gate, patch)
+        process = begun(tmp_path, "run", small("baseline", *SHORT), 2)
     reaches(run, process, 5)
     send(run, Command.PAUSE)
+    gate.touch()
     wait_for(lambda: RunReader(run).state == "paused", "the pause", lambda: RunReader(run).status)
     stays_paused(run)
     send(run, Command.CONTINUE)
@@ -254,9 +266,8 @@ def test_paused_ranks_go_on_where_they_were(tmp_path: Path, undisturbed) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
-def test_sixty_kills_and_signals_lose_no_checkpoint_and_leave_no_process(
-    tmp_path: Path, undisturbed: tuple[Path, dict[str, object]], seed: int
-) -> None:
+def test_sixty_kills_and_signals_lose_no_checkpoint_and_leave_no_process(tmp_path: Path, seed: int) -> None:
+    undisturbed = trained(tmp_path, "alone", small("baseline", *LONG))
     kills = int(os.environ.get("TUI_TRANSFORMER_KILLS", "60"))
     chance, done, count = random.Random(seed), 0, 0
     while done < kills:
@@ -278,7 +289,7 @@ def test_sixty_kills_and_signals_lose_no_checkpoint_and_leave_no_process(
             process = spawn(verb, run, device="cpu", ranks=chance.choice((1, 2, 4)), attached=True)
         if RunReader(run).state != "finished":
             spawn("resume", run, device="cpu").wait(PATIENCE)
-        assert state(run) == undisturbed[1]
+        assert state(run) == undisturbed
 
 
 def test_averaged_gradients_mark_the_run_from_its_start(tmp_path: Path, cold) -> None:

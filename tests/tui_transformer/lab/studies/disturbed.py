@@ -29,7 +29,7 @@ def asked(cells: int, hits: int) -> tuple[int, int]:
 
 
 def large_study(cells: int) -> Study:
-    more = {"checkpoint.every": 3, "evaluation.every": 15, "log.every": 2}
+    more = {"checkpoint.every": 3, "evaluation.every": 15, "evaluation.sample_every": 15, "log.every": 2}
     return tiny_study(seeds=tuple(range(1, cells // 2 + 1)), changes={**CHANGES, **more})
 
 

@@ -18,7 +18,8 @@ from tui_transformer.lab.studies.runner import left_behind
 from tui_transformer.lab.studies.study import Study, Variant
 
 VARIANTS = (Variant("rope", changes={"model.position": "rope"}), Variant("alibi", preset="alibi"))
-CHANGES = {**flatten(TINY), "train.steps": 60, "checkpoint.every": 5, "evaluation.every": 20}
+CHANGES = {**flatten(TINY), "train.steps": 60, "checkpoint.every": 5}
+CHANGES |= {"evaluation.every": 20, "evaluation.sample_every": 20}
 
 
 def tiny_study(**changes: Any) -> Study:
