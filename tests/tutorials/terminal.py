@@ -2,7 +2,7 @@
 
 As written, bash runs each line, and the program is a process of its own. Shortened, training gets the settings that the
 test gives, and commands of the program are forks of this process (`tests/warm.py`), as are the processes that they
-start. What only a cluster has is stood in for by `slurm.py`, in both.
+start and, through `shell.py`, those that scripts start. What only a cluster has is stood in for by `slurm.py`, in both.
 """
 
 import fcntl
@@ -17,12 +17,14 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from engine.runs.reader import RunReader
+from tests.tutorials import shell
 from tests.waiting import PATIENCE
 from tests.warm import forking
 
@@ -62,7 +64,10 @@ class Terminal:
         named = {name: words for name, words in (self.short or {}).items() if " " not in name}
         cases = [f'{name}) set -- "$@" {shlex.join(words)};;' for name, words in named.items()]
         chosen = ["case $1 in", *cases, "esac"] if cases else []
-        self._script(PROGRAM, *chosen, f'exec "{sys.executable}" -m tui_transformer "$@"')
+        begin = f'exec "{sys.executable}" -m tui_transformer "$@"'
+        if self.short is not None and self.source == ROOT:
+            begin = f'exec "{sys.executable}" -S "{shell.__file__}" "$@"'
+        self._script(PROGRAM, *chosen, begin)
         for name in CLUSTER:
             self._script(name, f'exec "{sys.executable}" -S "{Path(__file__).with_name("slurm.py")}" {name} "$@"')
 
@@ -106,7 +111,8 @@ class Terminal:
             return self._warm("pytest", [*self.shortened(words[2:])[1:], "-n", "0"], typed)
         if words[0] == "timeout":
             return self._cut_short(words)
-        return self._talk(["bash", "-c", command], typed)
+        with self._forking(), shell.opened():
+            return self._talk(["bash", "-c", command], typed)
 
     def shortened(self, words: Sequence[str]) -> list[str]:
         """The program's words with those that shorten them, and with fewer seeds."""
@@ -134,9 +140,14 @@ class Terminal:
         self, module: str, words: Sequence[str], typed: Sequence[str] = (), look: Callable[[int], bool] | None = None
     ) -> Said:
         """`python -m`, in a fork of this process."""
+        with self._forking():
+            return self._talk([sys.executable, "-m", module, *words], typed, look)
+
+    @contextmanager
+    def _forking(self) -> Iterator[None]:
         with forking(), pytest.MonkeyPatch.context() as patch:
             patch.setenv("PYTHONPATH", self.environment["PYTHONPATH"])  # it is no reason to start another Python
-            return self._talk([sys.executable, "-m", module, *words], typed, look)
+            yield
 
     def _from_source(self) -> None:
         """In a fork: the program anew, from its source; torch stays."""
