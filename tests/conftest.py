@@ -138,6 +138,15 @@ def few_places_probed() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def all_few_places_probed() -> Iterator[None]:
+    """For a module, with its fixtures: runs look for leaks at a few places only, see `run_checks`."""
+    from tests import run_checks
+
+    with run_checks.at_few_places():
+        yield
+
+
 @pytest.fixture
 def no_self_check() -> Iterator[None]:
     """Runs do not check themselves before the first step, see `run_checks`."""

@@ -203,7 +203,7 @@ def test_a_corpus_without_a_suffix_is_found_again_from_elsewhere(tmp_path, monke
 
 
 def test_check_finds_a_switch_without_effect(capsys) -> None:
-    inert = ["--set", "model.position=none", "--set", "model.rope_pairing=adjacent", "--set", "data.corpus_size=20000"]
+    inert = ["--set", "model.position=none", "--set", "model.rope_pairing=adjacent", *CORPUS, *SMALL[2:8]]
     assert main(["check", "--preset", "demo", *inert, "--set", "train.batch_size=2", "--device", "cpu"]) == 1
     assert "INERT" in capsys.readouterr().out
 

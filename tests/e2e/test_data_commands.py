@@ -3,14 +3,40 @@
 import hashlib
 import json
 import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from engine.config.sections import DataConfig
+from engine.data.catalogue import KINDS
 from engine.data.corpus import CorpusEntry
 from engine.data.known import CORPORA
 from tests.small_pairs import multi30k, table
 from tui_transformer.__main__ import main
+
+
+@pytest.fixture(scope="module", autouse=True)
+def generated_once() -> Iterator[None]:
+    """Each corpus is generated once: that is no claim of these tests."""
+    kept: dict[tuple[str, str], object] = {}
+
+    def once(load: Callable[..., object]) -> Callable[..., object]:
+        def found(entry: CorpusEntry, data: DataConfig, place: Path | None) -> object:
+            if place is not None:
+                return load(entry, data, place)
+            key = (entry.name, data.model_dump_json())
+            if key not in kept:
+                kept[key] = load(entry, data, place)
+            return kept[key]
+
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in KINDS.values():
+            for name, load in list(kind.named.items()):
+                patch.setitem(kind.named, name, once(load))
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -349,9 +375,10 @@ def test_presets_show_counts_a_translation_before_its_data_is_here(capsys) -> No
     assert shown["vocabulary"] == shown["source_vocabulary"] == 30_000
 
 
-def test_a_check_counts_both_vocabularies(capsys, tmp_path) -> None:
+def test_a_check_counts_both_vocabularies(capsys, tmp_path, few_places_probed) -> None:
     multi30k(tmp_path)
     changes = ["model.d_model=16", "model.n_heads=2", "model.d_ff=16", "data.shared_vocabulary=false"]
+    changes += ["model.n_layers=1"]
     changes += ["model.tie_embeddings=false", "data.bpe_size=300", "train.batch_tokens=512", "train.threads=1"]
     sets = [part for change in changes for part in ("--set", change)]
     common = ["--preset", "multi30k", *sets, "--data-dir", str(tmp_path), "--device", "cpu"]
@@ -363,12 +390,15 @@ def test_a_check_counts_both_vocabularies(capsys, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("corpus", ["own.tsv#2,1", "text.en, text.de", ".#de,en"])
-def test_a_run_on_your_own_pairs_finds_them_again_from_elsewhere(capsys, tmp_path, monkeypatch, corpus: str) -> None:
+def test_a_run_on_your_own_pairs_finds_them_again_from_elsewhere(
+    capsys, tmp_path, monkeypatch, few_places_probed, corpus: str
+) -> None:
     table(tmp_path / "own.tsv", 80)
     for stem in ("text", "train"):
         for language in ("en", "de"):
             (tmp_path / f"{stem}.{language}").write_text("".join(f"{language} {stem} {i}\n" for i in range(80)))
     changes = ["model.d_model=16", "model.n_heads=2", "model.d_ff=16", "data.bpe_size=300", "train.steps=2"]
+    changes += ["model.n_layers=1"]
     changes += ["train.threads=1", "evaluation.every=2", "optimizer.warmup=1", "train.batch_tokens=256"]
     sets = [part for change in changes for part in ("--set", change)]
     where = ["--runs-dir", str(tmp_path / "runs"), "--device", "cpu", "--json"]

@@ -23,7 +23,6 @@ from engine.runs.reader import RunReader
 from engine.training import checkpoint
 from engine.training.step import Stepper
 from engine.training.trainer import Trainer
-from tests import run_checks
 from tests.command import command
 from tests.engine.training.test_resume import without_clocks
 from tests.paused import stays_paused
@@ -32,14 +31,7 @@ from tui_transformer.lab.launch.launch import enqueue, spawn
 
 NETWORKS = {"decoder": "baseline", "encoder-decoder": "phrasebook", "masked": "encoder-mlm"}
 SIZES = {"phrasebook": ("train.batch_tokens=60", "data.corpus_size=400")}
-pytestmark = pytest.mark.usefixtures("all_warm")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def few_places_probed() -> Iterator[None]:
-    """In every run that is compared with another."""
-    with run_checks.at_few_places():
-        yield
+pytestmark = pytest.mark.usefixtures("all_warm", "all_few_places_probed")
 
 
 def small(preset: str, *changes: str) -> RunConfig:

@@ -22,11 +22,20 @@ from engine.training import checkpoint, inspector
 from engine.training.assemble import assemble, begin, resume
 from engine.training.control import Control, StopRequested
 from engine.training.trainer import Trainer
+from tests import run_checks
 from tests.e2e.faults.slices import BRIEF
 from tests.engine.training.test_crash import exit_code, forked, run_command, train
 from tests.engine.training.test_resume import outcome
 from tui_transformer.__main__ import main
 from tui_transformer.lab.launch.launch import enqueue
+
+pytestmark = pytest.mark.usefixtures("checks_remembered")
+
+
+def checked_anew(patch: pytest.MonkeyPatch) -> None:
+    """Runs make all their checks, whatever this process remembers."""
+    patch.setattr(inspector, "probed", run_checks.probed)
+    patch.setattr(inspector, "self_check", run_checks.self_check)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +62,9 @@ MOMENTS: dict[str, Plant] = {
 
 def killed(root: Path, plant: Plant, work: Callable[[], int]) -> None:
     def to_its_death() -> int:
-        plant(pytest.MonkeyPatch())
+        patch = pytest.MonkeyPatch()
+        checked_anew(patch)
+        plant(patch)
         return work()
 
     assert exit_code(forked(to_its_death)) == -signal.SIGKILL
@@ -150,7 +161,9 @@ def test_a_stop_takes_effect_in_the_middle_of_a_step_and_of_the_checks_before_it
     for n in (1, 6, 9, 12, 60, 200, 270):
         control = StopsSoon(n)
         try:
-            ended = assemble(BRIEF, runs_dir=tmp_path, name="run", device="cpu", control=control).trainer.run()
+            with monkeypatch.context() as patch:
+                checked_anew(patch)
+                ended = assemble(BRIEF, runs_dir=tmp_path, name="run", device="cpu", control=control).trainer.run()
         except StopRequested:
             assert not (tmp_path / "run").exists()
             ends.append("not ready")
@@ -211,6 +224,7 @@ def calls_of(root: Path) -> int:
     told, tell = os.pipe()
 
     def work() -> int:
+        checked_anew(pytest.MonkeyPatch())
         calls, save = at_call(-1, die), checkpoint.save
 
         def saved(*given: Any) -> Any:
@@ -237,6 +251,7 @@ def killed_early(root: Path, whole: dict[str, Any], kills: int) -> Counter[str]:
         run, number = root / f"run-{i}", draw.randint(1, calls)
 
         def work(run: Path = run, number: int = number) -> int:
+            checked_anew(pytest.MonkeyPatch())
             at_call(number, die)
             return run_command(root, run.name, BRIEF)
 
