@@ -5,10 +5,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jinja2 import BaseLoader
+    from jinja2 import BytecodeCache
 
 Filters = Mapping[str, Callable[..., str]]
-Brackets = tuple[str, str, str, str, str, str]
 BRACES = ("{%", "%}", "{{", "}}", "{#", "#}")
 
 
@@ -17,14 +16,14 @@ def filled(
     name: str,
     escape: Callable[[str], str],
     filters: Filters,
-    brackets: Brackets = BRACES,
+    brackets: tuple[str, str, str, str, str, str] = BRACES,
     **given: Any,
 ) -> str:
     """Return a template of a `lab` package, filled in; what a filter returns is escaped already."""
-    from jinja2 import Environment, StrictUndefined, pass_context
+    from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
     from markupsafe import Markup
 
-    # What takes the context is called when a template is filled in, never while it is compiled.
+    # Whatever takes the context is called when a template is filled in, never while it is compiled.
     @pass_context
     def text(_: object, value: Any) -> Any:
         return Markup(escape(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
@@ -34,7 +33,8 @@ def filled(
 
     made = Environment(
         *brackets,
-        loader=_loader(package, brackets),
+        loader=PackageLoader(f"tui_transformer.lab.{package}"),
+        bytecode_cache=_compiled(),
         autoescape=True,
         finalize=text,
         undefined=StrictUndefined,
@@ -48,16 +48,17 @@ def filled(
 
 
 @cache
-def _loader(package: str, brackets: Brackets) -> "BaseLoader":
-    """Compile each template of a package once, whatever it is filled in with: that takes most of the time."""
-    from jinja2 import Environment, PackageLoader, Template
+def _compiled() -> "BytecodeCache":
+    """Return a cache of this process: compiling a template takes longer than filling it in."""
+    from jinja2 import BytecodeCache
+    from jinja2.bccache import Bucket
 
-    class Once(PackageLoader):
-        def load(self, environment: Environment, name: str, globals: Any = None) -> Template:
-            if name not in compiled:
-                source, file, _ = self.get_source(environment, name)
-                compiled[name] = environment.compile(source, name, file)
-            return environment.template_class.from_code(environment, compiled[name], globals or {})
+    class InMemory(BytecodeCache):
+        def load_bytecode(self, bucket: Bucket) -> None:
+            bucket.code = codes.get(bucket.key)
 
-    compiled: dict[str, Any] = {}
-    return Once(f"tui_transformer.lab.{package}")
+        def dump_bytecode(self, bucket: Bucket) -> None:
+            codes[bucket.key] = bucket.code
+
+    codes: dict[str, Any] = {}
+    return InMemory()
