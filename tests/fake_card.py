@@ -6,9 +6,11 @@ mixed with the card's is therefore found here, on a machine without a GPU.
 """
 
 import contextlib
-import traceback
+import functools
+import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 from unittest import mock
 
@@ -16,7 +18,6 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
 
 from engine.training import step
 
@@ -24,6 +25,27 @@ ATEN = torch.ops.aten
 # Tags of operations that read a value or a shape that only the card knows.
 WAITS = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
 BY_INDEX = ("index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index")
+
+
+def leaves_of(args: Any, kwargs: Any) -> Iterator[Any]:
+    """What an operation is given: nothing but tensors, numbers and lists of them, so torch's trees, which take most of
+    the time where everything is tiny, are not needed.
+    """
+    for x in (*args, *(kwargs or {}).values()):
+        if isinstance(x, (list, tuple)):
+            yield from x
+        else:
+            yield x
+
+
+def mapped(do: Callable[[Any], Any], x: Any) -> Any:
+    return type(x)(map(do, x)) if isinstance(x, (list, tuple)) else do(x)
+
+
+@functools.cache
+def about(func: Any) -> tuple[str, bool]:
+    """An operation's name, and whether its result can only be known by the card."""
+    return func._schema.name.removeprefix("aten::"), any(tag in func.tags for tag in WAITS)
 
 
 class WrongDevice(RuntimeError):
@@ -49,7 +71,7 @@ class OnCard(Tensor):
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        card = next(x.card for x in tree_leaves((args, kwargs)) if isinstance(x, OnCard))
+        card = next(x.card for x in leaves_of(args, kwargs) if isinstance(x, OnCard))
         return card.compute(func, args, kwargs or {})
 
     @property
@@ -95,11 +117,11 @@ class FakeCard(TorchFunctionMode):
     # What operations do
 
     def compute(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        name = func._schema.name.removeprefix("aten::")
-        leaves = tree_leaves((args, kwargs))
+        name, waits = about(func)
+        leaves = list(leaves_of(args, kwargs))
         if func in (ATEN.detach.default, ATEN.alias.default) and len(leaves) == 1:
             return OnCard(func(leaves[0].inner), self)
-        if name not in BY_INDEX and any(tag in func.tags for tag in WAITS):
+        if name not in BY_INDEX and waits:
             self.wait(name)
         if name in BY_INDEX and any(isinstance(x, Tensor) and x.dtype in (torch.bool, torch.uint8) for x in args[1]):
             self.wait(f"{name} by a mask, whose result has a shape that only the card knows")
@@ -109,12 +131,13 @@ class FakeCard(TorchFunctionMode):
             self._same_device(name, leaves)
         if kwargs.get("device") is not None:
             kwargs = {**kwargs, "device": torch.device("cpu")}
-        out = func(*tree_map(self._inner, args), **tree_map(self._inner, kwargs))
+        inner = (mapped(self._inner, x) for x in args)
+        out = func(*inner, **{key: mapped(self._inner, x) for key, x in kwargs.items()})
         if name == "copy_" and not isinstance(args[0], OnCard):
             return args[0]
-        if func._schema.name.endswith("_") and isinstance(args[0], OnCard):
+        if name.endswith("_") and isinstance(args[0], OnCard):
             return args[0]  # in place
-        return tree_map(lambda x: self.on(x) if isinstance(x, Tensor) else x, out)
+        return mapped(lambda x: self.on(x) if isinstance(x, Tensor) else x, out)
 
     def on(self, inner: Tensor) -> OnCard:
         """A tensor of the card with these numbers."""
@@ -123,8 +146,13 @@ class FakeCard(TorchFunctionMode):
         return OnCard(inner, self)
 
     def wait(self, what: str) -> None:
-        ours = [f for f in traceback.extract_stack() if "/engine/" in f.filename and "/tests/" not in f.filename]
-        where = "".join(f" at {f.filename.partition('/engine/')[2]}:{f.lineno}" for f in ours[-1:])
+        frame: FrameType | None = sys._getframe()
+        where = ""
+        while frame is not None and not where:
+            file = frame.f_code.co_filename
+            if "/engine/" in file and "/tests/" not in file:
+                where = f" at {file.partition('/engine/')[2]}:{frame.f_lineno}"
+            frame = frame.f_back
         self.waits.append(what + where)
 
     @staticmethod
@@ -333,7 +361,7 @@ class OneDevice(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        for x in tree_leaves((args, kwargs, out)):
+        for x in leaves_of((*args, out), kwargs):
             if isinstance(x, Tensor) and x.device.type != self.kind and x.dim() and x.numel():
                 raise WrongDevice(f"{func._schema.name} has a tensor on {x.device}: {tuple(x.shape)}")
             if isinstance(x, torch.Generator) and x.device.type != self.kind:
