@@ -21,6 +21,7 @@ from engine.config.model import ModelConfig, parts_of
 from engine.data.objectives import IGNORED, Batch, Objective, Places, places
 from engine.evaluation.verdict import LEAK, NO_ORDER, OK, Verdict, When
 from engine.language import english
+from engine.model.dropout import seed_generators
 from engine.model.heads import SelfAttention
 from engine.model.positions import Positions, widest_float
 from engine.model.transformer import Network, Stack
@@ -138,7 +139,7 @@ def _change(
     """
     passes = []
     for inputs in (before, after):
-        torch.manual_seed(seed)
+        seed_generators(where.device, seed)
         logits = at_targets(model(*inputs))
         passes.append(logits.to(widest_float(logits.device))[where])  # (places, V)
     return relative_change(*passes) if passes[0].numel() else 0.0

@@ -13,6 +13,17 @@ from torch.nn import functional as F
 COARSE = 0.1  # largest relative error of the rate for one byte per element
 
 
+def seed_generators(device: torch.device, seed: int) -> None:
+    """Seed all that is drawn from while a network on this device computes. `torch.manual_seed` would seed every kind of
+    device, and where there is none of a kind, note down the call with its traceback in case one appears.
+    """
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":  # `torch.cuda.manual_seed` seeds the current GPU, which may be another one
+        torch.cuda.default_generators[device.index or 0].manual_seed(seed)
+    elif device.type == "mps":
+        torch.mps.manual_seed(seed)
+
+
 def keep_mask(shape: tuple[int, ...] | torch.Size, p: float, dtype: torch.dtype = torch.float32) -> Tensor:
     """A mask to multiply with, on the CPU: 0 for a share p of the elements, 0 < p < 1, else the factor that keeps the
     mean. With another dtype than what it multiplies, torch would convert it at each use.

@@ -63,14 +63,6 @@ def is_device_failure(error: BaseException) -> bool:
     )
 
 
-def seed_generators(device: torch.device, seed: int) -> None:
-    torch.default_generator.manual_seed(seed)
-    if device.type == "cuda":  # `torch.cuda.manual_seed` seeds the current GPU, which may be another one
-        torch.cuda.default_generators[device.index or 0].manual_seed(seed)
-    elif device.type == "mps":
-        torch.mps.manual_seed(seed)
-
-
 def keep_memory() -> None:
     """Let glibc keep freed memory for the next step: mapping and faulting in each block above 32 MiB anew costs an
     eighth of an fp32 step on two cores. One arena, because those of other threads cannot hold such blocks; memory stays

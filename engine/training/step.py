@@ -17,13 +17,12 @@ from engine.config.sections import END
 from engine.data.loader import Examples
 from engine.data.objectives import IGNORED, Batch
 from engine.language import english
-from engine.model.dropout import Dropout
+from engine.model.dropout import Dropout, seed_generators
 from engine.model.transformer import Network
 from engine.ranks import ALONE, STEP, Ranks, TreeSum
 from engine.schemes import learning_rate
 from engine.seeds import seed_for
 from engine.training.control import Diverged
-from engine.training.devices import seed_generators
 from engine.training.numerics import autocast, chosen_precision, compiles, records
 from engine.training.optimizer import EMA, make_optimizer
 from engine.training.recording import MOST, RecordedUpdate, Recording, can_be_recorded
