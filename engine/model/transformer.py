@@ -5,11 +5,13 @@ Notation: B batch, T time, S source time, D model width, V vocabulary.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
 from engine.config.model import ModelConfig
@@ -243,6 +245,17 @@ NETWORKS: dict[str, type[Network]] = {
 }
 
 
+class Unfilled(TorchFunctionMode):
+    """Meanwhile modules leave their parameters as allocated: `initialise` overwrites all of them."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if getattr(func, "__module__", None) == nn.init.__name__:
+            return (kwargs or {}).get("tensor", args[0] if args else None)
+        return func(*args, **(kwargs or {}))
+
+
 def build_model(model: ModelConfig, vocab_size: int, seed: int, device: torch.device | str = "cpu") -> Network:
     """Return the network of a config with its initial weights, fp32, in training mode; equal seeds give equal weights
     on every device. `ValueError` if `model.vocab_size` is set below the tokens needed.
@@ -256,11 +269,8 @@ def build_model(model: ModelConfig, vocab_size: int, seed: int, device: torch.de
                 vocab_size=vocab_size,
             )
         )
-    with torch.device("meta"):
+    with torch.device(device), Unfilled():
         network = NETWORKS[model.architecture](model, size)
-    network.to_empty(device=device)
-    if model.tie_embeddings:
-        network.head.weight = network.token_embedding.weight  # to_empty gives each its own storage
     initialise(network, model, seed)
     return network
 
