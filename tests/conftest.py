@@ -129,6 +129,15 @@ def checks_remembered() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def corpora_kept() -> Iterator[None]:
+    """For a module: each generated corpus is made once, see `kept_corpora`."""
+    from tests import kept_corpora
+
+    with kept_corpora.kept():
+        yield
+
+
 @pytest.fixture
 def few_places_probed() -> Iterator[None]:
     """Runs look for leaks at a few places only, see `run_checks`."""

@@ -28,6 +28,8 @@ from engine.verification.claims import verify
 from engine.verification.finding import Result
 from tests import trained_runs
 
+pytestmark = pytest.mark.usefixtures("checks_remembered", "corpora_kept", "few_places_probed")
+
 CPU = torch.device("cpu")
 TINY = {
     "model": {"architecture": "encoder", "n_layers": 2, "d_model": 32, "n_heads": 4, "context_length": 48},

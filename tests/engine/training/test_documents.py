@@ -23,6 +23,8 @@ from engine.training.task import Task, make_task
 from tests import trained_runs
 from tests.small_documents import PLACES, config, corpus, folder
 
+pytestmark = pytest.mark.usefixtures("checks_remembered", "corpora_kept", "few_places_probed")
+
 CPU = torch.device("cpu")
 KINDS = [("span-corruption", False), ("span-corruption", True), ("question-answer", False), ("question-answer", True)]
 NAMES = ["cs224n", "t5", "questions", "questions-read"]

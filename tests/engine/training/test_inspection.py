@@ -18,6 +18,8 @@ from engine.training.trial import switch_effect
 from tests.engine.model import cells
 from tests.engine.training.test_resume import miniature
 
+pytestmark = pytest.mark.usefixtures("corpora_kept")
+
 VOCAB = 12
 
 

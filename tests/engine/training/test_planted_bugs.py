@@ -28,6 +28,8 @@ from engine.training.control import Leaking
 from tests.engine.training.test_resume import StopAt, miniature, outcome
 from tui_transformer.__main__ import main
 
+pytestmark = pytest.mark.usefixtures("corpora_kept")
+
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 SMALL = (  # a context that caches grow in more than once

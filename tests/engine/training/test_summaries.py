@@ -24,6 +24,8 @@ from engine.training.translation_task import TranslationTask
 from tests.engine.training.test_translation import trained
 from tui_transformer.__main__ import main
 
+pytestmark = pytest.mark.usefixtures("checks_remembered", "corpora_kept", "few_places_probed")
+
 PRESETS = ("headlines", "headlines-decoder")
 
 

@@ -24,6 +24,8 @@ from engine.training.task import make_task
 from engine.training.trainer import better
 from tests import trained_runs
 
+pytestmark = pytest.mark.usefixtures("checks_remembered", "corpora_kept", "few_places_probed")
+
 
 def config(**changes: dict) -> RunConfig:
     data = presets.resolve(presets.find("phrasebook")).miniature().dump()
