@@ -192,6 +192,7 @@ def test_runs_on_documents_and_questions_resume_bit_for_bit(kind: str, reads: bo
         ("train.ema=0.5", "optimizer.kind=muon"),
     ],
 )
+@pytest.mark.usefixtures("no_self_check")
 def test_every_way_of_taking_steps_resumes_bit_for_bit(changes: tuple[str, ...], tmp_path) -> None:
     """Six steps at once are three, and three more after a resume."""
     config = miniature("demo", "train.steps=6", "optimizer.warmup=1", *changes)
@@ -203,6 +204,7 @@ def test_every_way_of_taking_steps_resumes_bit_for_bit(changes: tuple[str, ...],
     assert len({path.read_bytes() for path in averages if path.exists()}) == bool(config.train.ema)
 
 
+@pytest.mark.usefixtures("no_self_check")
 @pytest.mark.parametrize("bug", ["not written", "not read", "begun anew"])
 def test_a_moving_average_that_is_not_resumed_is_noticed(bug: str, tmp_path, monkeypatch) -> None:
     """One that is lost on the way to or from a file is refused; one that begins anew is not the same to the bit."""
