@@ -38,7 +38,7 @@ def translate_batch(model, source, source_at, *, length_penalty="gnmt", alpha=0.
 translate = partial(translate_batch, specials=SPECIALS, allowed=TEXT, max_length=LIMIT)
 
 
-@pytest.fixture(params=CELLS, ids=NAMES)
+@pytest.fixture(params=CELLS, ids=NAMES, scope="module")  # which nobody changes
 def model(request):
     return writer(request.param)
 
