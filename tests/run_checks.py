@@ -22,7 +22,8 @@ probed, self_check, BUDGET = inspector.probed, inspector.self_check, checks.BUDG
 
 @contextmanager
 def remembered() -> Iterator[None]:
-    """Leak probe and self-check are made in full once, and found again for the same config, weights and text.
+    """Leak probe and self-check are made in full once, and found again for the same config, weights, text and number
+    of places.
 
     A difference in any of these, as after a wrong resumption, has them made anew.
     """
@@ -81,7 +82,7 @@ def remembered_check(
 
 
 def _hash(config: RunConfig, model: Network, batches: Examples) -> str:
-    found = hashlib.sha256(config.model_dump_json().encode())
+    found = hashlib.sha256(f"{config.model_dump_json()} {checks.BUDGET}".encode())
     for name, weight in model.state_dict().items():
         found.update(f"{name} {weight.device.type} {weight.dtype} {tuple(weight.shape)}".encode())
         found.update(weight.detach().cpu().contiguous().numpy().tobytes())
