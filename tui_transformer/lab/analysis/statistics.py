@@ -322,34 +322,49 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
 
 def noncentral_t(t: float, df: int, noncentrality: float) -> float:
     """P(T < t) of the noncentral t distribution, to 1e-3: the normal distribution averaged over possible sds."""
+    return float(_below(t, df, np.array([noncentrality]))[0])
+
+
+def _below(t: float, df: int, noncentralities: FloatArray) -> FloatArray:
+    """Return (n,) P(T < t), one of each noncentrality."""
+    sds, density = _possible_sds(df)
+    return np.asarray(_normal(t * sds - noncentralities[:, None]) @ density)
+
+
+@lru_cache(64)
+def _possible_sds(df: int) -> tuple[FloatArray, FloatArray]:
+    """Return observed sds, in units of the true one, and the probability of each."""
     low, high = math.log(df) - 30 / df - 10 / math.sqrt(df), math.log(df) + 12 / math.sqrt(df)
     x = low + (high - low) / 2 * (_NODES + 1)  # log of a chi-square variable: its density is smooth for every df
     log_density = df / 2 * x - np.exp(x) / 2
     density = _WEIGHTS * np.exp(log_density - log_density.max())
-    normal = _normal(t / math.sqrt(df) * np.exp(x / 2) - noncentrality)
-    return float((density * normal).sum() / density.sum())
+    kept = density > 1e-12 * density.sum()
+    return np.exp(x[kept] / 2) / math.sqrt(df), density[kept] / density[kept].sum()
 
 
-_ERF = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592, 0.0)
+_ERF = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)
 
 
 def _normal(z: FloatArray) -> FloatArray:
     """P(Z < z), to 1e-7 (Abramowitz & Stegun 7.1.26)."""
     size = np.abs(z) / math.sqrt(2)
-    tail: FloatArray = np.polyval(_ERF, 1 / (1 + 0.3275911 * size)) * np.exp(-size * size) / 2
+    x = 1 / (1 + 0.3275911 * size)
+    tail: FloatArray = x * _ERF[0]
+    for coefficient in _ERF[1:]:
+        tail = (tail + coefficient) * x
+    tail = tail * np.exp(-size * size) / 2
     return np.where(z < 0, tail, 1 - tail)
 
 
 def noncentrality(t: float, df: int, confidence: float) -> tuple[float, float]:
     """The confidence interval of a noncentrality parameter, from an observed t of at least 0."""
-    ends = []
-    for tail in ((1 + confidence) / 2, (1 - confidence) / 2):
-        low, high = -10.0, 4 * t + 10.0
-        for _ in range(24):
-            middle = (low + high) / 2
-            low, high = (middle, high) if noncentral_t(t, df, middle) > tail else (low, middle)
-        ends.append(high)
-    return ends[0], ends[1]
+    tails = np.array([(1 + confidence) / 2, (1 - confidence) / 2])
+    low, high = np.full(2, -10.0), np.full(2, 4 * t + 10.0)
+    for _ in range(24):
+        middle = (low + high) / 2
+        further = _below(t, df, middle) > tails
+        low, high = np.where(further, middle, low), np.where(further, high, middle)
+    return float(high[0]), float(high[1])
 
 
 def _sign_flips(differences: Sequence[float]) -> float:
