@@ -55,7 +55,7 @@ def inputs_of(config: RunConfig) -> tuple[torch.Tensor, ...]:
 
 
 class Operations(TorchDispatchMode):
-    """Counts by torch's own formulas, as `FlopCounterMode` does, but does not split them by module, which takes longer."""
+    """Counts by torch's own formulas, as `FlopCounterMode` does, but not for each module, which takes longer."""
 
     def __init__(self) -> None:
         super().__init__()
