@@ -8,7 +8,7 @@ another.
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -88,7 +88,7 @@ def _people(draws: Draws, family_names: list[str]) -> tuple[Person, ...]:
 
 
 def _biography(person: Person, template: int) -> Biography:
-    words = {"name": person.name, "He": person.he.capitalize(), "His": person.his.capitalize(), **asdict(person)}
+    words = {"name": person.name, "He": person.he.capitalize(), "His": person.his.capitalize(), **vars(person)}
     prefix, suffix = (part.format(**words) for part in TEMPLATES[template].split("{place}"))
     return Biography(person, template, f"{person.name}. {prefix}", suffix)
 
