@@ -34,7 +34,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
+from engine.runs.records import Record
 from tests.waiting import PATIENCE
 
 # What `python -m` can be asked for, and the function that it calls with the words after it.
@@ -111,6 +113,14 @@ def imported() -> None:
         *("rich.live", "rich.progress", "rich.spinner", "typer.rich_utils", "matplotlib.pyplot"),
     ):
         importlib.import_module(name)
+    for record in _kinds(Record):
+        record.model_rebuild()  # else each fork builds what it reads and writes
+
+
+def _kinds(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    for kind in model.__subclasses__():
+        yield kind
+        yield from _kinds(kind)
 
 
 def _execute_child(process: "subprocess.Popen[Any]", words: Any, *others: Any) -> None:
@@ -233,6 +243,7 @@ def _forget_signals() -> None:
 def _as_started() -> None:
     """Python's own state as it is after a start, where commands would notice a difference."""
     import torch
+    from torch.distributed.elastic.rendezvous import dynamic_rendezvous
 
     from tui_transformer.cli import output
 
@@ -248,6 +259,8 @@ def _as_started() -> None:
         warnings.simplefilter("ignore", category)
     warnings._showwarnmsg_impl = _warn  # type: ignore[attr-defined]
     random.seed()
+    # Ranks: torch looks up all callers with their sources, for a record that nobody has asked for; here they are many.
+    dynamic_rendezvous.get_method_name = lambda *_: ""
     torch.set_grad_enabled(True)
     one, torch.set_num_threads = torch.set_num_threads, _one_thread
     one(1)
