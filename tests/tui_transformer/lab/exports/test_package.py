@@ -59,12 +59,19 @@ def trained(tmp_path_factory) -> Path:
     return trained_with(CHANGES, tmp_path_factory.mktemp("runs"))
 
 
-def write_unproved(run: ExportedRun, out: Path, language: str) -> Path:
+def write_unproved(run: ExportedRun, out: Path, language: str, *, drawn: bool = True) -> Path:
     """A package whose program has not trained its first steps: another test trains it to the same losses."""
     with pytest.MonkeyPatch.context() as patch:
+        if not drawn:
+            leave_figures(patch)
         patch.setattr(package, "code", lambda: language)
         patch.setattr(package, "_prove", lambda *_: None)
         return formats.write("package", run, out, "best")[0]
+
+
+def leave_figures(patch: pytest.MonkeyPatch) -> None:
+    """The report's figures are empty: drawing them takes longest, and other tests do."""
+    patch.setattr(paper, "rendered", lambda draw, font, forms: dict.fromkeys(forms, b""))
 
 
 @pytest.fixture(scope="module", params=LANGUAGES)
@@ -94,12 +101,12 @@ def programs(folder: Path) -> dict[str, bytes]:
 
 
 def test_the_program_is_the_same_in_every_language(trained, tmp_path) -> None:
-    made = [programs(write_unproved(ExportedRun(trained), tmp_path / code, code)) for code in LANGUAGES]
+    made = [programs(write_unproved(ExportedRun(trained), tmp_path / code, code, drawn=False)) for code in LANGUAGES]
     assert len(made[0]) >= 7 and all(one == made[0] for one in made)
 
 
 def test_its_script_trains_to_the_runs_own_first_losses(trained, tmp_path) -> None:
-    folder = write_unproved(ExportedRun(trained), tmp_path, LANGUAGES[0])
+    folder = write_unproved(ExportedRun(trained), tmp_path, LANGUAGES[0], drawn=False)
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
@@ -139,8 +146,9 @@ def test_rows_come_with_their_tokens_their_scores_and_their_derivation(
 ) -> None:
     run = ExportedRun(trained_with(changes, tmp_path / "runs"))
     if language == "en" or changes is PAIRS:  # the program is trained below, for longer
-        folder = write_unproved(run, tmp_path / "out", language)
+        folder = write_unproved(run, tmp_path / "out", language, drawn=language == "en")
     else:
+        leave_figures(monkeypatch)
         monkeypatch.setattr(package, "code", lambda: language)
         folder, _ = formats.write("package", run, tmp_path / "out", "best")  # which trains its first steps
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
@@ -177,6 +185,7 @@ def test_its_report_declares_its_author_and_has_every_section_in_order(made) -> 
 @pytest.mark.usefixtures("warm_scripts")
 def test_a_program_that_trains_otherwise_is_not_handed_out(trained, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(package, "first_losses", lambda run, task: [3.0] * 10)
+    leave_figures(monkeypatch)
     with pytest.raises(InputError, match="does not train the same model"):
         formats.write("package", ExportedRun(trained), tmp_path, "best")
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]

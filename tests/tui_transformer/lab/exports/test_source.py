@@ -23,6 +23,7 @@ from engine.training.task import make_task
 from tui_transformer.lab.exports import package
 from tui_transformer.lab.exports.source import COVERED, Read, program, refusal
 
+pytestmark = pytest.mark.usefixtures("corpora_kept")
 STEPS = 10
 MODULES = ("model", "data", "train")
 # New schemes that `export --to package` does not have yet, by setting: it refuses them by name.
@@ -203,8 +204,8 @@ def test_the_source_reads_as_this_project_formats_it_and_knows_no_other_package(
         done = subprocess.run([*ruff, str(tmp_path)], capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
     known, read = {*sys.stdlib_module_names, "torch", "numpy", "matplotlib", *MODULES}, list(tmp_path.glob("*/src/*"))
-    for path in read:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for text, path in {path.read_text(encoding="utf-8"): path for path in read}.items():  # most are the same
+        for node in ast.walk(ast.parse(text)):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module] if isinstance(node, ast.ImportFrom) else []
             assert {name.split(".")[0] for name in names} <= known, path
