@@ -180,6 +180,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path
     yield folder, trained(folder, "alone", small("baseline", *SHORT))
 
 
+@pytest.mark.usefixtures("no_self_check")
 @pytest.mark.parametrize(("whom", "number"), CASES[:2])
 def test_when_a_rank_or_the_agent_is_killed_all_end_and_the_run_resumes_bit_for_bit(
     tmp_path: Path, undisturbed: tuple[Path, dict[str, object]], monkeypatch, whom: str, number: int
@@ -210,6 +211,7 @@ def ended(process: "subprocess.Popen[bytes]") -> None:
     wait_for(lambda: not alive(everyone), "the end of all", lambda: alive(everyone))
 
 
+@pytest.mark.usefixtures("no_self_check")
 def test_a_loss_that_is_not_finite_on_one_rank_ends_all_at_the_same_step(tmp_path: Path, monkeypatch) -> None:
     losses, seen = Stepper._losses, list[int]()
 
@@ -226,6 +228,7 @@ def test_a_loss_that_is_not_finite_on_one_rank_ends_all_at_the_same_step(tmp_pat
     assert status.checkpoint == "step-00000005"
 
 
+@pytest.mark.usefixtures("no_self_check")
 def test_a_full_disk_pauses_all_ranks_until_there_is_room(tmp_path: Path, undisturbed, monkeypatch) -> None:
     save, tries = checkpoint.save, list[int]()
 
@@ -241,6 +244,7 @@ def test_a_full_disk_pauses_all_ranks_until_there_is_room(tmp_path: Path, undist
     assert state(tmp_path / "run") == undisturbed[1]
 
 
+@pytest.mark.usefixtures("no_self_check")
 def test_paused_ranks_go_on_where_they_were(tmp_path: Path, undisturbed, monkeypatch) -> None:
     run, gate = tmp_path / "run", tmp_path / "gate"
     with monkeypatch.context() as patch:
