@@ -1,6 +1,7 @@
 """Beam search as it would be explained: no cache, no batch, the whole decoder for each hypothesis at each step."""
 
 from collections.abc import Callable
+from functools import cache
 
 import torch
 
@@ -10,9 +11,15 @@ from engine.model.transformer import Network
 Result = tuple[tuple[int, ...], bool, float, float]  # tokens, finished, log probability, score
 
 
-def next_log_probabilities(model: Network, source: torch.Tensor, read: list[int]) -> list[float]:
+def next_log_probabilities(model: Network, source: torch.Tensor, read: list[int]) -> tuple[float, ...]:
+    """Of a model whose weights stay as they are: it is asked once, although penalties differ from test to test."""
+    return _asked(model, tuple(source.tolist()), tuple(read))
+
+
+@cache
+def _asked(model: Network, source: tuple[int, ...], read: tuple[int, ...]) -> tuple[float, ...]:
     with torch.no_grad():
-        return model(source[None], torch.tensor([read]))[0, -1].double().log_softmax(-1).tolist()
+        return tuple(model(torch.tensor([source]), torch.tensor([read]))[0, -1].double().log_softmax(-1).tolist())
 
 
 def reference_beam(
