@@ -130,6 +130,7 @@ class Session:
 
     def __init__(self, work: Any, settings: dict[str, Any], table: Table, answer: Callable[[str], None]) -> None:
         self.work, self.first, self.answer = work, dict(settings), answer
+        self.kept = [*work.writers]
         self.prompt = Prompt(settings, self.bounded, self.actions(), table)
 
     def actions(self) -> dict[str, Callable[[str], None]]:
@@ -245,12 +246,13 @@ def prompted(name: str) -> Callable[[Path, list[str]], None]:
         with quiet():
             session = sessions(folder)[name]
             session.take(given)
-            if session.work.__class__ is Translating:
-                session.work.take_run("pairs")
-            else:
-                session.work.take_run(name)
-                session.work.take_second("")
-            session.work.checkpoint = "last"
+            work = session.work
+            if work.checkpoint != "last" or [*map(id, work.writers)] != [*map(id, session.kept)]:
+                work.checkpoint = "last"
+                work.take_run(name)
+                if work.__class__ is not Translating:
+                    work.take_second("")
+                session.kept = [*work.writers]
 
     return knock
 
