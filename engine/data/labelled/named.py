@@ -55,7 +55,8 @@ def _readers(items: list[bulletins.Item]) -> Readers:
     ordered = [item for item in items if item.label in bulletins.ORDERED]
 
     def right(of: list[bulletins.Item], *, sees_order: bool) -> float:
-        return sum(bulletins.best(one.kinds, ordered=sees_order) == one.label for one in of) / max(1, len(of))
+        likeliest = {kinds: bulletins.best(kinds, ordered=sees_order) for kinds in {one.kinds for one in of}}
+        return sum(likeliest[one.kinds] == one.label for one in of) / max(1, len(of))
 
     return Readers(
         right(items, sees_order=True),
