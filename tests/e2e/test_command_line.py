@@ -13,7 +13,10 @@ from tests.waiting import PATIENCE, wait_for
 from tui_transformer.__main__ import main
 from tui_transformer.cli import app
 
-pytestmark = pytest.mark.one_in(2)  # each opens an app or a run of its own
+pytestmark = [
+    pytest.mark.one_in(2),  # each opens an app or a run of its own
+    pytest.mark.usefixtures("corpora_kept"),
+]
 
 SMALL = [
     *("--set", "train.steps=8", "--set", "train.batch_size=4", "--set", "model.d_model=16", "--set", "model.n_heads=2"),

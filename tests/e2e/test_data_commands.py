@@ -12,6 +12,7 @@ from engine.config.sections import DataConfig
 from engine.data.catalogue import KINDS
 from engine.data.corpus import CorpusEntry
 from engine.data.known import CORPORA
+from engine.data.synthetic.phrasebook import corpus as phrasebook
 from tests.small_pairs import multi30k, table
 from tui_transformer.__main__ import main
 
@@ -155,7 +156,8 @@ def test_pairs_as_json_have_all_of_it(capsys, tmp_path) -> None:
     assert any("only 20 pairs" in line for line in shown["warnings"])
 
 
-def test_the_phrasebook_is_shown_with_its_own_splits_and_note(capsys) -> None:
+def test_the_phrasebook_is_shown_with_its_own_splits_and_note(capsys, monkeypatch) -> None:
+    monkeypatch.setattr(phrasebook, "DEFAULT_SIZE", 2_000)
     assert main(["data", "show", "phrasebook"]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("phrasebook@2, en → de, generated") and "unseen_pairs" in shown

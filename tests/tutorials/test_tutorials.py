@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.data.synthetic.phrasebook import corpus as phrasebook
 from tests.tutorials.page import Change, Commands, File, applied, commands, steps
 from tests.tutorials.terminal import ROOT, Terminal
 from tests.waiting import PATIENCE
@@ -62,6 +63,7 @@ FORMS = [
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_tutorial_does_what_it_says_in_short(page: Path, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("TUTORIAL_TASKS", "2")
+    monkeypatch.setattr(phrasebook, "DEFAULT_SIZE", 2_000)  # which `data show` shows
     play(page, tmp_path, SHORT[page.name])
 
 
