@@ -147,8 +147,7 @@ def slowly(size: tuple[int, int], walks: str) -> Any:
 @pytest.mark.parametrize(
     ("size", "walks"),
     [
-        pytest.param((80, 24), "none", id="80x24-none"),
-        pytest.param((80, 24), "runs study play", id="80x24-runs-study-play"),
+        pytest.param((80, 24), "none runs study play", id="80x24-none-runs-study-play"),
         slowly((80, 24), "corpora"),
         *(slowly(size, walks) for size in ((120, 36), (200, 50)) for walks in ("none corpora", "runs study play")),
     ],
