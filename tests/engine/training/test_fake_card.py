@@ -228,13 +228,7 @@ STEPPING = pytest.mark.parametrize(
 @STEPPING
 def test_a_run_on_a_card_resumes_bit_for_bit(tmp_path, changes) -> None:
     """Wherever it is stopped: with results that are not read yet, and batches made for a step that was never taken."""
-    small = (
-        "train.accumulation=2",
-        "log.every=3",
-        "evaluation.sample_length=0",
-        "data.corpus_size=8000",
-        "model.n_layers=1",
-    )
+    small = ("train.accumulation=2", "log.every=3", "evaluation.sample_length=0", "data.corpus_size=8000")
     config = miniature("baseline", *small, *changes)
     with fake_card() as card, found(card):
         control = StopAt(10**9)
@@ -252,7 +246,7 @@ def test_a_run_on_a_card_resumes_bit_for_bit(tmp_path, changes) -> None:
 @pytest.mark.usefixtures("no_self_check")
 @STEPPING
 def test_the_host_waits_once_at_each_log_point_and_never_between(tmp_path, changes) -> None:
-    config = miniature("baseline", "train.steps=11", "log.every=4", "checkpoint.every=0", "model.n_layers=1", *changes)
+    config = miniature("baseline", "train.steps=11", "log.every=4", "checkpoint.every=0", *changes)
     config = RunConfig.model_validate(presets.merge(config.dump(), {"evaluation": {"every": 0, "sample_every": 0}}))
     waited: dict[int, int] = {}
     with fake_card() as card:
@@ -447,7 +441,7 @@ def test_recorded_steps_equal_plain_ones(changes: tuple[str, ...]) -> None:
     ends = []
     for recorded in (True, False):
         with fake_card() as card:
-            stepper = stepper_on(card, miniature("demo", "model.dropout=0.1", "model.n_layers=1", *changes))
+            stepper = stepper_on(card, miniature("demo", "model.dropout=0.1", *changes))
             stepper.records = recorded
             losses = [stepper.step(step).read() for step in range(1, 7)]
             assert bool(stepper._recordings) is recorded
