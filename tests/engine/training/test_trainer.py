@@ -19,6 +19,7 @@ from tests.waiting import PATIENCE, wait_for
 pytestmark = pytest.mark.usefixtures("corpora_kept", "few_places_probed", "no_self_check")
 
 CLOCK_FIELDS = ("seconds", "tokens_per_second", "device_load", "memory_bytes")
+QUIET = ("evaluation.every=0", "evaluation.sample_every=0", "checkpoint.every=0")  # until the end
 
 
 def train(config, root: Path, name: str = "run", control: Control | None = None) -> tuple[Trainer, RunReader]:
@@ -195,13 +196,13 @@ def test_patience_ends_a_run_that_gets_no_better(tiny, tmp_path) -> None:
 
 
 def test_bf16_trains_with_fp32_weights_and_scores_in_fp32(tiny, tmp_path) -> None:
-    trainer, run = train(tiny("train.precision=bf16", "train.steps=30"), tmp_path)
+    trainer, run = train(tiny("train.precision=bf16", "train.steps=30", *QUIET), tmp_path)
     assert run.raw("model")["built"]["precision"] == "bf16"
     assert all(p.dtype == torch.float32 for p in trainer.model.parameters())
     assert all(s.dtype == torch.float32 for p in trainer.stepper.optimizer.state.values() for s in p.values())
     exact = trainer.scorer.token_scores(trainer.model).loss
     assert run.raw("summary")["last"]["loss"] == pytest.approx(exact, abs=1e-7)
-    _, fp32 = train(tiny("train.steps=30"), tmp_path, "fp32")
+    _, fp32 = train(tiny("train.steps=30", *QUIET), tmp_path, "fp32")
     a, b = run.raw("summary")["last"]["loss"], fp32.raw("summary")["last"]["loss"]
     assert a != b and a == pytest.approx(b, abs=0.05)
 
@@ -285,7 +286,7 @@ def test_z_loss_is_minimised_and_not_reported(tiny, tmp_path) -> None:
     """At the first step, the loss is the same without it; it moves the logits' normaliser towards 1."""
     found = {}
     for z_loss in (0.0, 1.0):
-        trainer, run = train(tiny(f"objective.z_loss={z_loss}", "train.steps=30"), tmp_path, f"z{z_loss:g}")
+        trainer, run = train(tiny(f"objective.z_loss={z_loss}", "train.steps=30", *QUIET), tmp_path, f"z{z_loss:g}")
         batch = trainer.batches.batch(1, 0)
         log_z = trainer.model.eval()(*batch.inputs).logsumexp(-1)
         found[z_loss] = metrics(run)[0]["loss"], log_z.square().mean().item()
