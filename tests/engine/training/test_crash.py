@@ -36,18 +36,18 @@ pytestmark = [
 # Checkpoint-heavy: a checkpoint a step, an evaluation every fifth.
 BUSY = miniature(
     "demo",
-    *("train.steps=30", "checkpoint.every=1", "evaluation.every=5", "evaluation.sample_every=0"),
+    *("train.steps=16", "checkpoint.every=1", "evaluation.every=5", "evaluation.sample_every=0"),
     "data.corpus_size=10000",
 )
 
 # The other tasks and tokens, with two micro-batches a step; each evaluation writes translations.
-BUSY_ROWS = ("train.accumulation=2", "train.batch_tokens=160", "evaluation.translations=4")
+BUSY_ROWS = ("train.accumulation=2", "train.batch_tokens=160", "evaluation.translations=4", "data.corpus_size=400")
 OTHERS = {
     "pairs": ("phrasebook", *BUSY_ROWS),
     "two target languages": ("phrasebook-2", *BUSY_ROWS),
     "summaries": ("headlines", *BUSY_ROWS),
     "summaries by a decoder": ("headlines-decoder", *BUSY_ROWS),
-    "classes": ("bulletins", *BUSY_ROWS),
+    "classes": ("bulletins", *BUSY_ROWS[:-1]),
     "words": ("demo", "data.tokenizer=words", "data.words_size=50"),
     "byte pairs": ("demo", "data.tokenizer=bpe", "data.bpe_size=300"),
 }
@@ -112,6 +112,14 @@ def all_at_few_places() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def endless_is_checked(tmp_path) -> None:
+    """What the endless run checks of itself, its forks find again."""
+    trainer = assemble(ENDLESS, runs_dir=tmp_path / "checked", name="run", device="cpu").trainer
+    trainer.inspector.before(lambda: None)
+    trainer.writer.release()
+
+
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory) -> tuple[dict, float]:
     """What the busy run leaves behind, and how long a step of it takes."""
@@ -161,7 +169,7 @@ def kill_other(case: str, root: Path, trials: int) -> None:
         text, draw = root / "text.txt", random.Random(1)
         text.write_text("".join(f"{draw.choice(('the', 'a'))} {draw.randrange(60)} .\n" for _ in range(2_000)))
         changes.append(f"data.corpus={text}")
-    each = ("train.steps=12", "checkpoint.every=1", "evaluation.every=5", "evaluation.sample_every=0")
+    each = ("train.steps=8", "checkpoint.every=1", "evaluation.every=5", "evaluation.sample_every=0")
     config = miniature(preset, *changes, *each)
     (root / "alone").mkdir()
     kill_at_random(root, left_alone(root / "alone", config), trials, config)
@@ -279,6 +287,7 @@ def signal_at_random(root: Path, trials: int, config: RunConfig, seconds: float,
             shutil.rmtree(root / name)
 
 
+@pytest.mark.usefixtures("endless_is_checked")
 def test_signals_end_a_run_resumable_with_their_exit_code_and_the_terminal_as_it_was(tmp_path) -> None:
     signal_at_random(tmp_path, 2, ENDLESS, seconds=0.2, resumed=1)
 

@@ -34,10 +34,12 @@ NAMES = [
     for name in (preset.name for preset in presets.list_presets())
 ]
 # Two micro-batches a step, two steps an epoch, an evaluation in several batches.
-HARD = ("train.accumulation=2", "data.window_stride=1200", "evaluation.batch_size=8")
+HARD = ("train.accumulation=2", "data.corpus_size=10000", "data.window_stride=600", "evaluation.batch_size=8")
 HARD_ROWS = (  # ends of epochs too
     *("train.accumulation=2", "train.batch_tokens=160", "evaluation.batch_size=8", "evaluation.translations=4"),
 )
+MOST_ROWS = 400
+SIX_STEPS = ("train.steps=6", "data.corpus_size=10000", "evaluation.every=6", "evaluation.sample_every=0")
 
 
 class StopAt(Control):
@@ -134,8 +136,8 @@ def test_every_preset_resumes_bit_for_bit_at_four_points(name: str, tmp_path) ->
     """At its first listening, after a third, after two thirds, just before its end; each time the same run goes on, so
     that what is lost anywhere is missing at its end.
     """
-    rows = presets.resolve(presets.find(name)).on_rows
-    config = miniature(name, *(HARD_ROWS if rows else HARD))
+    rows, size = presets.resolve(presets.find(name)).on_rows, miniature(name).data.corpus_size
+    config = miniature(name, *((*HARD_ROWS, f"data.corpus_size={min(size, MOST_ROWS)}") if rows else HARD))
     expected, listened = whole(config, tmp_path)
     ready = assemble(config, runs_dir=tmp_path, name="run", device="cpu", control=StopAt(1))
     for _ in range(2):
@@ -195,7 +197,7 @@ def test_runs_on_documents_and_questions_resume_bit_for_bit(kind: str, reads: bo
 @pytest.mark.usefixtures("no_self_check")
 def test_every_way_of_taking_steps_resumes_bit_for_bit(changes: tuple[str, ...], tmp_path) -> None:
     """Six steps at once are three, and three more after a resume."""
-    config = miniature("demo", "train.steps=6", "optimizer.warmup=1", *changes)
+    config = miniature("demo", *SIX_STEPS, "optimizer.warmup=1", *changes)
     expected, _ = whole(config, tmp_path)
     assert broken(config, tmp_path, 3, stop=StopAfter) == expected
     assert [e["step"] for e in RunReader(tmp_path / "broken-3").raw_lines("events") if e["event"] == "resumed"] == [3]
@@ -210,7 +212,7 @@ def test_a_moving_average_that_is_not_resumed_is_noticed(bug: str, tmp_path, mon
     """One that is lost on the way to or from a file is refused; one that begins anew is not the same to the bit."""
     from engine.training import checkpoint, trainer
 
-    config = miniature("demo", "train.steps=6", "train.ema=0.9")
+    config = miniature("demo", *SIX_STEPS, "train.ema=0.9")
     expected, _ = whole(config, tmp_path)
     save, load = checkpoint.moments_of, checkpoint.load_state
 
@@ -262,8 +264,8 @@ def test_a_run_may_be_interrupted_many_times(tmp_path) -> None:
     assert attempts > 2 and outcome(ready.path) == expected
 
 
-def stopped(tmp_path: Path, *changes: str, n: int = 8) -> Path:
-    ready = assemble(miniature("demo", *changes), runs_dir=tmp_path, name="run", device="cpu", control=StopAt(n))
+def stopped(tmp_path: Path, n: int = 8) -> Path:
+    ready = assemble(miniature("demo", *SIX_STEPS), runs_dir=tmp_path, name="run", device="cpu", control=StopAt(n))
     assert ready.trainer.run().state == "stopped"
     return ready.path
 
