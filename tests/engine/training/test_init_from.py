@@ -36,7 +36,7 @@ TEXT = "enter & Hero\na lamp burns low and nobody speaks.\n" * 200  # written wi
 MASKED = ("model.architecture=encoder", "objective.kind=masked")
 PAIRS = (
     *("model.architecture=encoder-decoder", "objective.kind=translation", "data.corpus=phrasebook"),
-    *("data.corpus_size=2000", "model.context_length=40", "evaluation.translations=2", "train.batch_size=8"),
+    *("data.corpus_size=500", "model.context_length=40", "evaluation.translations=2", "train.batch_size=8"),
     *("train.steps=2", "evaluation.every=2", "checkpoint.every=2", "evaluation.sample_every=0"),
 )
 
@@ -349,7 +349,7 @@ def test_verify_confirms_the_lineage_and_names_what_is_not_true_of_it(runs: Path
         facts = json.loads(before)
         lie(facts)
         path.write_text(json.dumps(facts))
-        assert verified(ready.path)["lineage"].differences[0].what == said
+        assert lineage(Evidence(RunReader(ready.path), None, "cpu", 0))[1][0].what == said
     path.write_text(before)
     shutil.rmtree(runs / "pretrain")
     found = verified(ready.path)

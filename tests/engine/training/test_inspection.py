@@ -20,6 +20,7 @@ from tests.engine.training.test_resume import miniature
 
 pytestmark = pytest.mark.usefixtures("corpora_kept")
 
+UNCHECKED = pytest.mark.usefixtures("no_self_check", "few_places_probed")
 VOCAB = 12
 
 
@@ -28,6 +29,7 @@ def run(config: RunConfig, root, name: str = "run"):
     return ready.trainer.run(), RunReader(ready.path)
 
 
+@pytest.mark.usefixtures("few_places_probed")
 def test_a_clean_run_wears_no_badge(tmp_path) -> None:
     for name in ("baseline", "encoder-mlm", "copy", "report-seq2seq-char-honest", "linear"):
         outcome, reader = run(miniature(name), tmp_path, name)
@@ -95,6 +97,7 @@ def test_a_dropped_switch_is_inert_by_its_metrics_and_by_its_effect(tmp_path, mo
     assert "model.position sinusoidal → none" in reader.badges["INERT"] and "'with'" in reader.badges["INERT"]
 
 
+@UNCHECKED
 def test_switches_with_an_effect_and_plain_repeats_are_not_inert(tmp_path) -> None:
     _, first = run(miniature("baseline"), tmp_path, "a")
     for name, changes in (("b", ()), ("c", ("log.every=2",)), ("d", ("evaluation.patience=5",)), ("e", ("seed=2",))):
@@ -150,6 +153,7 @@ LEAKING = ["report-encoder", "report-seq2seq-char"]
 LEAKING += [f"report-encoder-{variant}" for variant in ("no-pe", "win16", "sparse", "rope", "relative", "alibi")]
 
 
+@UNCHECKED
 @pytest.mark.parametrize("name", LEAKING)
 def test_leaking_reports_are_refused_or_stamped(name: str, tmp_path) -> None:
     with pytest.raises(InputError, match=r"allow_leak=true to see it happen"):
@@ -167,6 +171,7 @@ def test_honest_twins_are_clean(name: str, tmp_path) -> None:
     assert outcome.state == "finished" and reader.badges == {}
 
 
+@UNCHECKED
 def test_the_honest_rest_of_a_copied_target_is_scored_apart(tmp_path) -> None:
     """Of the shifted target only the last place is not in the source; of an encoder's only the window's last."""
     for name in ("report-seq2seq-char", "report-encoder"):

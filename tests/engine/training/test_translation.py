@@ -29,6 +29,7 @@ pytestmark = pytest.mark.usefixtures("checks_remembered", "corpora_kept", "few_p
 
 def config(**changes: dict) -> RunConfig:
     data = presets.resolve(presets.find("phrasebook")).miniature().dump()
+    data["data"]["corpus_size"] = 600
     for section, values in changes.items():
         data[section] |= values
     return RunConfig.model_validate(data)

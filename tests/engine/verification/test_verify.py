@@ -20,7 +20,10 @@ from engine.verification.evidence import Evidence
 from engine.verification.finding import Finding, Result
 from tests.tui_transformer.trained import train
 
-pytestmark = pytest.mark.one_in(3)  # each opens an app or a run of its own
+pytestmark = [
+    pytest.mark.one_in(3),  # each opens an app or a run of its own
+    pytest.mark.usefixtures("corpora_kept"),
+]
 
 KINDS = {
     "decoder": ("model.dropout=0.1",),
@@ -38,7 +41,7 @@ KINDS = {
 }
 TRANSLATION = (
     *("model.architecture=encoder-decoder", "objective.kind=translation", "data.corpus=phrasebook"),
-    *("data.corpus_size=2000", "data.tokenizer=bpe", "data.bpe_size=300", "model.context_length=40"),
+    *("data.corpus_size=500", "data.tokenizer=bpe", "data.bpe_size=300", "model.context_length=40"),
     *("evaluation.translations=8", "train.batch_size=8"),
 )
 
