@@ -9,7 +9,7 @@ import pytest
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.color import Color
-from textual.command import CommandPalette
+from textual.command import CommandList, CommandPalette
 from textual.content import Content
 from textual.css.tokenizer import Tokenizer
 from textual.widgets import ContentSwitcher
@@ -328,7 +328,9 @@ async def test_the_palette_finds_everything_by_name_and_the_exact_name_first(tmp
         assert not any(name == "Resume" for name, _ in found)  # it does not apply to a finished run
         hits = sorted([hit async for hit in finder.search("rope")], key=lambda hit: -hit.score)
         assert [hit.text for hit in hits[:2]] == ["rope", "my-rope"]
-        await pilot.press(*"my-rope", "enter")
+        await pilot.press(*"my-rope")
+        await until(pilot, lambda: app.screen.query_one(CommandList).highlighted is not None)
+        await pilot.press("enter")
         await until(pilot, lambda: len(app.screen_stack) == 1)
         assert app.pane == "train" and app.query_one(TrainPane).chosen == tmp_path / "runs" / "my-rope"
 
