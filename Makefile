@@ -23,7 +23,7 @@ quick: $(VENV)/.installed-dev  ## ruff, mypy, import contracts and the tests nea
 	@$(PY) -m tests.quick
 
 test: $(VENV)/.installed-dev  ## everything that CI runs
-	$(PY) -m tests.checks -m pytest -n auto --dist worksteal -m "not slow" -p tests.quick.durations
+	$(PY) -m tests.lint -m pytest -n auto --dist worksteal -m "not slow" -p tests.quick.durations
 
 test-slow: $(VENV)/.installed-dev  ## the slow tests
 	$(PY) -m pytest -m "slow and not release"
@@ -33,7 +33,7 @@ test-gpu: $(VENV)/.installed  ## test everything on a GPU in at most ten minutes
 	$(VENV)/bin/tui-transformer doctor --gpu --device $(DEVICE)
 
 lint: $(VENV)/.installed-dev  ## ruff, mypy and the import contracts
-	@$(PY) -m tests.checks
+	@$(PY) -m tests.lint
 
 docs: $(VENV)/.installed-docs  ## build the documentation site into site/
 	$(PY) -m mkdocs build --strict

@@ -1,6 +1,6 @@
 """A command line of the program in this process: what it says, its exit code, and nothing left of it behind.
 
-For what is claimed of processes, streams or terminals there is `tests/warm.py`.
+For what is claimed of processes, streams or terminals there is `tests/fork_start.py`.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 
 
 @dataclass(frozen=True)
-class Said:
+class Result:
     """How a command line ended, and what it wrote to its streams."""
 
     code: int
@@ -33,7 +33,7 @@ class Said:
 
 def command(
     *words: str, folder: Path | None = None, variables: Mapping[str, str] | None = None, typed: str = ""
-) -> Said:
+) -> Result:
     """Run a command line.
 
     Args:
@@ -44,7 +44,7 @@ def command(
     """
     streams = [io.TextIOWrapper(io.BytesIO(typed.encode()), encoding="utf-8")]
     streams += [io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2)]
-    with as_it_was(), contextlib.redirect_stdout(streams[1]), contextlib.redirect_stderr(streams[2]):
+    with restored_process(), contextlib.redirect_stdout(streams[1]), contextlib.redirect_stderr(streams[2]):
         sys.stdin = streams[0]
         os.environ.update(variables or {})
         if folder is not None:
@@ -53,12 +53,12 @@ def command(
     for stream in streams:
         stream.flush()
     out, err = (stream.buffer.getvalue().decode() for stream in streams[1:])  # type: ignore[attr-defined]
-    return Said(code, out, err)
+    return Result(code, out, err)
 
 
 @contextlib.contextmanager
-def as_it_was() -> Iterator[None]:
-    """What a command line changes for its whole process is as before afterwards."""
+def restored_process() -> Iterator[None]:
+    """Restore the process-wide state that a command may change."""
     folder, variables, stdin, said = Path.cwd(), dict(os.environ), sys.stdin, language._catalogue
     threads, collected, handlers = torch.get_num_threads(), gc.get_threshold(), list(logging.root.handlers)
     signals = {number: signal.getsignal(number) for number in SIGNALS}

@@ -25,8 +25,8 @@ import torch
 from engine.config.keys import parse_overrides
 from engine.config.presets import merge
 from engine.config.schema import RunConfig
+from tests.fork_start import fork_start, fork_start_scripts, module_fork_start, real_start  # noqa: F401 - fixtures
 from tests.rerun_hint import pytest_terminal_summary  # noqa: F401 - a hook
-from tests.warm import all_warm, cold, warm, warm_scripts  # noqa: F401 - fixtures
 from tui_transformer import languages
 
 torch.set_num_threads(1)
@@ -58,7 +58,7 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def nothing_waits_for_the_disk() -> Iterator[None]:
+def no_fsync() -> Iterator[None]:
     """Skip fsync: it matters only for power cuts, and a run calls it thirty times."""
     real, os.fsync = os.fsync, lambda handle: None
     yield
@@ -121,47 +121,47 @@ def tiny() -> Tiny:
 
 
 @pytest.fixture(scope="module")
-def checks_remembered() -> Iterator[None]:
-    """For a module: what a run checks of itself is checked once for each config, see `run_checks`."""
+def cached_checks() -> Iterator[None]:
+    """For a module: runs of one config check themselves once, see `run_checks`."""
     from tests import run_checks  # which loads the trainer
 
-    with run_checks.remembered():
+    with run_checks.cached_checks():
         yield
 
 
 @pytest.fixture(scope="module")
-def corpora_kept() -> Iterator[None]:
-    """For a module: each generated corpus is made once, see `kept_corpora`."""
-    from tests import kept_corpora
+def cached_corpora() -> Iterator[None]:
+    """For a module: each generated corpus is made once, see `cached_corpora`."""
+    from tests import cached_corpora
 
-    with kept_corpora.kept():
+    with cached_corpora.cached():
         yield
 
 
 @pytest.fixture
-def few_places_probed() -> Iterator[None]:
-    """Runs look for leaks at a few places only, see `run_checks`."""
+def minimal_leak_probe() -> Iterator[None]:
+    """Runs probe for leaks at few places, see `run_checks`."""
     from tests import run_checks
 
-    with run_checks.at_few_places():
+    with run_checks.minimal_leak_probe():
         yield
 
 
 @pytest.fixture(scope="module")
-def all_few_places_probed() -> Iterator[None]:
-    """For a module, with its fixtures: runs look for leaks at a few places only, see `run_checks`."""
+def module_minimal_leak_probe() -> Iterator[None]:
+    """For a module and its fixtures: runs probe for leaks at few places, see `run_checks`."""
     from tests import run_checks
 
-    with run_checks.at_few_places():
+    with run_checks.minimal_leak_probe():
         yield
 
 
 @pytest.fixture
 def no_self_check() -> Iterator[None]:
-    """Runs do not check themselves before the first step, see `run_checks`."""
+    """Runs skip their self-check, see `run_checks`."""
     from tests import run_checks
 
-    with run_checks.left_out():
+    with run_checks.without_self_check():
         yield
 
 

@@ -6,7 +6,7 @@ from engine.runs.reader import RunReader
 from tests.waiting import wait_for
 
 
-def stays_paused(run: Path) -> None:
+def assert_stays_paused(run: Path) -> None:
     """Wait until a paused run has shown three times more that it is alive, and check that it has taken no step."""
     before = RunReader(run).status
     wait_for(lambda: RunReader(run).status.beat >= before.beat + 3, "signs of life", lambda: RunReader(run).status)

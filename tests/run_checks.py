@@ -1,4 +1,4 @@
-"""What a run checks of itself, for tests that train again and again and whose claim is not these checks.
+"""A run's checks of itself, made cheap for tests that train again and again and whose claim is not these checks.
 
 Tests of the checks themselves, and tests that plant a bug in what is checked, use none of this.
 """
@@ -15,19 +15,18 @@ from engine.model.transformer import Network
 from engine.training import inspector
 from engine.training.task import Task
 
-PROBED: dict[tuple[str, When, int], Verdict] = {}
-CHECKED: dict[str, tuple[list[Verdict], int]] = {}
+PROBES: dict[tuple[str, When, int], Verdict] = {}
+SELF_CHECKS: dict[str, tuple[list[Verdict], int]] = {}
 probed, self_check, BUDGET = inspector.probed, inspector.self_check, checks.BUDGET
 
 
 @contextmanager
-def remembered() -> Iterator[None]:
-    """Leak probe and self-check are made in full once, and found again for the same config, weights, text and number
-    of places.
+def cached_checks() -> Iterator[None]:
+    """Run each leak probe and self-check once per config, weights, text and number of places, and reuse its result.
 
-    A difference in any of these, as after a wrong resumption, has them made anew.
+    Weights that differ, as after a wrong resumption, are checked again.
     """
-    inspector.probed, inspector.self_check = remembered_probe, remembered_check
+    inspector.probed, inspector.self_check = cached_probe, cached_self_check
     try:
         yield
     finally:
@@ -35,8 +34,8 @@ def remembered() -> Iterator[None]:
 
 
 @contextmanager
-def left_out() -> Iterator[None]:
-    """There is no self-check; leaks are still looked for."""
+def without_self_check() -> Iterator[None]:
+    """Skip the self-check, not the leak probe."""
     before, inspector.self_check = inspector.self_check, lambda *_: []
     try:
         yield
@@ -45,8 +44,8 @@ def left_out() -> Iterator[None]:
 
 
 @contextmanager
-def at_few_places() -> Iterator[None]:
-    """Leaks are looked for at the fewest places that a run may choose: in long texts it tries hundreds."""
+def minimal_leak_probe() -> Iterator[None]:
+    """Probe for leaks at the fewest places that a run may choose: in long texts it tries hundreds."""
     before, checks.BUDGET = checks.BUDGET, dict.fromkeys(checks.BUDGET, 0.0)
     try:
         yield
@@ -54,19 +53,19 @@ def at_few_places() -> Iterator[None]:
         checks.BUDGET = before
 
 
-def remembered_probe(config: RunConfig, model: Network, batches: Examples, *, when: When, step: int) -> Verdict:
+def cached_probe(config: RunConfig, model: Network, batches: Examples, *, when: When, step: int) -> Verdict:
     key = (_hash(config, model, batches), when, step)
-    if key not in PROBED:
-        PROBED[key] = probed(config, model, batches, when=when, step=step)
-    return PROBED[key]
+    if key not in PROBES:
+        PROBES[key] = probed(config, model, batches, when=when, step=step)
+    return PROBES[key]
 
 
-def remembered_check(
+def cached_self_check(
     config: RunConfig, model: Network, task: Task, between: Callable[[], None] = lambda: None
 ) -> list[Verdict]:
-    """As often as before, `between` is called: whoever asks it to stop is heard."""
+    """Call `between` as often as a real check does, so that stop requests are heard."""
     key = _hash(config, model, task.batches(config, next(model.parameters()).device))
-    if key not in CHECKED:
+    if key not in SELF_CHECKS:
         calls = 0
 
         def counted() -> None:
@@ -74,11 +73,11 @@ def remembered_check(
             calls += 1
             between()
 
-        CHECKED[key] = self_check(config, model, task, counted), calls
+        SELF_CHECKS[key] = self_check(config, model, task, counted), calls
     else:
-        for _ in range(CHECKED[key][1]):
+        for _ in range(SELF_CHECKS[key][1]):
             between()
-    return list(CHECKED[key][0])
+    return list(SELF_CHECKS[key][0])
 
 
 def _hash(config: RunConfig, model: Network, batches: Examples) -> str:

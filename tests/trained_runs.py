@@ -1,7 +1,7 @@
 """Runs that really were trained, each config once per test run: all workers share a folder of them, and get copies.
 
-For tests whose claim is about what is done with a trained run. Where training itself is the claim, a test trains its
-own, and so it does, unasked, while something is replaced: what is kept is what the program itself makes of a config.
+For tests whose claim is about what is done with a trained run. Tests of training itself call `train_run`. While a test
+patches the engine, nothing is cached, so a cached run is always the unpatched program's.
 """
 
 import hashlib
@@ -26,13 +26,13 @@ from engine.runs.writer import now
 from engine.training import inspector
 from engine.training.assemble import assemble
 from engine.training.control import Control
-from tests import run_checks, warm
+from tests import fork_start, run_checks
 
 APP = ("tui_transformer", "textual")
 FOLDER = "TUI_TRANSFORMER_TEST_RUNS"  # the folder that the workers share, set before they start
 
 
-def trained(config: RunConfig, runs_dir: Path, name: str) -> Path:
+def cached_run(config: RunConfig, runs_dir: Path, name: str) -> Path:
     """Return the folder of a run that was trained on the CPU to its end: `name` in `runs_dir`.
 
     It is the test's own, to change as it likes, with an id and times of its own. Where the config is not all that
@@ -45,7 +45,7 @@ def trained(config: RunConfig, runs_dir: Path, name: str) -> Path:
     whole = kept / key
     if not whole.exists():
         kept.mkdir(parents=True, exist_ok=True)
-        with FileLock(kept / f"{key}.lock"):  # let go by the system if its process dies
+        with FileLock(kept / f"{key}.lock"):  # released by the system if its process dies
             if not whole.exists():
                 begun = Path(tempfile.mkdtemp(dir=kept))
                 train_run(config, begun, key).rename(whole)
@@ -69,24 +69,26 @@ def only_config_matters(config: RunConfig) -> bool:
 
 
 def patched() -> bool:
-    """Whether a test has replaced something just now that a run may use: anything but a part of the app, and the way in
-    which processes are started, since a run on the CPU starts none of this program.
+    """Whether anything is patched now that a run may use: anything but the app, and how processes start, since a run on
+    the CPU starts none.
     """
-    targets = [target for patch in PATCHES for target, name, _ in patch._setattr if not warm.replaces(target, name)]
-    checked = inspector.self_check in (run_checks.self_check, run_checks.remembered_check)
+    targets = [
+        target for patch in PATCHES for target, name, _ in patch._setattr if not fork_start.replaces(target, name)
+    ]
+    checked = inspector.self_check in (run_checks.self_check, run_checks.cached_self_check)
     checked &= checks.BUDGET is run_checks.BUDGET
     homes = [one.__name__ if isinstance(one, ModuleType) else getattr(one, "__module__", "") for one in targets]
     return not checked or not all(home.partition(".")[0] in APP for home in homes)
 
 
-def _noted(patch: pytest.MonkeyPatch) -> None:
-    _made(patch)
+def _tracked_init(patch: pytest.MonkeyPatch) -> None:
+    _original_init(patch)
     PATCHES.add(patch)
 
 
 PATCHES: WeakSet[pytest.MonkeyPatch] = WeakSet()  # every one that there is
-_made = pytest.MonkeyPatch.__init__
-pytest.MonkeyPatch.__init__ = _noted  # type: ignore[method-assign]
+_original_init = pytest.MonkeyPatch.__init__  # every MonkeyPatch is tracked, so that `patched` sees what is patched
+pytest.MonkeyPatch.__init__ = _tracked_init  # type: ignore[method-assign]
 
 
 def copied(run: Path, to: Path) -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 PATIENCE = 300.0  # seconds, for every wait of every test: what takes a moment here may take minutes on a slow machine
-EVERY = 0.01  # seconds between two looks
+POLL_INTERVAL = 0.01  # seconds between two looks
 
 Found = TypeVar("Found")
 
@@ -23,24 +23,24 @@ def wait_for(claim: Callable[[], Found], what: str, state: Callable[[], object] 
         AssertionError: it did not come true within `PATIENCE`.
     """
     end = time.monotonic() + PATIENCE
-    while not (found := holds(claim)):
+    while not (found := value_of(claim)):
         if time.monotonic() > end:
-            raise AssertionError(missing(what, state))
-        time.sleep(EVERY)
+            raise AssertionError(timeout_message(what, state))
+        time.sleep(POLL_INTERVAL)
     return found
 
 
 async def until(claim: Callable[[], Found], what: str, state: Callable[[], object] = str) -> Found:
     """`wait_for`, while the event loop goes on."""
     end = time.monotonic() + PATIENCE
-    while not (found := holds(claim)):
+    while not (found := value_of(claim)):
         if time.monotonic() > end:
-            raise AssertionError(missing(what, state))
-        await asyncio.sleep(EVERY)
+            raise AssertionError(timeout_message(what, state))
+        await asyncio.sleep(POLL_INTERVAL)
     return found
 
 
-def holds(claim: Callable[[], Found], *absent: type[Exception]) -> Found | None:
+def value_of(claim: Callable[[], Found], *absent: type[Exception]) -> Found | None:
     """Ask a claim; one about what is not there yet (`absent` says so too) does not hold yet."""
     try:
         return claim()
@@ -48,5 +48,5 @@ def holds(claim: Callable[[], Found], *absent: type[Exception]) -> Found | None:
         return None
 
 
-def missing(what: str, state: Callable[[], object]) -> str:
+def timeout_message(what: str, state: Callable[[], object]) -> str:
     return f"timed out after {PATIENCE:.0f} s waiting for {what}\n{state()}"

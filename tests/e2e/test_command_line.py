@@ -15,7 +15,7 @@ from tui_transformer.cli import app
 
 pytestmark = [
     pytest.mark.one_in(2),  # each opens an app or a run of its own
-    pytest.mark.usefixtures("corpora_kept"),
+    pytest.mark.usefixtures("cached_corpora"),
 ]
 
 SMALL = [
@@ -172,7 +172,7 @@ def test_ctrl_c_stops_with_a_checkpoint_and_130(tmp_path) -> None:
     assert "Traceback" not in err and "SIGINT: stopped at step" in err
 
 
-def test_a_run_whose_reader_leaves_stops_with_a_checkpoint(tmp_path, warm) -> None:
+def test_a_run_whose_reader_leaves_stops_with_a_checkpoint(tmp_path, fork_start) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "tui_transformer", *ENDLESS, "--runs-dir", str(tmp_path), "--json"],
         stdout=subprocess.PIPE,

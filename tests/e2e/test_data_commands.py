@@ -377,7 +377,7 @@ def test_presets_show_counts_a_translation_before_its_data_is_here(capsys) -> No
     assert shown["vocabulary"] == shown["source_vocabulary"] == 30_000
 
 
-def test_a_check_counts_both_vocabularies(capsys, tmp_path, few_places_probed) -> None:
+def test_a_check_counts_both_vocabularies(capsys, tmp_path, minimal_leak_probe) -> None:
     multi30k(tmp_path)
     changes = ["model.d_model=16", "model.n_heads=2", "model.d_ff=16", "data.shared_vocabulary=false"]
     changes += ["model.n_layers=1"]
@@ -393,7 +393,7 @@ def test_a_check_counts_both_vocabularies(capsys, tmp_path, few_places_probed) -
 
 @pytest.mark.parametrize("corpus", ["own.tsv#2,1", "text.en, text.de", ".#de,en"])
 def test_a_run_on_your_own_pairs_finds_them_again_from_elsewhere(
-    capsys, tmp_path, monkeypatch, few_places_probed, corpus: str
+    capsys, tmp_path, monkeypatch, minimal_leak_probe, corpus: str
 ) -> None:
     table(tmp_path / "own.tsv", 80)
     for stem in ("text", "train"):

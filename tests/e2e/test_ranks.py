@@ -25,13 +25,13 @@ from engine.training.step import Stepper
 from engine.training.trainer import Trainer
 from tests.command import command
 from tests.engine.training.test_resume import without_clocks
-from tests.paused import stays_paused
+from tests.paused import assert_stays_paused
 from tests.waiting import PATIENCE, wait_for
 from tui_transformer.lab.launch.launch import enqueue, spawn
 
 NETWORKS = {"decoder": "baseline", "encoder-decoder": "phrasebook", "masked": "encoder-mlm"}
 SIZES = {"phrasebook": ("train.batch_tokens=60", "data.corpus_size=400")}
-pytestmark = pytest.mark.usefixtures("all_warm", "all_few_places_probed")
+pytestmark = pytest.mark.usefixtures("module_fork_start", "module_minimal_leak_probe")
 
 
 def small(preset: str, *changes: str) -> RunConfig:
@@ -254,7 +254,7 @@ def test_paused_ranks_go_on_where_they_were(tmp_path: Path, undisturbed, monkeyp
     send(run, Command.PAUSE)
     gate.touch()
     wait_for(lambda: RunReader(run).state == "paused", "the pause", lambda: RunReader(run).status)
-    stays_paused(run)
+    assert_stays_paused(run)
     send(run, Command.CONTINUE)
     ended(process)
     assert state(run) == undisturbed[1]
@@ -288,7 +288,7 @@ def test_sixty_kills_and_signals_lose_no_checkpoint_and_leave_no_process(tmp_pat
         assert state(run) == undisturbed
 
 
-def test_averaged_gradients_mark_the_run_from_its_start(tmp_path: Path, cold) -> None:
+def test_averaged_gradients_mark_the_run_from_its_start(tmp_path: Path, real_start) -> None:
     config = small("baseline", "train.steps=2", "train.exact_sum=off")
     assert trained(tmp_path, "two", config, 2)["state"] == "finished"
     (first,) = RunReader(tmp_path / "two").environment.attempts

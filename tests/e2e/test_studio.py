@@ -24,9 +24,9 @@ from tui_transformer.studio.app import Studio
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a pseudo-terminal"),
-    pytest.mark.usefixtures("all_warm", "corpora_seen"),
+    pytest.mark.usefixtures("module_fork_start", "corpora_seen"),
 ]
-NO_CHECKS = pytest.mark.usefixtures("few_places_probed", "no_self_check")  # of the run that is left
+NO_CHECKS = pytest.mark.usefixtures("minimal_leak_probe", "no_self_check")  # of the run that is left
 
 SMALL = ("train.batch_size=4", "model.d_model=32", "model.context_length=64", "data.corpus_size=20000")
 

@@ -12,7 +12,7 @@ from tui_transformer.__main__ import main
 from tui_transformer.cli.translate import Translating
 from tui_transformer.lab.play.prompt import TRANSLATING, Prompt
 
-pytestmark = pytest.mark.usefixtures("all_few_places_probed", "corpora_kept")
+pytestmark = pytest.mark.usefixtures("module_minimal_leak_probe", "cached_corpora")
 SETTINGS = [
     *("train.steps=6", "train.batch_tokens=200", "train.threads=1", "model.d_model=16", "model.n_heads=2"),
     *("model.n_layers=1", "evaluation.every=6", "evaluation.translations=8", "data.corpus_size=2000"),

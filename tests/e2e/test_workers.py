@@ -25,7 +25,7 @@ from tui_transformer.lab.studies.runner import left_behind
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs signals and /proc"),
     # A kill amid the checks is a claim of `faults/test_before_first_checkpoint.py`.
-    pytest.mark.usefixtures("all_warm", "corpora_kept", "few_places_probed", "no_self_check"),
+    pytest.mark.usefixtures("module_fork_start", "cached_corpora", "minimal_leak_probe", "no_self_check"),
 ]
 
 AT_ONCE = 3

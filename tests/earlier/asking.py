@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.warm import forking
+from tests.fork_start import forking
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = (sys.executable, "-m", "tui_transformer")

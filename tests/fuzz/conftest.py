@@ -9,7 +9,7 @@ import pytest
 
 from engine.config import presets
 from engine.errors import InputError
-from tests.trained_runs import trained
+from tests.trained_runs import cached_run
 from tests.tui_transformer.answering import answering
 from tests.tui_transformer.lab.analysis.studies import FILE, cell
 from tests.tui_transformer.recorded import record
@@ -35,7 +35,7 @@ def prepared(tmp_path_factory) -> Iterator[Path]:
     answering(folder / "trained", "asked")
     phrases = presets.resolve(presets.find("phrasebook")).miniature()
     few = phrases.model_copy(update={"data": phrases.data.model_copy(update={"corpus_size": 400})})  # 15 are scored
-    trained(few, folder / "trained", "pairs")
+    cached_run(few, folder / "trained", "pairs")
     (folder / "verified").mkdir()
     shutil.copytree(folder / "trained" / "text", folder / "verified" / "text")
     shutil.copytree(folder / "trained" / "text", folder / "runs" / "text")

@@ -13,7 +13,7 @@ from textual.widgets import ContentSwitcher
 from engine.errors import InputError
 from tests.fuzz.mutations import EDITS, Edit, damaged
 from tests.fuzz.run_doors import files_of
-from tests.tui_transformer.studio.on_screen import be_patient
+from tests.tui_transformer.studio.on_screen import patch_waits
 from tui_transformer.languages import settings_file
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.keys import PANES
@@ -83,7 +83,7 @@ def refused(prepared, monkeypatch) -> Path:
     monkeypatch.setattr(Studio, "_leave", stay)
     monkeypatch.setattr(Studio, "_listen", lambda self: None)  # a TERM is to end the test
     monkeypatch.setattr(Studio, "deliver_screenshot", lambda self, *_, **__: None)
-    be_patient(monkeypatch)
+    patch_waits(monkeypatch)
     own = prepared / "own"
     monkeypatch.setattr("tui_transformer.studio.design.own_files.user_config_path", lambda name: own / name)
     return prepared

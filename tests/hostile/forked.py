@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests import warm
+from tests import fork_start
 from tests.waiting import PATIENCE
 
 TRACEBACK = 99  # exit code of a child in which something was raised
@@ -59,8 +59,8 @@ def said(
         typing, reading = out, inner
     else:
         (out, inner), (reading, typing) = os.pipe(), os.pipe()
-    with warm.forking(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(warm, "UNCAUGHT", TRACEBACK)
+    with fork_start.forking(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fork_start, "UNCAUGHT", TRACEBACK)
         process = subprocess.Popen(
             [sys.executable, "-m", "tui_transformer", *arguments],
             stdin=reading,

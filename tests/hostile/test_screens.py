@@ -14,7 +14,7 @@ from tests.hostile.poison import OWN, POISON, commands_in
 from tests.hostile.poisoned_runs import KINDS, LEAVES, completed, copies, endless
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.screen import Screen
-from tests.tui_transformer.studio.on_screen import be_patient, until
+from tests.tui_transformer.studio.on_screen import patch_waits, until
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.shared.dialog import AskText
 
@@ -135,7 +135,7 @@ def test_no_byte_of_a_poisoned_run_commands_the_terminal(tmp_path, kind: str, wa
 async def test_what_is_pasted_copied_or_already_there_is_cleaned(tmp_path, monkeypatch) -> None:
     settings = tmp_path / "settings.toml"
     settings.write_text("welcomed = true\n")
-    be_patient(monkeypatch)
+    patch_waits(monkeypatch)
     monkeypatch.setenv("TUI_TRANSFORMER_SETTINGS", str(settings))
     app = Studio(runs_dir=tmp_path / "runs", device="cpu", panes=("design",))
     async with app.run_test(size=(120, 36)) as pilot:

@@ -19,7 +19,7 @@ from textwrap import TextWrapper
 
 import psutil
 
-from tests.checks import ROOT, Checks, report
+from tests.lint import ROOT, Checks, report
 from tests.quick import durations
 from tests.quick.changes import changes
 from tests.quick.references import read

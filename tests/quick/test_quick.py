@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests import checks
-from tests.checks import ROOT
+from tests import lint
+from tests.lint import ROOT
 from tests.quick import __main__ as quick
 from tests.quick.changes import Change
 from tests.quick.durations import known, remember
@@ -53,7 +53,7 @@ def changed(tmp_path: Path, monkeypatch, capsys) -> Callable[..., tuple[int, str
         (tmp_path / path).write_text(text, encoding="utf-8")
     monkeypatch.setattr(quick, "ROOT", tmp_path)
     monkeypatch.setattr(quick, "CACHE", tmp_path / ".quick_cache")
-    monkeypatch.setattr(checks, "CHECKS", {"lint": (sys.executable, "-c", "pass")})
+    monkeypatch.setattr(lint, "CHECKS", {"lint": (sys.executable, "-c", "pass")})
     monkeypatch.setattr(quick, "cores", lambda: 1)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
@@ -96,7 +96,7 @@ def test_a_file_that_cannot_be_imported_is_a_failure(changed) -> None:
 
 def test_a_check_that_fails_is_a_failure(changed, monkeypatch) -> None:
     fails = "import sys; print('on line 7'); sys.exit(1)"
-    monkeypatch.setattr(checks, "CHECKS", {"types": (sys.executable, "-c", fails), "lint": (sys.executable, "-c", "")})
+    monkeypatch.setattr(lint, "CHECKS", {"types": (sys.executable, "-c", fails), "lint": (sys.executable, "-c", "")})
     code, said = changed("tests/test_back.py", CODE["tests/test_back.py"])
     assert code == 1 and "types: FAILED\non line 7" in said and "lint: ok" in said, said
 
@@ -123,14 +123,14 @@ def test_when_the_time_is_up_all_that_runs_is_ended(tmp_path, monkeypatch, capsy
     monkeypatch.setattr(quick, "cores", lambda: 1)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.setattr(checks, "CHECKS", {})
+    monkeypatch.setattr(lint, "CHECKS", {})
     path = "tests/test_hangs.py"
     plan = Plan([(0, path)], {path: {"test_hangs": 0.0}}, {}, {path: 0.0}, 1e12)
     (tmp_path / "plan.json").write_text(json.dumps(asdict(plan)))
     run = quick.Run(tmp_path, plan)
     pid = tmp_path / "pid"
     wait_for(lambda: pid.exists() and pid.read_text().endswith("\n"), "the test that hangs", run.tail)
-    run.follow(checks.Checks(), 0.0)
+    run.follow(lint.Checks(), 0.0)
     run.stop()
     run.summary()
     assert not psutil.pid_exists(int(pid.read_text())) or psutil.Process(int(pid.read_text())).status() == "zombie"

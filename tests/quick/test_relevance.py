@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.checks import ROOT
+from tests.lint import ROOT
 from tests.quick.changes import Change, changes
 from tests.quick.readers import READERS, readers
 from tests.quick.references import Code, parse, read

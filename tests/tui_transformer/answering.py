@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.small_documents import config
-from tests.trained_runs import trained
+from tests.trained_runs import cached_run
 
 SHORT = {
     "train": {"steps": 2, "batch_size": 16, "threads": 1},
@@ -14,4 +14,4 @@ SHORT = {
 
 def answering(runs: Path, name: str, kind: str = "question-answer", *, reads: bool = False, **changes: dict) -> Path:
     """A run that was trained for two steps; `reads` makes it an encoder-decoder."""
-    return trained(config(kind, reads=reads, **SHORT | changes), runs, name)
+    return cached_run(config(kind, reads=reads, **SHORT | changes), runs, name)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from tests.tui_transformer.studio.on_screen import be_patient, until
+from tests.tui_transformer.studio.on_screen import patch_waits, until
 from tui_transformer import languages
 from tui_transformer.studio.app import PaneSwitcher, Studio
 
@@ -29,7 +29,7 @@ def own_settings(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch) -> None:
-    be_patient(monkeypatch)
+    patch_waits(monkeypatch)
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from engine.config.keys import parse_overrides
 from engine.config.presets import merge
 from engine.config.schema import RunConfig
 from tests.conftest import TINY
-from tests.trained_runs import trained
+from tests.trained_runs import cached_run
 
 KINDS = {
     "decoder": (),
@@ -22,7 +22,7 @@ def train(runs: Path, name: str, *changes: str) -> Path:
     tables = TINY
     for override in parse_overrides(changes):
         tables = merge(tables, override)
-    return trained(RunConfig.model_validate(tables), runs, name)
+    return cached_run(RunConfig.model_validate(tables), runs, name)
 
 
 def train_all(runs: Path) -> Path:

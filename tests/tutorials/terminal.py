@@ -1,8 +1,9 @@
 """Where the commands of a tutorial are run: on a pseudo-terminal, in a folder, as a person would or shortened.
 
-As written, bash runs each line, and the program is a process of its own. Shortened, training gets the settings that the
-test gives, and commands of the program are forks of this process (`tests/warm.py`), as are the processes that they
-start and, through `shell.py`, those that scripts start. What only a cluster has is stood in for by `slurm.py`, in both.
+As written, bash runs each line, and the program is a process of its own. Shortened, training gets the settings that
+the test gives, and commands of the program are forks of this process (`tests/fork_start.py`), as are the processes
+that they start and, through `shell.py`, those that scripts start. What only a cluster has is stood in for by
+`slurm.py`, in both.
 """
 
 import fcntl
@@ -24,9 +25,9 @@ from pathlib import Path
 import pytest
 
 from engine.runs.reader import RunReader
+from tests.fork_start import forking
 from tests.tutorials import shell
 from tests.waiting import PATIENCE
-from tests.warm import forking
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = "tui-transformer"

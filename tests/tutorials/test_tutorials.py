@@ -59,7 +59,7 @@ FORMS = [
 ]
 
 
-@pytest.mark.usefixtures("few_places_probed", "no_self_check")  # the page in a clone has its own program, which checks
+@pytest.mark.usefixtures("minimal_leak_probe", "no_self_check")  # the page in a clone has its own program, which checks
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_tutorial_does_what_it_says_in_short(page: Path, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("TUTORIAL_TASKS", "2")

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import torch
 
+from tests.fork_start import forking
 from tests.waiting import PATIENCE
-from tests.warm import forking
 from tui_transformer.__main__ import main
 from tui_transformer.cli import ablate, progress
 from tui_transformer.lab.reports import report

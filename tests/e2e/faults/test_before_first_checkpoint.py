@@ -29,7 +29,7 @@ from tests.engine.training.test_resume import outcome
 from tui_transformer.__main__ import main
 from tui_transformer.lab.launch.launch import enqueue
 
-pytestmark = pytest.mark.usefixtures("checks_remembered", "corpora_kept")
+pytestmark = pytest.mark.usefixtures("cached_checks", "cached_corpora")
 
 
 def checked_anew(patch: pytest.MonkeyPatch) -> None:

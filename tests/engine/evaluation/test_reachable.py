@@ -27,7 +27,7 @@ from engine.runs.records import DataFacts, Scores
 from engine.training.checkpoint import load_network
 from engine.training.task import task_of_run
 from engine.training.text_task import TextTask
-from tests.trained_runs import trained
+from tests.trained_runs import cached_run
 from tests.window_predictions import next_characters
 
 
@@ -180,7 +180,7 @@ def test_data_json_has_both_floors() -> None:
 
 
 def test_a_run_of_an_earlier_version_is_scored_to_its_end_by_the_rules_it_began_with(tiny, tmp_path) -> None:
-    reader, cpu = RunReader(trained(tiny(), tmp_path, "run")), torch.device("cpu")
+    reader, cpu = RunReader(cached_run(tiny(), tmp_path, "run")), torch.device("cpu")
     model, *_ = load_network(reader, "last")
     path = reader.path / "run.json"
     born = json.loads(path.read_text())

@@ -12,7 +12,7 @@ from engine.model.positions import Positions
 from engine.proof import attention, memory, networks, resuming, speed
 from engine.proof.result import Context, Result
 
-pytestmark = pytest.mark.usefixtures("checks_remembered", "corpora_kept", "few_places_probed")
+pytestmark = pytest.mark.usefixtures("cached_checks", "cached_corpora", "minimal_leak_probe")
 
 
 @pytest.fixture

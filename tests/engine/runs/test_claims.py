@@ -27,11 +27,11 @@ from engine.runs.writer import RunWriter
 from engine.training import checkpoint
 from engine.training.assemble import begin, resume
 from tests.engine.training.test_resume import StopAt, outcome
-from tests.trained_runs import trained
+from tests.trained_runs import cached_run
 from tests.waiting import PATIENCE
 from tui_transformer.lab.launch.launch import enqueue
 
-pytestmark = pytest.mark.usefixtures("checks_remembered")
+pytestmark = pytest.mark.usefixtures("cached_checks")
 
 NOW = time.monotonic
 
@@ -328,7 +328,7 @@ def test_a_run_taken_over_anywhere_becomes_the_run_it_would_have_been(queued, n:
     monkeypatch.setenv(CLAIM, control.theirs.variables[CLAIM])
     assert resume(path, device="cpu").trainer.run().state == "finished"
     monkeypatch.delenv(CLAIM)
-    assert outcome(path) == outcome(trained(RunReader(path).config, tmp_path, "alone"))
+    assert outcome(path) == outcome(cached_run(RunReader(path).config, tmp_path, "alone"))
 
 
 def test_a_checkpoint_that_was_being_written_is_not_put_in_its_place(queued, monkeypatch) -> None:

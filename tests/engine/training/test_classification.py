@@ -28,7 +28,7 @@ from engine.verification.claims import verify
 from engine.verification.finding import Result
 from tests import trained_runs
 
-pytestmark = pytest.mark.usefixtures("checks_remembered", "corpora_kept", "few_places_probed")
+pytestmark = pytest.mark.usefixtures("cached_checks", "cached_corpora", "minimal_leak_probe")
 
 CPU = torch.device("cpu")
 TINY = {
@@ -53,7 +53,7 @@ def ready(wanted: RunConfig):
 
 
 def trained(wanted: RunConfig, root: Path, name: str = "run") -> RunReader:
-    return RunReader(trained_runs.trained(wanted, root, name))
+    return RunReader(trained_runs.cached_run(wanted, root, name))
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from tests.engine.training.test_crash import ENDLESS, wait_for
 from tests.engine.training.test_resume import StopAt
 from tests.waiting import PATIENCE
 
-pytestmark = pytest.mark.usefixtures("checks_remembered", "corpora_kept")
+pytestmark = pytest.mark.usefixtures("cached_checks", "cached_corpora")
 
 # Which state may follow which, without what ends a run.
 LEGAL = {

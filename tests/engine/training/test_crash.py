@@ -12,7 +12,7 @@ import termios
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,11 +26,10 @@ from engine.training.assemble import assemble, resume
 from engine.training.control import Control
 from tests import waiting
 from tests.engine.training.test_resume import StopAt, miniature, outcome
-from tests.run_checks import at_few_places
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
-    pytest.mark.usefixtures("checks_remembered", "corpora_kept", "all_at_few_places"),
+    pytest.mark.usefixtures("cached_checks", "cached_corpora", "module_minimal_leak_probe"),
 ]
 
 # Checkpoint-heavy: a checkpoint a step, an evaluation every fifth.
@@ -103,13 +102,6 @@ def train_to_be_killed(root: Path, name: str, config: RunConfig) -> int:
     trainer.writer.close = lambda *_: time.sleep(waiting.PATIENCE)  # type: ignore[method-assign]
     trainer.run()
     return 0
-
-
-@pytest.fixture(scope="module")
-def all_at_few_places() -> Iterator[None]:
-    """What is compared has the same verdicts: the runs of this module all look for leaks at the same few places."""
-    with at_few_places():
-        yield
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from engine.training.task import Task, make_task
 from tests import trained_runs
 from tests.small_documents import PLACES, config, corpus, folder
 
-pytestmark = pytest.mark.usefixtures("checks_remembered", "corpora_kept", "few_places_probed")
+pytestmark = pytest.mark.usefixtures("cached_checks", "cached_corpora", "minimal_leak_probe")
 
 CPU = torch.device("cpu")
 KINDS = [("span-corruption", False), ("span-corruption", True), ("question-answer", False), ("question-answer", True)]
@@ -54,7 +54,7 @@ def learned(wanted: RunConfig, steps: int) -> tuple[RunConfig, Task, torch.nn.Mo
 
 
 def trained(wanted: RunConfig, root: Path, name: str = "run") -> RunReader:
-    return RunReader(trained_runs.trained(wanted, root, name))
+    return RunReader(trained_runs.cached_run(wanted, root, name))
 
 
 # What a run leaves behind

@@ -34,7 +34,7 @@ from engine.training.trainer import Trainer
 from tests.engine.training.test_resume import StopAt, outcome
 from tests.fake_card import FakeCard, WrongDevice, data_of, fake_card
 
-pytestmark = pytest.mark.usefixtures("checks_remembered", "corpora_kept", "few_places_probed")
+pytestmark = pytest.mark.usefixtures("cached_checks", "cached_corpora", "minimal_leak_probe")
 
 PRESETS = [preset.name for preset in presets.list_presets()]
 STEPS = 3

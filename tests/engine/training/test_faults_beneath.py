@@ -22,11 +22,11 @@ from engine.training.assemble import assemble, resume
 from engine.training.trainer import Trainer
 from tests.conftest import TINY
 from tests.engine.training.test_resume import outcome
-from tests.trained_runs import trained
+from tests.trained_runs import cached_run
 from tui_transformer.lab.exports.recorded import wall_times
 from tui_transformer.lab.records.pace import Pace
 
-pytestmark = pytest.mark.usefixtures("checks_remembered")
+pytestmark = pytest.mark.usefixtures("cached_checks")
 
 LOST = "CUDA error: device lost\nCUDA kernel errors might be asynchronously reported at some other API call"
 
@@ -38,7 +38,7 @@ def made(config, root: Path, name: str) -> Trainer:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What an undisturbed run leaves behind."""
-    return outcome(trained(RunConfig.model_validate(TINY), tmp_path_factory.mktemp("whole"), "run"))
+    return outcome(cached_run(RunConfig.model_validate(TINY), tmp_path_factory.mktemp("whole"), "run"))
 
 
 def backwards(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,13 +18,13 @@ from engine.training import checkpoint
 from engine.training.assemble import assemble, resume
 from engine.training.control import Control, Outcome
 from tests.engine.training.test_resume import miniature, outcome
-from tests.trained_runs import trained
+from tests.trained_runs import cached_run
 from tests.waiting import PATIENCE, wait_for
 
 SMALL = miniature("demo", "train.steps=12", "checkpoint.every=4", "checkpoint.keep_last=1", "data.corpus_size=10000")
 
 
-pytestmark = pytest.mark.usefixtures("checks_remembered")
+pytestmark = pytest.mark.usefixtures("cached_checks")
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def in_thread(control: Control, root: Path) -> tuple[threading.Thread, list[Outc
 
 
 def test_a_full_disk_pauses_the_run_until_there_is_room(disk, tmp_path) -> None:
-    whole = trained(SMALL, tmp_path, "whole")
+    whole = cached_run(SMALL, tmp_path, "whole")
     thread, results, run = in_thread(Control(), disk)
     ballast = fill(disk)
     thread.start()
@@ -86,7 +86,7 @@ def test_a_full_disk_pauses_the_run_until_there_is_room(disk, tmp_path) -> None:
 
 @pytest.mark.parametrize(("number", "state"), [(15, "interrupted"), (None, "stopped")], ids=["signal", "stop"])
 def test_a_run_on_a_full_disk_can_be_stopped_and_resumed_later(disk, tmp_path, number, state: str) -> None:
-    whole = trained(SMALL, tmp_path, "whole")
+    whole = cached_run(SMALL, tmp_path, "whole")
     control = Control()
     thread, results, run = in_thread(control, disk)
     filled = []

@@ -29,7 +29,7 @@ from tests.engine.training.test_resume import StopAt, outcome
 from tests.tui_transformer.trained import train
 from tui_transformer.lab.launch.launch import enqueue
 
-pytestmark = pytest.mark.usefixtures("corpora_kept", "few_places_probed", "no_self_check")
+pytestmark = pytest.mark.usefixtures("cached_corpora", "minimal_leak_probe", "no_self_check")
 
 FROM = "train.init_from=pretrain"
 TEXT = "enter & Hero\na lamp burns low and nobody speaks.\n" * 200  # written with some of the characters of playlets

@@ -18,9 +18,9 @@ from engine.training.trial import switch_effect
 from tests.engine.model import cells
 from tests.engine.training.test_resume import miniature
 
-pytestmark = pytest.mark.usefixtures("corpora_kept")
+pytestmark = pytest.mark.usefixtures("cached_corpora")
 
-UNCHECKED = pytest.mark.usefixtures("no_self_check", "few_places_probed")
+UNCHECKED = pytest.mark.usefixtures("no_self_check", "minimal_leak_probe")
 VOCAB = 12
 
 
@@ -29,7 +29,7 @@ def run(config: RunConfig, root, name: str = "run"):
     return ready.trainer.run(), RunReader(ready.path)
 
 
-@pytest.mark.usefixtures("few_places_probed")
+@pytest.mark.usefixtures("minimal_leak_probe")
 def test_a_clean_run_wears_no_badge(tmp_path) -> None:
     for name in ("baseline", "encoder-mlm", "copy", "report-seq2seq-char-honest", "linear"):
         outcome, reader = run(miniature(name), tmp_path, name)

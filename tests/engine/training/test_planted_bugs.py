@@ -27,10 +27,10 @@ from engine.runs.reader import RunReader
 from engine.training import assemble, inspector, optimizer, self_check, step
 from engine.training.control import Leaking
 from tests.engine.training.test_resume import StopAt, miniature, outcome
-from tests.run_checks import at_few_places
+from tests.run_checks import minimal_leak_probe
 from tui_transformer.__main__ import main
 
-pytestmark = pytest.mark.usefixtures("corpora_kept")
+pytestmark = pytest.mark.usefixtures("cached_corpora")
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -536,7 +536,7 @@ def wrong(reader: RunReader) -> set[str]:
 @PLANTED
 def test_a_run_detects_a_planted_bug(bug: Bug, tmp_path, monkeypatch) -> None:
     bug.plant(monkeypatch)
-    with nullcontext() if bug.checks == LEAK else at_few_places():  # a leak may be at a single place
+    with nullcontext() if bug.checks == LEAK else minimal_leak_probe():  # a leak may be at a single place
         reader, refused = begun(configured(bug.preset, bug.changes), tmp_path)
     assert wrong(reader) == bug.checks
     assert set(reader.badges) == {"LEAK" if refused else "BROKEN"} and refused == (bug.checks == LEAK)
@@ -574,7 +574,7 @@ def test_no_shipped_preset_raises_an_alarm_that_is_not_its_point(name: str, tmp_
     assert set(reader.badges) == (set() if config.task.leak(config) is None else {"LEAK"}) and not refused
 
 
-@pytest.mark.usefixtures("few_places_probed")
+@pytest.mark.usefixtures("minimal_leak_probe")
 @pytest.mark.parametrize("name", ["baseline", "phrasebook"])
 def test_a_run_is_the_same_to_the_last_bit_with_and_without_its_self_check(name: str, tmp_path, monkeypatch) -> None:
     found, size = [], {"baseline": 20_000, "phrasebook": 400}[name]
@@ -588,7 +588,7 @@ def test_a_run_is_the_same_to_the_last_bit_with_and_without_its_self_check(name:
     assert found[0] == found[1]
 
 
-@pytest.mark.usefixtures("few_places_probed")
+@pytest.mark.usefixtures("minimal_leak_probe")
 def test_a_resumed_run_does_not_check_itself_again(tmp_path, monkeypatch) -> None:
     ready = assemble.assemble(miniature("baseline"), runs_dir=tmp_path, name="run", device="cpu", control=StopAt(3))
     assert ready.trainer.run().state == "stopped"

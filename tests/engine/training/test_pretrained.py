@@ -13,7 +13,7 @@ from engine.training.pretrained import OWN_TOKENIZER, load_pretrained, write_pre
 from tests.engine.verification.test_verify import TRANSLATION
 from tests.tui_transformer.trained import KINDS, train
 
-pytestmark = pytest.mark.usefixtures("checks_remembered", "corpora_kept", "few_places_probed")
+pytestmark = pytest.mark.usefixtures("cached_checks", "cached_corpora", "minimal_leak_probe")
 
 MORE = {
     "translation": TRANSLATION,

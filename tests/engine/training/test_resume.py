@@ -22,7 +22,7 @@ from tests.small_documents import config as documents
 from tests.small_documents import folder
 from tests.waiting import PATIENCE, wait_for
 
-pytestmark = pytest.mark.usefixtures("checks_remembered", "corpora_kept", "few_places_probed")
+pytestmark = pytest.mark.usefixtures("cached_checks", "cached_corpora", "minimal_leak_probe")
 
 CLOCKS = {"seconds", "tokens_per_second", "device_load", "memory_bytes", "interval_seconds"}
 IN_CI = (  # one of each kind: what is new in the others has tests of its own

@@ -24,7 +24,7 @@ from engine.training.translation_task import TranslationTask
 from tests.engine.training.test_translation import trained
 from tui_transformer.__main__ import main
 
-pytestmark = pytest.mark.usefixtures("checks_remembered", "corpora_kept", "few_places_probed")
+pytestmark = pytest.mark.usefixtures("cached_checks", "cached_corpora", "minimal_leak_probe")
 
 PRESETS = ("headlines", "headlines-decoder")
 
@@ -191,7 +191,7 @@ def test_what_a_decoder_cannot_summarize_with_is_refused(changes: dict, said: st
     assert refusal is not None and said in refusal.reason
 
 
-@pytest.mark.usefixtures("few_places_probed")
+@pytest.mark.usefixtures("minimal_leak_probe")
 @pytest.mark.parametrize("name", ["phrasebook", "phrasebook-2"])
 def test_a_decoder_translates_too(name: str, tmp_path: Path) -> None:
     """To each language that its source names, and as `evaluate` scores it."""

@@ -16,7 +16,7 @@ from engine.training.step import Stepper
 from engine.training.trainer import Trainer
 from tests.waiting import PATIENCE, wait_for
 
-pytestmark = pytest.mark.usefixtures("corpora_kept", "few_places_probed", "no_self_check")
+pytestmark = pytest.mark.usefixtures("cached_corpora", "minimal_leak_probe", "no_self_check")
 
 CLOCK_FIELDS = ("seconds", "tokens_per_second", "device_load", "memory_bytes")
 QUIET = ("evaluation.every=0", "evaluation.sample_every=0", "checkpoint.every=0")  # until the end

@@ -24,7 +24,7 @@ from engine.training.task import make_task
 from engine.training.trainer import better
 from tests import trained_runs
 
-pytestmark = pytest.mark.usefixtures("checks_remembered", "corpora_kept", "few_places_probed")
+pytestmark = pytest.mark.usefixtures("cached_checks", "cached_corpora", "minimal_leak_probe")
 
 
 def config(**changes: dict) -> RunConfig:
@@ -36,7 +36,7 @@ def config(**changes: dict) -> RunConfig:
 
 
 def trained(wanted: RunConfig, root: Path, name: str = "run") -> RunReader:
-    return RunReader(trained_runs.trained(wanted, root, name))
+    return RunReader(trained_runs.cached_run(wanted, root, name))
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_the_reported_loss_is_the_sum_over_reference_tokens(run) -> None:
     assert run.raw("summary")["last"]["loss"] == pytest.approx(total / count, abs=1e-5)
 
 
-@pytest.mark.usefixtures("few_places_probed")
+@pytest.mark.usefixtures("minimal_leak_probe")
 def test_a_vocabulary_for_each_side_is_another_embedding(tmp_path) -> None:
     apart = trained(config(data={"shared_vocabulary": False}, train={"steps": 2}, evaluation=FEW), tmp_path)
     data, model = apart.raw("data"), apart.config.model
@@ -101,7 +101,7 @@ def test_a_vocabulary_for_each_side_is_another_embedding(tmp_path) -> None:
     assert "source embedding" in apart.raw("model")["components"]
 
 
-@pytest.mark.usefixtures("few_places_probed")
+@pytest.mark.usefixtures("minimal_leak_probe")
 def test_characters_will_do_as_tokens(tmp_path) -> None:
     few = {"train": {"steps": 2}, "evaluation": FEW}
     wanted = config(data={"tokenizer": "characters"}, model={"context_length": 120}, **few)
@@ -210,7 +210,7 @@ def test_a_translation_does_not_depend_on_its_batch_even_at_its_length_limit(run
 LONG, FEW = {"context_length": 16}, {"every": 2, "translations": 2}
 
 
-@pytest.mark.usefixtures("few_places_probed")
+@pytest.mark.usefixtures("minimal_leak_probe")
 @pytest.mark.parametrize("position", ["sinusoidal", "rope", "none", "relative"])
 def test_references_longer_than_the_context_are_scored_with_all_positions_that_have_no_end(position, tmp_path) -> None:
     wanted = config(model=LONG | {"position": position}, train={"steps": 2}, evaluation=FEW | {"every": 1})
@@ -226,7 +226,7 @@ def test_references_longer_than_the_context_are_scored_with_all_positions_that_h
     assert any(f"{left:,} of" in text and "training pairs" in text and "left out" in text for text in said)
 
 
-@pytest.mark.usefixtures("few_places_probed")
+@pytest.mark.usefixtures("minimal_leak_probe")
 def test_references_longer_than_the_learned_positions_are_refused_before_the_start_with_a_remedy(tmp_path) -> None:
     wanted = config(model=LONG | {"position": "learned"}, train={"steps": 2})
     with pytest.raises(

@@ -22,7 +22,7 @@ from tests.tui_transformer.trained import train
 
 pytestmark = [
     pytest.mark.one_in(3),  # each opens an app or a run of its own
-    pytest.mark.usefixtures("corpora_kept"),
+    pytest.mark.usefixtures("cached_corpora"),
 ]
 
 KINDS = {

@@ -33,7 +33,7 @@ from tui_transformer.lab.studies import runner
 from tui_transformer.lab.studies.record import stop_file, write
 
 CELLS = tiny_study().cells()
-pytestmark = pytest.mark.usefixtures("all_warm")
+pytestmark = pytest.mark.usefixtures("module_fork_start")
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 from textual.pilot import Pilot
 
 from tests.tui_transformer.studio.on_screen import shown
-from tests.waiting import EVERY, PATIENCE, missing
+from tests.waiting import PATIENCE, POLL_INTERVAL, timeout_message
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.compare.pane import ComparePane
 from tui_transformer.studio.train.pane import UNREAD, TrainPane
@@ -30,8 +30,8 @@ async def rest(pilot: Pilot[Any], but: Collection[str] = ()) -> None:
         quiet = 0 if doing else quiet + 1
         if doing:
             if time.monotonic() > end:
-                raise AssertionError(missing("a studio at rest", lambda: f"{doing}\n{shown(app)}"))  # noqa: B023
-            await asyncio.sleep(EVERY)
+                raise AssertionError(timeout_message("a studio at rest", lambda: f"{doing}\n{shown(app)}"))  # noqa: B023
+            await asyncio.sleep(POLL_INTERVAL)
 
 
 def busy(app: Any, but: Collection[str] = ()) -> str:

@@ -8,7 +8,7 @@ import pytest
 from textual.widgets import Input, TextArea
 
 from tests.tui_transformer.studio.corpora_seen import be_seen_once
-from tests.tui_transformer.studio.stored_screens import Stored
+from tests.tui_transformer.studio.stored_screens import StoredScreens
 
 TESTS = pytest.StashKey[dict[Path, set[str]]]()  # the names of all tests, slow or not, by file
 PASSED = pytest.StashKey[bool]()
@@ -20,12 +20,12 @@ def corpora_seen_once(monkeypatch) -> None:
 
 
 @pytest.fixture
-def stored(request, plain_surroundings, monkeypatch) -> Iterator[Stored]:
+def stored(request, plain_surroundings, monkeypatch) -> Iterator[StoredScreens]:
     """The stored screens of a test, in plain surroundings: nothing blinks, and nothing moves by and by."""
     for kind in (Input, TextArea):
         monkeypatch.setattr(kind.cursor_blink, "_default", False)
     monkeypatch.setattr("textual.constants.TEXTUAL_ANIMATIONS", "none")
-    screens = Stored(request.node)
+    screens = StoredScreens(request.node)
     yield screens
     if request.node.stash.get(PASSED, False):
         screens.close()

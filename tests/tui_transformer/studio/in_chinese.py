@@ -264,14 +264,14 @@ def main() -> None:
 
     from tests.tui_transformer.lab.analysis.studies import attention
     from tests.tui_transformer.recorded import everything, record
-    from tests.tui_transformer.studio.on_screen import be_patient
+    from tests.tui_transformer.studio.on_screen import patch_waits
 
     def two(runs: Path) -> None:
         for name in ("baseline", "win16"):
             record(runs, name)
 
     plain(folder)
-    be_patient(pytest.MonkeyPatch())
+    patch_waits(pytest.MonkeyPatch())
     makes: dict[str, Callable[[Path], object]] = {"runs": everything, "study": attention, "play": two}
     for name in wanted:
         settings.write_text(f"welcomed = {str(name != 'none').lower()}\n")

@@ -9,7 +9,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
-AS_MUCH_AS_FITS = {"at-hand", "run-words"}  # ids and classes of texts that are cut: the first lines say most
+TRUNCATED = {"at-hand", "run-words"}  # ids and classes of texts that are cut: the first lines say most
 
 
 def seen_widgets(app: App[Any]) -> Iterator[Widget]:
@@ -55,7 +55,7 @@ def _cut(widget: Widget) -> Iterator[str]:
     if (
         type(widget).render is Static.render
         and widget.content_size.width
-        and not AS_MUCH_AS_FITS & {widget.id, *widget.classes}
+        and not TRUNCATED & {widget.id, *widget.classes}
     ):
         lines = widget.visual.get_height(widget.styles, widget.content_size.width)
         if lines > widget.content_size.height:

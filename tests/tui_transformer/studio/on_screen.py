@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import OptionList
 
-from tests.waiting import EVERY, PATIENCE, holds, missing
+from tests.waiting import PATIENCE, POLL_INTERVAL, timeout_message, value_of
 from tui_transformer.studio import typing_order
 
 TURNS = 100_000  # of the event loop, after which it is idle
@@ -29,11 +29,11 @@ def shown(app: App[Any]) -> str:
 
 
 def said(app: App[Any]) -> str:
-    """All that the app has said in its corner, a note a line; in tests, no note goes away (`be_patient`)."""
+    """All that the app has said in its corner, a note a line; in tests, no note goes away (`patch_waits`)."""
     return "\n".join(note.message for note in app._notifications)
 
 
-def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
+def patch_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """In `run_test`, a press or a pause ends when the event loop has nothing left to do, and every note stays.
 
     Textual's pilot waits until the process computes little; where others leave it no processor, that is at once. The
@@ -128,12 +128,12 @@ async def until(pilot: Pilot[Any], claim: Callable[[], object], what: str = "") 
     end, app = time.monotonic() + PATIENCE, pilot.app
     while True:
         await pilot.pause()
-        if holds(claim, NoMatches):
+        if value_of(claim, NoMatches):
             return
         assert app._exception is None, f"the app has crashed: {app._exception!r}"
         if time.monotonic() > end:
-            raise AssertionError(missing(what or _source(claim), lambda: shown(app)))
-        await asyncio.sleep(EVERY)
+            raise AssertionError(timeout_message(what or _source(claim), lambda: shown(app)))
+        await asyncio.sleep(POLL_INTERVAL)
 
 
 def _source(claim: Callable[[], object]) -> str:

@@ -48,21 +48,21 @@ LETTERS = (
 HEAD, USUAL, TEXT, STYLES, OTHER = "== ", "without a letter: ", "|", " ", ">"
 
 
-class Run(NamedTuple):
+class Span(NamedTuple):
     """Cells beside each other that look alike: all blank, or none."""
 
     text: str
     style: str
 
 
-Picture = list[list[Run]]  # the lines of a region
+Picture = list[list[Span]]  # the lines of a region
 
 
 def pictured(app: App[Any], region: Region) -> Picture:
     strips = app.screen._compositor.render_strips()[region.y : region.bottom]
     return [
         [
-            Run(part, look(segment.style, blank=part.isspace()))
+            Span(part, look(segment.style, blank=part.isspace()))
             for segment in strip.crop(region.x, region.right)
             if not segment.control
             for part in re.findall(" +|[^ ]+", segment.text)
@@ -177,7 +177,7 @@ def other_theme(file: ScreenFile, usual: Picture, other: Picture) -> list[str]:
     return [f"{OTHER}{letter}  {style}" for letter, style in sorted(found)]
 
 
-class Stored:
+class StoredScreens:
     """The stored pictures of one test."""
 
     def __init__(self, item: pytest.Item) -> None:

@@ -1,4 +1,4 @@
-"""Stored screens show what changed, and only that; faults of a layout are found."""
+"""StoredScreens screens show what changed, and only that; faults of a layout are found."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.tui_transformer.studio.conftest import TESTS
 from tests.tui_transformer.studio.layout_faults import faults
 from tests.tui_transformer.studio.stored_screens import (
     ScreenFile,
-    Stored,
+    StoredScreens,
     module_of,
     other_theme,
     pictured,
@@ -23,7 +23,7 @@ from tests.tui_transformer.studio.stored_screens import (
     unused_sections,
 )
 
-Hold = Callable[..., Awaitable[Stored]]
+Hold = Callable[..., Awaitable[StoredScreens]]
 GREEN = Text.assemble(("  loss", "#00ff00"), " 0.9005\n", ("  门 ✓", "bold"))
 
 
@@ -50,11 +50,11 @@ def hold(tmp_path, monkeypatch) -> Hold:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("COLORTERM", "truecolor")
 
-    async def shot(*texts: Text, update: bool = False, name: str = "test_it") -> Stored:
+    async def shot(*texts: Text, update: bool = False, name: str = "test_it") -> StoredScreens:
         config = SimpleNamespace(getoption=lambda _: update)
         item: Any = SimpleNamespace(name=name, nodeid=f"test_words.py::{name}", config=config)
         item.path = tmp_path / "test_words.py"
-        stored, app = Stored(item), Shown(*texts)
+        stored, app = StoredScreens(item), Shown(*texts)
         async with app.run_test(size=(80, 24)):
             stored.shot(app)
         return stored

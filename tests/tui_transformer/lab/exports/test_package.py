@@ -51,7 +51,7 @@ def trained_with(changes: tuple[str, ...], folder: Path) -> Path:
     tables = TINY
     for override in parse_overrides(changes):
         tables = merge(tables, override)
-    return trained_runs.trained(RunConfig.model_validate(tables), folder, "small")
+    return trained_runs.cached_run(RunConfig.model_validate(tables), folder, "small")
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_its_script_trains_to_the_runs_own_first_losses(trained, tmp_path) -> No
     assert (folder / "output" / "curves.png").stat().st_size > 1000 and (folder / "output" / "model.pt").is_file()
 
 
-@pytest.mark.usefixtures("warm_scripts")
+@pytest.mark.usefixtures("fork_start_scripts")
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(
     ("changes", "files", "scores", "said"),
@@ -182,7 +182,7 @@ def test_its_report_declares_its_author_and_has_every_section_in_order(made) -> 
         assert (folder / "report" / name).is_file()
 
 
-@pytest.mark.usefixtures("warm_scripts")
+@pytest.mark.usefixtures("fork_start_scripts")
 def test_a_program_that_trains_otherwise_is_not_handed_out(trained, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(package, "first_losses", lambda run, task: [3.0] * 10)
     leave_figures(monkeypatch)

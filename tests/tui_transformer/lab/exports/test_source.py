@@ -23,7 +23,7 @@ from engine.training.task import make_task
 from tui_transformer.lab.exports import package
 from tui_transformer.lab.exports.source import COVERED, Read, program, refusal
 
-pytestmark = pytest.mark.usefixtures("corpora_kept")
+pytestmark = pytest.mark.usefixtures("cached_corpora")
 STEPS = 10
 MODULES = ("model", "data", "train")
 # New schemes that `export --to package` does not have yet, by setting: it refuses them by name.
@@ -212,7 +212,7 @@ def test_the_source_reads_as_this_project_formats_it_and_knows_no_other_package(
     assert len(read) > 200
 
 
-def test_a_text_by_other_tokens_comes_with_them(tmp_path, tiny, monkeypatch, warm_scripts) -> None:
+def test_a_text_by_other_tokens_comes_with_them(tmp_path, tiny, monkeypatch, fork_start_scripts) -> None:
     config = tiny("train.steps=12")
     task = make_task(config, None)
     config = task.resolved(config, "", 1)

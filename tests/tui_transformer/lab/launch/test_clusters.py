@@ -317,10 +317,12 @@ def test_doctor_ends_when_a_job_leaves_no_report(cluster, monkeypatch, capsys, s
 
 
 def test_a_time_signal_that_comes_early_leaves_a_checkpoint_and_the_next_worker_goes_on(
-    tmp_path, monkeypatch, warm
+    tmp_path, monkeypatch, fork_start
 ) -> None:
     programs, _ = fake_cluster(tmp_path)
-    python = write_program(tmp_path / "warm", f'exec {sys.executable} -m tests.warm "$@"')  # what workers start is warm
+    python = write_program(
+        tmp_path / "warm", f'exec {sys.executable} -m tests.fork_start "$@"'
+    )  # what workers start is fork_start
     monkeypatch.setattr(sys, "executable", str(python))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")

@@ -20,7 +20,7 @@ from engine.training.assemble import assemble, resume
 from tests.command import command as program
 from tests.engine.training.test_crash import ENDLESS, Terminal, exit_code
 from tests.engine.training.test_resume import StopAt, outcome
-from tests.paused import stays_paused
+from tests.paused import assert_stays_paused
 from tests.tui_transformer.host import HOSTED, NOISE, run_host
 from tests.waiting import PATIENCE, wait_for
 from tui_transformer.lab.launch import launch, line, queue
@@ -31,7 +31,7 @@ NO_CORPUS = HOSTED.data.model_copy(update={"corpus": "/nonexistent/text"})
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a terminal and signals"),
     pytest.mark.one_in(3),
-    pytest.mark.usefixtures("all_warm"),
+    pytest.mark.usefixtures("module_fork_start"),
 ]
 
 
@@ -117,7 +117,7 @@ def test_a_paused_run_is_still_paused_when_it_has_been_handed_over(tmp_path, und
     process = here.hand_over()
     await_start(RunReader(run), process, 1)
     is_in(run, "paused")
-    stays_paused(run)
+    assert_stays_paused(run)
     send(run, Command.CONTINUE)
     assert ended(run).state == "finished" and outcome(run) == undisturbed
     process.wait(PATIENCE)

@@ -391,13 +391,13 @@ def environment() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if key != "NO_COLOR"} | ASKED_FOR
 
 
-def test_a_pipe_gets_no_escape_codes(warm) -> None:
+def test_a_pipe_gets_no_escape_codes(fork_start) -> None:
     command = [sys.executable, "-m", "tui_transformer", *ALIBI]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=environment())
     assert done.returncode == 0 and "\x1b" not in done.stdout and "░░" in done.stdout
 
 
-def test_a_terminal_gets_greys_of_as_many_lines_as_it_has(warm) -> None:
+def test_a_terminal_gets_greys_of_as_many_lines_as_it_has(fork_start) -> None:
     master, slave = pty.openpty()
     command = [sys.executable, "-m", "tui_transformer", *ALIBI]
     process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=environment() | {"LINES": "14"})

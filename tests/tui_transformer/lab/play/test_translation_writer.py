@@ -7,7 +7,7 @@ import pytest
 from engine.config import presets
 from engine.errors import InputError
 from engine.runs.reader import RunReader
-from tests.trained_runs import trained
+from tests.trained_runs import cached_run
 from tui_transformer.lab.play.writers import TranslationWriter, Writers
 
 SENTENCE = "I see the dog."
@@ -17,7 +17,7 @@ GREEDY = {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 200
 @pytest.fixture(scope="module")
 def writer(tmp_path_factory) -> TranslationWriter:
     config = presets.resolve(presets.find("phrasebook")).miniature()
-    run = trained(config, tmp_path_factory.mktemp("runs"), "run")
+    run = cached_run(config, tmp_path_factory.mktemp("runs"), "run")
     found = Writers("cpu").get(run, "last")
     assert isinstance(found, TranslationWriter) and RunReader(run).config.task.name == "translation"
     return found

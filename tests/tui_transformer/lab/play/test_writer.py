@@ -11,7 +11,7 @@ import torch
 
 from engine.errors import InputError
 from engine.runs.reader import RunReader
-from tests.trained_runs import trained
+from tests.trained_runs import cached_run
 from tests.tui_transformer.trained import KINDS, train_all
 from tui_transformer.lab.play.prompt import Settings
 from tui_transformer.lab.play.writers import TextWriter, TranslationWriter, Writers, best_finished, load_writer
@@ -168,7 +168,7 @@ def test_notices_say_what_will_happen(runs) -> None:
 def test_each_layer_shows_what_it_sees_where_layers_differ(tmp_path, tiny) -> None:
     pattern = 'model.layers=["window none", "linear", "global"]'
     config = tiny(pattern, "model.position=rope", "model.window=3", "model.n_layers=3", "model.attention_dropout=0.0")
-    trained(config, tmp_path, "mixed")
+    cached_run(config, tmp_path, "mixed")
     found = writer(tmp_path, "mixed")
     near, far = found.attention("the gate", "", 1, 1), found.attention("the gate", "", 3, 1)
     assert near.visible.sum(1).max() == 3 and far.visible.sum(1).max() == 8

@@ -34,7 +34,7 @@ from tui_transformer.lab.studies.study import read_study
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs signals"),
-    pytest.mark.usefixtures("all_warm"),
+    pytest.mark.usefixtures("module_fork_start"),
 ]
 
 NAMES = ["tiny.alibi.s1", "tiny.alibi.s2", "tiny.rope.s1", "tiny.rope.s2"]

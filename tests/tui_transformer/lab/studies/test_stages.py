@@ -225,7 +225,7 @@ def killed_when(due: Callable[[], bool], root: Path) -> None:
 
 @pytest.mark.slow  # a study in processes, three times
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs signals")
-def test_killed_between_and_in_its_stages_a_study_ends_as_if_undisturbed(tmp_path, warm) -> None:
+def test_killed_between_and_in_its_stages_a_study_ends_as_if_undisturbed(tmp_path, fork_start) -> None:
     roots = [tmp_path / name for name in ("whole", "between", "within")]
     for root in roots:
         root.mkdir()

@@ -1,6 +1,6 @@
-"""Lint, types and import contracts, in parallel. `python -m tests.checks ARGUMENTS` also runs `python ARGUMENTS`:
+"""Lint, types and import contracts, in parallel. `python -m tests.lint ARGUMENTS` also runs `python ARGUMENTS`:
 
-    python -m tests.checks -m pytest -n auto
+    python -m tests.lint -m pytest -n auto
 
 What a check prints stands in one piece, and all are done whatever fails. The exit code is 0 if nothing did.
 """

@@ -1,7 +1,8 @@
-"""How fast a run trains beside busy programs, by how its threads wait: `python -m tests.speed_beside --help`.
+"""How fast a run trains next to busy programs, by how its threads wait: `python -m tests.contention --help`.
 
 One process per way of waiting trains an endless run. All but one are stopped, in turn and in random order, so that a
-machine whose speed drifts slows all of them alike. The table has medians, as shares of libgomp's own way when quiet.
+machine whose speed drifts slows all of them alike. The table has medians, as shares of libgomp's default on an idle
+machine.
 """
 
 import argparse

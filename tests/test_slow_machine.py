@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests import slowed
+from tests import slow_machine
 from tests.waiting import PATIENCE, wait_for
 
 ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # other plugins take longer to start than these tests
@@ -17,7 +17,7 @@ TEST = """
 import os
 
 def test_files_are_what_they_are_on_any_disk(tmp_path):
-    assert os.environ["LD_PRELOAD"].endswith("slowed.so")
+    assert os.environ["LD_PRELOAD"].endswith("slow_files.so")
     (tmp_path / "a").write_text("one")
     with (tmp_path / "a").open("a+") as file:
         file.write("two")
@@ -38,9 +38,9 @@ def test_slow_files_behave_as_others_do(tmp_path) -> None:
     (tmp_path / "test_files.py").write_text(TEST)
     words = ("--slow-files", "--busy", "1", "--", "-c", os.devnull, "--rootdir", str(tmp_path), str(tmp_path))
     done = subprocess.run(
-        [sys.executable, "-m", "tests.slowed", *words],
-        cwd=Path(slowed.__file__).parent.parent,
-        env=os.environ | ALONE | {"SLOWED_FILES": "10"},
+        [sys.executable, "-m", "tests.slow_machine", *words],
+        cwd=Path(slow_machine.__file__).parent.parent,
+        env=os.environ | ALONE | {"SLOW_FILES": "10"},
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -50,7 +50,7 @@ def test_slow_files_behave_as_others_do(tmp_path) -> None:
 
 def test_a_busy_process_ends_with_the_tests() -> None:
     before = set(psutil.Process().children())
-    with slowed.busy():
+    with slow_machine.busy():
         [busy] = set(psutil.Process().children()) - before
         wait_for(lambda: busy.cpu_times().user > 0, "the process to compute")
     assert not busy.is_running()
@@ -58,7 +58,7 @@ def test_a_busy_process_ends_with_the_tests() -> None:
 
 def test_a_share_of_a_core_holds_for_all_and_ends_what_is_left() -> None:
     try:
-        with slowed.group(0.5) as tasks:
+        with slow_machine.group(0.5) as tasks:
             sleeper = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
             tasks.write_text(str(sleeper.pid))
             assert tasks.read_text().split() == [str(sleeper.pid)]
@@ -71,11 +71,11 @@ def test_the_order_is_another_only_when_asked_for(tmp_path) -> None:
     pytest.importorskip("pytest_randomly")
     (tmp_path / "test_many.py").write_text("".join(f"def test_{n:02}():\n    pass\n\n" for n in range(30)))
 
-    root = Path(slowed.__file__).parent.parent
+    root = Path(slow_machine.__file__).parent.parent
 
     def order(*words: str) -> list[str]:
         asked = (*words, "--", "-c", root / "pyproject.toml", "--collect-only", tmp_path)
-        command = [sys.executable, "-m", "tests.slowed", *asked]
+        command = [sys.executable, "-m", "tests.slow_machine", *asked]
         done = subprocess.run(
             command, cwd=root, env=os.environ | ALONE, capture_output=True, text=True, timeout=PATIENCE
         )

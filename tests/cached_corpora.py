@@ -17,7 +17,7 @@ MOST = 32  # corpora that are kept
 
 
 @contextmanager
-def kept() -> Iterator[None]:
+def cached() -> Iterator[None]:
     """Such a corpus depends on nothing but its settings, and nobody changes it. Errors are raised anew each time."""
     with ExitStack() as stack:
         for row in KINDS.values():

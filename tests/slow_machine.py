@@ -1,7 +1,7 @@
 """Run the tests as on a slow machine, to find those that depend on its speed.
 
-    python -m tests.slowed --busy 2 -- -n auto -m "not slow"
-    python -m tests.slowed --share 0.1 --slow-files --shuffle -- tests/tui_transformer/studio
+    python -m tests.slow_machine --busy 2 -- -n auto -m "not slow"
+    python -m tests.slow_machine --share 0.1 --slow-files --shuffle -- tests/tui_transformer/studio
 
 Arguments after `--` go to pytest. `--share` needs Linux, and root or a control group of one's own.
 """
@@ -20,11 +20,11 @@ from pathlib import Path
 CGROUPS = Path("/sys/fs/cgroup")
 PERIOD = 100_000  # µs
 BUSY = "while True: pass"
-SOURCE = Path(__file__).with_name("slowed.c")
+SOURCE = Path(__file__).with_name("slow_files.c")
 
 
 def main() -> int:
-    asked = argparse.ArgumentParser(prog="python -m tests.slowed", description=__doc__.partition("\n")[0])
+    asked = argparse.ArgumentParser(prog="python -m tests.slow_machine", description=__doc__.partition("\n")[0])
     asked.add_argument("--busy", type=int, default=0, metavar="N", help="run N busy processes alongside the tests")
     asked.add_argument("--share", type=float, metavar="CORES", help="limit all tests together to so many cores: 0.1")
     asked.add_argument("--slow-files", action="store_true", help="delay every file access by milliseconds")
@@ -62,7 +62,7 @@ def busy() -> Iterator[None]:
 def library() -> Iterator[Path]:
     """Compile what delays the use of files, to be loaded before the C library."""
     with tempfile.TemporaryDirectory(prefix="slow-files-") as folder:
-        made = Path(folder) / "slowed.so"
+        made = Path(folder) / "slow_files.so"
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", made, SOURCE, "-ldl"], check=True)
         yield made
 
@@ -78,7 +78,7 @@ def group(cores: float) -> Iterator[Path]:
         SystemExit: no such group can be made here.
     """
     quota = f"{cores * PERIOD:.0f}"
-    made = CGROUPS / "cpu" / f"slowed-{os.getpid()}"
+    made = CGROUPS / "cpu" / f"slow-machine-{os.getpid()}"
     limits = {"cpu.cfs_period_us": f"{PERIOD}", "cpu.cfs_quota_us": quota}
     try:
         if (CGROUPS / "cgroup.controllers").exists():  # version 2

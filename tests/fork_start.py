@@ -1,6 +1,6 @@
-"""Processes of this program that begin warm: forks of the process that starts them, which has torch imported already.
+"""Processes of this program that start as forks of the process that starts them, which has torch imported already.
 
-To start Python and to import torch is most of what a small test of processes takes. Under `forking`, `subprocess.Popen`
+Starting Python and importing torch takes most of the time of a small process test. Under `forking`, `subprocess.Popen`
 forks instead, wherever the command line is this program's or a script's; so do the processes that the program itself
 starts. All else
 is as it would be: the process id, the parent, the session, the streams, the environment, the words that `ps` shows, how
@@ -51,12 +51,12 @@ UNCAUGHT = 1  # exit code after an exception that nobody has caught
 MOST_FILES = 1 << 20  # that a process may have open
 LONGEST = 4000  # bytes of a command line that the kernel shows where it does not fit in its old place
 _really = subprocess.Popen._execute_child  # type: ignore[attr-defined]
-_kept: list[Any] = []  # streams of the parent: let go, they would write what they hold once more
+_kept: list[Any] = []  # streams of the parent: closing them would flush their buffers twice
 
 
 @contextmanager
 def forking() -> Iterator[None]:
-    """Meanwhile this program's processes are forks, and do not give way to others: nobody types here."""
+    """In this context, the program's processes are forks, and are not niced: nobody types here."""
     from tui_transformer.lab.launch import launch
 
     imported()
@@ -74,29 +74,29 @@ def replaces(target: object, name: str) -> bool:
 
 
 @pytest.fixture
-def warm() -> Iterator[None]:
+def fork_start() -> Iterator[None]:
     """The processes of this program that a test starts are forks."""
     with forking():
         yield
 
 
 @pytest.fixture
-def warm_scripts(warm: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def fork_start_scripts(fork_start: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """So are those of scripts that are started without the variables of whoever runs the tests."""
     for name in _of_python(os.environ):
         monkeypatch.delenv(name)
 
 
 @pytest.fixture(scope="module")
-def all_warm() -> Iterator[None]:
+def module_fork_start() -> Iterator[None]:
     """The processes of this program that a module's tests and fixtures start are forks."""
     with forking():
         yield
 
 
 @pytest.fixture
-def cold(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a module with `all_warm`: this test's processes are started as a person would."""
+def real_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a module with `module_fork_start`: this test's processes are started as a person would start them."""
     monkeypatch.setattr(subprocess.Popen, "_execute_child", _really)
 
 
@@ -321,8 +321,8 @@ def _place() -> tuple[int, int, int] | None:
 
 
 def _show(words: Sequence[Any]) -> None:
-    """Have the process shown with other words. Where they take more room than the old ones, nobody can tell a blank in
-    a word from one between two: there it is shown as an underscore.
+    """Have the process shown with other words. If the new command line is longer than the old one, spaces inside
+    arguments are shown as underscores.
     """
     if (place := _place()) is None:
         return
@@ -337,7 +337,7 @@ def _show(words: Sequence[Any]) -> None:
     ctypes.memmove(begin, shown, len(shown))
 
 
-if __name__ == "__main__":  # `python -m tests.warm -m tui_transformer …`: only what that starts begins warm
+if __name__ == "__main__":  # `python -m tests.fork_start -m tui_transformer …`: only what that starts begins warm
     from tui_transformer.__main__ import main
 
     with forking():

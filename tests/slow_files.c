@@ -1,6 +1,6 @@
 /* Delay every file access, as on a network drive or a busy disk. Loaded before the C library.
  *
- * A delay is random, up to $SLOWED_FILES microseconds (3,000); one in a hundred is ten times as long. Pipes, sockets and
+ * A delay is random, up to $SLOW_FILES microseconds (3,000); one in a hundred is ten times as long. Pipes, sockets and
  * terminals are as fast as ever.
  */
 #define _GNU_SOURCE
@@ -20,7 +20,7 @@
 static unsigned longest = 3000;
 
 __attribute__((constructor)) static void asked(void) {
-    const char *given = getenv("SLOWED_FILES");
+    const char *given = getenv("SLOW_FILES");
     if (given) longest = (unsigned)atoi(given);
 }
 
