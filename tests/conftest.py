@@ -1,6 +1,7 @@
 """Shared by all tests: one CPU thread each (there are more workers than cores), small configs, a small corpus."""
 
 import gc
+import logging
 import os
 import shutil
 import signal
@@ -72,6 +73,16 @@ def in_english() -> Iterator[None]:
         patch.setenv("LANGUAGE", "en")
         yield
     languages.use("en")
+
+
+@pytest.fixture(autouse=True)
+def engine_log() -> Iterator[None]:
+    """A command that runs in this process sends the engine's log to a file, only as long as its test lasts."""
+    yield
+    log = logging.getLogger("engine")
+    for handler in log.handlers:
+        handler.close()
+    log.handlers, log.propagate, logging.raiseExceptions = [], True, True
 
 
 def pytest_xdist_auto_num_workers() -> int:
