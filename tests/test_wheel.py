@@ -32,7 +32,7 @@ def wheel(tmp_path_factory) -> Path:
     return built("wheel", ROOT, tmp_path_factory.mktemp("wheel"))
 
 
-def test_a_wheel_has_the_catalogues_compile_po(wheel) -> None:
+def test_a_wheel_has_the_catalogues_compiled(wheel) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         assert not [name for name in names if name.endswith(".po")]
