@@ -91,9 +91,9 @@ def pytest_xdist_auto_num_workers() -> int:
     return cores + cores // 2
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of the tests under `one_in(n)` CI runs every n-th; the others are slow."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Of the tests under `one_in(n)` CI runs every n-th; the others are slow; a random order changes none of that."""
     seen: Counter[str] = Counter()
     for item in items:
         marker = item.get_closest_marker("one_in")
@@ -103,6 +103,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if seen[where] % marker.args[0]:
             item.add_marker(pytest.mark.slow)
         seen[where] += 1
+    return (yield)
 
 
 TINY: dict[str, Any] = {
