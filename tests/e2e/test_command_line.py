@@ -241,7 +241,7 @@ def test_show_says_what_a_preset_changes_and_counts(capsys) -> None:
     assert "3,192,897 parameters" in capsys.readouterr().out
     assert main(["presets", "show", "rope", "--on", "demo", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
-    assert shown["config"]["model"]["position"] == "rope" and shown["parameters"] == 108_288
+    assert shown["config"]["model"]["position"] == "rope" and shown["parameters"] == 108_352
 
 
 def test_diff_and_schema(capsys) -> None:
