@@ -11,6 +11,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -23,7 +24,7 @@ from engine.language import english
 from engine.model.dropout import seed_generators
 from engine.model.heads import SelfAttention
 from engine.model.positions import Positions, widest_float
-from engine.model.transformer import Network, Stack, copied
+from engine.model.transformer import Network, Stack
 from engine.model.visibility import Visibility
 from engine.seeds import seed_for
 
@@ -233,7 +234,7 @@ def leak_probe(
     other weights stands for a network whose layers pass on too little to show what they read.
     """
     if when == "before" and starts_as_identity(model.config):
-        model = copied(model)
+        model = deepcopy(model)
         redraw(model)
     gradient = change = 0.0
     kind, share = windows.device.type, SHARE[when]
@@ -319,7 +320,7 @@ def order_check(model: Network, vocab_size: int) -> Verdict | None:
     placed = [stack for stack in model.stacks if _positions(stack) != ["none"]]
     if not placed or length < 3 or vocab_size < 2:
         return None
-    copy = copied(model).cpu().double().eval()  # on the CPU: MPS has no float64
+    copy = deepcopy(model).cpu().double().eval()  # on the CPU: MPS has no float64
     for part in copy.modules():
         if isinstance(part, SelfAttention):
             part.see = Visibility(causal=False)

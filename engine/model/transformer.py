@@ -3,13 +3,10 @@
 Notation: B batch, T time, S source time, D model width, V vocabulary.
 """
 
-import itertools
 import math
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from copy import deepcopy
 from typing import Any
 
 import torch
@@ -248,8 +245,8 @@ NETWORKS: dict[str, type[Network]] = {
 }
 
 
-class Unfilled(TorchFunctionMode):
-    """Meanwhile modules leave their parameters as allocated: `initialise` overwrites all of them."""
+class SkipInit(TorchFunctionMode):
+    """In this mode, modules leave their parameters as allocated: `initialise` overwrites all of them."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -272,19 +269,10 @@ def build_model(model: ModelConfig, vocab_size: int, seed: int, device: torch.de
                 vocab_size=vocab_size,
             )
         )
-    with torch.device(device), Unfilled():
+    with torch.device(device), SkipInit():
         network = NETWORKS[model.architecture](model, size)
     initialise(network, model, seed)
     return network
-
-
-def copied(network: Network) -> Network:
-    """Return a deep copy. Each part of a network has a dozen dictionaries of hooks, nearly all empty: copying these as
-    objects of any class would take most of the time.
-    """
-    attributes = itertools.chain.from_iterable(vars(part).values() for part in network.modules())
-    empty = [value for value in attributes if isinstance(value, OrderedDict) and not value]
-    return deepcopy(network, {id(value): OrderedDict() for value in empty})
 
 
 @contextmanager

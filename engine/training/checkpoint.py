@@ -28,7 +28,7 @@ from engine.config.schema import RunConfig
 from engine.data.tokenizers import AnyTokenizer, read_tokenizer
 from engine.errors import InputError, listed, reason
 from engine.language import tr
-from engine.model.transformer import NETWORKS, Network, Unfilled, build_model
+from engine.model.transformer import NETWORKS, Network, SkipInit, build_model
 from engine.plain_files import open_plain, read_plain
 from engine.runs.files import SCHEMA, finite, read_json, sync_file, sync_folder, write_atomic
 from engine.runs.reader import RunReader
@@ -394,7 +394,7 @@ def network_with_weights(
 
 
 def parameter_shapes(model: ModelConfig, vocab_size: int) -> dict[str, Shape]:
-    with torch.device("meta"), Unfilled():
+    with torch.device("meta"), SkipInit():
         return shapes_of(NETWORKS[model.architecture](model, model.vocab_size or vocab_size))
 
 

@@ -9,6 +9,7 @@ Notation: B batch, T time, S source time, V vocabulary. Losses are in nats.
 
 import math
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +30,7 @@ from engine.language import english
 from engine.model import size
 from engine.model.decoding import Predictor
 from engine.model.positions import Positions
-from engine.model.transformer import Network, build_model, copied
+from engine.model.transformer import Network, build_model
 from engine.model.visibility import self_attention
 from engine.training.optimizer import decay_groups
 from engine.training.step import Stepper
@@ -135,7 +136,7 @@ class SmallCopy:
 
     def another(self) -> "SmallCopy":
         """A copy with the same weights and no gradients; cheaper than building one."""
-        return replace(self, network=copied(self.network).eval())
+        return replace(self, network=deepcopy(self.network).eval())
 
     @property
     def length(self) -> int:

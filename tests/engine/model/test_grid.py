@@ -12,7 +12,7 @@ from engine.evaluation.checks import leak_probe
 from engine.model.decoding import Predictor, has_simple_steps
 from engine.model.positions import Positions
 from engine.model.size import parameter_count
-from engine.model.transformer import NETWORKS, Unfilled, build_model
+from engine.model.transformer import NETWORKS, SkipInit, build_model
 from engine.model.visibility import Visibility, self_attention
 from engine.schemes import ATTENTIONS, NORMS, POSITIONS
 from engine.training.self_check import check_cache, check_reference, in_chunks, small_copy
@@ -260,7 +260,7 @@ def test_size_counts_what_is_built(cell) -> None:
     changes += [{"activation": "swiglu"}, {"n_encoder_layers": 1}, {"final_norm": not cell.model.final_norm}]
     for change in changes:
         model = cell.model.model_copy(update=change)
-        with torch.device("meta"), Unfilled():  # shapes are enough
+        with torch.device("meta"), SkipInit():  # shapes are enough
             built = NETWORKS[model.architecture](model, VOCAB)
         assert sum(p.numel() for p in built.parameters()) == parameter_count(model, VOCAB)
 

@@ -26,7 +26,7 @@ from engine.model.attention import AttentionCall
 from engine.model.decoding import Predictor
 from engine.model.positions import Learned, Positions, Sinusoidal
 from engine.model.size import BatchShape
-from engine.model.transformer import NETWORKS, Network, Unfilled
+from engine.model.transformer import NETWORKS, Network, SkipInit
 from engine.training.step import Stepper
 from tests.engine.model.cells import cells, name, some_of
 from tests.fake_card import OneDevice, WrongDevice
@@ -45,7 +45,7 @@ def no_autocast(monkeypatch) -> None:
 
 def made(config: RunConfig) -> Network:
     """The network at its full size, without numbers."""
-    with torch.device("meta"), Unfilled():
+    with torch.device("meta"), SkipInit():
         return NETWORKS[config.model.architecture](config.model, config.model.vocab_size or VOCABULARY)
 
 

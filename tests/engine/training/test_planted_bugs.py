@@ -603,16 +603,3 @@ def test_a_network_of_any_size_is_checked_on_a_small_copy() -> None:
     assert sum(p.numel() for p in copy.network.parameters()) < 200_000 and copy.length == 1024
     assert copy.said == ", tried with 2 of 12 layers, 64 of 768 features"
     assert self_check.small_copy(configured("demo", ()), self_check.WORDS).said == ""
-
-
-def test_a_copy_of_a_network_shares_neither_weights_nor_hooks_with_it() -> None:
-    network = self_check.small_copy(configured("demo", ("model.tie_embeddings=true",)), self_check.WORDS).network
-    network.layers[0].register_forward_hook(lambda *_: None)
-    copy = transformer.copied(network)
-    assert copy.head.weight is copy.token_embedding.weight and len(copy.layers[0]._forward_hooks) == 1
-    for own, other in zip(network.modules(), copy.modules(), strict=True):
-        assert own is not other and own._forward_hooks is not other._forward_hooks
-    pairs = zip(network.parameters(), copy.parameters(), strict=True)
-    assert all(torch.equal(a, b) and a.data_ptr() != b.data_ptr() for a, b in pairs)
-    copy.layers[1].register_forward_hook(lambda *_: None)
-    assert not network.layers[1]._forward_hooks
